@@ -35,7 +35,7 @@ def relaxed(
 
         return relaxed_layouts(bound, objective, promises, mode, given_batch=given_batch)
 
-    return _kept(words, compiled)
+    return _stored_program(words, compiled)
 
 
 @cache
@@ -55,10 +55,10 @@ def continuous(
         )
         return P.compile()
 
-    return _kept(words, compiled)
+    return _stored_program(words, compiled)
 
 
-def _kept(words: tuple[str, ...], compiled: Callable[[], Program]) -> Program:
+def _stored_program(words: tuple[str, ...], compiled: Callable[[], Program]) -> Program:
     """A program as it was kept, else compiled and kept."""
 
     def plain() -> dict[str, Any]:

@@ -126,9 +126,9 @@ def relaxed_layouts(
     chips = tp * dp * cp * pp
     P.subject("replica fits the chips", sp.Le(chips, LIMITS["most_chips"]))
     if given_batch:
-        each = LIMITS["batch"] * chips / LIMITS["paid"]
+        batch = LIMITS["batch"] * chips / LIMITS["paid"]
         P.subject("stages share the batch", sp.Ge(b_stage, B / pp))
-        P.subject("replicas share the batch", sp.Ge(B, each))
+        P.subject("replicas share the batch", sp.Ge(B, batch))
     else:
         P.subject("stages share the batch", sp.Le(B, pp * b_stage))
     P.define(sp.Eq(ep, tp * dp), sp.Eq(xtp, sp.Integer(1)))
@@ -195,10 +195,12 @@ def _equations(bound: bool, unsaved: sp.Expr) -> list[Equation | sp.Eq]:
         else (*DECODE, *PREFILL, *MEMORY, *AGGREGATED)
     )
     replaced = CEILED | {n_chunks, coverage, f_pace, T_mem_bound}
-    found: list[Equation | sp.Eq] = [e for e in dict.fromkeys(whole) if e.symbol not in replaced]
+    equations: list[Equation | sp.Eq] = [
+        e for e in dict.fromkeys(whole) if e.symbol not in replaced
+    ]
     if bound:
-        found.append(sp.Eq(T_mem_bound, unsaved / W_chip))
-    return found
+        equations.append(sp.Eq(T_mem_bound, unsaved / W_chip))
+    return equations
 
 
 def _of(output: Equation, bound: bool, mode: str, loop: bool = False) -> sp.Expr:

@@ -63,15 +63,15 @@ class _Box:
     tried: bool = field(default=False, compare=False)
 
 
-def relaxation(step: Step, found: Found, incumbent: float, *, most: int = SOLVES) -> Relaxation:
+def relaxation(step: Step, outcome: Found, incumbent: float, *, most: int = SOLVES) -> Relaxation:
     """A bound that no layout of `step` beats at any batch, in the unit of the objective.
 
     Layouts that keep no promise at any batch were decided exactly and are left out. The bound is
     sought up to `incumbent`, the best objective known, with about `most` programs.
     """
     order, heap, solves = itertools.count(), [], 0
-    for rows in _groups(step, np.flatnonzero(found.largest >= 1)):
-        heap.append(_Box(0.0, next(order), rows, 1.0, _most_sequences(step, found, rows)))
+    for rows in _groups(step, np.flatnonzero(outcome.largest >= 1)):
+        heap.append(_Box(0.0, next(order), rows, 1.0, _most_sequences(step, outcome, rows)))
     if not heap:
         return Relaxation(incumbent, 0)
     # Every group is looked at once, however many there are, and some of them are cut.
@@ -81,12 +81,14 @@ def relaxation(step: Step, found: Found, incumbent: float, *, most: int = SOLVES
         for part in _halves(step, weakest) if weakest.tried else [weakest]:
             if not part.rows.size:
                 continue
-            high = max(min(part.high, _most_sequences(step, found, part.rows)), part.low * ROOM)
+            high = max(min(part.high, _most_sequences(step, outcome, part.rows)), part.low * ROOM)
             bound = _solve(step, part.rows, part.low, high, weakest.bound)
             solves += 1
             if bound is not None:
-                kept = max(bound, weakest.bound)
-                heapq.heappush(heap, _Box(kept, next(order), part.rows, part.low, high, tried=True))
+                bound = max(bound, weakest.bound)
+                heapq.heappush(
+                    heap, _Box(bound, next(order), part.rows, part.low, high, tried=True)
+                )
         if not heap:
             return Relaxation(incumbent, solves)
     return Relaxation(min(heap[0].bound, incumbent), solves)
@@ -127,8 +129,8 @@ def elastic(step: Step, batch: float) -> ProgramSolution:
     program = continuous(**declared(step))
     at = max(batch, alone(step))
     for _ in range(8):
-        given = layout_given(step, batch, at)
-        solution = program.solve(_named(program, given))
+        values = layout_given(step, batch, at)
+        solution = program.solve(_named(program, values))
         settled = solution.choices["B"]
         if abs(settled / at - 1) < SETTLED:
             break
@@ -194,8 +196,8 @@ def _groups(step: Step, rows: np.ndarray) -> Iterator[np.ndarray]:
     across = layouts.stage > step.task.machine.chips_per_domain
     where = (layouts.dp_attention > 1).astype(int) + across
     degree = layouts.tp + 1j * layouts.cp
-    for each in np.unique(degree[rows]):
-        same = rows[degree[rows] == each]
+    for group_degree in np.unique(degree[rows]):
+        same = rows[degree[rows] == group_degree]
         yield from (same[where[same] == place] for place in np.unique(where[same]))
 
 
@@ -222,7 +224,9 @@ def _shared(step: Step, rows: np.ndarray) -> dict[str, float]:
     )
 
 
-def _solve(step: Step, rows: np.ndarray, low: float, high: float, known: float) -> float | None:
+def _solve(
+    step: Step, rows: np.ndarray, low: float, high: float, whole_bound: float
+) -> float | None:
     """The bound of some layouts on one interval, None if nothing there keeps the promises.
 
     Where the solver does not reach its accuracy, what is `known` of the whole stays the bound of
@@ -238,7 +242,7 @@ def _solve(step: Step, rows: np.ndarray, low: float, high: float, known: float) 
         mode=task.mode,
     )
     new = task.input_tokens * (1 - task.cached_input)
-    given = {
+    symbols = {
         **values,
         **_limits(step),
         **chords(values, low, high),
@@ -255,9 +259,9 @@ def _solve(step: Step, rows: np.ndarray, low: float, high: float, known: float) 
     try:
         # How far an impossible part falls short does not matter, and may be beyond any float.
         with np.errstate(over="ignore"):
-            return program.bound(_named(program, given))
+            return program.bound(_named(program, symbols))
     except SolverError:
-        return known
+        return whole_bound
 
 
 def _factor(step: Step, rows: np.ndarray) -> float:
@@ -277,9 +281,9 @@ def _factor(step: Step, rows: np.ndarray) -> float:
     return per_request * task.price
 
 
-def _most_sequences(step: Step, found: Found, rows: np.ndarray) -> float:
+def _most_sequences(step: Step, outcome: Found, rows: np.ndarray) -> float:
     """Most sequences of one stage in these layouts, by the exact search."""
-    return float(np.ceil(found.largest[rows] / step.layouts.pp[rows]).max()) * ROOM
+    return float(np.ceil(outcome.largest[rows] / step.layouts.pp[rows]).max()) * ROOM
 
 
 def _limits(step: Step) -> dict[str, float]:
@@ -290,6 +294,6 @@ def _promised(step: Step) -> frozenset[str]:
     return frozenset(step.task.limits) & {"ttft", "tpot", "latency"}
 
 
-def _named(program: Program, given: dict[str, float]) -> dict[Hashable, float]:
+def _named(program: Program, values: dict[str, float]) -> dict[Hashable, float]:
     """Values for exactly the symbols that a program asks for."""
-    return {symbol: given[str(symbol).removesuffix(MARK)] for symbol in program.givens}
+    return {symbol: values[str(symbol).removesuffix(MARK)] for symbol in program.givens}

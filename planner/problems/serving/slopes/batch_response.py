@@ -24,6 +24,7 @@ from planner.problems.serving.slopes.directional_derivatives import (
     Directions,
     slopes_at,
     smoothed,
+    symbol_slopes,
     values_at,
 )
 from planner.problems.serving.step.engine_effects import loop_first_token
@@ -89,7 +90,7 @@ ASIDE = 1e-6  # of a batch at which two roofs meet, where each is looked at
 
 
 @dataclass(frozen=True)
-class Moved:
+class Response:
     """Values of a pool, and d ln of them / d ln of every given, shape (2, n_givens)."""
 
     values: dict[str, float]
@@ -97,7 +98,7 @@ class Moved:
 
 
 @dataclass(frozen=True)
-class Held:
+class FixedLayout:
     """One layout of a task; its batch is a real number where it is `free`.
 
     It then follows its limits, or the load that it carries.
@@ -135,21 +136,23 @@ class Held:
         """The equations; without ceilings where the batch is a real number."""
         return _tape(self.step.model, queued=waits(self.task), smooth=self.free)
 
-    def moved(self, directions: Directions) -> Moved:
+    def response(self, directions: Directions) -> Response:
         """How everything moves with every given, the batch moving as it must."""
         if self.task.loaded:
-            return self.carrying(directions, self.row[ARRIVALS], self._own(ARRIVALS, directions))
+            return self.carrying(
+                directions, self.row[ARRIVALS], symbol_slopes(directions, ARRIVALS)
+            )
         top = self._largest() if self.free else self.batch
         values, slopes = self._at(top, directions)
         if not self.free:
-            return self._held(values, slopes, directions)
+            return self._at_fixed_batch(values, slopes, directions)
         if slopes["slot"][0, -1] > -FLAT:
             return self._flat(top, directions)
         growth = self._growth(top, values, slopes, directions)
-        return Moved({**values, "batch": top}, _total(slopes, growth))
+        return Response({**values, "batch": top}, _total(slopes, growth))
 
-    def carrying(self, directions: Directions, rate: float, rising: np.ndarray) -> Moved:
-        """The same at the batch whose slots carry so many requests per second.
+    def carrying(self, directions: Directions, rate: float, rising: np.ndarray) -> Response:
+        """The response at the batch whose slots carry so many requests per second.
 
         `rising` is d ln rate / d ln of every given, shape (2, n) or (n,).
         """
@@ -158,12 +161,12 @@ class Held:
         values, slopes = self._at(batch, directions)
         slot = slopes["slot"]
         if not self.free or batch <= 1 or slot[0, -1] > -FLAT:
-            return self._held({**values, "batch": batch}, slopes, directions)
+            return self._at_fixed_batch({**values, "batch": batch}, slopes, directions)
         pull = slot[:, :-1] + rising
         # A batch that grows does so on its right side, whichever way the given goes.
         grows = (pull > 0) == (np.array([[0], [1]]) == 1)
         growth = pull / np.abs(np.where(grows, slot[1, -1], slot[0, -1]))
-        return Moved({**values, "batch": batch}, _total(slopes, growth))
+        return Response({**values, "batch": batch}, _total(slopes, growth))
 
     def _at(self, batch: float, directions: Directions) -> tuple[dict, dict]:
         """Values and slopes with a batch, waiting included where a load makes prompts wait."""
@@ -174,14 +177,10 @@ class Held:
             values["ttft"], slopes["ttft"] = late
         return values, slopes
 
-    def _held(self, values: dict, slopes: dict, directions: Directions) -> Moved:
-        """The same at a batch that stays."""
+    def _at_fixed_batch(self, values: dict, slopes: dict, directions: Directions) -> Response:
+        """Values, and elasticities at fixed batch, arrays (2, n_givens) [-]."""
         nothing = np.zeros((2, len(directions)))
-        return Moved({"batch": self.batch, **values}, _total(slopes, nothing))
-
-    def _own(self, symbol: str, directions: Directions) -> np.ndarray:
-        """d ln symbol / d ln of every given."""
-        return np.array([moved.get(symbol, 0.0) for moved in directions.values()])
+        return Response({"batch": self.batch, **values}, _total(slopes, nothing))
 
     def _carries(self, load: float) -> float:
         """The smallest real batch whose slots carry a load [1/s] per replica."""
@@ -210,15 +209,15 @@ class Held:
     def _limits(self, values: dict[str, float]) -> dict[str, float]:
         """Every limited quantity over its limit."""
         task = self.task
-        found = {"need": values["need"] / self.row["M_cap"]}
+        ratios = {"need": values["need"] / self.row["M_cap"]}
         if task.mode == "aggregated" and not task.uses_bound:
-            found["mixed"] = values["mixed"]
+            ratios["mixed"] = values["mixed"]
         for name in ("tpot", "ttft"):
             if name in task.promises:
-                found[name] = values[name] / task.promises[name]
+                ratios[name] = values[name] / task.promises[name]
         if "e2e" in task.promises:
-            found["e2e"] = self._whole(values) / task.promises["e2e"]
-        return found
+            ratios["e2e"] = self._whole(values) / task.promises["e2e"]
+        return ratios
 
     def _whole(self, values: dict[str, float]) -> float:
         first = values["ttft"] if self.task.mode == "aggregated" else 0.0
@@ -242,8 +241,8 @@ class Held:
                 return LARGEST_BATCH
         while self._fullest(math.exp(low)) > 0:
             low -= 0.1
-        found = brentq(lambda x: self._fullest(math.exp(x)), low, high, xtol=1e-13)
-        return math.exp(found)
+        root = brentq(lambda x: self._fullest(math.exp(x)), low, high, xtol=1e-13)
+        return math.exp(root)
 
     def _growth(
         self,
@@ -254,12 +253,12 @@ class Held:
     ) -> np.ndarray:
         """d ln batch / d ln of every given, shape (2, n): each limit that holds it lets it move."""
         count = len(directions)
-        held = self._limits(values)
-        most = max(held.values())
+        ratios = self._limits(values)
+        most = max(ratios.values())
         if most < 1 - ACTIVE:
             return np.zeros((2, count))
         speeds = []
-        for name, ratio in held.items():
+        for name, ratio in ratios.items():
             if ratio < most - ACTIVE:
                 continue
             slope = self._ratio(name, values, slopes, directions)
@@ -286,15 +285,15 @@ class Held:
     ) -> np.ndarray:
         """d ln (quantity over its limit), shape (2, n + 1)."""
         limit = {"need": "M_cap", "mixed": ""}.get(name, f"{LIMIT}{name}")
-        own = np.array([*self._own(limit, directions), 0.0])
+        limit_slope = np.array([*symbol_slopes(directions, limit), 0.0])
         if name != "e2e":
-            return slopes[name] - own
+            return slopes[name] - limit_slope
         first = values["ttft"] if self.task.mode == "aggregated" else 0.0
         share = first / self._whole(values)
-        longer = np.array([*self._own("L_dec", directions), 0.0])
-        return share * slopes["ttft"] + (1 - share) * (slopes["tpot"] + longer) - own
+        longer = np.array([*symbol_slopes(directions, "L_dec"), 0.0])
+        return share * slopes["ttft"] + (1 - share) * (slopes["tpot"] + longer) - limit_slope
 
-    def _flat(self, top: float, directions: Directions) -> Moved:
+    def _flat(self, top: float, directions: Directions) -> Response:
         """Where a larger batch is no cheaper: the smallest that is as cheap, and how it moves."""
         goal = self._price(top) * (1 + SAME)
         low, high = 0.0, math.log(top)
@@ -310,7 +309,7 @@ class Held:
         growth = (
             (after - before)[:, :-1] / steep[:, None] if moves else np.zeros((2, len(directions)))
         )
-        return Moved({**above[0], "batch": turn}, _total(above[1], growth))
+        return Response({**above[0], "batch": turn}, _total(above[1], growth))
 
     def _price(self, batch: float) -> float:
         values = values_at(self.tape, self.row, batch)
@@ -325,11 +324,11 @@ def _tape(model: Model, *, queued: bool, smooth: bool) -> Tape:
 
 def _total(slopes: dict[str, np.ndarray], growth: np.ndarray) -> dict[str, np.ndarray]:
     """Slopes with the batch moving: what a given does itself, and what the batch then does."""
-    found = {}
+    totals = {}
     for name, slope in slopes.items():
         total = slope[:, :-1].copy()
         for side in (0, 1):
             rising = (growth[side] > 0) == (side == 1)
             total[side] += growth[side] * np.where(rising, slope[1, -1], slope[0, -1])
-        found[name] = total
-    return {**found, "batch": growth}
+        totals[name] = total
+    return {**totals, "batch": growth}

@@ -25,16 +25,21 @@ def smoothed(tape: Tape) -> Tape:
     nodes: list[tuple] = []
     places: list[int] = []
     depends: list[bool] = []
-    one = _append(nodes, ("constant", 1.0))
+    unit = _append(nodes, ("constant", 1.0))
     for operation, *operands in tape.nodes:
         inner = _inner(operation, operands)
         moves = (operation, *operands) == ("argument", BATCH) or any(depends[i] for i in inner)
         node = _renumbered(operation, operands, places)
         if operation == "ceil" and moves:
-            node = ("maximum", node[1], one)
+            node = ("maximum", node[1], unit)
         places.append(_append(nodes, node))
         depends.append(moves)
     return Tape(nodes, {name: places[place] for name, place in tape.outputs.items()})
+
+
+def symbol_slopes(directions: Directions, symbol: str) -> np.ndarray:
+    """d ln symbol / d ln of every given, shape (n_givens,)."""
+    return np.array([moved.get(symbol, 0.0) for moved in directions.values()])
 
 
 def values_at(tape: Tape, row: Mapping[str, float], batch: float) -> dict[str, float]:
@@ -53,19 +58,19 @@ def slopes_at(
     turned = _turned(tape, row, directions)
     values = values_at(tape, row, batch)
     slopes = slopes_along(turned, names, {**dict.fromkeys(directions, 1.0), BATCH: batch})
-    found = {
+    elasticities = {
         name: slopes[place] / values[name] if values[name] else np.zeros((2, len(names)))
         for name, place in turned.outputs.items()
     }
-    return values, found
+    return values, elasticities
 
 
 def _turned(tape: Tape, row: Mapping[str, float], directions: Directions) -> Tape:
     """The tape at one point: symbols are constants times powers of the givens that move them."""
     powers: dict[str, list[tuple[str, float]]] = {}
-    for given, moved in directions.items():
+    for direction, moved in directions.items():
         for symbol, power in moved.items():
-            powers.setdefault(symbol, []).append((given, power))
+            powers.setdefault(symbol, []).append((direction, power))
     nodes: list[tuple] = []
     places: list[int] = []
     arguments = {name: _append(nodes, ("argument", name)) for name in (*directions, BATCH)}
@@ -77,9 +82,9 @@ def _turned(tape: Tape, row: Mapping[str, float], directions: Directions) -> Tap
         else:
             place = _append(nodes, ("constant", float(row[operands[0]])))
             factors = [place]
-            for given, power in powers.get(operands[0], ()):
+            for direction, power in powers.get(operands[0], ()):
                 exponent = _append(nodes, ("constant", power))
-                factors.append(_append(nodes, ("power", arguments[given], exponent)))
+                factors.append(_append(nodes, ("power", arguments[direction], exponent)))
             alone = len(factors) == 1
             places.append(place if alone else _append(nodes, ("product", tuple(factors), ())))
     return Tape(nodes, {name: places[place] for name, place in tape.outputs.items()})

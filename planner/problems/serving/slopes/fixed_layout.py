@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from planner.problems.serving.slopes.batch_response import ACTIVE, ARRIVALS, Held, Moved
-from planner.problems.serving.slopes.directional_derivatives import BATCH
+from planner.problems.serving.slopes.batch_response import ACTIVE, ARRIVALS, FixedLayout, Response
+from planner.problems.serving.slopes.directional_derivatives import BATCH, symbol_slopes
 from planner.problems.serving.slopes.output_slopes import (
     one_pool_slopes,
-    own,
     slower_rate_slopes,
     two_pool_slopes,
 )
@@ -43,19 +42,19 @@ class Bound:
 
     scenario: Scenario
     number: int
-    pools: tuple[Held, ...]
+    pools: tuple[FixedLayout, ...]
     moved: float = 0.0  # s that a prompt's cache takes to the other pool
     follows: bool | None = None  # whether replicas are real numbers; where they are many, if None
 
-    def tasks(self, asked: ServingTasks) -> tuple[Task, ...]:
+    def tasks(self, varied: ServingTasks) -> tuple[Task, ...]:
         """The tasks of the same question in a scenario that was varied."""
         if len(self.pools) == 1:
-            return (asked.tasks[self.number],)
-        return _tasks(asked.pools[self.number - len(asked.tasks)])
+            return (varied.tasks[self.number],)
+        return _tasks(varied.pools[self.number - len(varied.tasks)])
 
-    def transfer(self, asked: ServingTasks) -> float:
+    def transfer(self, varied: ServingTasks) -> float:
         """Seconds of the cache's way in a scenario that was varied, between as many chips."""
-        first, then = self._pools(resolve(self.scenario)), self._pools(asked)
+        first, then = self._pools(resolve(self.scenario)), self._pools(varied)
         chips = first.prompt_bytes / ((self.moved - first.latency) * first.rate)
         return then.latency + then.prompt_bytes / (chips * then.rate)
 
@@ -79,14 +78,16 @@ class Bound:
         """Whether it matters how many replicas there are."""
         return len(self.pools) > 1 or self.pools[0].task.loaded
 
-    def _pools(self, asked: ServingTasks) -> TaskPair:
-        return asked.pools[self.number - len(asked.tasks)]
+    def _pools(self, resolved: ServingTasks) -> TaskPair:
+        return resolved.pools[self.number - len(resolved.tasks)]
 
 
 def bound_to(scenario: Scenario, number: int, point: Point) -> Bound:
     """The plan of a point found, ready to be varied; `number` is that of its question."""
     candidate = point.candidate
-    pools = tuple(_held(pool.task, pool.layouts, pool.batch) for pool in candidate.resized())
+    pools = tuple(
+        _fixed_layout(pool.task, pool.layouts, pool.batch) for pool in candidate.resized()
+    )
     return Bound(scenario, number, pools, candidate.transfer)
 
 
@@ -96,7 +97,7 @@ SymbolPowers = Sequence[tuple[dict[str, float], ...]]
 
 def symbol_powers(bound: Bound, givens: Sequence[Parameter]) -> SymbolPowers:
     """How the symbols of each pool move with every parameter."""
-    return [_symbols(bound, given) for given in givens]
+    return [_symbols(bound, parameter) for parameter in givens]
 
 
 def elasticities(
@@ -105,27 +106,27 @@ def elasticities(
     """Values of the outputs, and d ln output / d ln given, shape (2, n_givens): left, right."""
     looked = symbol_powers(bound, givens) if powers is None else powers
     directions = [
-        {given.path: symbols[place] for given, symbols in zip(givens, looked, strict=True)}
+        {parameter.path: symbols[place] for parameter, symbols in zip(givens, looked, strict=True)}
         for place in range(len(bound.pools))
     ]
     pools = [
         replace(pool, free=False) if pool.task.loaded and bound.resized else pool
         for pool in bound.pools
     ]
-    moves = [pool.moved(each) for pool, each in zip(pools, directions, strict=True)]
+    moves = [pool.response(each) for pool, each in zip(pools, directions, strict=True)]
     if len(pools) == 1:
         return moves[0].values, one_pool_slopes(
             pools[0], moves[0], directions[0], resized=bound.resized and pools[0].task.loaded
         )
-    late = np.array([_later(bound, given) for given in givens])
+    late = np.array([_later(bound, parameter) for parameter in givens])
     requests, chips, shared, weights = _shared(bound, moves, directions)
     return two_pool_slopes(pools, shared, directions, requests, chips, weights, (bound.moved, late))
 
 
-def _held(task: Task, layouts: Any, batch: float) -> Held:
+def _fixed_layout(task: Task, layouts: Any, batch: float) -> FixedLayout:
     small = task.objective == "latency" and not task.loaded
     fixed = task.batches is not None or task.mode == "prefill" or small or batch < FEW
-    return Held(task, layouts, batch, not fixed)
+    return FixedLayout(task, layouts, batch, not fixed)
 
 
 def _tasks(pools: TaskPair) -> tuple[Task, Task]:
@@ -134,15 +135,15 @@ def _tasks(pools: TaskPair) -> tuple[Task, Task]:
     return replace(first, arrivals=pools.demand), replace(second, arrivals=pools.demand)
 
 
-def _symbols(bound: Bound, given: Parameter) -> tuple[dict[str, float], ...]:
+def _symbols(bound: Bound, parameter: Parameter) -> tuple[dict[str, float], ...]:
     """d ln symbol / d ln given of every pool: looked up on both sides, or known."""
-    if given.to is None:
-        return tuple(_through(pool, given.symbols) for pool in bound.pools)
+    if parameter.to is None:
+        return tuple(_through(pool, parameter.symbols) for pool in bound.pools)
     sides = []
     for sign in (1, -1):
-        tasks = bound.tasks(resolve(given.to(math.exp(sign * STEP))))
+        tasks = bound.tasks(resolve(parameter.to(math.exp(sign * STEP))))
         sides.append([
-            Held(task, pool.layouts, pool.batch, pool.free).row
+            FixedLayout(task, pool.layouts, pool.batch, pool.free).row
             for task, pool in zip(tasks, bound.pools, strict=True)
         ])  # fmt: skip
     return tuple(
@@ -155,7 +156,7 @@ def _symbols(bound: Bound, given: Parameter) -> tuple[dict[str, float], ...]:
     )
 
 
-def _through(pool: Held, symbols: Iterable[str]) -> dict[str, float]:
+def _through(pool: FixedLayout, symbols: Iterable[str]) -> dict[str, float]:
     """d ln symbol / d ln given, of what an engine slows as well, where the given is symbols."""
     moved = dict.fromkeys((name for name in symbols if name in pool.row), 1.0)
     for name, powers in pool.step.coefficient_powers(pool.batch).items():
@@ -172,36 +173,37 @@ def _power(above: float, below: float) -> float:
     return power if abs(power) > STILL else 0.0
 
 
-def _later(bound: Bound, given: Parameter) -> float:
+def _later(bound: Bound, parameter: Parameter) -> float:
     """d ln (the cache's way) / d ln given."""
-    if given.to is None:
-        return float(given.path == "model.kv_bytes_per_token")
-    ends = [bound.transfer(resolve(given.to(math.exp(sign * STEP)))) for sign in (1, -1)]
+    if parameter.to is None:
+        return float(parameter.path == "model.kv_bytes_per_token")
+    ends = [bound.transfer(resolve(parameter.to(math.exp(sign * STEP)))) for sign in (1, -1)]
     return math.log(ends[0] / ends[1]) / (2 * STEP)
 
 
 def _shared(
-    bound: Bound, found: Sequence[Moved], directions: Sequence[Directions]
-) -> tuple[np.ndarray, Sequence[np.ndarray], Sequence[Moved], Sequence[float]]:
+    bound: Bound, responses: Sequence[Response], directions: Sequence[Directions]
+) -> tuple[np.ndarray, Sequence[np.ndarray], Sequence[Response], Sequence[float]]:
     """Slopes of the requests served and of either pool's chips, the pools, their chips."""
-    slots = [found[0].slopes["slot"], found[1].slopes["slot"]]
+    slots = [responses[0].slopes["slot"], responses[1].slopes["slot"]]
     loaded, nothing = bound.pools[1].task.loaded, 0.0 * slots[0]
-    times = found[0].values["slot"], found[1].values["slot"]
+    times = responses[0].values["slot"], responses[1].values["slot"]
     if not bound.resized:
         weights = [float(pool.layouts.chips[0]) for pool in bound.pools]
         if loaded:
-            return own(directions[1], ARRIVALS) + nothing, [nothing, nothing], found, weights
+            requests = symbol_slopes(directions[1], ARRIVALS) + nothing
+            return requests, [nothing, nothing], responses, weights
         rates = [pool.up / time for pool, time in zip(bound.pools, times, strict=True)]
         requests = slower_rate_slopes((rates[0], rates[1]), (slots[0], slots[1]))
         if rates[0] < rates[1] * (1 - ACTIVE):
             # Prompts come too slowly for the second pool to be full.
             second = bound.pools[1].carrying(directions[1], rates[0], requests)
-            found = [found[0], second]
-        return requests, [nothing, nothing], found, weights
+            responses = [responses[0], second]
+        return requests, [nothing, nothing], responses, weights
     weights = [
         float(pool.layouts.replica_chips[0]) * time
         for pool, time in zip(bound.pools, times, strict=True)
     ]
     mean = (weights[0] * slots[0] + weights[1] * slots[1]) / sum(weights)
-    requests = own(directions[1], ARRIVALS) + nothing if loaded else -mean
-    return requests, [requests + slope for slope in slots], found, weights
+    requests = symbol_slopes(directions[1], ARRIVALS) + nothing if loaded else -mean
+    return requests, [requests + slope for slope in slots], responses, weights

@@ -12,8 +12,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from formulas.numerics.tape import Tape
-from planner.problems.serving.slopes.batch_response import ACTIVE, Held, Moved
-from planner.problems.serving.slopes.directional_derivatives import Directions, slopes_at
+from planner.problems.serving.slopes.batch_response import ACTIVE, FixedLayout, Response
+from planner.problems.serving.slopes.directional_derivatives import (
+    Directions,
+    slopes_at,
+    symbol_slopes,
+)
 from planner.problems.serving.step.kernels import lowered
 
 # What sensitivity calls the outputs of a pool.
@@ -28,13 +32,8 @@ NOISE = 1e-14  # of terms that cancel
 POWERLESS = 1.0  # W; where no power is known its elasticities are those of any
 
 
-def own(directions: Directions, symbol: str) -> np.ndarray:
-    """d ln symbol / d ln of every given, shape (n_givens,)."""
-    return np.array([moved.get(symbol, 0.0) for moved in directions.values()])
-
-
 def one_pool_slopes(
-    pool: Held, response: Moved, directions: Directions, *, resized: bool
+    pool: FixedLayout, response: Response, directions: Directions, *, resized: bool
 ) -> dict[str, np.ndarray]:
     """Elasticities of the outputs of one pool by all givens, shape (2, n_givens) each.
 
@@ -50,13 +49,13 @@ def one_pool_slopes(
         "T_tpot": slopes["tpot"],
     }  # fmt: skip
     if resized:
-        follow = own(directions, "X_arr") + slopes["slot"]
+        follow = symbol_slopes(directions, "X_arr") + slopes["slot"]
         moved |= {"n_rep": follow, "n_chips": follow}
     tape = lowered(
         "pool_from_times", task.mode, "none" if resized else task.load, *NAMES.values()
     ).tape
-    given = {name: own(directions, name) + 0.0 * slopes["slot"] for name in _names(tape)}
-    out = _composed(tape, symbols, {**given, **moved})
+    direct = {name: symbol_slopes(directions, name) + 0.0 * slopes["slot"] for name in _names(tape)}
+    out = _composed(tape, symbols, {**direct, **moved})
     none = {"aggregated": (), "decode": ("ttft", "e2e"), "prefill": ("e2e",)}[task.mode]
     answer = {name: out[word] for name, word in NAMES.items() if word in out and name not in none}
     if task.mode != "prefill":
@@ -65,8 +64,8 @@ def one_pool_slopes(
 
 
 def two_pool_slopes(
-    pools: Sequence[Held],
-    responses: Sequence[Moved],
+    pools: Sequence[FixedLayout],
+    responses: Sequence[Response],
     directions: Sequence[Directions],
     requests: np.ndarray,
     chips: Sequence[np.ndarray],
@@ -88,7 +87,7 @@ def two_pool_slopes(
     moved = {
         "X_arr": requests, "T_ttft": first.slopes["ttft"], "T_move": transfer[1] + flat,
         "T_tpot": second.slopes["tpot"],
-        **{name: own(directions[1], name) + flat for name in ("L_in", "L_out", "L_dec")},
+        **{name: symbol_slopes(directions[1], name) + flat for name in ("L_in", "L_out", "L_dec")},
     }  # fmt: skip
     for place, name in enumerate(("pf", "dec")):
         row, turned = pools[place].row, directions[place]
@@ -96,12 +95,12 @@ def two_pool_slopes(
         moved[f"n_chips_{name}"] = chips[place]
         for symbol in ("p_chip", "P_chip", "p_power"):
             symbols[f"{symbol}_{name}"] = row.get(symbol, POWERLESS)
-            moved[f"{symbol}_{name}"] = own(turned, symbol) + flat
+            moved[f"{symbol}_{name}"] = symbol_slopes(turned, symbol) + flat
     out = _composed(lowered("pools", "given", *NAMES.values()).tape, symbols, moved)
-    told = {name: out[word] for name, word in NAMES.items()}
-    told |= {"tpot": second.slopes["tpot"], "batch": second.slopes["batch"]}
+    elasticities = {name: out[word] for name, word in NAMES.items()}
+    elasticities |= {"tpot": second.slopes["tpot"], "batch": second.slopes["batch"]}
     late = first.values["ttft"] + transfer[0]
-    return {"ttft": late, "tpot": second.values["tpot"]}, told
+    return {"ttft": late, "tpot": second.values["tpot"]}, elasticities
 
 
 def slower_rate_slopes(
