@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from formulas.numerics.memo import by_columns
 from planner.network.coefficients import coefficients
 from planner.network.group import Group, algorithms, group_of, library
 from planner.network.measured_curves import NETWORK, crossing
@@ -60,6 +61,7 @@ class Exchange:
     domains: np.ndarray
 
 
+@by_columns
 def reductions(
     of: Machine | Fabric, chip: str, sizes: np.ndarray, within: tuple[float, float]
 ) -> Reduction:
@@ -69,6 +71,7 @@ def reductions(
     return Reduction(*np.array(rows)[back].T)
 
 
+@by_columns
 def exchanges(
     of: Machine | Fabric, chip: str, sizes: np.ndarray, within: tuple[float, float], there: float
 ) -> Exchange:
@@ -79,6 +82,7 @@ def exchanges(
     return Exchange(floor, rate, root, per_expert.astype(bool), domains.astype(np.int64))
 
 
+@by_columns
 def rounds(
     of: Machine | Fabric,
     chip: str,

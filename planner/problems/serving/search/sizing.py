@@ -132,7 +132,13 @@ def first(
 
 def _carried(step: Step, each: np.ndarray) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
     """Whether numbers of so many sequences `each` carry the load, for some of the rows."""
-    return lambda rows, numbers: _carries(step.take(rows), numbers * each[rows])
+
+    def holds(rows: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+        # All of them in their order need no copy, as where the size of one layout is looked for.
+        part = step if rows.size == len(step.layouts) else step.take(rows)
+        return _carries(part, numbers * each[rows])
+
+    return holds
 
 
 def _carries(step: Step, batch: np.ndarray) -> np.ndarray:

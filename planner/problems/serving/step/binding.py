@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from formulas.numerics.memo import by_columns
 from planner.architecture.counts import Sizes
 from planner.network.layout_collectives import DECODE, PREFILL, exchanges, reductions, rounds
 
@@ -91,7 +92,7 @@ def imbalance(task: Task, ep: np.ndarray) -> np.ndarray:
 
 def copies(sizes: Sizes, ep: np.ndarray) -> np.ndarray:
     """Expected number of expert ranks that hold at least one of a token's k experts."""
-    return _distinct(sizes, ep, ep)
+    return _distinct(sizes.n_experts, sizes.n_experts_active, ep, ep)
 
 
 def copies_to_domains(sizes: Sizes, domains: np.ndarray) -> np.ndarray:
@@ -102,16 +103,18 @@ def copies_to_domains(sizes: Sizes, domains: np.ndarray) -> np.ndarray:
     """
     groups = np.maximum(np.ceil(domains / sizes.expert_groups), 1.0)
     reach = np.minimum(domains, sizes.expert_groups_active * groups)
-    return _distinct(sizes, domains, np.where(sizes.expert_groups > 1, reach, domains))
+    reach = np.where(sizes.expert_groups > 1, reach, domains)
+    return _distinct(sizes.n_experts, sizes.n_experts_active, domains, reach)
 
 
-def _distinct(sizes: Sizes, places: np.ndarray, reach: np.ndarray) -> np.ndarray:
-    """How many of the `reach` places among which k experts are picked evenly are met."""
-    group = sizes.n_experts / places
+@by_columns
+def _distinct(stored: int, picked: int, places: np.ndarray, reach: np.ndarray) -> np.ndarray:
+    """How many of the `reach` places among which k experts are `picked` evenly are met."""
+    group = stored / places
     experts, missed = group * reach, np.ones(np.shape(places))
-    for i in range(sizes.n_experts_active):
+    for i in range(picked):
         missed *= np.maximum(experts - group - i, 0.0) / np.maximum(experts - i, 1.0)
-    return reach * (1 - missed) if sizes.n_experts else np.zeros(np.shape(places))
+    return reach * (1 - missed) if stored else np.zeros(np.shape(places))
 
 
 _RING = ("a_ring", "w_ring", "g_ring")
