@@ -15,7 +15,7 @@ from planner.problems.serving.deployment.pools import layouts_of
 from planner.problems.serving.parameters import BATCHES, PEAKS, names_of
 from planner.problems.serving.plan_sections import BANDS, LAYOUT
 from planner.problems.serving.question import Scenario
-from planner.problems.serving.search.batch import given
+from planner.problems.serving.search.batch import fixed_batches
 from planner.problems.serving.step.kernels import PARTS
 from planner.problems.serving.step.layouts import Layouts
 from planner.problems.serving.step.step import Step
@@ -51,20 +51,20 @@ class FixedPointModel:
         """Columns at values of shape (n,): floats of that shape, `CodedColumn`, and `status`."""
         count = max((len(value) for value in values.values()), default=1)
         totals = [values[name] for name in BATCHES if name in values]
-        task, batch, fill = self._given(values)
+        task, batch, fill = self._fixed_point(values)
         chosen = Step(task, self.layouts, bound=task.uses_bound)(batch, fill)
         bound = chosen if task.uses_bound else Step(task, self.layouts, bound=True)(batch, fill)
-        found = _quantities(task, chosen, bound)
-        found |= _verdict(task, chosen, count)
-        found |= {"bottleneck": self._bottleneck(task, chosen, count)}
+        columns = _quantities(task, chosen, bound)
+        columns |= _verdict(task, chosen, count)
+        columns |= {"bottleneck": self._bottleneck(task, chosen, count)}
         if totals:
             numbers, codes = np.unique(totals[0], return_inverse=True)
-            lost = np.broadcast_to(found["status"] != OPTIMAL, count)
+            lost = np.broadcast_to(columns["status"] != OPTIMAL, count)
             words = (None, *(int(number) for number in numbers))
-            found["batch"] = CodedColumn(np.where(lost, 0, codes + 1), words)
+            columns["batch"] = CodedColumn(np.where(lost, 0, codes + 1), words)
         return {
             name: value if isinstance(value, CodedColumn) else np.broadcast_to(value, count)
-            for name, value in found.items()
+            for name, value in columns.items()
             if value is not None
         }
 
@@ -72,7 +72,7 @@ class FixedPointModel:
         self, values: Mapping[str, np.ndarray]
     ) -> tuple[dict[str, np.ndarray], dict[str, float | np.ndarray]]:
         """What the bottleneck is the largest of [s], and every bound symbol, at shape (n,)."""
-        task, batch, fill = self._given(values)
+        task, batch, fill = self._fixed_point(values)
         step = Step(task, self.layouts, bound=task.uses_bound)
         return _timed(task, step(batch, fill)), step.values(batch, fill)
 
@@ -93,7 +93,7 @@ class FixedPointModel:
         """Sequences per replica for one sequence in all."""
         return 1.0 / float(self.layouts.replicas[0])
 
-    def _given(self, values: Mapping[str, np.ndarray]) -> tuple[Task, np.ndarray, np.ndarray]:
+    def _fixed_point(self, values: Mapping[str, np.ndarray]) -> tuple[Task, np.ndarray, np.ndarray]:
         """The task, sequences per replica and share of slots in use at some values."""
         task = with_arrays(self.task, self.scenario, values)
         totals = [values[name] for name in BATCHES if name in values]
@@ -102,24 +102,24 @@ class FixedPointModel:
     def _batches(self, task: Task, totals: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         """Sequences per replica and share of slots in use, as the search spreads given batches."""
         if totals is None:
-            _, batch, fill = given(task, self.layouts)
+            _, batch, fill = fixed_batches(task, self.layouts)
             return batch, fill
-        each = np.ceil(totals / self.layouts.replicas)
-        return each, totals / (each * self.layouts.replicas)
+        per_replica = np.ceil(totals / self.layouts.replicas)
+        return per_replica, totals / (per_replica * self.layouts.replicas)
 
     def _bottleneck(self, task: Task, chosen: Mapping[str, Any], count: int) -> CodedColumn:
         """The largest part of a step, or the highest roof."""
         parts = _timed(task, chosen)
         names, values = tuple(parts), list(parts.values())
-        kept = _verdict(task, chosen, count)["status"] == OPTIMAL
+        good = _verdict(task, chosen, count)["status"] == OPTIMAL
         largest = np.argmax(np.stack([np.broadcast_to(v, count) for v in values]), axis=0)
-        return CodedColumn(np.where(kept, largest + 1, 0), (None, *names))
+        return CodedColumn(np.where(good, largest + 1, 0), (None, *names))
 
 
 def _quantities(task: Task, chosen: Mapping[str, Any], bound: Mapping[str, Any]) -> dict[str, Any]:
     """The numbers of a plan, named as a serving plan names them."""
     decodes, prefills = task.mode != "prefill", task.mode != "decode"
-    found: dict[str, Any] = {
+    quantities: dict[str, Any] = {
         "usd_per_mtok": chosen["usd_per_token"] * PER_MILLION,
         "usd_per_mtok_input": _million(chosen, "usd_per_input_token"),
         "usd_per_mtok_output": _million(chosen, "usd_per_output_token"),
@@ -137,10 +137,10 @@ def _quantities(task: Task, chosen: Mapping[str, Any], bound: Mapping[str, Any])
         "tpot_bound": bound["tpot"] if decodes else None,
     }
     for name in () if task.uses_bound else BANDS:
-        ratio, value = task.profile.band(name), found[name]
+        ratio, value = task.profile.band(name), quantities[name]
         if value is not None:
-            found |= {f"{name}_low": value * ratio.low, f"{name}_high": value * ratio.high}
-    return found
+            quantities |= {f"{name}_low": value * ratio.low, f"{name}_high": value * ratio.high}
+    return quantities
 
 
 def _million(values: Mapping[str, Any], name: str) -> Any:
@@ -167,10 +167,10 @@ def model_of(scenario: Scenario, ends: Mapping[str, np.ndarray]) -> FixedPointMo
     InputError
         As `planner.solve` does.
     """
-    asked = resolve(scenario)
-    if len(asked.tasks) != 1 or asked.pools:
+    resolved = resolve(scenario)
+    if len(resolved.tasks) != 1 or resolved.pools:
         return None
-    task = asked.tasks[0]
+    task = resolved.tasks[0]
     fixed = task.mode == "prefill" or (task.batches is not None and len(task.batches) == 1)
     emitted = [min(values) for name, values in ends.items() if LENGTHS.get(name) == "output_tokens"]
     one_token = task.mode == "aggregated" and any(least <= 1 for least in emitted)
@@ -191,7 +191,7 @@ def _words(task: Task, layouts: Layouts) -> dict[str, Any]:
     layout = layouts.row(0)
     redundant = task.redundant if task.sizes.n_experts else None
     chips, replicas = int(layouts.chips[0]), int(layouts.replicas[0])
-    _, batch, fill = given(task, layouts)
+    _, batch, fill = fixed_batches(task, layouts)
     return {
         "chips": chips,
         "batch": max(1, round(float(batch[0]) * replicas * float(fill[0]))),
@@ -225,21 +225,21 @@ def _verdict(task: Task, values: Mapping[str, Any], count: int) -> dict[str, Any
         code = np.where(named, code * RADIX + place + 1, code)
     lists, codes = np.unique(code, return_inverse=True)
     names = [PROMISES[name] for name in limits]
-    told = tuple(_listed(int(each), names) for each in lists)
+    lists_of_promises = tuple(_listed(int(each), names) for each in lists)
     return {
         "status": status,
         "short_by": np.where(lost, short.max(axis=0), np.nan),
-        "reason": CodedColumn(codes, told),
+        "reason": CodedColumn(codes, lists_of_promises),
     }
 
 
 def _listed(code: int, names: list[str]) -> str | None:
     """The promises that a number lists."""
-    found: list[str] = []
+    broken: list[str] = []
     while code:
         code, place = divmod(code, RADIX)
-        found.insert(0, names[place - 1])
-    return ", ".join(found) or None
+        broken.insert(0, names[place - 1])
+    return ", ".join(broken) or None
 
 
 def with_arrays(task: Task, scenario: Scenario, values: Mapping[str, np.ndarray]) -> Task:

@@ -55,5 +55,5 @@ def test_a_row_that_is_not_known_comes_last_and_is_null():
     table = Elasticities.of(rows)
     assert list(table) == ["b", "a"]
     assert rows[0].document()["elasticity"] is None
-    assert "unknown" in elastic(rows[0].document())
-    assert elastic(rows[1].document()) == "+0.100"
+    assert "unknown" in elastic(rows[0])
+    assert elastic(rows[1]) == "+0.100"

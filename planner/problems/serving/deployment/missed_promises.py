@@ -24,7 +24,7 @@ from planner.problems.serving.search.batch import (
     LARGEST_BATCH,
     chosen,
     feasible,
-    given,
+    fixed_batches,
     largest_feasible,
 )
 from planner.problems.serving.search.sizing import carrying
@@ -86,12 +86,12 @@ def shortfalls(step: Step) -> list[tuple[str, float]]:
         served = capacity(step)
         if served > 0:
             return [("load", (step.task.arrivals or 0.0) / served)]
-        step = step.asked(step.task.with_layout(arrivals=None))
+        step = step.with_task(step.task.with_layout(arrivals=None))
     task, layouts = step.task, step.layouts
     rows = np.arange(len(layouts))
     batch, fill = np.ones(len(layouts)), np.ones(len(layouts))
     if task.batches is not None:
-        rows, batch, fill = given(task, layouts)
+        rows, batch, fill = fixed_batches(task, layouts)
     values = step.take(rows)(batch, fill)
     factors = {
         name: np.broadcast_to(values[name] / limit, rows.shape)
@@ -108,9 +108,9 @@ def shortfalls(step: Step) -> list[tuple[str, float]]:
 
 def capacity(step: Step) -> float:
     """Most requests per second that any layout serves within the promises, 0 if none serves any."""
-    most = step.asked(step.task.with_layout(arrivals=math.inf))
+    most = step.with_task(step.task.with_layout(arrivals=math.inf))
     if step.task.mode == "prefill":
-        rows, batch, _ = given(most.task, most.layouts)
+        rows, batch, _ = fixed_batches(most.task, most.layouts)
     else:
         rows, batch, _ = chosen(most, largest_feasible(most)[0])
     values = most.take(rows)(batch)
@@ -124,7 +124,7 @@ def _first_token_factor(question: TwoPools) -> float:
     promised = question.pair.prefill.promises.get("ttft")
     if promised is None:
         return 0.0
-    _, batch, _ = given(prefill.task, prefill.layouts)
+    _, batch, _ = fixed_batches(prefill.task, prefill.layouts)
     values = prefill(batch)
     transfer = question.pair.transfer(shards(prefill), float(shards(decode).max()))
     fits = np.broadcast_to(values["need"] <= prefill.task.chip.memory, batch.shape)
@@ -136,7 +136,9 @@ def _most_served(question: TwoPools) -> float:
     """Most requests per second that any pair serves within the promises, 0 if none does."""
     prefill, decode = (task.with_layout(objective="throughput") for task in question.tasks)
     most = replace(question.pair, demand=None, prefill=prefill, decode=decode)
-    steps = (pool.step.asked(task) for pool, task in zip(question.pools, most.tasks, strict=True))
+    steps = (
+        pool.step.with_task(task) for pool, task in zip(question.pools, most.tasks, strict=True)
+    )
     pairs, _ = search_pools(most, *steps)
     return pairs[0].requests if pairs else 0.0
 
@@ -177,7 +179,7 @@ def _least_of_one(question: OnePool, name: str) -> float:
     task = _relaxed(question.task, name)
     if name not in question.task.promises:
         return math.inf
-    step, batch, fill = _smallest(question.step.asked(task))
+    step, batch, fill = _smallest(question.step.with_task(task))
     if not len(step.layouts):
         return math.inf
     values = step(batch, fill)
@@ -198,7 +200,7 @@ def _smallest(step: Step) -> tuple[Step, np.ndarray, np.ndarray]:
         carries = batch > 0
         return step.take(carries), batch[carries], ones[carries]
     if task.batches is not None or task.mode == "prefill":
-        rows, batch, fill = given(task, step.layouts)
+        rows, batch, fill = fixed_batches(task, step.layouts)
         return step.take(rows), batch, fill
     return step, ones, ones
 
@@ -241,8 +243,8 @@ def _reached_within(question: TwoPools, name: str, value: float) -> float:
     objective = "latency" if pair.demand is None else pair.decode.objective
     tasks = [_relaxed(task, name, limit).with_layout(objective=objective) for task in pair.tasks]
     relaxed = replace(pair, prefill=tasks[0], decode=tasks[1])
-    prefill = question.pools[0].step.asked(tasks[0])
-    decode = question.pools[1].step.asked(tasks[1].with_layout(arrivals=None))
+    prefill = question.pools[0].step.with_task(tasks[0])
+    decode = question.pools[1].step.with_task(tasks[1].with_layout(arrivals=None))
     pairs, _ = search_pools(relaxed, prefill, decode)
     if not pairs:
         return math.inf

@@ -21,7 +21,7 @@ import numpy as np
 from planner.problems.serving.search.batch import (
     chosen,
     feasible,
-    given,
+    fixed_batches,
     largest_at,
     largest_feasible,
 )
@@ -111,7 +111,7 @@ def prefill_layouts(step: Step, transfer: np.ndarray) -> PhaseLayouts:
     `transfer` are the seconds that a cache takes to the other pool, for every layout.
     """
     task = step.task
-    _, batch, _ = given(task, step.layouts)
+    _, batch, _ = fixed_batches(task, step.layouts)
 
     def keeps(values: dict[str, np.ndarray], rows: np.ndarray) -> np.ndarray:
         delayed = _delayed(values, transfer[rows])
@@ -137,12 +137,12 @@ def decode_layouts(
     promises = {k: v for k, v in task.promises.items() if k == "tpot"}
     if tpot is not None:
         promises["tpot"] = tpot
-    step = step.asked(task.with_layout(promises=promises, arrivals=None))
+    step = step.with_task(task.with_layout(promises=promises, arrivals=None))
     if task.batches is None:
         most = largest_feasible(step)[0] if largest is None else largest
         rows, batch, fill = chosen(step, most)
     else:
-        rows, batch, fill = given(step.task, step.layouts)
+        rows, batch, fill = fixed_batches(step.task, step.layouts)
     part = step.take(rows)
     values = part(batch, fill)
     keep = feasible(part, values)
@@ -187,7 +187,7 @@ def matched_pools(
     promising = []
     for tasks, step in zip(several, decoding, strict=True):
         tpot = tasks.decode.promises.get("tpot")
-        promising.append(step if tpot is None else step.asked(step.task.promising(tpot)))
+        promising.append(step if tpot is None else step.with_task(step.task.promising(tpot)))
     together = decode_layouts(Step.joined(promising), None)
     decodes = _parted(together, [len(step.layouts) for step in decoding])
     questions = zip(several, decoding, prefills, decodes, strict=True)
@@ -291,7 +291,7 @@ def _parted(layouts: PhaseLayouts, counts: Sequence[int]) -> list[PhaseLayouts]:
 
 def _largest(tasks: TaskPair, decoding: Step, paces: np.ndarray) -> np.ndarray:
     """Largest batches that memory and each time per output token allow, (n_paces, n_layouts)."""
-    alone = decoding.asked(tasks.promising(None).decode.with_layout(arrivals=None))
+    alone = decoding.with_task(tasks.promising(None).decode.with_layout(arrivals=None))
     return largest_at(alone, largest_feasible(alone)[0], paces)
 
 

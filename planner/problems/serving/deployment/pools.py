@@ -24,7 +24,7 @@ from planner.problems.serving.search.batch import (
     SAME_PRICE,
     Found,
     feasible,
-    given,
+    fixed_batches,
     grows,
     largest_at,
     largest_feasible,
@@ -139,10 +139,10 @@ class OnePool:
         """The best point at each promise on the time per output token [s]; None where none is."""
         task = self.task.promising(None)
         if task.loaded or task.batches is not None:
-            steps = [sized(self.step.asked(task.promising(float(pace)))) for pace in paces]
+            steps = [sized(self.step.with_task(task.promising(float(pace)))) for pace in paces]
             every = [OnePool(step.task, step, search(step)).points() for step in steps]
             return [points[0] if points else None for points in every]
-        count, step = len(self.step.layouts), self.step.asked(task)
+        count, step = len(self.step.layouts), self.step.with_task(task)
         largest = largest_at(step, largest_feasible(step)[0], paces)
         rows = np.tile(np.arange(count), paces.size)
         tiled = search(step.take(rows), largest.ravel())
@@ -161,7 +161,7 @@ class OnePool:
             batch = carrying(step, LARGEST_BATCH)
             step, batch, fill = step.take(batch > 0), batch[batch > 0], fill[batch > 0]
         elif task.batches is not None:
-            rows, batch, fill = given(task, step.layouts)
+            rows, batch, fill = fixed_batches(task, step.layouts)
             step = step.take(rows)
         values = step(batch, fill)
         keeps = feasible(task, values)
@@ -202,7 +202,7 @@ class TwoPools:
     def steps(self) -> tuple[Step, Step]:
         """The model of either pool on all its layouts, prompts waiting as the question has it."""
         prefill, decode = self.pools
-        return prefill.step.asked(self.pair.prefill), decode.step
+        return prefill.step.with_task(self.pair.prefill), decode.step
 
     @property
     def layouts_considered(self) -> int:
@@ -257,11 +257,11 @@ class TwoPools:
         if not self.pairs:
             return np.inf
         prefill, decode = self.pools
-        step = decode.step.asked(self.task.with_layout(arrivals=None))
+        step = decode.step.with_task(self.task.with_layout(arrivals=None))
         rows = np.arange(len(step.layouts))
         batch, fill = np.ones(rows.size), np.ones(rows.size)
         if step.task.batches is not None:
-            rows, batch, fill = given(step.task, step.layouts)
+            rows, batch, fill = fixed_batches(step.task, step.layouts)
         tpot = step.take(rows)(batch, fill)["tpot"]
         # Chips of a replica that decodes beside the smallest that reads.
         beside = step.layouts.replica_chips + prefill.step.layouts.replica_chips.min()
@@ -333,7 +333,7 @@ def double_pools(several: Sequence[TaskPair]) -> list[TwoPools]:
         steps = [Step(task, layouts_of(task), bound=task.uses_bound) for task in tasks]
         pools.append(tuple(OnePool(step.task, step) for step in steps))
     searched = search_pools_together([
-        (pair, prefill.step.asked(pair.prefill), decode.step)
+        (pair, prefill.step.with_task(pair.prefill), decode.step)
         for pair, (prefill, decode) in zip(several, pools, strict=True)
     ])  # fmt: skip
     return [

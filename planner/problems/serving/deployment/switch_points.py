@@ -120,7 +120,7 @@ class Contest:
             Step(task.with_layout(arrivals=None), rows, bound=task.uses_bound)
             for task, rows in zip(pair.tasks, layouts, strict=True)
         )
-        return pair, (prefill.asked(pair.prefill), decode)
+        return pair, (prefill.with_task(pair.prefill), decode)
 
     def varied(self, parameter: Parameter, factor: float) -> tuple[Scenario, tuple[Hardware, ...]]:
         """The scenario with a parameter times a factor, and its machines.

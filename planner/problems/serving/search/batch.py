@@ -79,7 +79,7 @@ def search_together(
         if step.bound and task.objective != "latency":
             batch = _smallest_as_cheap(step, rows, batch)
     else:
-        rows, batch, fill = given(task, layouts)
+        rows, batch, fill = fixed_batches(task, layouts)
         if task.arrivals is not None:
             rows, fill = busiest(
                 step, batch, lambda values, at: feasible(step.limits_at(at), values)
@@ -128,22 +128,22 @@ def sized(step: Step) -> Step:
     if not grows(task):
         return step
 
-    def keeps(some: Step) -> np.ndarray:
-        batch = carrying(some, LARGEST_BATCH)
-        return (batch > 0) & feasible(some, some(np.maximum(batch, 1)))
+    def keeps(part: Step) -> np.ndarray:
+        batch = carrying(part, LARGEST_BATCH)
+        return (batch > 0) & feasible(part, part(np.maximum(batch, 1)))
 
     return fitted(step, keeps)
 
 
-def feasible(asked: Task | Step, values: Mapping[str, np.ndarray]) -> np.ndarray:
+def feasible(question: Task | Step, values: Mapping[str, np.ndarray]) -> np.ndarray:
     """Which points keep memory, flow of prompts and every promise, shape of the points.
 
     A step that joins questions has limits for each of its layouts, a task only its own.
     """
-    kept = np.ones(np.shape(values["need"]), dtype=bool)
-    for name, limit in asked.limits.items():
-        kept = kept & (values[name] <= limit)
-    return kept
+    good = np.ones(np.shape(values["need"]), dtype=bool)
+    for name, limit in question.limits.items():
+        good = good & (values[name] <= limit)
+    return good
 
 
 def largest_feasible(step: Step) -> tuple[np.ndarray, np.ndarray]:
@@ -166,9 +166,9 @@ def largest_feasible(step: Step) -> tuple[np.ndarray, np.ndarray]:
             return low, looked
         middle = _between(low[open_rows], high[open_rows])
         part = step if open_rows.size == low.size else step.take(open_rows)
-        kept = feasible(part, part.only(("need", *limits), middle))
-        low[open_rows[kept]] = middle[kept]
-        high[open_rows[~kept]] = middle[~kept]
+        good = feasible(part, part.only(("need", *limits), middle))
+        low[open_rows[good]] = middle[good]
+        high[open_rows[~good]] = middle[~good]
         looked[open_rows] += 1
 
 
@@ -197,7 +197,7 @@ def _loaded(step: Step) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray,
     """Under a given load: the largest batch were there none, and the one batch that carries it."""
     batch = carrying(step, LARGEST_BATCH)
     rows = np.flatnonzero(batch > 0)
-    unloaded = step.asked(step.task.with_layout(arrivals=None))
+    unloaded = step.with_task(step.task.with_layout(arrivals=None))
     if step.task.mode == "prefill":
         largest, looked = batch, np.zeros(batch.size)
     else:
@@ -286,7 +286,7 @@ def _smallest_as_cheap(step: Step, rows: np.ndarray, batch: np.ndarray) -> np.nd
     return np.minimum(high * group, batch)
 
 
-def given(task: Task, layouts: Layouts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def fixed_batches(task: Task, layouts: Layouts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The batches the question fixes, spread over the replicas: the fullest one sets the pace."""
     if task.mode == "prefill":
         # One prompt per rank and stage keeps every chip busy; more only wait.
@@ -294,10 +294,10 @@ def given(task: Task, layouts: Layouts) -> tuple[np.ndarray, np.ndarray, np.ndar
         return np.arange(len(layouts)), ranks, np.ones(len(layouts))
     rows, batch, fill = [], [], []
     for total in task.batches or ():
-        each = np.ceil(total / layouts.replicas)
+        per_replica = np.ceil(total / layouts.replicas)
         rows.append(np.arange(len(layouts)))
-        batch.append(each)
-        fill.append(total / (each * layouts.replicas))
+        batch.append(per_replica)
+        fill.append(total / (per_replica * layouts.replicas))
     return np.concatenate(rows), np.concatenate(batch), np.concatenate(fill)
 
 

@@ -27,17 +27,17 @@ def carrying(step: Step, largest: int) -> np.ndarray:
     if step.task.mode == "prefill":
         ranks = (layouts.pp * layouts.dp_attention) * 1.0
         return np.where(_carries(step, ranks), ranks, 0.0)
-    found = np.zeros(len(layouts))
+    batches = np.zeros(len(layouts))
     group = layouts.group * 1.0
     most = np.maximum(np.floor(largest / group), 1)
     rows = np.flatnonzero(_carries(step, most * group))
     if not rows.size:
-        return found
+        return batches
     part, group, most = step.take(rows), group[rows], most[rows]
     groups = first(_carried(part, group), np.zeros(rows.size), most)
     start, end = _piece(part, (groups - 1) * group)
-    found[rows] = first(_carried(part, np.ones(rows.size)), start, end)
-    return found
+    batches[rows] = first(_carried(part, np.ones(rows.size)), start, end)
+    return batches
 
 
 def _piece(step: Step, before: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -104,10 +104,12 @@ def fitted(step: Step, keeps: Callable[[Step], np.ndarray]) -> Step:
         return keeps(_paying(step.take(at), paid[index.astype(np.int64)], domain))
 
     top = np.full(rows.size, paid.size - 1.0)
-    kept = approved(rows, top)
+    enough = approved(rows, top)
     fewest = top.copy()
-    fewest[kept] = first(
-        lambda at, index: approved(rows[kept][at], index), np.full(kept.sum(), -1.0), top[kept]
+    fewest[enough] = first(
+        lambda at, index: approved(rows[enough][at], index),
+        np.full(enough.sum(), -1.0),
+        top[enough],
     )
     return _paying(step, paid[fewest.astype(np.int64)], domain)
 
@@ -130,13 +132,13 @@ def first(
         low[open_rows[~good]] = middle[~good]
 
 
-def _carried(step: Step, each: np.ndarray) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-    """Whether numbers of so many sequences `each` carry the load, for some of the rows."""
+def _carried(step: Step, size: np.ndarray) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    """Whether numbers of so many sequences (`size`) carry the load, for some of the rows."""
 
     def holds(rows: np.ndarray, numbers: np.ndarray) -> np.ndarray:
         # All of them in their order need no copy, as where the size of one layout is looked for.
         part = step if rows.size == len(step.layouts) else step.take(rows)
-        return _carries(part, numbers * each[rows])
+        return _carries(part, numbers * size[rows])
 
     return holds
 

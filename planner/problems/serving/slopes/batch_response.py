@@ -28,7 +28,7 @@ from planner.problems.serving.slopes.directional_derivatives import (
     values_at,
 )
 from planner.problems.serving.step.engine_effects import loop_first_token
-from planner.problems.serving.step.kernels import BATCH_TIMES, Model, lowered
+from planner.problems.serving.step.kernels import BATCH_TIMES, StepModel, lowered
 from planner.problems.serving.step.queueing import queue
 from planner.problems.serving.step.step import Step
 from planner.text.tolerances import SAME
@@ -317,7 +317,7 @@ class FixedLayout:
 
 
 @cache
-def _tape(model: Model, *, queued: bool, smooth: bool) -> Tape:
+def _tape(model: StepModel, *, queued: bool, smooth: bool) -> Tape:
     tape = lowered("batch_times", *model.key, queued).tape
     return smoothed(tape) if smooth else tape
 

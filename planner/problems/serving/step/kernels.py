@@ -74,7 +74,7 @@ def walked(table: str, *key: object, names: frozenset[str]) -> ScalarProgram:
 
 
 @dataclass(frozen=True)
-class Model:
+class StepModel:
     """Which equations a pool is computed with: its phases, the roofline or the estimate, its load.
 
     `load` is `none`, `given` where it must be carried, `most` where as much as can be is served.

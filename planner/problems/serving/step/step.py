@@ -22,7 +22,7 @@ from planner.problems.serving.step.engine_effects import (
     slows,
     static_first_token,
 )
-from planner.problems.serving.step.kernels import WORK, Model, lowered
+from planner.problems.serving.step.kernels import WORK, StepModel, lowered
 from planner.problems.serving.step.layouts import Layouts, hop_groups
 from planner.problems.serving.step.queueing import TAILS, queue
 
@@ -51,7 +51,8 @@ class Step:
         self._origin: tuple[Step, np.ndarray] | None = None
         self._ready: dict[tuple, PreparedKernel | None] = {}
         self.largest: dict[tuple, tuple[np.ndarray, np.ndarray]] = {}  # what a search remembers
-        self._own: dict[str, np.ndarray] = {}  # limits and arrivals, where each layout has its own
+        # Limits and arrivals, where each layout has its own.
+        self._rowwise: dict[str, np.ndarray] = {}
         self._bound_values: dict[str, float | np.ndarray] | None = {
             **shared_values(task),
             **peaks(task, bound=bound),
@@ -59,25 +60,25 @@ class Step:
         }
 
     @property
-    def model(self) -> Model:
+    def model(self) -> StepModel:
         """The equations that answer this question."""
         task = self.task
-        return Model(task.mode, self.bound, task.load, task.power is not None)
+        return StepModel(task.mode, self.bound, task.load, task.power is not None)
 
     @property
     def limits(self) -> dict[str, float | np.ndarray]:
         """Upper limits by output, numbers or one for each layout."""
-        return {name: self._own.get(name, limit) for name, limit in self.task.limits.items()}
+        return {name: self._rowwise.get(name, limit) for name, limit in self.task.limits.items()}
 
     def limits_at(self, rows: np.ndarray) -> Step:
         """A step whose limits are those of some layouts: itself where all layouts have the same."""
-        return self.take(rows) if self._own else self
+        return self.take(rows) if self._rowwise else self
 
     def take(self, rows: np.ndarray) -> Step:
         """The same model on some of the layouts only."""
         twin = self._copy(self.layouts.take(rows), None)
         twin._origin = (self, rows)
-        twin._own = {name: values[rows] for name, values in self._own.items()}
+        twin._rowwise = {name: values[rows] for name, values in self._rowwise.items()}
         return twin
 
     def joinable(self) -> tuple[object, ...] | None:
@@ -110,7 +111,9 @@ class Step:
         limits = {name: column([step.limits[name] for step in steps]) for name in first.limits}
         limits[ARRIVALS] = column([step.task.arrivals or 0.0 for step in steps])
         twin = first._copy(Layouts.joined([step.layouts for step in steps]), values)
-        twin._own = {name: each for name, each in limits.items() if isinstance(each, np.ndarray)}
+        twin._rowwise = {
+            name: each for name, each in limits.items() if isinstance(each, np.ndarray)
+        }
         return twin
 
     @property
@@ -124,12 +127,12 @@ class Step:
             }
         return self._bound_values or {}
 
-    def asked(self, task: Task) -> Step:
-        """The same model for the same question asked with other limits."""
+    def with_task(self, task: Task) -> Step:
+        """The same model of a task whose limits differ, the layouts and values kept."""
         twin = self._copy(self.layouts, self._bound_values)
         twin.task, twin._origin = task, self._origin
         twin._ready, twin.largest = self._ready, self.largest
-        twin._own = self._own
+        twin._rowwise = self._rowwise
         return twin
 
     def under(self, coefficients: Mapping[str, float | np.ndarray]) -> Step:
@@ -143,16 +146,16 @@ class Step:
 
     def routed_uniformly(self, batch: float) -> Step:
         """The bound with the experts that uniform routing reads at this batch, not the least."""
-        given = self.values(np.array([batch]))
+        symbols = self.values(np.array([batch]))
         coverage = lowered("expert_share")
-        share = coverage(**{name: given[name] for name in coverage.names})["coverage"]
-        return self._copy(self.layouts, self._values | {"k_experts": share * given["n_experts"]})
+        share = coverage(**{name: symbols[name] for name in coverage.names})["coverage"]
+        return self._copy(self.layouts, self._values | {"k_experts": share * symbols["n_experts"]})
 
     def _copy(self, layouts: Layouts, values: dict[str, float | np.ndarray] | None) -> Step:
         twin = object.__new__(Step)
         twin.task, twin.layouts, twin.bound = self.task, layouts, self.bound
         twin._bound_values, twin._origin, twin._ready, twin.largest = values, None, {}, {}
-        twin._own = self._own
+        twin._rowwise = self._rowwise
         return twin
 
     def values(
@@ -178,7 +181,8 @@ class Step:
             return {"r_fill": fill}
         up = np.maximum(self.layouts.replicas - float(task.spare), FEW)
         if task.load == "given":
-            return {"n_up": up, "X_arr": self._own.get(ARRIVALS, float(task.arrivals or 0.0))}
+            arrivals = self._rowwise.get(ARRIVALS, float(task.arrivals or 0.0))
+            return {"n_up": up, "X_arr": arrivals}
         # Without a replica that runs, the load is beyond any limit.
         busy = np.where(up > FEW, fill, 1 / FEW)
         return {"n_up": up, "x_free": task.headroom, "r_busy": busy}
@@ -245,11 +249,11 @@ class Step:
             return self._ready[key]
         if self._origin is not None:
             step, rows = self._origin
-            whole = step.asked(task)._prepared(fill, busy)
+            whole = step.with_task(task)._prepared(fill, busy)
             self._ready[key] = None if whole is None else whole.take(rows)
         else:
-            one = np.ones(len(self.layouts))
-            symbols = self.values(one, one if fill is None else fill)
+            ones = np.ones(len(self.layouts))
+            symbols = self.values(ones, ones if fill is None else fill)
             varying = ("B", *(name for name in busy if np.ndim(symbols[name])))
             names = [name for name in model.kernel.names if name not in varying]
             varying = tuple(name for name in varying if name in model.kernel.names)
@@ -257,7 +261,7 @@ class Step:
                 ready = model.kernel.prepared(varying, **{name: symbols[name] for name in names})
             except ValueError:
                 ready = None
-            self._ready[key] = ready if ready is not None and ready.rows == one.size else None
+            self._ready[key] = ready if ready is not None and ready.rows == ones.size else None
         return self._ready[key]
 
     def work(self, batch: np.ndarray) -> dict[str, np.ndarray]:

@@ -21,7 +21,7 @@ from planner.problems.serving.deployment.frontier import FAST_PRICE, modes
 from planner.problems.serving.deployment.pool_pairs import search_pools
 from planner.problems.serving.deployment.pools import one_pool, two_pools
 from planner.problems.serving.frontier_text import frontier_text, rows_of
-from planner.problems.serving.search.batch import feasible, given
+from planner.problems.serving.search.batch import feasible, fixed_batches
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import TaskPair
 from planner.report.pictures.frontier_curve import frontier_picture
@@ -98,7 +98,7 @@ def test_given_batches_leave_the_choice_of_layouts():
     """Where the batch is given, each speed has the cheapest layout that reaches it."""
     task = question(MODELS["sparse"], batch=9.0, chips=(4,), domain=4, batches=(2, 8))
     pool = one_pool(task)
-    rows, batch, fill = given(task, pool.step.layouts)
+    rows, batch, fill = fixed_batches(task, pool.step.layouts)
     values = pool.step.take(rows)(batch, fill)
     kept = feasible(task, values)
     tpot, price = values["tpot"][kept], values["usd_per_request"][kept]

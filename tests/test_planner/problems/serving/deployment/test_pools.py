@@ -238,7 +238,7 @@ def test_a_reader_is_as_busy_as_its_promise_lets_it_be():
     nothing = np.zeros(len(alone.layouts))
     quickest = prefill_layouts(alone, nothing).latency.min()
     promised = task.with_layout(arrivals=math.inf, promises={"ttft": 1.15 * quickest})
-    side = prefill_layouts(alone.asked(promised), nothing + 1e-5)
+    side = prefill_layouts(alone.with_task(promised), nothing + 1e-5)
     assert len(side.rows) > 1
     np.testing.assert_allclose(side.latency, 1.15 * quickest, rtol=1e-6)
     assert (side.latency <= 1.15 * quickest).all()

@@ -13,11 +13,11 @@ import pytest
 from formulas.numerics.evaluate import kernel, scalar_program
 from formulas.numerics.tape import Tape
 from planner.problems.serving.step import equations
-from planner.problems.serving.step.kernels import Model, lowered, walked
+from planner.problems.serving.step.kernels import StepModel, lowered, walked
 from tests.paths import ROOT
 
 MODELS = [
-    Model(mode, bound, load, True)
+    StepModel(mode, bound, load, True)
     for mode, bound, load in product(
         ("aggregated", "decode", "prefill"), (False, True), ("none", "given", "most")
     )
@@ -37,7 +37,7 @@ def through_json(tape: Tape) -> Any:
 
 
 @pytest.mark.parametrize("model", MODELS, ids=str)
-def test_kept_kernels_of_a_pool_are_those_of_its_equations(model: Model) -> None:
+def test_kept_kernels_of_a_pool_are_those_of_its_equations(model: StepModel) -> None:
     """Every node and every output of what is searched with, and of what a batch follows."""
     for table in ("all_outputs", "work_times", "busyness"):
         fresh = kernel(*getattr(equations, table)(*model.key))
@@ -54,7 +54,7 @@ def test_other_kept_kernels_are_those_of_their_equations(table: str) -> None:
 
 
 @pytest.mark.parametrize("model", [m for m in MODELS if m.load == "none"], ids=str)
-def test_what_is_walked_again_is_what_the_equations_say(model: Model) -> None:
+def test_what_is_walked_again_is_what_the_equations_say(model: StepModel) -> None:
     """The plain trees of the check of a plan, which no kernel takes part in."""
     definitions, outputs = equations.recomputed(*model.key, "none")
     names = frozenset(lowered("all_outputs", *model.key).names)
