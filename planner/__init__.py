@@ -8,7 +8,7 @@ Names are loaded when they are first used, so that `planner --help` imports no s
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 # At once, for they are called like their modules, which would take their place when first imported.
 from planner.library import sensitivity  # after the module of that name, which it imports
@@ -56,7 +56,7 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in _HOME_OF:
         raise AttributeError(f"module 'planner' has no attribute {name!r}")
     return getattr(import_module(_HOME_OF[name]), name)

@@ -70,13 +70,13 @@ def sensitivity(
     if sobol is not None or morris is not None:
         from planner.uncertainty.global_study import explore
 
-        source = of.document["scenario"] if isinstance(of, Plan) else of
+        source = of.scenario if isinstance(of, Plan) else of
         return explore(source, output, sets, sobol=sobol, morris=morris, seed=seed, workers=workers)
     if isinstance(of, Plan):
         if output is None and not sets and not switches:
             ranked = sorted(of.elasticities.items(), key=lambda pair: (-abs(pair[1]), pair[0]))
             return Elasticities(ranked)
-        of = of.document["scenario"]
+        of = of.scenario
     return elasticity_table(of, output, sets, switches=switches)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from planner.catalogue.chips import chip
 from planner.catalogue.listed_prices import default_price
@@ -45,7 +44,7 @@ def mfu_range(dtype: str, path: str) -> ListedRange:
     return ListedRange("log_uniform", (ends[0], ends[-1]), source)
 
 
-def rent_range(systems: Sequence[Any], path: str) -> ListedRange:
+def rent_range(systems: Sequence[object], path: str) -> ListedRange:
     """The listed rents of one system's chip; FieldError where there are none, or several chips."""
     if len(systems) != 1:
         several = " of one system" if systems else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from planner.text.errors import InputError, did_you_mean, quoted
 
@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     import sympy as sp
 
     from planner.protocol.problem import Problem
+    from planner.scenario.loading import Question
+
+Q = TypeVar("Q", bound="Question")
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,7 @@ class Output:
     applies: Callable[[Any], bool] | None = None
 
 
-def output_named(problem: Problem[Any], question: Any, name: str) -> Output:
+def output_named(problem: Problem[Q], question: Q, name: str) -> Output:
     """The output that a name or an alias means in a question.
 
     Raises
@@ -58,15 +61,15 @@ def output_named(problem: Problem[Any], question: Any, name: str) -> Output:
     raise InputError(f"--of: a {problem.kind} answer has no {quoted(name)}{hint}")
 
 
-def values_in(outputs: Sequence[Output], plan: Any) -> dict[str, float]:
+def values_in(outputs: Sequence[Output], plan: object) -> dict[str, float]:
     """The outputs that a plan has, by name; those without a value are left out."""
     values = {output.name: _at(plan, output.key or output.name) for output in outputs}
-    return {name: float(value) for name, value in values.items() if value is not None}
+    return {name: value for name, value in values.items() if value is not None}
 
 
-def _at(plan: Any, key: str) -> Any:
+def _at(plan: object, key: str) -> float | None:
     """What stands at a dotted key of mappings and records; None where nothing does."""
-    value = plan
+    value: Any = plan
     for part in key.split("."):
         value = value.get(part) if isinstance(value, Mapping) else getattr(value, part, None)
-    return value
+    return None if value is None else float(value)

@@ -11,11 +11,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from planner.scenario import ALIASES, Tree, changed, checked, read, resolved
 from planner.scenario.kinds import question_type
 from planner.text.errors import InputError
+
+if TYPE_CHECKING:
+    from planner.scenario.keys.fields import QuestionRecord
+    from planner.scenario.loading import Question
 
 
 @dataclass(frozen=True)
@@ -47,12 +51,12 @@ class Parameter:
     array: bool = False
 
 
-def with_value(question: Any, path: str, value: object) -> Any:
+def with_value(question: Question, path: str, value: object) -> Question:
     """A question of any kind with a value at a path, as `--set` would put it there."""
     return scenario_with(read(question), Path().resolve(), path, value)
 
 
-def settable(question: Any, row: Parameter) -> Parameter | None:
+def settable(question: Question, row: Parameter) -> Parameter | None:
     """A row as a quantity of the scenario; None where a file has no such path."""
     if not row.value:
         return None
@@ -63,23 +67,23 @@ def settable(question: Any, row: Parameter) -> Parameter | None:
     return replace(row, to=partial(_times, question, row.path, row.value))
 
 
-def _times(question: Any, path: str, value: float, factor: float) -> Any:
+def _times(question: Question, path: str, value: float, factor: float) -> Question:
     return with_value(question, path, value * factor)
 
 
-def folder_of(source: Any) -> Path:
+def folder_of(source: object) -> Path:
     """The folder that paths in a source are relative to."""
     on_disk = isinstance(source, str | Path) and str(source) != "-"
-    return (Path(source).parent if on_disk else Path()).resolve()
+    return (Path(str(source)).parent if on_disk else Path()).resolve()
 
 
-def scenario_with(tree: Tree, folder: Path, path: str, value: object) -> Any:
+def scenario_with(tree: Tree, folder: Path, path: str, value: object) -> Question:
     """The scenario with a value at a path, as `--set` would put it there."""
     text = repr(value) if isinstance(value, float) else str(value)
     return checked(changed(tree, [f"{path}={text}"]), folder)
 
 
-def value_at(scenario: Any, path: str) -> Any:
+def value_at(scenario: Question, path: str) -> object:
     """What a scenario that was read has at a path, in base units; None where it has nothing."""
     value: Any = resolved(scenario)
     for part in ALIASES.get(path, tuple(path.split("."))):
@@ -114,7 +118,7 @@ def unit_of(problem: str, path: Sequence[str]) -> str | None:
 
 
 @cache
-def _schema(shape: Any) -> dict[str, Any]:
+def _schema(shape: type[QuestionRecord]) -> Mapping[str, Any]:
     """The JSON Schema of the scenarios of one kind."""
     schema: dict[str, Any] = shape.model_json_schema(mode="validation")
     return schema

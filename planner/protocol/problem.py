@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast, runtime_checkable
 
 from planner.protocol.elasticity import Elasticity
 from planner.protocol.output import Output
@@ -20,7 +20,14 @@ from planner.protocol.plan import Plan
 from planner.protocol.section import Section, sections_of_outputs
 from planner.scenario.kinds import room
 
-Q = TypeVar("Q")
+if TYPE_CHECKING:
+    import numpy as np
+
+    from formulas.algebra.equation import Equation
+    from planner.catalogue.ranges import ListedRange
+    from planner.scenario.loading import Question
+
+Q = TypeVar("Q", bound="Question")
 Q_contra = TypeVar("Q_contra", contravariant=True)
 Counts = tuple[tuple[str, int], ...]
 
@@ -157,8 +164,7 @@ class Room(Generic[Q]):
 
     def varied(self, question: Q, path: str, value: float) -> Q:
         """The question with another value at a path, as `--set` would put it there."""
-        varied: Q = with_value(question, path, value)
-        return varied
+        return cast("Q", with_value(question, path, value))
 
     def sections(self, plan: Plan) -> Sequence[Section]:
         """The outputs as lines."""
@@ -209,11 +215,11 @@ class ArrayModel(Protocol):
     """A question without a choice, evaluated at many values of its parameters."""
 
     @property
-    def words(self) -> Mapping[str, Any]:
+    def words(self) -> Mapping[str, str | int | float | None]:
         """Columns that do not vary; `layout` is the choice."""
         ...
 
-    def __call__(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
+    def __call__(self, values: Mapping[str, np.ndarray]) -> Mapping[str, Any]:
         """Columns at values of shape (n,); `status` is 0 where the promises are kept."""
         ...
 
@@ -228,7 +234,7 @@ class HasParts(Protocol):
         ...
 
     @property
-    def equations(self) -> tuple[Any, ...]:
+    def equations(self) -> tuple[Equation, ...]:
         """The equations that define the symbols."""
         ...
 
@@ -237,7 +243,9 @@ class HasParts(Protocol):
         """The batch `B` of the equations for one of a path of `batches`."""
         ...
 
-    def parts(self, values: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    def parts(
+        self, values: Mapping[str, np.ndarray]
+    ) -> tuple[Mapping[str, np.ndarray], Mapping[str, float | np.ndarray]]:
         """Each part, and every bound symbol, at values of shape (n,)."""
         ...
 
@@ -253,7 +261,7 @@ class HasArrays(Protocol[Q_contra]):
         """Whether arrays may stand in place of what is at a path."""
         ...
 
-    def array_model(self, question: Q_contra, ends: Mapping[str, Any]) -> ArrayModel | None:
+    def array_model(self, question: Q_contra, ends: Mapping[str, np.ndarray]) -> ArrayModel | None:
         """The model of a question between the ends of what varies; None if there is a choice."""
         ...
 
@@ -279,7 +287,7 @@ class FrontierAnswer(Protocol):
         ...
 
     @property
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[dict[str, object]]:
         """The points as plain dicts of numbers and words."""
         ...
 
@@ -321,24 +329,24 @@ class HasCoefficients(Protocol[Q_contra]):
 class HasRanges(Protocol[Q_contra]):
     """Catalogues know ranges of some of its parameters."""
 
-    def listed(self, question: Q_contra, path: str) -> Any:
+    def listed(self, question: Q_contra, path: str) -> ListedRange:
         """What `uncertain: {PATH: catalogue}` stands for; FieldError where nothing is listed."""
         ...
 
 
-def problem_of(kind: str) -> Problem[Any]:
+def problem_of(kind: str) -> Problem[Question]:
     """The problem of a kind; InputError where no room answers it."""
-    problem: Problem[Any] = room(kind).PROBLEM
+    problem: Problem[Question] = room(kind).PROBLEM
     return problem
 
 
-def search(question: Any, coefficients: Mapping[str, float] | None = None) -> Search:
+def search(question: Question, coefficients: Mapping[str, float] | None = None) -> Search:
     """The best point of a question of any kind, nothing proved."""
     return problem_of(question.problem).search(question, coefficients)
 
 
 def search_many(
-    questions: Sequence[Any], coefficients: Sequence[Mapping[str, float]] | None = None
+    questions: Sequence[Question], coefficients: Sequence[Mapping[str, float]] | None = None
 ) -> list[Search]:
     """The best point of each of several questions of one kind, together where the kind can."""
     if not questions:

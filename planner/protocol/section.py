@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from planner.protocol.output import Output, values_in
 from planner.text.wording import quantity
+
+if TYPE_CHECKING:
+    from planner.protocol.plan import BindingLimit
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ class Section:
     adds_up: bool = False
 
 
-def sections_of_outputs(outputs: Sequence[Output], plan: Any) -> tuple[Section, ...]:
+def sections_of_outputs(outputs: Sequence[Output], plan: object) -> tuple[Section, ...]:
     """One section with every output that a plan has."""
     values = values_in(outputs, plan)
     lines = (Line(x.name, values[x.name], x.unit) for x in outputs if x.name in values)
@@ -55,7 +58,7 @@ def text_of(sections: Sequence[Section]) -> str:
     return "\n\n".join(map("\n".join, blocks))
 
 
-def why_of(binding: Sequence[Any], elasticities: Mapping[str, float]) -> str:
+def why_of(binding: Sequence[BindingLimit], elasticities: Mapping[str, float]) -> str:
     """What binds, and what one percent of each parameter is worth, the most first."""
     ranked = sorted(elasticities.items(), key=lambda pair: (-abs(pair[1]), pair[0]))
     width = max((len(path) for path, _ in ranked), default=0)

@@ -10,6 +10,7 @@ from planner.protocol.document import schema_of
 from planner.protocol.plan import Plan
 from planner.protocol.problem import FrontierAnswer, HasFrontier, problem_of
 from planner.scenario import Document, Tree, opened
+from planner.scenario.keys.fields import QuestionRecord
 from planner.scenario.kinds import ROOMS
 from planner.scenario.loading import Source
 from planner.text.errors import FieldError, InputError
@@ -71,7 +72,7 @@ def answer_schema(kind: str) -> dict[str, Any]:
 
 
 @contextmanager
-def _opened(source: Source, sets: Sequence[str]) -> Iterator[Any]:
+def _opened(source: Source, sets: Sequence[str]) -> Iterator[QuestionRecord]:
     """The question of a source; what is refused while it is answered gets its place there."""
     tree, question = opened(source, sets)
     try:

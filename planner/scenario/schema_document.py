@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, get_args
 
 from pydantic import BaseModel
@@ -51,7 +52,9 @@ def json_schema() -> dict[str, object]:
     }
 
 
-def _about(schema: dict[str, Any], name: str) -> dict[str, object]:
+def _about(
+    schema: Mapping[str, Mapping[str, Mapping[str, object]]], name: str
+) -> dict[str, object]:
     """The description of a key, if it has one."""
     shape = schema["properties"][name]
     return {key: shape[key] for key in ("description", "title") if key in shape}

@@ -1,7 +1,7 @@
 """What matters? Elasticities of an answer, the next switch of its choice, break-even points."""
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from planner.sensitivity.elasticities import Elasticities, elasticity_table
@@ -17,7 +17,7 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

@@ -13,6 +13,7 @@ from planner.text.errors import Infeasible, InputError
 if TYPE_CHECKING:
     from planner.protocol.output import Output
     from planner.protocol.problem import Search
+    from planner.scenario.loading import Question, Source
 
 
 def _rank(row: Elasticity) -> tuple[bool, float, str]:
@@ -47,7 +48,7 @@ class Elasticities(dict[str, float]):
 
 
 def elasticity_table(
-    source: Any,
+    source: Source,
     output: str | None = None,
     sets: Sequence[str] = (),
     *,
@@ -100,7 +101,7 @@ def elasticity_table(
     return table
 
 
-def _document(kind: str, question: Any, best: Search, target: Output) -> dict[str, Any]:
+def _document(kind: str, question: Question, best: Search, target: Output) -> dict[str, Any]:
     """What `--json` prints of a table, its rows left out."""
     from planner.scenario import resolved
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from planner.protocol.elasticity import (
     EVERYTHING_FOLLOWS,
@@ -20,6 +20,11 @@ from planner.protocol.parameter import Parameter
 from planner.protocol.problem import HasDuals, HasElasticities, HasSlopes, Problem, search
 from planner.text.errors import InputError
 
+if TYPE_CHECKING:
+    from planner.scenario.loading import Question
+
+Q = TypeVar("Q", bound="Question")
+
 AGAIN = "solved again on either side"
 COUNTED = "solved again with a few fewer and a few more"
 DUAL = "multipliers (envelope theorem)"
@@ -29,7 +34,7 @@ MOST = 14
 NOTHING = 1e-3  # elasticity below which there is no bar
 
 
-def rows_of(problem: Problem[Any], question: Any, name: str) -> list[Elasticity]:
+def rows_of(problem: Problem[Q], question: Q, name: str) -> list[Elasticity]:
     """The rows of every parameter: duals and slopes where the kind has them, else solved again."""
     if isinstance(problem, HasElasticities):
         return one_per_parameter(problem.elasticities(question, name))
@@ -48,7 +53,7 @@ def rows_of(problem: Problem[Any], question: Any, name: str) -> list[Elasticity]
     return one_per_parameter(rows)
 
 
-def re_solved_row(problem: Problem[Any], question: Any, row: Parameter, name: str) -> Elasticity:
+def re_solved_row(problem: Problem[Q], question: Q, row: Parameter, name: str) -> Elasticity:
     """The elasticity of an output to a parameter by searching again on either side of it."""
     begin = (row.path, row.value, row.unit, row.group)
     if row.whole:
@@ -66,7 +71,7 @@ def re_solved_row(problem: Problem[Any], question: Any, row: Parameter, name: st
     return Elasticity(*begin, left, right, "re-solve", AGAIN, EVERYTHING_FOLLOWS)
 
 
-def _log(problem: Problem[Any], row: Parameter, factor: float, name: str) -> float | None:
+def _log(problem: Problem[Q], row: Parameter, factor: float, name: str) -> float | None:
     """The output's logarithm with a parameter times a factor; None where there is no answer."""
     if row.to is None:
         return None

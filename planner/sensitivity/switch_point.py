@@ -26,6 +26,7 @@ from planner.protocol.parameter import Parameter, folder_of, scenario_with, unit
 from planner.protocol.problem import NO_PLAN, Search, problem_of, search, search_many
 from planner.scenario import Tree, changed, checked, opened
 from planner.scenario.grid import Axis, grid_of
+from planner.scenario.loading import Question, Source
 from planner.text.console import progress
 from planner.text.errors import InputError, quoted
 from planner.text.tolerances import SAME
@@ -128,7 +129,7 @@ def _switch(best: Search, bracket: Bracket, plans: Mapping[float, Search]) -> di
 
 def _plans(points: Sequence[tuple[Parameter, float]]) -> list[Search | None]:
     """The best plan with each parameter times a factor, None where that makes no sense."""
-    questions: list[Any] = []
+    questions: list[Question | None] = []
     for parameter, factor in points:
         try:
             questions.append(None if parameter.to is None else parameter.to(factor))
@@ -143,7 +144,7 @@ def _plans(points: Sequence[tuple[Parameter, float]]) -> list[Search | None]:
     return [None if question is None else next(plans) for question in questions]
 
 
-def _alone(question: Any) -> Search | None:
+def _alone(question: Question) -> Search | None:
     try:
         return search(question)
     except InputError:
@@ -175,7 +176,7 @@ class _Side:
 
 
 def break_even(
-    source: Any, between: str, over: str, output: str = "cost", sets: Sequence[str] = ()
+    source: Source, between: str, over: str, output: str = "cost", sets: Sequence[str] = ()
 ) -> list[dict[str, Any]]:
     """Where choices break even with the first of them, over one given.
 
@@ -250,12 +251,10 @@ def _values(rival: _Side, path: str, over: str) -> list[float]:
             value_at(checked(changed(rival.tree, [axis.set_to(i)]), rival.folder), path)
             for i in range(len(axis))
         ]
-        if (
-            not all(isinstance(each, int | float) and each > 0 for each in values)
-            or len(values) < 2
-        ):
+        numbers = [float(value) for value in values if isinstance(value, int | float) and value > 0]
+        if len(numbers) < max(len(values), 2):
             raise InputError(f"--over {quoted(over)}: expected two or more numbers above zero")
-        return sorted(float(each) for each in values)
+        return sorted(numbers)
     base = _present(rival, path)
     if base is None:
         raise InputError(

@@ -121,7 +121,9 @@ class SweptLine:
             yield PartSwitch(low, beyond, before, after)
             low, before = beyond, after
 
-    def at(self, x: np.ndarray) -> tuple[Mapping[str, np.ndarray], Mapping[str, np.ndarray]]:
+    def at(
+        self, x: np.ndarray
+    ) -> tuple[Mapping[str, np.ndarray], Mapping[str, float | np.ndarray]]:
         """Parts and symbols at values of what is varied."""
         at_rest = {name: np.full(len(x), value) for name, value in self.at_rest.items()}
         return self.model.parts({**at_rest, self.along: x})

@@ -170,7 +170,7 @@ def laid_out(plan: Mapping[str, Any]) -> str:
     return f"{times}({', '.join(words)})"
 
 
-def named(value: Any, kind: str) -> str:
+def named(value: object, kind: str) -> str:
     """A model or system as it was named; a list by its names, a description by what it varies."""
     if isinstance(value, list):
         return " or ".join(named(item, kind) for item in value)
@@ -182,14 +182,14 @@ def named(value: Any, kind: str) -> str:
     return str(value)
 
 
-def numbers(chips: Any) -> str:
+def numbers(chips: object) -> str:
     """Numbers of chips as they were asked for."""
     if isinstance(chips, Mapping):
         return f"{chips['from']} to {chips['to']}"
     return ", ".join(map(str, chips)) if isinstance(chips, list) else str(chips)
 
 
-def length(value: Any) -> str:
+def length(value: float | Mapping[str, float]) -> str:
     """A length in tokens; the mean of a distribution."""
     return f"{value['mean']:g} (mean)" if isinstance(value, Mapping) else f"{value:g}"
 

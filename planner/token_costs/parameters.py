@@ -26,6 +26,7 @@ from planner.token_costs.phase_keys import Inference, Reinforcement
 
 if TYPE_CHECKING:
     from planner.protocol.elasticity import Elasticity
+    from planner.scenario.loading import Question
 
 
 NUDGE = 1e-5  # of a quantity, in logarithms; the functions are smooth and cheap
@@ -283,7 +284,7 @@ def _of_fixed(name: str, answer: BudgetOptimum) -> float:
     return lagrangian_slope(budgets, at, name, answer.multiplier) * varied
 
 
-def scenario_rows(question: object, rows: Iterable[Parameter]) -> list[Parameter]:
+def scenario_rows(question: Question, rows: Iterable[Parameter]) -> list[Parameter]:
     """Those rows that a file may set; a law's coefficients stand in none but as a whole."""
     settled = (settable(question, row) for row in rows if row.group != "law")
     return [row for row in settled if row is not None]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -22,7 +22,7 @@ from planner.protocol.problem import (
     problem_of,
 )
 from planner.scenario import Tree
-from planner.scenario.keys.uncertain import CATALOGUE
+from planner.scenario.loading import Question
 from planner.text.errors import FieldError, InputError, quoted
 
 WITHIN = 0.9  # share of a lognormal's values that lie between its ends
@@ -56,13 +56,13 @@ class Marginal:
             return np.minimum(np.floor(share * count), count - 1).astype(int)
         return _quantiles(self.kind, self.ends, share, self.within)
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         """It as a mapping."""
         return {"path": self.path, "kind": self.kind, "ends": list(self.ends), "unit": self.unit,
                 "source": self.source or None}  # fmt: skip
 
 
-def marginals_of(tree: Tree, folder: Path, scenario: Any) -> list[Marginal]:
+def marginals_of(tree: Tree, folder: Path, scenario: Question) -> list[Marginal]:
     """Every uncertain parameter of a scenario, its ends read as the path reads them.
 
     Raises
@@ -94,11 +94,17 @@ def marginals_of(tree: Tree, folder: Path, scenario: Any) -> list[Marginal]:
     return marginals
 
 
-def _marginal(tree: Tree, folder: Path, scenario: Any, path: str, spread: Any) -> Marginal:
+def _marginal(
+    tree: Tree,
+    folder: Path,
+    scenario: Question,
+    path: str,
+    spread: str | Mapping[str, Sequence[object]],
+) -> Marginal:
     problem = problem_of(scenario.problem)
     coefficient = _coefficient(problem, scenario, path)
     unit = coefficient.unit if coefficient else unit_of(problem.kind, path.split(".")) or ""
-    if spread == CATALOGUE:
+    if isinstance(spread, str):  # `catalogue`, the only word that is read
         listed = _listed(problem, scenario, path, coefficient)
         return Marginal(path, listed.kind, listed.ends, unit, listed.within, listed.source)
     ((kind, ends),) = spread.items()
@@ -122,7 +128,9 @@ def _marginal(tree: Tree, folder: Path, scenario: Any, path: str, spread: Any) -
     return Marginal(path, kind, values, unit)
 
 
-def _coefficient(problem: Problem[Any], scenario: Any, path: str) -> UncertainCoefficient | None:
+def _coefficient(
+    problem: Problem[Question], scenario: Question, path: str
+) -> UncertainCoefficient | None:
     """The coefficient that a path names; None if it is a path of the scenario."""
     if isinstance(problem, HasCoefficients):
         return problem.coefficient(scenario, path)
@@ -133,7 +141,10 @@ def _coefficient(problem: Problem[Any], scenario: Any, path: str) -> UncertainCo
 
 
 def _listed(
-    problem: Problem[Any], scenario: Any, path: str, coefficient: UncertainCoefficient | None
+    problem: Problem[Question],
+    scenario: Question,
+    path: str,
+    coefficient: UncertainCoefficient | None,
 ) -> ListedRange:
     """The range that a catalogue or a profile knows of a path; FieldError if there is none."""
     if coefficient is not None:

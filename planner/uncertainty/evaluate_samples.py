@@ -99,7 +99,7 @@ def _pieces(
         yield from pool.map(searched, pieces)
 
 
-def _set(marginal: Marginal, value: Any) -> str:
+def _set(marginal: Marginal, value: float) -> str:
     """`PATH=VALUE` of one draw."""
     if not marginal.numeric:
         return f"{marginal.path}={marginal.ends[int(value)]}"

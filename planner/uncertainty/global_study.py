@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ import numpy as np
 from planner.protocol.output import Output, output_named
 from planner.protocol.parameter import folder_of
 from planner.protocol.problem import problem_of
-from planner.scenario import opened, resolved
+from planner.scenario import Tree, opened, resolved
+from planner.scenario.loading import Source
 from planner.text.errors import Infeasible, InputError
 from planner.uncertainty.distributions import Marginal, marginals_of
 from planner.uncertainty.evaluate_samples import Answered, answered
@@ -46,7 +48,7 @@ class Study:
 
 
 def explore(
-    source: Any,
+    source: Source,
     output: str | None = None,
     sets: Sequence[str] = (),
     *,
@@ -99,8 +101,8 @@ def explore(
 class _Draws:
     """A scenario and what of it is drawn."""
 
-    tree: Any
-    folder: Any
+    tree: Tree
+    folder: Path
     marginals: Sequence[Marginal]
     target: Output
     workers: int

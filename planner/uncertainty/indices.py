@@ -147,7 +147,9 @@ def effects(design: np.ndarray, values: np.ndarray) -> Morris:
     )
 
 
-def _each(found: list[list[float]], rule: Callable[[Any], Any]) -> np.ndarray:
+def _each(
+    found: list[list[float]], rule: Callable[[list[float]], float | np.floating]
+) -> np.ndarray:
     return np.array([float(rule(each)) if each else np.nan for each in found])
 
 

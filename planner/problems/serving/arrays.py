@@ -45,9 +45,9 @@ class FixedPointModel:
     scenario: Scenario
     task: Task
     layouts: Layouts
-    words: Mapping[str, Any]
+    words: Mapping[str, str | int | float | None]
 
-    def __call__(self, values: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    def __call__(self, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray | CodedColumn]:
         """Columns at values of shape (n,): floats of that shape, `CodedColumn`, and `status`."""
         count = max((len(value) for value in values.values()), default=1)
         totals = [values[name] for name in BATCHES if name in values]
@@ -107,7 +107,7 @@ class FixedPointModel:
         per_replica = np.ceil(totals / self.layouts.replicas)
         return per_replica, totals / (per_replica * self.layouts.replicas)
 
-    def _bottleneck(self, task: Task, chosen: Mapping[str, Any], count: int) -> CodedColumn:
+    def _bottleneck(self, task: Task, chosen: Mapping[str, np.ndarray], count: int) -> CodedColumn:
         """The largest part of a step, or the highest roof."""
         parts = _timed(task, chosen)
         names, values = tuple(parts), list(parts.values())
@@ -116,7 +116,9 @@ class FixedPointModel:
         return CodedColumn(np.where(good, largest + 1, 0), (None, *names))
 
 
-def _quantities(task: Task, chosen: Mapping[str, Any], bound: Mapping[str, Any]) -> dict[str, Any]:
+def _quantities(
+    task: Task, chosen: Mapping[str, np.ndarray], bound: Mapping[str, np.ndarray]
+) -> dict[str, Any]:
     """The numbers of a plan, named as a serving plan names them."""
     decodes, prefills = task.mode != "prefill", task.mode != "decode"
     quantities: dict[str, Any] = {
@@ -143,12 +145,12 @@ def _quantities(task: Task, chosen: Mapping[str, Any], bound: Mapping[str, Any])
     return quantities
 
 
-def _million(values: Mapping[str, Any], name: str) -> Any:
+def _million(values: Mapping[str, np.ndarray], name: str) -> np.ndarray | None:
     """A price of a million tokens [USD]; None of a phase that the pool lacks."""
     return values[name] * PER_MILLION if name in values else None
 
 
-def _timed(task: Task, chosen: Mapping[str, Any]) -> dict[str, np.ndarray]:
+def _timed(task: Task, chosen: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Parts of a step, or roofs, by name; a prefill is all there is."""
     if task.uses_bound:
         return {roof: chosen[f"roof.{roof}"] for roof in ROOFS}
@@ -186,7 +188,7 @@ def model_of(scenario: Scenario, ends: Mapping[str, np.ndarray]) -> FixedPointMo
     return model
 
 
-def _words(task: Task, layouts: Layouts) -> dict[str, Any]:
+def _words(task: Task, layouts: Layouts) -> dict[str, str | int | float | None]:
     """What does not vary with the numbers, in the words of a plan."""
     layout = layouts.row(0)
     redundant = task.redundant if task.sizes.n_experts else None
@@ -204,7 +206,9 @@ def _words(task: Task, layouts: Layouts) -> dict[str, Any]:
     }
 
 
-def _verdict(task: Task, values: Mapping[str, Any], count: int) -> dict[str, Any]:
+def _verdict(
+    task: Task, values: Mapping[str, np.ndarray], count: int
+) -> dict[str, np.ndarray | CodedColumn]:
     """Which points keep every promise; of the others, which are broken, the worst one first."""
     limits = task.limits
     broken = np.stack(

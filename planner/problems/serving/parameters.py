@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from planner.network.system_network import UNUSED
 from planner.problems.serving.question import Scenario
@@ -140,7 +140,7 @@ def serving_parameters(scenario: Scenario, hardware: Sequence[Hardware]) -> list
 def _row(
     path: str,
     value: float | None,
-    to: Callable[[float], Any] | None,
+    to: Callable[[float], Scenario] | None,
     *,
     quantity: str | None = None,
     unit: str | None = None,
@@ -170,7 +170,7 @@ def _of_systems(scenario: Scenario, hardware: Sequence[Hardware]) -> Iterator[Pa
             name: str,
             value: float,
             prefix: str = prefix,
-            vary: Callable[[Mapping[str, Any]], Scenario] = vary,
+            vary: Callable[[Mapping[str, object]], Scenario] = vary,
         ) -> Parameter:
             to = partial(_times, vary, name, value)
             return _row(f"{prefix}.{name}", value, to, quantity=f"system.{name}")
@@ -194,7 +194,7 @@ def _of_workload(scenario: Scenario) -> Iterator[Parameter]:
     load = scenario.workload
 
     def row(
-        name: str, value: float, change: Callable[[float], Any], unit: str | None = None
+        name: str, value: float, change: Callable[[float], object], unit: str | None = None
     ) -> Parameter:
         def to(factor: float) -> Scenario:
             varied = load.model_copy(update={name: change(factor)})
@@ -273,22 +273,22 @@ def _scaled(scenario: Scenario, name: str, value: float, factor: float) -> Scena
 
 
 def _times(
-    vary: Callable[[Mapping[str, Any]], Scenario], name: str, value: float, factor: float
+    vary: Callable[[Mapping[str, object]], Scenario], name: str, value: float, factor: float
 ) -> Scenario:
     return vary({name: value * factor})
 
 
 def _faster(
-    vary: Callable[[Mapping[str, Any]], Scenario], flops: Mapping[str, float], factor: float
+    vary: Callable[[Mapping[str, object]], Scenario], flops: Mapping[str, float], factor: float
 ) -> Scenario:
     return vary({"flops": {unit: rate * factor for unit, rate in flops.items()}})
 
 
-def _choices(scenario: Scenario) -> tuple[Any, ...]:
+def _choices(scenario: Scenario) -> tuple[object, ...]:
     return scenario.system if isinstance(scenario.system, tuple) else (scenario.system,)
 
 
-def _described(scenario: Scenario, k: int, figures: Mapping[str, Any]) -> Scenario:
+def _described(scenario: Scenario, k: int, figures: Mapping[str, object]) -> Scenario:
     """The scenario with figures of one of its systems in place of what they are.
 
     They are put in as they are: what a file could not say, such as twice a dense peak, may well be
@@ -304,7 +304,7 @@ def _described(scenario: Scenario, k: int, figures: Mapping[str, Any]) -> Scenar
     return scenario.model_copy(update={"system": systems})
 
 
-def _unpriced(choice: Any) -> Any:
+def _unpriced(choice: object) -> object:
     """A system without a price of its own, which the scenario's would contradict."""
     return (
         choice.model_copy(update={"price": None})

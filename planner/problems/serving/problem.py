@@ -26,6 +26,8 @@ from planner.text.tolerances import SAME
 from planner.text.wording import laid_out
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from planner.problems.serving.deployment.frontier import Frontier
     from planner.problems.serving.question import Scenario
     from planner.protocol.elasticity import Elasticity
@@ -127,7 +129,7 @@ class ServingProblem(Room["Scenario"]):
         """Whether a path is one number of the equations."""
         return is_array(path)
 
-    def array_model(self, question: Scenario, ends: Mapping[str, Any]) -> ArrayModel | None:
+    def array_model(self, question: Scenario, ends: Mapping[str, np.ndarray]) -> ArrayModel | None:
         """The model of one layout and one batch; None if there is a choice."""
         choose, load = question.choose, question.workload
         fixed = choose.batch is not None or load.concurrency is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import sympy as sp
 
@@ -12,6 +12,9 @@ from planner.programs.geometric.lowering import Lowering, structure
 from planner.programs.geometric.posynomial import short
 from planner.programs.geometric.solver import Program
 from planner.programs.geometric.structure import BOUND, LIMIT, PROMISE, ROOF, ProblemError
+
+if TYPE_CHECKING:
+    from formulas.algebra.equation import Equation
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ class GeometricProgram:
         self._constraints: dict[str, _Constraint] = {}
         self._objective: sp.Expr | None = None
 
-    def choose(self, symbol: sp.Symbol, *, within: tuple[Any, Any]) -> None:
+    def choose(self, symbol: sp.Symbol, *, within: tuple[float | sp.Expr, float | sp.Expr]) -> None:
         """A positive variable and its bounds, numbers or expressions of the givens."""
         if not (isinstance(symbol, sp.Symbol) and symbol.is_positive):
             raise ProblemError(f"{self.title}: {symbol} is not a positive symbol")
@@ -60,7 +63,9 @@ class GeometricProgram:
         self._add(_Constraint(least, BOUND, low, symbol, least))
         self._add(_Constraint(most, BOUND, symbol, high, most))
 
-    def define(self, *equations: Any, relax: Mapping[sp.Expr, Any] | None = None) -> None:
+    def define(
+        self, *equations: Equation | sp.Eq, relax: Mapping[sp.Expr, float | sp.Expr] | None = None
+    ) -> None:
         """Symbols that stand for expressions.
 
         An equation is anything with `.lhs` and `.rhs`: an Equation of `formulas` or a SymPy Eq.
@@ -92,7 +97,9 @@ class GeometricProgram:
             name = f"{symbol}: {branch}"
             self._add(_Constraint(name, ROOF, expression, symbol, text, (symbol, branch)))
 
-    def subject(self, name: str, relation: Any, *, promise: bool = False) -> None:
+    def subject(
+        self, name: str, relation: sp.logic.boolalg.Boolean, *, promise: bool = False
+    ) -> None:
         """A named inequality; a `promise` is what may be eased when there is no solution."""
         if not isinstance(relation, (sp.Le, sp.Ge)):
             shown = "is always true" if relation == sp.true else "is no Le or Ge"

@@ -5,11 +5,14 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from planner.report.files import deliver
 from planner.text.errors import InputError
 from planner.text.quantities import show
+
+if TYPE_CHECKING:
+    from topologies.fabric.fabric import Fabric
 
 WIDTH = 78
 LABEL = 16
@@ -57,14 +60,14 @@ def check_file(out: Path, option: str, forms: Sequence[str] = FORMS) -> None:
         raise InputError(f"{option} {out}: a file that ends in one of {endings} is written")
 
 
-def drawn(G: Any, path: Path) -> None:
+def drawn(G: Fabric, path: Path) -> None:
     """Write the picture of a fabric; InputError if the file cannot be written."""
     from topologies.picture import svg
 
     deliver(svg(G), path)
 
 
-def written(G: Any, path: Path) -> None:
+def written(G: Fabric, path: Path) -> None:
     """Write a fabric in the form that the file's ending says.
 
     Raises

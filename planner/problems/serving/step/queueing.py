@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from planner.problems.serving.step.kernels import lowered
 TAILS = {"ttft_p95": 0.05, "ttft_p99": 0.01}
 
 
-def queue(values: Mapping[str, Any]) -> dict[str, np.ndarray]:
+def queue(values: Mapping[str, float | np.ndarray]) -> dict[str, np.ndarray]:
     """Utilisation of the readers [-], mean wait and its quantiles `TAILS` [s], shaped as they are.
 
     `values` holds every symbol that the queue needs, `x_load` requests per second of a replica
@@ -44,7 +43,7 @@ def _quantiles(values: dict) -> np.ndarray:
     return np.asarray(_fed("wait_quantile", at)["T_tail"])
 
 
-def _fed(table: str, values: Mapping[str, Any]) -> Mapping[str, Any]:
+def _fed(table: str, values: Mapping[str, float | np.ndarray]) -> Mapping[str, float | np.ndarray]:
     """The outputs of a kernel from the symbols that it asks for."""
     kernel = lowered(table)
     return kernel(**{name: values[name] for name in kernel.names})
