@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -40,6 +40,7 @@ LEAST = (
 )  # fmt: skip
 LARGEST = ("r_ar", "r_hop", "w_ar", "w_ar_pf", "w_x", "w_x_pf", "w_cp", "w_ring")
 ENDLESS = 1e12  # sequences in flight, more than any replica holds
+StepValues: TypeAlias = Mapping[str, float | np.ndarray]  # of every layout, by symbol
 IDEAL = {"f_pace": 1.0, "r_fill": 1.0}
 
 
@@ -76,13 +77,15 @@ def relaxation(step: Step, outcome: Found, incumbent: float, *, most: int = SOLV
         return Relaxation(incumbent, 0)
     # Every group is looked at once, however many there are, and some of them are cut.
     most = max(most, len(heap) + most // 2)
+    # At a batch of any size caches are read as fast as they ever are.
+    values = step.values(np.array([ENDLESS]))
     while heap[0].bound < incumbent * (1 - CLOSE) and solves < most:
         weakest = heapq.heappop(heap)
         for part in _halves(step, weakest) if weakest.tried else [weakest]:
             if not part.rows.size:
                 continue
             high = max(min(part.high, _most_sequences(step, outcome, part.rows)), part.low * ROOM)
-            bound = _solve(step, part.rows, part.low, high, weakest.bound)
+            bound = _solve(step, values, part.rows, part.low, high, weakest.bound)
             solves += 1
             if bound is not None:
                 bound = max(bound, weakest.bound)
@@ -201,10 +204,9 @@ def _groups(step: Step, rows: np.ndarray) -> Iterator[np.ndarray]:
         yield from (same[where[same] == place] for place in np.unique(where[same]))
 
 
-def _shared(step: Step, rows: np.ndarray) -> dict[str, float]:
+def _shared(step: Step, values: StepValues, rows: np.ndarray) -> dict[str, float]:
     """One set of values that favours the objective over all these layouts."""
-    # At a batch of any size caches are read as fast as they ever are.
-    layouts, values = step.layouts, step.values(np.array([ENDLESS]))
+    layouts = step.layouts
     group = {k: float(v) for k, v in values.items() if not np.ndim(v)}
     group |= {k: float(np.asarray(values[k])[rows].min()) for k in LEAST}
     fastest = [k for k in EFFICIENCIES if np.ndim(values[k])]
@@ -225,7 +227,7 @@ def _shared(step: Step, rows: np.ndarray) -> dict[str, float]:
 
 
 def _solve(
-    step: Step, rows: np.ndarray, low: float, high: float, whole_bound: float
+    step: Step, values: StepValues, rows: np.ndarray, low: float, high: float, whole_bound: float
 ) -> float | None:
     """The bound of some layouts on one interval, None if nothing there keeps the promises.
 
@@ -233,7 +235,7 @@ def _solve(
     the part, which is then cut further.
     """
     task = step.task
-    values = _shared(step, rows)
+    shared = _shared(step, values, rows)
     program = relaxed(
         bound=step.bound,
         objective="latency" if task.objective == "latency" else "cost",
@@ -243,18 +245,18 @@ def _solve(
     )
     new = task.input_tokens * (1 - task.cached_input)
     symbols = {
-        **values,
+        **shared,
         **_limits(step),
-        **chords(values, low, high),
-        "n_chunks": float(np.ceil(new / values["c_chunk"])),
+        **chords(shared, low, high),
+        "n_chunks": float(np.ceil(new / shared["c_chunk"])),
         "lo": low,
         "hi": high,
-        "unsaved": least_unsaved(values),
+        "unsaved": least_unsaved(shared),
         "batch": float(min(task.batches or (1,))),
         "paid": float(step.layouts.chips[rows].max()),
         "factor": _factor(step, rows),
-        "most_dp": values["most_dp"] * ROOM,
-        "most_pp": values["most_pp"] * ROOM,
+        "most_dp": shared["most_dp"] * ROOM,
+        "most_pp": shared["most_pp"] * ROOM,
     }
     try:
         # How far an impossible part falls short does not matter, and may be beyond any float.

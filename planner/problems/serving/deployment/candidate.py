@@ -305,7 +305,7 @@ def evaluate_pair(tasks: TaskPair, reading: Step, decoding: Step, pair: Pair) ->
     step = Step(task, layouts[1], bound=task.uses_bound)
     # The load a pool was sized for may lie a rounding beside what it carries.
     batch = float(carrying(step, int(pair.batch))[0]) or pair.batch
-    pools = (prefill, evaluate(task, layouts[1], batch))
+    pools = (prefill, evaluate(task, layouts[1], batch, sized=step))
     chips = shards(reading)[pair.rows[0]], shards(decoding)[pair.rows[1]]
     transfer = float(tasks.transfer(*chips))
     chosen = [pool.chosen_by for pool in pools]

@@ -203,21 +203,28 @@ class EvaluatedPool:
                 raise SolverError(f"the chosen plan breaks the promise {PROMISES[name]}")
 
 
-def evaluate(task: Task, layouts: Layouts, batch: float, fill: float = 1.0) -> EvaluatedPool:
-    """One layout (shape (1,)) at one batch per replica, by both models."""
+def evaluate(
+    task: Task, layouts: Layouts, batch: float, fill: float = 1.0, *, sized: Step | None = None
+) -> EvaluatedPool:
+    """One layout (shape (1,)) at one batch per replica, by both models.
+
+    `sized` is the model that the batch was found by, of the same task and layout.
+    """
     at = np.array([float(batch)])
 
     def floats(step: Step) -> dict[str, float]:
         return {k: float(np.ravel(v)[0]) for k, v in step(at, fill).items()}
 
     @cache
-    def roofline() -> Step:
-        return Step(task, layouts, bound=True)
+    def model(bound: bool) -> Step:
+        if sized is not None and sized.bound == bound:
+            return sized
+        return Step(task, layouts, bound=bound)
 
-    bound = Later(lambda: floats(roofline()))
-    uniform = bound if task.lecture else Later(lambda: floats(roofline().routed_uniformly(batch)))
+    bound = Later(lambda: floats(model(True)))
+    uniform = bound if task.lecture else Later(lambda: floats(model(True).routed_uniformly(batch)))
     # The lecture has no estimate beside its roofline.
-    estimate = bound if task.lecture else Later(lambda: floats(Step(task, layouts, bound=False)))
+    estimate = bound if task.lecture else Later(lambda: floats(model(False)))
     return EvaluatedPool(task, layouts, float(batch), float(fill), estimate, bound, uniform)
 
 
