@@ -91,7 +91,8 @@ class Cluster:
         self, chunks: Iterable[Chunk], solve: Callable[[Chunk], Rows] = solved
     ) -> Iterator[Done]:
         """The chunks with their rows, as they are done."""
-        waiting, running = iter(chunks), dict[Future, Chunk]()
+        waiting = iter(chunks)
+        running: dict[Future, Chunk] = {}
         again: list[Chunk] = []
         while True:
             room = AHEAD * self.workers - len(running)
