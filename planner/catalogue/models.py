@@ -53,7 +53,8 @@ def record(name: str) -> ModelRecord:
     """The entry called `name`; raises CatalogueError with the nearest known name."""
     if name not in names():
         raise CatalogueError.unknown("model", name, names())
-    entry = _entry(name)
+    file = resources.files("planner.catalogue").joinpath("models", f"{name}.json")
+    entry = json.loads(file.read_text(encoding="utf-8"))
     config = entry.get("config", {})
     if "like" in entry:
         config = {**record(entry["like"]).config, **config}
@@ -83,9 +84,3 @@ def load(name: str) -> Model:
         where=f"catalogue model {name}",
         source=f"{entry.source} ({entry.as_of})",
     )
-
-
-def _entry(name: str) -> dict[str, Any]:
-    file = resources.files("planner.catalogue").joinpath("models", f"{name}.json")
-    value: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    return value

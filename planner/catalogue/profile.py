@@ -331,7 +331,9 @@ def _adjustment(raw: Mapping[str, Any]) -> Adjustment:
     )
 
 
-def _bands_of(raw: Mapping[str, Any]) -> Mapping[str, Mapping[str, Band]]:
+def _bands_of(
+    raw: Mapping[str, Mapping[str, tuple[float, float]]],
+) -> Mapping[str, Mapping[str, Band]]:
     return {engine: {q: Band(*pair) for q, pair in each.items()} for engine, each in raw.items()}
 
 

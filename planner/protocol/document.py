@@ -12,7 +12,13 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-_PLAIN = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
+_PLAIN: Mapping[object, str] = {
+    str: "string",
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    type(None): "null",
+}
 
 
 @dataclass(frozen=True)
@@ -51,7 +57,7 @@ def _keys(cls: type) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(keys, key=lambda key: places.get(key[0], len(first))))
 
 
-def typed(hint: Any, value: Any) -> Any:
+def typed(hint: object, value: Any) -> Any:
     """A document read back as what `document_of` made it of: the value of a type hint.
 
     Raises
@@ -78,7 +84,7 @@ def typed(hint: Any, value: Any) -> Any:
     return value
 
 
-def _member(hints: Sequence[Any], value: Any) -> Any:
+def _member(hints: Sequence[object], value: object) -> object:
     """The member of a union that a value is: of dataclasses the one with its keys."""
     known = [hint for hint in hints if hint is not type(None)]
     if isinstance(value, Mapping):
@@ -90,13 +96,13 @@ def _member(hints: Sequence[Any], value: Any) -> Any:
 
 
 @cache
-def _hints(cls: type) -> dict[str, Any]:
+def _hints(cls: type) -> dict[str, object]:
     return get_type_hints(cls, include_extras=True)
 
 
-def schema_of(cls: type, title: str) -> dict[str, Any]:
+def schema_of(cls: type, title: str) -> dict[str, object]:
     """The JSON Schema (2020-12) of a dataclass, units included; nested ones stand in `$defs`."""
-    definitions: dict[str, Any] = {}
+    definitions: dict[str, object] = {}
     root = _shape(cls, definitions)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -106,7 +112,7 @@ def schema_of(cls: type, title: str) -> dict[str, Any]:
     }
 
 
-def _shape(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+def _shape(hint: object, definitions: dict[str, object]) -> dict[str, object]:
     """The schema of one type hint."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Annotated:
@@ -126,7 +132,7 @@ def _shape(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     return {"type": _PLAIN[hint]} if hint in _PLAIN else {}
 
 
-def _union(shapes: list[dict[str, Any]]) -> dict[str, Any]:
+def _union(shapes: list[dict[str, object]]) -> dict[str, object]:
     """Alternatives; a number that may be null keeps its unit beside a list of types."""
     if (
         len(shapes) == 2
@@ -137,7 +143,7 @@ def _union(shapes: list[dict[str, Any]]) -> dict[str, Any]:
     return {"anyOf": shapes}
 
 
-def _defined(cls: type, definitions: dict[str, Any]) -> str:
+def _defined(cls: type, definitions: dict[str, object]) -> str:
     """The name under which a dataclass stands in `$defs`, put there on first use."""
     name = cls.__name__
     if name not in definitions:

@@ -63,7 +63,7 @@ class Elasticity:
         """Whether the answer beside it was found."""
         return not (math.isnan(self.left) or math.isnan(self.right))
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         """The row as a mapping."""
         switches = None if self.switches is None else list(self.switches)
         return {
@@ -81,7 +81,7 @@ class Elasticity:
             "beside": [each.short() for each in self.beside],
         }
 
-    def short(self) -> dict[str, Any]:
+    def short(self) -> dict[str, object]:
         """What it says beside another row of its parameter."""
         return {
             "question": self.question,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from planner.protocol.document import schema_of
 from planner.protocol.plan import Plan
@@ -59,7 +58,7 @@ def pareto(source: Source, sets: Sequence[str] = (), points: int | None = None) 
         return problem.frontier(question, points)
 
 
-def answer_schema(kind: str) -> dict[str, Any]:
+def answer_schema(kind: str) -> dict[str, object]:
     """The JSON Schema of what `--json` prints of a kind, units included.
 
     Raises

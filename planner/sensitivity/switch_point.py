@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 from planner.protocol.bracket import Bracket, bracketed, bracketed_together, middle, within_factor
 from planner.protocol.elasticity import Elasticity
@@ -49,7 +48,7 @@ def switched(
     most: int = MOST,
     *,
     shown: bool = False,
-) -> dict[str, tuple[dict[str, Any], ...]]:
+) -> dict[str, tuple[dict[str, object], ...]]:
     """The switches of the parameters that matter most, the nearest down and up.
 
     With `shown` a bar on standard error tells how far it is.
@@ -67,7 +66,7 @@ def switched(
     }
 
 
-def next_switch(best: Search, parameter: Parameter, *, up: bool) -> dict[str, Any] | None:
+def next_switch(best: Search, parameter: Parameter, *, up: bool) -> dict[str, object] | None:
     """The first step at which the choice differs, closed in on; None if there is none.
 
     `factor` is the nearest value looked at with the other choice, `before` the last one with the
@@ -78,7 +77,7 @@ def next_switch(best: Search, parameter: Parameter, *, up: bool) -> dict[str, An
 
 def next_switches(
     best: Search, sought: Sequence[tuple[Parameter, bool]], *, shown: bool = False
-) -> list[dict[str, Any] | None]:
+) -> list[dict[str, object] | None]:
     """`next_switch` of several parameters, each down or up, all values of a round together."""
     plans: list[dict[float, Search]] = [{} for _ in sought]
 
@@ -112,7 +111,9 @@ def next_switches(
     ]
 
 
-def _switch(best: Search, bracket: Bracket, plans: Mapping[float, Search]) -> dict[str, Any] | None:
+def _switch(
+    best: Search, bracket: Bracket, plans: Mapping[float, Search]
+) -> dict[str, object] | None:
     """A bracket in which the choice changes in the words of the answer, None if it does not."""
     if not bracket.closed:
         return None
@@ -177,7 +178,7 @@ class _Side:
 
 def break_even(
     source: Source, between: str, over: str, output: str = "cost", sets: Sequence[str] = ()
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     """Where choices break even with the first of them, over one given.
 
     Parameters
@@ -216,7 +217,7 @@ def _side(tree: Tree, folder: Path, choices: Axis, i: int) -> _Side:
     return _Side(choices.set_to(i).partition("=")[2].strip(), side, folder)
 
 
-def _between(first: _Side, rival: _Side, path: str, over: str, target: Output) -> dict[str, Any]:
+def _between(first: _Side, rival: _Side, path: str, over: str, target: Output) -> dict[str, object]:
     values = _values(rival, path, over)
     alone = path.partition(".")[0] in RIVALS_OWN
     still = first.at(path, None) if alone else None
@@ -306,7 +307,7 @@ def _told(
     name: str,
     still: Search | None,
     crossing: tuple[float, float, bool],
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """A bracket in words and numbers, solved on both sides."""
     below, above, leads = crossing
     ends = []

@@ -25,7 +25,6 @@ from planner.token_costs.phase_costs import rl_flop_needed, served_tokens
 from planner.token_costs.phase_keys import Inference, Reinforcement
 
 if TYPE_CHECKING:
-    from planner.protocol.elasticity import Elasticity
     from planner.scenario.loading import Question
 
 

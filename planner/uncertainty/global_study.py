@@ -121,7 +121,7 @@ def _counted(option: str, count: int, times: int) -> int:
     return count
 
 
-def _by_sobol(ask: _Draws, count: int, seed: int) -> dict[str, Any]:
+def _by_sobol(ask: _Draws, count: int, seed: int) -> dict[str, object]:
     marginals = ask.marginals
     shares = sobol_design(count, len(marginals), seed)
     found = ask.at(shares)
@@ -154,7 +154,7 @@ def _by_sobol(ask: _Draws, count: int, seed: int) -> dict[str, Any]:
     }
 
 
-def _distribution(values: np.ndarray) -> dict[str, Any]:
+def _distribution(values: np.ndarray) -> dict[str, object]:
     counts, edges = np.histogram(values, BINS)
     return {
         "histogram": {"edges": edges.tolist(), "shares": (counts / values.size).tolist()},
@@ -166,7 +166,7 @@ def _distribution(values: np.ndarray) -> dict[str, Any]:
 
 def _known(
     ask: _Draws, found: Answered, shares: np.ndarray, choices: Sequence[tuple[str, float]]
-) -> dict[str, Any] | None:
+) -> dict[str, object] | None:
     """The value of knowing, where different layouts are best at different draws."""
     wanted = [name for name, share in choices[:COMPARED] if share >= RARE]
     if len(wanted) < 2:
@@ -190,7 +190,9 @@ def _known(
     }
 
 
-def _by_morris(ask: _Draws, count: int, seed: int, document: dict[str, Any]) -> dict[str, Any]:
+def _by_morris(
+    ask: _Draws, count: int, seed: int, document: dict[str, object]
+) -> dict[str, object]:
     design = morris_design(count, len(ask.marginals), seed)
     found = ask.at(design)
     if not np.isfinite(found.values).any():

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import networkx as nx
 import numpy as np
@@ -20,9 +20,6 @@ from topologies.fabric.fabric import Arc, Fabric, Node
 from topologies.fabric.limits import TopologyError, rate_fault
 from topologies.fabric.soundness import check
 from topologies.rates.traffic import Traffic
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]

@@ -154,7 +154,7 @@ class ServingProblem(Room["Scenario"]):
         return frontier(question, POINTS if points is None else points)
 
 
-def _ties(points: Sequence[Point], plan: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _ties(points: Sequence[Point], plan: Mapping[str, Any]) -> list[Mapping[str, object]]:
     """The best plan and those that are as good."""
     close = [point for point in points[1:] if point.score <= points[0].score * (1 + SAME)]
     return [plan, *(document_of(point.candidate.plan()) for point in close)]

@@ -115,7 +115,7 @@ class ProgramStructure:
     exponent: Indices
     owned: tuple[tuple[int, ...], ...]
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> dict[str, object]:
         """The structure as JSON holds it, symbols by their names."""
         table, coefficients = self.table, self.coefficients
         return {

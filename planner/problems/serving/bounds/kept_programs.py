@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from formulas.numerics.store import stored
 from planner.programs import geometric
@@ -61,7 +61,7 @@ def continuous(
 def _stored_program(words: tuple[str, ...], compiled: Callable[[], Program]) -> Program:
     """A program as it was kept, else compiled and kept."""
 
-    def plain() -> dict[str, Any]:
+    def plain() -> dict[str, object]:
         return compiled().structure.plain()
 
     return Program(ProgramStructure.of_plain(stored("-".join(words), plain, SOURCES)))

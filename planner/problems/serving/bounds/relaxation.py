@@ -13,7 +13,7 @@ import heapq
 import itertools
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -141,7 +141,7 @@ def elastic(step: Step, batch: float) -> ProgramSolution:
     return solution
 
 
-def declared(step: Step) -> dict[str, Any]:
+def declared(step: Step) -> dict[str, object]:
     """What the program of a layout is declared by."""
     task = step.task
     return {"bound": step.bound, "objective": task.objective, "promises": _promised(step),
