@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,7 @@ AXES = ("tp", "pp", "cp", "dp_attention", "ep", "tp_expert")
 # The largest replica with a published use has 320 chips (DeepSeek-V3 report, section 3.4.2); more
 # than this are tried only where the sizes asked for make more. Larger fleets are replicas.
 LARGEST_REPLICA = 512
+KEPT = 32  # tables of layouts that a process keeps, the latest asked for
 
 
 @dataclass(frozen=True)
@@ -130,9 +132,25 @@ def enumerate_layouts(
 
     Returns
     -------
-    Layouts of shape (n,), possibly empty.
+    Layouts of shape (n,), possibly empty; questions that ask for the same share them, read-only.
     """
-    free = limits or {}
+    free = tuple(sorted((axis, tuple(allowed)) for axis, allowed in (limits or {}).items()))
+    return _enumerated(heads, layers, experts, domain, tuple(chips), joined, tiled, free)
+
+
+@lru_cache(maxsize=KEPT)
+def _enumerated(
+    heads: int,
+    layers: int,
+    experts: int,
+    domain: int,
+    chips: tuple[int, ...],
+    joined: bool,
+    tiled: bool,
+    limits: tuple[tuple[str, tuple[int, ...]], ...],
+) -> Layouts:
+    """`enumerate_layouts` of what can be looked up."""
+    free = dict(limits)
     paid = np.unique(np.asarray(chips, dtype=np.int64))
     least_chips = prod(max(free.get(axis) or (1,)) for axis in ("tp", "pp", "cp", "dp_attention"))
     largest = int(min(paid.max(), max(LARGEST_REPLICA, domain, least_chips) if joined else domain))
@@ -162,6 +180,7 @@ def enumerate_layouts(
     else:
         table = _cross(table, np.asarray(free["replicas"], dtype=np.int64))
         table = table[(table[:, 7] >= 1) & (table[:, 7] <= _most(table, domain))]
+    table.flags.writeable = False
     tp, dp, cp, pp, ep, xtp, bought, replicas = table.T
     return Layouts(tp, pp, cp, dp, ep, xtp, replicas, bought)
 

@@ -180,3 +180,23 @@ def test_serving_layouts_in_parts_are_few() -> None:
     plain = enumerate_layouts(**common)
     cut = enumerate_layouts(**common, limits={"cp": parts(1e6)})
     assert len(plain) < len(cut) < 2 * len(plain)
+
+
+def test_serving_layouts_are_shared_by_equal_questions_only() -> None:
+    """Whatever is asked otherwise is another table; the one that is shared cannot be changed."""
+    common: dict[str, Any] = {
+        "heads": 16, "layers": 8, "experts": 16, "domain": 8, "chips": [8, 16]
+    }  # fmt: skip
+    plain = enumerate_layouts(**common)
+    assert enumerate_layouts(**{**common, "chips": (8, 16)}, limits={}) is plain
+    with pytest.raises(ValueError, match="read-only"):
+        plain.tp[0] = 2
+    changes: list[dict[str, Any]] = [
+        {"heads": 12}, {"layers": 4}, {"experts": 8}, {"domain": 4}, {"chips": [8]},
+        {"joined": False}, {"limits": {"tp": [2]}}, {"limits": {"pp": [2]}},
+    ]  # fmt: skip
+    tables = [plain, *(enumerate_layouts(**{**common, **change}) for change in changes)]
+    rows = {tuple(np.ravel(list(vars(table).values())).tolist()) for table in tables}
+    assert len(rows) == len(tables)
+    tiled = {**common, "domain": 6}
+    assert len(enumerate_layouts(**tiled, tiled=True)) < len(enumerate_layouts(**tiled))
