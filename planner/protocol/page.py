@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from planner.protocol.problem import problem_of
 from planner.protocol.section import Line, Section
 from planner.text.tolerances import UNSEEN
-from planner.text.wording import quantity
+from planner.text.wording import below, quantity
 
 if TYPE_CHECKING:
     from planner.protocol.plan import Plan
@@ -225,7 +225,7 @@ def _grounds(plan: Plan[Any]) -> str:
     if points:
         lines.append(f"decided over {' and '.join(points)}")
     if proof.get("gap") is not None:
-        lines.append(f"an independent bound lies {max(100 * proof['gap'], 0):.2g} % below")
+        lines.append(f"an independent bound lies {below(proof['gap'])} below")
     lines += [
         f"{each['what']}: {each['source']}" + (f" ({each['as_of']})" if each["as_of"] else "")
         for each in ground.get("data", ())

@@ -10,6 +10,7 @@ from typing import Any
 from planner.text.quantities import show
 
 NEAR = 1e-8
+RESOLVED = 1e-5  # of a relaxation, where solvers stop on different processors
 WIDTH = 78  # columns of an answer
 LABEL = 14  # columns of a label that has its text beside it
 MANIFOLD = 3.0  # times a limit, from which on the excess is told as a factor
@@ -22,6 +23,11 @@ SPAN = 45  # column after which the ends of an interval stand
 def apart(gap: float) -> str:
     """How far a bound lies from an answer; below rounding no digits are printed."""
     return f"{100 * gap:.1g} %" if gap >= NEAR else "less than 1e-6 %"
+
+
+def below(gap: float) -> str:
+    """How far an independent bound lies below; no digits below what conic solvers resolve."""
+    return f"{100 * gap:.2g} %" if gap >= RESOLVED else "less than 0.001 %"
 
 
 def figure(value: float) -> str:

@@ -19,6 +19,7 @@ from planner.text.quantities import show
 from planner.text.wording import (
     LABEL,
     WIDTH,
+    below,
     duration,
     excess,
     length,
@@ -269,8 +270,7 @@ def _grounds(answer: ServingAnswer) -> str:
     ]
     if proof.gap is not None:
         lines[0] += (
-            f", none of them better; a bound found by other means lies "
-            f"{100 * proof.gap:.2g} % below"
+            f", none of them better; a bound found by other means lies {below(proof.gap)} below"
         )
     lines.append(
         f"assumptions {ground.assumptions}, estimate {ground.estimate}, "
