@@ -11,6 +11,7 @@ from formulas.algebra.equation import Equation
 from formulas.export import export
 from formulas.nomenclature.dimensions import UnitError
 from formulas.nomenclature.lecture import p_chip
+from formulas.nomenclature.sources import derived
 from formulas.nomenclature.symbols import symbol
 
 P_own = symbol("P_own", "USD/chip", "price of a chip with its share of the machine")
@@ -24,6 +25,7 @@ own_cost = Equation(
     c_own,
     (P_own / T_own + p_own) / u_own,
     assumes=("paid for whether busy or not", "no interest, and nothing left at the end"),
+    source=derived,
 )
 
 break_even = (

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from formulas.numerics.evaluate import Kernel, kernel
 from formulas.serving.queues import QUEUE
+from planner.problems.serving.deployment.missed_promises import shortfalls
 from planner.problems.serving.deployment.pools import one_pool
 from planner.problems.serving.search.batch import LARGEST_BATCH
 from planner.problems.serving.search.occupancy import exceeding
@@ -127,7 +128,7 @@ def exhaustive(task: Task) -> float:
 def chips_of(task: Task) -> float:
     """Chips of the plan, infinite where there is none."""
     found = one_pool(task).points()
-    return float(found[0].layouts.chips[0]) if found else math.inf
+    return float(found[0].candidate.pools[0].layouts.chips[0]) if found else math.inf
 
 
 @st.composite
@@ -194,7 +195,7 @@ def test_a_load_that_is_too_large_is_short_by_what_it_exceeds_the_most(task: Tas
     asked = one_pool(heavy)
     if asked.searched.rows.size:
         return
-    missed = asked.shortfalls()
+    missed = shortfalls(asked.step)
     if [name for name, _ in missed] != ["load"]:
         # Not even a single request keeps the promises.
         easy = replace(heavy, arrivals=1e-9)
