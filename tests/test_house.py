@@ -28,6 +28,6 @@ def test_a_rule_is_broken_only_where_it_is_written_down(rule):
 
 
 def test_the_layers_of_the_linter_are_those_of_the_house():
-    """At most thirteen lines of layers, and the linter excuses the imports that the house excuses."""
+    """At most thirteen lines of layers; the linter excuses the imports that the house does."""
     assert len(contract()["layers"]) <= 13
     assert sorted(contract()["ignore_imports"]) == exceptions()["imports that point up"]

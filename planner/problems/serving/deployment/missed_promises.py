@@ -20,13 +20,7 @@ from planner.problems.serving.deployment.pool_matching import shards
 from planner.problems.serving.deployment.pool_pairs import search_pools
 from planner.problems.serving.deployment.pools import OnePool, Question, TwoPools
 from planner.problems.serving.plan import ExceededPromise, RelaxedPromise
-from planner.problems.serving.search.batch import (
-    LARGEST_BATCH,
-    chosen,
-    feasible,
-    fixed_batches,
-    largest_feasible,
-)
+from planner.problems.serving.search.batch import LARGEST_BATCH, feasible, fixed_batches, search
 from planner.problems.serving.search.sizing import carrying
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import PROMISES, Task
@@ -108,14 +102,9 @@ def shortfalls(step: Step) -> list[tuple[str, float]]:
 
 def capacity(step: Step) -> float:
     """Most requests per second that any layout serves within the promises, 0 if none serves any."""
-    most = step.with_task(step.task.with_layout(arrivals=math.inf))
-    if step.task.mode == "prefill":
-        rows, batch, _ = fixed_batches(most.task, most.layouts)
-    else:
-        rows, batch, _ = chosen(most, largest_feasible(most)[0])
-    values = most.take(rows)(batch)
-    keeps = feasible(most.task, values)
-    return float(np.broadcast_to(values["requests"], keeps.shape)[keeps].max(initial=0.0))
+    most = step.with_task(step.task.with_layout(arrivals=math.inf, objective="throughput"))
+    score = search(most).score
+    return 1 / float(score[0]) if score.size else 0.0
 
 
 def _first_token_factor(question: TwoPools) -> float:
