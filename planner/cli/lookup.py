@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -50,14 +49,15 @@ def formula(
     json: Json = False,
 ) -> None:
     """Show one equation: text, symbols with units, source, value."""
+    from planner.protocol.document import document_of
     from planner.report.text.formula import formula_text, formulas_text, one_formula, the_formulas
 
     if name is None:
         rows = the_formulas()
-        show(dumps([asdict(row) for row in rows]) if json else formulas_text(rows))
+        show(dumps(document_of(rows)) if json else formulas_text(rows))
         return
     card = one_formula(name, solve_for, sets or ())
-    show(dumps(asdict(card)) if json else formula_text(card))
+    show(dumps(document_of(card)) if json else formula_text(card))
 
 
 def derive(

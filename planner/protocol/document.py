@@ -86,13 +86,13 @@ def typed(hint: object, value: Any) -> Any:
 
 def _member(hints: Sequence[object], value: object) -> object:
     """The member of a union that a value is: of dataclasses the one with its keys."""
-    known = [hint for hint in hints if hint is not type(None)]
+    members = [hint for hint in hints if hint is not type(None)]
     if isinstance(value, Mapping):
-        for hint in known:
+        for hint in members:
             keys = _keys(hint) if is_dataclass(hint) and isinstance(hint, type) else ()
             if keys and value.keys() == {key for key, _ in keys}:
                 return hint
-    return known[0]
+    return members[0]
 
 
 @cache

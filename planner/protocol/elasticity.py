@@ -59,7 +59,7 @@ class Elasticity:
         return max(self.left, self.right, key=abs)
 
     @property
-    def known(self) -> bool:
+    def solved(self) -> bool:
         """Whether the answer beside it was found."""
         return not (math.isnan(self.left) or math.isnan(self.right))
 
@@ -71,9 +71,9 @@ class Elasticity:
             "value": self.value,
             "unit": self.unit,
             "group": self.group,
-            "elasticity": self.elasticity if self.known else None,
-            "left": self.left if self.known else None,
-            "right": self.right if self.known else None,
+            "elasticity": self.elasticity if self.solved else None,
+            "left": self.left if self.solved else None,
+            "right": self.right if self.solved else None,
             "method": self.basis,
             "switches": switches,
             "by": self.method,
@@ -86,8 +86,8 @@ class Elasticity:
         return {
             "question": self.question,
             "by": self.method,
-            "left": self.left if self.known else None,
-            "right": self.right if self.known else None,
+            "left": self.left if self.solved else None,
+            "right": self.right if self.solved else None,
         }
 
 

@@ -15,24 +15,24 @@ from planner.catalogue.profile import Profile
 
 
 def chance_better(
-    chosen: Mapping[str, Any], other: Mapping[str, Any], profile: Profile
+    chosen: Mapping[str, Any], rival: Mapping[str, Any], profile: Profile
 ) -> float | None:
     """The probability that the other plan's price is the lower one; None where nobody knows.
 
     Parameters
     ----------
-    chosen, other : plans as they are printed.
+    chosen, rival : plans as they are printed.
     """
-    if not profile.spread or not chosen["usd_per_mtok"] or not other["usd_per_mtok"]:
+    if not profile.spread or not chosen["usd_per_mtok"] or not rival["usd_per_mtok"]:
         return None
-    width = profile.spread["alike" if _alike(chosen, other) else "other"] * math.sqrt(2)
-    ahead = math.log(other["usd_per_mtok"] / chosen["usd_per_mtok"])
+    width = profile.spread["alike" if _alike(chosen, rival) else "other"] * math.sqrt(2)
+    ahead = math.log(rival["usd_per_mtok"] / chosen["usd_per_mtok"])
     return 0.5 * math.erfc(ahead / (width * math.sqrt(2)))
 
 
-def _alike(chosen: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    same = all(chosen.get(key) == other.get(key) for key in ("mode", "weights", "kv"))
-    return same and _chips(chosen) == _chips(other)
+def _alike(chosen: Mapping[str, Any], rival: Mapping[str, Any]) -> bool:
+    same = all(chosen.get(key) == rival.get(key) for key in ("mode", "weights", "kv"))
+    return same and _chips(chosen) == _chips(rival)
 
 
 def _chips(plan: Mapping[str, Any]) -> tuple[str, ...]:

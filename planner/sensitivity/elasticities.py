@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def _rank(row: Elasticity) -> tuple[bool, float, str]:
-    return (not row.known, -abs(row.elasticity) if row.known else 0.0, row.path)
+    return (not row.solved, -abs(row.elasticity) if row.solved else 0.0, row.path)
 
 
 class Elasticities(dict[str, float]):

@@ -41,13 +41,13 @@ def rows_of(problem: Problem[Q], question: Q, name: str) -> list[Elasticity]:
     duals = problem.duals(question, name) if isinstance(problem, HasDuals) else {}
     slopes = problem.slopes(question, name) if isinstance(problem, HasSlopes) else {}
     rows = []
-    for each in problem.parameters(question):
-        begin = (each.path, each.value, each.unit, each.group)
-        dual, slope = duals.get(each.path), slopes.get(each.path)
+    for parameter in problem.parameters(question):
+        begin = (parameter.path, parameter.value, parameter.unit, parameter.group)
+        dual, slope = duals.get(parameter.path), slopes.get(parameter.path)
         if dual is not None:
             rows.append(Elasticity(*begin, dual, dual, "dual", DUAL, EVERYTHING_FOLLOWS))
-        elif each.to is not None:
-            rows.append(re_solved_row(problem, question, each, name))
+        elif parameter.to is not None:
+            rows.append(re_solved_row(problem, question, parameter, name))
         if slope is not None:
             rows.append(Elasticity(*begin, *slope, "slope", SLOPE, LAYOUT_HELD))
     return one_per_parameter(rows)
@@ -96,7 +96,7 @@ def tornado_bars(
     """
     varied = {parameter.path: parameter for parameter in parameters}
     name, middle = document["of"], document["value"]
-    ranked = sorted((row for row in rows if row.known), key=lambda row: -abs(row.elasticity))
+    ranked = sorted((row for row in rows if row.solved), key=lambda row: -abs(row.elasticity))
     bars = []
     for row in [row for row in ranked if abs(row.elasticity) >= NOTHING][:most]:
         parameter = varied.get(row.path)

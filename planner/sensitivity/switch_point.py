@@ -54,7 +54,7 @@ def switched(
     With `shown` a bar on standard error tells how far it is.
     """
     varied = {parameter.path: parameter for parameter in parameters if parameter.to is not None}
-    ranked = sorted((row for row in rows if row.known), key=lambda row: -row.influence)
+    ranked = sorted((row for row in rows if row.solved), key=lambda row: -row.influence)
     wanted = [row for row in ranked if row.path in varied and _may_switch(row)][:most]
     nearest = next_switches(
         best, [(varied[row.path], up) for row in wanted for up in (False, True)], shown=shown
@@ -238,7 +238,9 @@ def _between(first: _Side, rival: _Side, path: str, over: str, target: Output) -
         "over": path,
         "unit": unit_of(problem, path.split(".")) or "",
         "varied": "rival" if alone else "both",
-        "crossings": [_told(first, rival, path, target.name, still, each) for each in crossings],
+        "crossings": [
+            _crossing_document(first, rival, path, target.name, still, each) for each in crossings
+        ],
         "looked_at": [values[0], values[-1]],
         "ends": ends,
     }
@@ -278,12 +280,12 @@ def _lead(
     """How far the first leads, in logarithms; not a number where neither has an answer."""
     mine = still if still is not None else first.at(path, value)
     theirs = rival.at(path, value)
-    ours, other = mine.outputs.get(target.name), theirs.outputs.get(target.name)
-    if ours is None and other is None:
+    ours, rival_value = mine.outputs.get(target.name), theirs.outputs.get(target.name)
+    if ours is None and rival_value is None:
         return math.nan
-    if ours is None or other is None:
-        return math.inf if other is None else -math.inf
-    lead = math.log(other / ours) * (-1 if target.rises else 1)
+    if ours is None or rival_value is None:
+        return math.inf if rival_value is None else -math.inf
+    lead = math.log(rival_value / ours) * (-1 if target.rises else 1)
     return lead if abs(lead) > SAME else 0.0
 
 
@@ -300,7 +302,7 @@ def _crossing(
     return bracket.near, bracket.far, leads
 
 
-def _told(
+def _crossing_document(
     first: _Side,
     rival: _Side,
     path: str,

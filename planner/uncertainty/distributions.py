@@ -173,8 +173,8 @@ def _share(path: str, text: str) -> float:
     except ValueError:
         share = math.nan
     if not 0 < share < 1:
-        told = f"normal: expected a standard deviation such as 5%, got {quoted(text)}"
-        raise FieldError((f"uncertain.{path}", told))
+        message = f"normal: expected a standard deviation such as 5%, got {quoted(text)}"
+        raise FieldError((f"uncertain.{path}", message))
     return share
 
 

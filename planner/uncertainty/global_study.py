@@ -116,25 +116,27 @@ class _Draws:
 
 def _counted(option: str, count: int, times: int) -> int:
     if not 0 < count * times <= MOST:
-        told = f"{option} {count}: expected 1 to {MOST // times:,}, each of which is {times} draws"
-        raise InputError(told)
+        message = (
+            f"{option} {count}: expected 1 to {MOST // times:,}, each of which is {times} draws"
+        )
+        raise InputError(message)
     return count
 
 
 def _by_sobol(ask: _Draws, count: int, seed: int) -> dict[str, object]:
     marginals = ask.marginals
     shares = sobol_design(count, len(marginals), seed)
-    found = ask.at(shares)
+    answers = ask.at(shares)
     independent = slice(0, 2 * count)
-    values = found.values[independent]
-    kept = values[np.isfinite(values)]
-    if not kept.size:
+    values = answers.values[independent]
+    finite = values[np.isfinite(values)]
+    if not finite.size:
         raise Infeasible("nothing keeps the promises at any draw")
-    choices = frequent(found.choices[independent], TOLD)
-    indices = sobol(found.values, len(marginals), seed)
-    told = None
+    choices = frequent(answers.choices[independent], TOLD)
+    indices = sobol(answers.values, len(marginals), seed)
+    rows = None
     if indices is not None:
-        told = {
+        rows = {
             marginal.path: {
                 "first": float(indices.first[i]),
                 "first_interval": indices.first_interval[:, i].tolist(),
@@ -144,13 +146,13 @@ def _by_sobol(ask: _Draws, count: int, seed: int) -> dict[str, object]:
             for i, marginal in enumerate(marginals)
         }
     return {
-        "method": found.method,
+        "method": answers.method,
         "draws": len(shares),
         "without_plan": float(np.isnan(values).mean()),
-        "distribution": _distribution(kept),
+        "distribution": _distribution(finite),
         "choices": [{"choice": choice, "best": share} for choice, share in choices],
-        "sobol": told,
-        "knowing": _known(ask, found, shares[independent], choices),
+        "sobol": rows,
+        "knowing": _value_of_knowing(ask, answers, shares[independent], choices),
     }
 
 
@@ -164,8 +166,8 @@ def _distribution(values: np.ndarray) -> dict[str, object]:
     }
 
 
-def _known(
-    ask: _Draws, found: Answered, shares: np.ndarray, choices: Sequence[tuple[str, float]]
+def _value_of_knowing(
+    ask: _Draws, answers: Answered, shares: np.ndarray, choices: Sequence[tuple[str, float]]
 ) -> dict[str, object] | None:
     """The value of knowing, where different layouts are best at different draws."""
     wanted = [name for name, share in choices[:COMPARED] if share >= RARE]
@@ -173,16 +175,16 @@ def _known(
         nothing = dict.fromkeys((each.path for each in ask.marginals), 0.0)
         return {"all": 0.0, "each": nothing, "best": wanted[0] if wanted else None,
                 "mean": None, "draws": len(shares), "compared": wanted}  # fmt: skip
-    if not all(found.sets.get(name) for name in wanted):
+    if not all(answers.sets.get(name) for name in wanted):
         return None
     sign = -1.0 if ask.target.rises else 1.0
-    costs = np.stack([sign * ask.at(shares, found.sets[name]).values for name in wanted], axis=1)
+    costs = np.stack([sign * ask.at(shares, answers.sets[name]).values for name in wanted], axis=1)
     worth = knowing(costs, shares)
     if worth is None:
         return None
     return {
         "all": worth.all,
-        "each": {m.path: value for m, value in zip(ask.marginals, worth.each, strict=True)},
+        "each": {m.path: value for m, value in zip(ask.marginals, worth.alone, strict=True)},
         "best": wanted[worth.best],
         "mean": sign * worth.mean,
         "draws": worth.draws,
@@ -194,11 +196,11 @@ def _by_morris(
     ask: _Draws, count: int, seed: int, document: dict[str, object]
 ) -> dict[str, object]:
     design = morris_design(count, len(ask.marginals), seed)
-    found = ask.at(design)
-    if not np.isfinite(found.values).any():
+    answers = ask.at(design)
+    if not np.isfinite(answers.values).any():
         raise Infeasible("nothing keeps the promises at any draw")
-    steps = effects(design, found.values)
-    told = {
+    steps = effects(design, answers.values)
+    rows = {
         marginal.path: {
             "mean": _known_number(steps.mean[i]),
             "size": _known_number(steps.size[i]),
@@ -206,7 +208,7 @@ def _by_morris(
         }
         for i, marginal in enumerate(ask.marginals)
     }
-    return {"morris": told, "method": document["method"] or found.method}
+    return {"morris": rows, "method": document["method"] or answers.method}
 
 
 def _known_number(value: float) -> float | None:

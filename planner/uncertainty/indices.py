@@ -80,14 +80,14 @@ def sobol(values: np.ndarray, dimensions: int, seed: int) -> Sobol | None:
     rest; `replaced` counts them.
     """
     blocks = values.reshape(dimensions + 2, -1)
-    kept = np.flatnonzero(np.isfinite(blocks).all(axis=0))
+    complete = np.flatnonzero(np.isfinite(blocks).all(axis=0))
     count = blocks.shape[1]
-    if kept.size < 2:
+    if complete.size < 2:
         return None
     rng = np.random.default_rng(seed)
     places = np.arange(count)
-    missing = np.setdiff1d(places, kept)
-    places[missing] = rng.choice(kept, missing.size)
+    missing = np.setdiff1d(places, complete)
+    places[missing] = rng.choice(complete, missing.size)
     blocks = blocks[:, places]
     first, total = _indices(blocks)
     drawn = [_indices(blocks[:, rng.integers(count, size=count)]) for _ in range(RESAMPLES)]
@@ -105,8 +105,8 @@ def _indices(blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if np.ptp(blocks) <= SAME * np.abs(blocks).max():
         return np.zeros(len(blocks) - 2), np.zeros(len(blocks) - 2)
     parts: Any = {"f_A": blocks[:1], "f_B": blocks[1:2], "f_AB": blocks[2:, None, :]}
-    found: Any = sobol_indices(func=parts, n=blocks.shape[1])
-    return np.ravel(found.first_order), np.ravel(found.total_order)
+    estimate: Any = sobol_indices(func=parts, n=blocks.shape[1])
+    return np.ravel(estimate.first_order), np.ravel(estimate.total_order)
 
 
 def morris_design(count: int, dimensions: int, seed: int) -> np.ndarray:
@@ -132,25 +132,25 @@ def effects(design: np.ndarray, values: np.ndarray) -> Morris:
     dimensions = design.shape[1]
     paths = design.reshape(-1, dimensions + 1, dimensions)
     answers = values.reshape(-1, dimensions + 1)
-    found: list[list[float]] = [[] for _ in range(dimensions)]
+    slopes: list[list[float]] = [[] for _ in range(dimensions)]
     for path, answer in zip(paths, answers, strict=True):
         moved = np.diff(path, axis=0)
         for i, change in zip(np.argmax(np.abs(moved), axis=1), np.diff(answer), strict=True):
             step = moved[np.argmax(np.abs(moved[:, i])), i]
             if np.isfinite(change):
-                found[i].append(float(change / step))
+                slopes[i].append(float(change / step))
     return Morris(
-        _each(found, np.mean),
-        _each(found, lambda x: np.mean(np.abs(x))),
-        _each(found, lambda x: np.std(x, ddof=1) if len(x) > 1 else 0.0),
+        _statistic(slopes, np.mean),
+        _statistic(slopes, lambda x: np.mean(np.abs(x))),
+        _statistic(slopes, lambda x: np.std(x, ddof=1) if len(x) > 1 else 0.0),
         int(np.isfinite(answers).all(axis=1).sum()),
     )
 
 
-def _each(
-    found: list[list[float]], rule: Callable[[list[float]], float | np.floating]
+def _statistic(
+    slopes: list[list[float]], rule: Callable[[list[float]], float | np.floating]
 ) -> np.ndarray:
-    return np.array([float(rule(each)) if each else np.nan for each in found])
+    return np.array([float(rule(each)) if each else np.nan for each in slopes])
 
 
 DEGREE = 3
@@ -167,7 +167,7 @@ class Knowing:
     best: int
     mean: float
     all: float
-    each: tuple[float, ...]
+    alone: tuple[float, ...]
     draws: int
 
 
@@ -176,15 +176,15 @@ def knowing(costs: np.ndarray, shares: np.ndarray) -> Knowing | None:
 
     Less is better; a choice without a plan is nan. None where too few draws are left.
     """
-    kept = np.isfinite(costs).all(axis=1)
-    costs, shares = costs[kept], shares[kept]
+    complete = np.isfinite(costs).all(axis=1)
+    costs, shares = costs[complete], shares[complete]
     if len(costs) <= 4 * (DEGREE + 1):
         return None
     means = costs.mean(axis=0)
     best = int(means.argmin())
     every = float(means[best] - costs.min(axis=1).mean())
-    each = tuple(_alone(costs, shares[:, i]) for i in range(shares.shape[1]))
-    return Knowing(best, float(means[best]), max(every, 0.0), each, len(costs))
+    alone = tuple(_alone(costs, shares[:, i]) for i in range(shares.shape[1]))
+    return Knowing(best, float(means[best]), max(every, 0.0), alone, len(costs))
 
 
 def _alone(costs: np.ndarray, share: np.ndarray) -> float:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import sympy as sp
 
@@ -18,6 +18,7 @@ from formulas.nomenclature.symbols import SymbolError, describe, meaning, unit_o
 from formulas.numerics.evaluate import Kernel, collect, kernel, scalar, unfolded
 from formulas.numerics.slopes import elasticities
 from formulas.registry import by_name, find, subject
+from planner.protocol.document import json_key
 from planner.text.errors import InputError
 from planner.text.symbol_values import Values, read_values, shown_value
 
@@ -29,7 +30,7 @@ class GivenSymbol:
     symbol: str
     unit: str
     meaning: str
-    given: float | None
+    value: float | None = json_key("given")
 
 
 Slopes = dict[str, list[float] | None]
@@ -54,7 +55,7 @@ class FormulaCard:
     source: str
     link: str
     tags: tuple[str, ...]
-    given: Values
+    values: Values = field(metadata={"key": "given"})
     missing: tuple[str, ...]
     unit: str
     value: float | None = None
@@ -105,7 +106,7 @@ def one_formula(name: str, solve_for: str | None, sets: Sequence[str]) -> Formul
         source=str(turned.source),
         link=turned.source.link,
         tags=turned.tags,
-        given=values,
+        values=values,
         missing=missing,
         unit=str(unit_of_symbol(turned.symbol)),
     )
@@ -117,7 +118,7 @@ def formula_text(card: FormulaCard) -> str:
     lines = [card.title, "", f"  {card.text}"]
     lines += [f"  where {each}" for each in card.where]
     lines.append("")
-    symbols = [_given(row) for row in card.symbols]
+    symbols = [_symbol_text(row) for row in card.symbols]
     widths = [max(map(len, symbols)), max(len(row.unit) + 2 for row in card.symbols)]
     for shown, row in zip(symbols, card.symbols, strict=True):
         unit = f"[{row.unit}]"
@@ -129,7 +130,7 @@ def formula_text(card: FormulaCard) -> str:
     if card.shown is not None:
         lines += ["", _value_line(symbol, card)]
         lines += _elasticity_lines(symbol, card.elasticities)
-    elif card.given:
+    elif card.values:
         lines += ["", f"for a value of {symbol}, still give {', '.join(card.missing)}"]
     return "\n".join(lines)
 
@@ -153,7 +154,7 @@ def _compiled(equation: Equation, values: Values) -> Kernel:
 
 def _with_numbers(card: FormulaCard, equation: Equation, compiled: Kernel) -> FormulaCard:
     """The card with the value at the point, what decides there, and what moves it."""
-    name, values = equation.symbol.name, card.given
+    name, values = equation.symbol.name, card.values
     idle = [each for each in values if each not in compiled.names]
     if idle:
         raise InputError(f"--set {idle[0]}: not needed beside the other symbols that are given")
@@ -210,10 +211,10 @@ def _symbol_rows(equation: Equation, values: Values) -> tuple[GivenSymbol, ...]:
     )
 
 
-def _given(row: GivenSymbol) -> str:
-    if row.given is None:
+def _symbol_text(row: GivenSymbol) -> str:
+    if row.value is None:
         return row.symbol
-    return f"{row.symbol} = {shown_value(row.symbol, row.given)}"
+    return f"{row.symbol} = {shown_value(row.symbol, row.value)}"
 
 
 def _value_line(symbol: str, card: FormulaCard) -> str:

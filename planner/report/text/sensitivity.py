@@ -61,7 +61,7 @@ def valued(value: float | None, unit: str) -> str:
 def elastic(row: Elasticity) -> str:
     """An elasticity, both sides where they differ, ~0 where it does not matter."""
     left, right = row.left, row.right
-    if not row.known:
+    if not row.solved:
         return "unknown: no answer was found beside it"
     if abs(left) < UNSEEN and abs(right) < UNSEEN:
         return "~0"

@@ -130,8 +130,8 @@ def test_knowing_is_worth_what_it_is_worth_by_hand():
     costs = np.stack([np.full(4000, 0.5), shares[:, 0]], axis=1)
     found = knowing(costs, shares)
     assert found.all == pytest.approx(1 / 8, abs=0.01)
-    assert found.each[0] == pytest.approx(1 / 8, abs=0.01)
-    assert found.each[1] == pytest.approx(0, abs=0.005)
+    assert found.alone[0] == pytest.approx(1 / 8, abs=0.01)
+    assert found.alone[1] == pytest.approx(0, abs=0.005)
 
 
 def test_a_study_of_plans_that_are_chosen_tells_all():
