@@ -59,7 +59,7 @@ class ExponentTable:
 
 
 @dataclass(frozen=True)
-class Point:
+class ConePoint:
     """What the solver returned: logarithms of the variables and a multiplier for every row."""
 
     status: str
@@ -125,7 +125,7 @@ class LogProgram:
         self._right[linear.size : self._constraints.size] = 1.0
         self._right[place[curved] + 1] = 1.0
 
-    def solve(self, coefficients: Array, exponents: Array, centre: Array) -> Point:
+    def solve(self, coefficients: Array, exponents: Array, centre: Array) -> ConePoint:
         """The optimum for these logarithms of the coefficients and exponents of the givens.
 
         `centre` is where the variables are measured from, for well-scaled numbers. Every solve
@@ -144,10 +144,10 @@ class LogProgram:
             raise SolverError(f"the convex solver gave up: {solution.status}")
         multipliers = np.zeros(int(self._table.rows[-1]) + 1)
         if not status.startswith("optimal"):
-            return Point(status, np.full_like(centre, np.nan), multipliers)
+            return ConePoint(status, np.full_like(centre, np.nan), multipliers)
         duals = np.array(solution.z)[: self._constraints.size]
         multipliers[self._constraints] = np.maximum(duals, 0.0)
-        return Point(status, np.array(solution.x)[: self._variables] + centre, multipliers)
+        return ConePoint(status, np.array(solution.x)[: self._variables] + centre, multipliers)
 
     def _solved(self, data: Array, right: Array) -> clarabel.DefaultSolution:
         """What Clarabel returns for the entries of the matrix and the right side."""

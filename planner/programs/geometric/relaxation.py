@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.programs.geometric.cone import Array, ExponentTable, LogProgram, Point
+from planner.programs.geometric.cone import Array, ConePoint, ExponentTable, LogProgram
 from planner.programs.geometric.instance import Instance
 from planner.programs.geometric.structure import AUXILIARY, OBJECTIVE, PROMISE, ProgramStructure
 from planner.text.errors import Infeasible, SolverError
@@ -129,7 +129,7 @@ class Stretching:
 
     def _least(
         self, at: Instance, eased: list[int], eased_before: Mapping[int, float] | None = None
-    ) -> tuple[float | None, Point]:
+    ) -> tuple[float | None, ConePoint]:
         """Logarithm of the smallest common stretch of these rows, None where none is enough.
 
         `eased_before` gives the logarithms by which other rows are eased already.

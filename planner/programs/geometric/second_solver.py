@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from planner.programs.geometric.cone import Array, ExponentTable, Point
+from planner.programs.geometric.cone import Array, ConePoint, ExponentTable
 from planner.text.errors import SolverError
 
 SECOND = "SCS"
@@ -21,7 +21,7 @@ ACCURACY = {"SCS": {"eps_abs": 1e-9, "eps_rel": 1e-9, "max_iters": 200_000}}
 def solved_by_cvxpy(
     table: ExponentTable, coefficients: Array, exponents: Array, centre: Array,
     *, floor: bool = False, solver: str = SECOND,
-) -> Point:  # fmt: skip
+) -> ConePoint:  # fmt: skip
     """What `LogProgram(table, floor=floor).solve` gives, by another solver.
 
     Raises
@@ -51,6 +51,6 @@ def solved_by_cvxpy(
         except cp.SolverError as error:
             raise SolverError(f"the second convex solver gave up too: {error}") from error
     if z.value is None:
-        return Point(problem.status, np.full_like(centre, np.nan), np.zeros(count))
+        return ConePoint(problem.status, np.full_like(centre, np.nan), np.zeros(count))
     multipliers = np.array([max(float(np.sum(x.dual_value)), 0.0) for x in constraints])
-    return Point(problem.status, z.value + centre, multipliers)
+    return ConePoint(problem.status, z.value + centre, multipliers)

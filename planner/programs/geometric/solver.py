@@ -25,7 +25,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from planner.programs.geometric.cone import Array, Indices, LogProgram, Point
+from planner.programs.geometric.cone import Array, ConePoint, Indices, LogProgram
 from planner.programs.geometric.instance import Instance, instance
 from planner.programs.geometric.relaxation import SOLVED, Stretching
 from planner.programs.geometric.second_solver import SECOND, solved_by_cvxpy
@@ -34,7 +34,7 @@ from planner.programs.geometric.structure import ProgramStructure
 from planner.text.errors import SolverError
 
 
-def lower_bound(problem: ProgramStructure, at: Instance, point: Point) -> float:
+def lower_bound(problem: ProgramStructure, at: Instance, point: ConePoint) -> float:
     """Logarithm of a value that no choice within the bounds can beat; minus infinity if none."""
     rows = problem.table.rows
     logs = np.where(at.zero, -np.inf, at.logs)
@@ -84,7 +84,7 @@ BROKEN = 1e-12
 NEGATIVE = -1e-6
 
 
-def polished(problem: ProgramStructure, at: Instance, point: Point) -> Point:
+def polished(problem: ProgramStructure, at: Instance, point: ConePoint) -> ConePoint:
     """The point after as many steps as help."""
     nothing = np.zeros(len(problem.rows), dtype=bool)
     start = _Conditions(at, problem.table.rows, point.logs, point.multipliers, nothing)
@@ -101,7 +101,7 @@ def polished(problem: ProgramStructure, at: Instance, point: Point) -> Point:
         if best.error < ENOUGH or not there.error < here.error:
             break
         here = there
-    return Point(point.status, best.logs, np.maximum(best.multipliers, 0.0))
+    return ConePoint(point.status, best.logs, np.maximum(best.multipliers, 0.0))
 
 
 @dataclass(frozen=True)
@@ -227,11 +227,11 @@ class Program:
         self._stretching.least_common(at)
         return None
 
-    def _optimum(self, at: Instance) -> tuple[Point, float] | None:
+    def _optimum(self, at: Instance) -> tuple[ConePoint, float] | None:
         """The optimum and the logarithm of its lower bound, None where there is no solution."""
         return self._refined(at, self._program.solve(at.logs, at.exponents, at.centre))
 
-    def _refined(self, at: Instance, point: Point) -> tuple[Point, float] | None:
+    def _refined(self, at: Instance, point: ConePoint) -> tuple[ConePoint, float] | None:
         """A solver's answer to machine accuracy, with the logarithm of its lower bound."""
         if point.status not in SOLVED:
             return None
