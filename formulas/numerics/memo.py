@@ -20,14 +20,14 @@ MOST_ANSWERS = 128  # of one function, the latest asked for
 LONGEST = 4096  # rows of a column that is kept; longer ones are computed each time
 
 
-class Column(NamedTuple):
+class ColumnKey(NamedTuple):
     """An array (n,) by its numbers."""
 
     dtype: str
     numbers: bytes
 
     @classmethod
-    def of(cls, array: np.ndarray) -> Column:
+    def of(cls, array: np.ndarray) -> ColumnKey:
         """The column of an array (n,)."""
         return cls(array.dtype.str, array.tobytes())
 
@@ -47,7 +47,7 @@ def by_columns(function: Callable[P, T]) -> Callable[P, T]:
 
     @lru_cache(maxsize=MOST_ANSWERS)
     def remembered(*key: object) -> T:
-        answer = compute(*(each.array if isinstance(each, Column) else each for each in key))
+        answer = compute(*(each.array if isinstance(each, ColumnKey) else each for each in key))
         parts = [getattr(answer, f.name) for f in fields(answer)] if is_dataclass(answer) else []
         for part in (answer, *parts):
             if isinstance(part, np.ndarray):
@@ -60,7 +60,7 @@ def by_columns(function: Callable[P, T]) -> Callable[P, T]:
         if named or any(each.ndim != 1 or each.size > LONGEST for each in arrays):
             return function(*arguments, **named)
         return remembered(
-            *(Column.of(each) if isinstance(each, np.ndarray) else each for each in arguments)
+            *(ColumnKey.of(each) if isinstance(each, np.ndarray) else each for each in arguments)
         )
 
     return looked_up
