@@ -17,6 +17,7 @@ import planner
 from planner.problems.serving.deployment.pools import questions_of, ranked
 from planner.problems.serving.task.resolve import resolve
 from planner.scenario import load
+from planner.text.wording import below
 
 ROUNDING = 1 + 1e-9
 H200 = {
@@ -221,7 +222,7 @@ def test_the_relaxation_lies_below_the_plan_and_says_by_how_much(mode: str, per_
     proof = plan.document["certificate"]
     assert 0 < proof["relaxation"] <= proof["objective"]
     assert proof["gap"] == pytest.approx(1 - proof["relaxation"] / proof["objective"])
-    told = f"lies {100 * proof['gap']:.2g} % below"
+    told = f"lies {below(proof['gap'])} below"
     assert told in " ".join(str(plan).split())
 
 
