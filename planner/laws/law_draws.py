@@ -48,10 +48,7 @@ def drawn_values(
 ) -> list[dict[str, float]]:
     """`count` sets of values; those that make no law, as with an exponent below zero, are left.
 
-    Raises
-    ------
-    FieldError
-        If most of them make none.
+    Raises FieldError if most of them make none.
     """
     step = _joint(values, covariance) if covariance else _apart(values, errors, limits)
     drawn: list[dict[str, float]] = []

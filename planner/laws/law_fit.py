@@ -43,20 +43,13 @@ class LawFit:
 
     Attributes
     ----------
-    values
-        {symbol: coefficient}, in parameters, tokens and nats.
-    centre
-        The fit in `COORDINATES`.
-    covariance
-        Of the coordinates, over the resamples; shape (5, 5).
-    resamples
-        The fits to resampled points; shape (resamples, 5).
-    objective
-        Sum of Huber losses at the fit.
-    residuals
-        ln(loss) - ln(law), one for each point.
-    points
-        What was fitted.
+    values : {symbol: coefficient}, in parameters, tokens and nats.
+    centre : The fit in `COORDINATES`.
+    covariance : Of the coordinates, over the resamples; shape (5, 5).
+    resamples : The fits to resampled points; shape (resamples, 5).
+    objective : Sum of Huber losses at the fit.
+    residuals : ln(loss) - ln(law), one for each point.
+    points : What was fitted.
     """
 
     values: dict[str, float]
@@ -95,22 +88,13 @@ def fit_law(
 
     Parameters
     ----------
-    points
-        The points, or the path of their CSV file (see `read_points`).
-    resamples
-        Fits to points drawn with replacement, from which the covariance comes.
-    seed
-        Of the resampling.
-    drop_highest
-        Points of highest loss that are left out.
+    points : The points, or the path of their CSV file (see `read_points`).
+    resamples : Fits to points drawn with replacement, from which the covariance comes.
+    seed : Of the resampling.
+    drop_highest : Points of highest loss that are left out.
 
-    Raises
-    ------
-    InputError
-        If there are fewer points than six, one size or one number of tokens only, or the fit
-        leaves one of the terms undetermined.
-    SolverError
-        If no search converges.
+    Raises InputError if there are fewer points than six, one size or one number of tokens only, or
+    the fit leaves one of the terms undetermined; SolverError if no search converges.
     """
     measured = read_points(points) if isinstance(points, str | Path) else points
     used = measured.without_highest(drop_highest) if drop_highest else measured
@@ -261,13 +245,8 @@ def _refuse_undetermined(points: Points, best: np.ndarray) -> None:
 
 
 LARGEST = 100_000  # rows
-
-
 MOST_MISTAKES = 20  # that are told; a file with more has another column than was thought
-
-
 FLOP_PER_TOKEN = 6.0  # per parameter: two forward, four backward
-
 
 # {what is meant: names of a column that mean it, folded to letters and digits}
 COLUMNS: Mapping[str, tuple[str, ...]] = {
@@ -277,10 +256,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "loss": ("loss", "l", "nats", "finalloss", "testloss", "validationloss"),
 }
 
-
 SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
-
-
 DIMENSIONS = {"size": "params", "tokens": "tokens", "flop": "work", "loss": "number"}
 
 
@@ -290,14 +266,10 @@ class Points:
 
     Attributes
     ----------
-    size
-        Active parameters.
-    tokens
-        Training tokens.
-    loss
-        Loss at the end [nat per token].
-    file
-        Where they come from, for messages.
+    size : Active parameters.
+    tokens : Training tokens.
+    loss : Loss at the end [nat per token].
+    file : Where they come from, for messages.
     """
 
     size: np.ndarray
@@ -317,11 +289,8 @@ class Points:
 def read_points(path: str | Path) -> Points:
     """The points of a CSV file with a header.
 
-    Raises
-    ------
-    InputError
-        If the file cannot be read, lacks a column, or a cell is not a positive quantity; the
-        first twenty mistakes, with their lines.
+    Raises InputError if the file cannot be read, lacks a column, or a cell is not a positive
+    quantity; the first twenty mistakes, with their lines.
     """
     file = str(path)
     try:

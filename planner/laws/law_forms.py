@@ -41,12 +41,10 @@ class Form:
 
     Attributes
     ----------
-    equation
-        (module, name) of the equation of the loss in `formulas`; None where it gives no loss.
-    terms
-        (coefficients, sparsity) to floor and monomials; None where there are none.
-    lacks
-        {choice: why the form cannot express it}: `loss`, `size`, `tokens`, `sparsity`,
+    equation : (module, name) of the equation of the loss in `formulas`; None where it gives no
+        loss.
+    terms : (coefficients, sparsity) to floor and monomials; None where there are none.
+    lacks : {choice: why the form cannot express it}: `loss`, `size`, `tokens`, `sparsity`,
         `repetition`, `rl`.
     """
 
@@ -197,7 +195,6 @@ FORMS: Mapping[str, Form] = {
     "ratio": Form(None, None, _ALLOCATION),
 }
 
-
 NAMES = ("R_start", "R_most", "C_mid", "gamma_rl")
 MEANING = {
     "R_start": "the reward before reinforcement learning",
@@ -225,10 +222,7 @@ class RewardLaw:
     def arithmetic(self, reward: float) -> float:
         """Arithmetic [FLOP] that a reward needs.
 
-        Raises
-        ------
-        FieldError
-            If the reward is not between the one at the start and the ceiling.
+        Raises FieldError if the reward is not between the one at the start and the ceiling.
         """
         from formulas.scaling.power_laws import rl_arithmetic_needed
 
@@ -246,15 +240,11 @@ def reward_law(name: str = "scalerl-2025", **coefficients: float) -> RewardLaw:
 
     Parameters
     ----------
-    given
-        `C_mid` [FLOP] and `R_start`, which no catalogue can know, and any coefficient to replace.
+    coefficients : `C_mid` [FLOP] and `R_start`, which no catalogue can know, and any coefficient to
+        replace.
 
-    Raises
-    ------
-    CatalogueError
-        If no law of reward is called so.
-    FieldError
-        If a coefficient is neither known nor given, or the rewards are in the wrong order.
+    Raises CatalogueError if no law of reward is called so; FieldError if a coefficient is neither
+    known nor given, or the rewards are in the wrong order.
     """
     if name not in law_names("sigmoid"):
         raise CatalogueError.unknown("law of reward", name, law_names("sigmoid"))
@@ -281,11 +271,9 @@ class Term:
 
     Attributes
     ----------
-    coefficient
-        Value at one parameter, one token and one token of reinforcement learning.
-    size, tokens, rl
-        Exponents of active parameters, of tokens of pre-training and of reinforcement learning;
-        0 where the term does not depend on it.
+    coefficient : Value at one parameter, one token and one token of reinforcement learning.
+    size, tokens, rl : Exponents of active parameters, of tokens of pre-training and of
+        reinforcement learning; 0 where the term does not depend on it.
     """
 
     coefficient: float
@@ -305,12 +293,9 @@ class Terms:
 
     Attributes
     ----------
-    floor
-        Loss [nat] that no size and no tokens remove, at the sparsity asked for.
-    terms
-        The monomials.
-    power
-        Exponent outside the sum; 1 but for Kaplan's form.
+    floor : Loss [nat] that no size and no tokens remove, at the sparsity asked for.
+    terms : The monomials.
+    power : Exponent outside the sum; 1 but for Kaplan's form.
     """
 
     floor: float

@@ -248,19 +248,12 @@ def scaling_law(
 
     Parameters
     ----------
-    source
-        See the module. A CSV file is fitted.
-    folder
-        That of the scenario, against which a relative path is read.
+    source : See the module. A CSV file is fitted.
+    folder : That of the scenario, against which a relative path is read.
 
-    Raises
-    ------
-    CatalogueError
-        If no law is called so.
-    InputError
-        If a file cannot be read or is no law, with every mistake.
-    FieldError
-        If a mapping is no law, or a law gives a reward and no loss; at `law`.
+    Raises CatalogueError if no law is called so; InputError if a file cannot be read or is no law,
+    with every mistake; FieldError if a mapping is no law, or a law gives a reward and no loss; at
+    `law`.
     """
     if isinstance(source, ScalingLaw):
         return source

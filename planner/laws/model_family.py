@@ -76,10 +76,7 @@ class ModelFamily:
         Parameters count as models are named: embedding and head included. Whether the two are one
         matrix follows from the size unless `tied` says so.
 
-        Raises
-        ------
-        ModelError
-            For a size or a sparsity outside the range of the rule.
+        Raises ModelError for a size or a sparsity outside the range of the rule.
         """
         _refuse(n_active, sparsity)
         idle = n_active * (sparsity - 1)

@@ -78,16 +78,11 @@ class ScalingLaw:
 
     Attributes
     ----------
-    form
-        A key of `planner.laws.law_forms.FORMS`, which says what the law can express.
-    values
-        {symbol: coefficient or setting}, in parameters, tokens and FLOP.
-    errors
-        {symbol: standard error}, where known.
-    covariance
-        Of the coefficients, where known; it comes before `errors`.
-    limits
-        {`n`, `d`, `sparsity`, `arithmetic`, `epochs`: (lowest, highest) fitted on}.
+    form : A key of `planner.laws.law_forms.FORMS`, which says what the law can express.
+    values : {symbol: coefficient or setting}, in parameters, tokens and FLOP.
+    errors : {symbol: standard error}, where known.
+    covariance : Of the coefficients, where known; it comes before `errors`.
+    limits : {`n`, `d`, `sparsity`, `arithmetic`, `epochs`: (lowest, highest) fitted on}.
     """
 
     name: str
@@ -149,24 +144,18 @@ class ScalingLaw:
 
         Parameters
         ----------
-        n, d
-            Active parameters and training tokens, broadcast against each other.
-        sparsity
-            Total over active parameters.
-        unique
-            Distinct tokens; None where all are fresh.
-        d_rl
-            Tokens of reinforcement learning, for a law that has a term for them.
+        n, d : Active parameters and training tokens, broadcast against each other.
+        sparsity : Total over active parameters.
+        unique : Distinct tokens; None where all are fresh.
+        d_rl : Tokens of reinforcement learning, for a law that has a term for them.
 
         Returns
         -------
         ndarray
             Loss per token [nat], of the common shape.
 
-        Raises
-        ------
-        FieldError
-            If the law gives no loss, or knows no sparsity or repetition and is asked for it.
+        Raises FieldError if the law gives no loss, or knows no sparsity or repetition and is asked
+        for it.
         """
         self.need("loss")
         if np.any(np.asarray(sparsity) != 1):
@@ -204,10 +193,7 @@ class ScalingLaw:
         models that their tokens feed (`n` up to the compute-optimal size for `d`); beyond, see
         `fed`.
 
-        Raises
-        ------
-        FieldError
-            If the law knows no sparsity and is asked for it.
+        Raises FieldError if the law knows no sparsity and is asked for it.
         """
         if sparsity != 1:
             self.need("sparsity")
@@ -217,10 +203,7 @@ class ScalingLaw:
     def fed(self, tokens: float) -> float:
         """Active parameters that distinct tokens feed: more of them count for less [param].
 
-        Raises
-        ------
-        FieldError
-            If the law knows no repetition.
+        Raises FieldError if the law knows no repetition.
         """
         self.need("repetition")
         x = self.values
@@ -271,10 +254,7 @@ class ScalingLaw:
     def draws(self, count: int, seed: int = 0) -> list[ScalingLaw]:
         """Laws with coefficients drawn from their standard errors; see `law_draws`.
 
-        Raises
-        ------
-        FieldError
-            If no standard errors are known.
+        Raises FieldError if no standard errors are known.
         """
         self.need("interval")
         drawn = drawn_values(
@@ -292,10 +272,7 @@ class ScalingLaw:
     def with_values(self, **values: float) -> ScalingLaw:
         """The law with some coefficients or settings replaced, such as `G_fine=8`.
 
-        Raises
-        ------
-        FieldError
-            If the law has no coefficient of that name.
+        Raises FieldError if the law has no coefficient of that name.
         """
         for name in values:
             if name not in self.values:
@@ -308,10 +285,7 @@ class ScalingLaw:
     def routed_by(self, routing: ScalingLaw) -> ScalingLaw:
         """This dense law at the effective size of a routed one.
 
-        Raises
-        ------
-        FieldError
-            If this is no law of size and tokens, or the other no routed one.
+        Raises FieldError if this is no law of size and tokens, or the other no routed one.
         """
         if self.form != "chinchilla" or routing.form != "clark":
             raise FieldError(

@@ -128,24 +128,18 @@ class BudgetOptimum:
 
     Attributes
     ----------
-    n_active, pretrain, rl
-        Parameters and tokens; `rl` is 0 where a reward alone asks for arithmetic.
-    cost
-        Of each phase: pre-training, reinforcement learning, serving. [USD or flop]
-    loss
-        [nat]
-    loss_price
-        -d ln(cost) / d(loss) at the optimum, the same whichever of them is limited [1/nat]; 0, or
-        infinite for the best loss, where nothing is left to choose and so nothing is given up.
-    budgets, point
-        The program it is the optimum of, held choices gone, and where, in logarithms.
-    multiplier
-        -d ln(what is made small) / d ln(the limit), the loss counted without its floor.
-    gap
-        What the logarithm of what is made small may at most lie above the least there is.
-    data_bound
-        -d ln(cost) / d ln(unique) where the data runs out and the law knows no repetition, else 0;
-        for the best loss at a cost, -d ln(loss - floor) / d ln(unique).
+    n_active, pretrain, rl : Parameters and tokens; `rl` is 0 where a reward alone asks for
+        arithmetic.
+    cost : Of each phase: pre-training, reinforcement learning, serving. [USD or flop]
+    loss : [nat]
+    loss_price : -d ln(cost) / d(loss) at the optimum, the same whichever of them is limited
+        [1/nat]; 0, or infinite for the best loss, where nothing is left to choose and so nothing is
+        given up.
+    budgets, point : The program it is the optimum of, held choices gone, and where, in logarithms.
+    multiplier : -d ln(what is made small) / d ln(the limit), the loss counted without its floor.
+    gap : What the logarithm of what is made small may at most lie above the least there is.
+    data_bound : -d ln(cost) / d ln(unique) where the data runs out and the law knows no repetition,
+        else 0; for the best loss at a cost, -d ln(loss - floor) / d ln(unique).
     """
 
     task: BudgetTask
@@ -304,12 +298,10 @@ def optimum_at(
 
     Parameters
     ----------
-    whole, free
-        The program with every choice, and with the free ones that `points` has one point of.
-    logs
-        {choice: logarithm} of every choice.
-    data_bound
-        See `BudgetOptimum`, of what is made small without what no choice changes.
+    whole, free : The program with every choice, and with the free ones that `points` has one point
+        of.
+    logs : {choice: logarithm} of every choice.
+    data_bound : See `BudgetOptimum`, of what is made small without what no choice changes.
     """
     at, terms = np.array([[logs[each] for each in whole.choices]]), task.terms
     costs, multiplier = whole.costs(at), float(points.multiplier[0])

@@ -30,7 +30,6 @@ OUTPUTS = (
     Output("loss", "nat"),
 )
 
-
 AGREE = 1e-9  # of a number by its equation and by another way, relative
 
 

@@ -290,8 +290,6 @@ def scenario_rows(question: Question, rows: Iterable[Parameter]) -> list[Paramet
 
 
 ENVELOPE = "multipliers (envelope theorem)"
-
-
 AGAIN = "solved again on either side, choices held"
 
 

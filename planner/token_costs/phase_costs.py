@@ -47,16 +47,11 @@ class PhaseCost:
 
     Attributes
     ----------
-    arithmetic
-        [flop/(param*token)]
-    mfu
-        Share of the dense peak that is used; None where FLOP alone are counted.
-    usd_per_flop
-        Rent over what a chip does in that time [USD/flop]; None without a chip.
-    rate
-        The published run that the share was taken from; None where it was given.
-    duration
-        Time the phase may take [s]; None where none is given.
+    arithmetic : [flop/(param*token)]
+    mfu : Share of the dense peak that is used; None where FLOP alone are counted.
+    usd_per_flop : Rent over what a chip does in that time [USD/flop]; None without a chip.
+    rate : The published run that the share was taken from; None where it was given.
+    duration : Time the phase may take [s]; None where none is given.
     """
 
     name: str
@@ -214,10 +209,8 @@ def cheapest_phase(
     That is exact: a phase's cost is proportional to it, and no other phase knows of it. Where no
     share of the peak is given it is that of a published run on dense or `sparse` models.
 
-    Raises
-    ------
-    FieldError
-        At `unpriced` where a system has no price, at the phase's `mfu` where no run is known.
+    Raises FieldError at `unpriced` where a system has no price, at the phase's `mfu` where no run
+    is known.
     """
     from formulas.scaling.budget_outputs import flop_price
 

@@ -278,8 +278,6 @@ def _listed(choice: SystemChoice | None) -> tuple[System | File, ...]:
 
 
 DEFAULT_LAW = "besiroglu-2024"
-
-
 DRAWS, MOST_DRAWS = 400, 20_000
 
 
@@ -307,7 +305,6 @@ Extrapolate = Annotated[
     ),
 ]
 
-
 Draws = Annotated[
     int,
     Whole(least=0),
@@ -315,13 +312,11 @@ Draws = Annotated[
     Field(description="draws from the law's standard errors, for the intervals; 0 for none"),
 ]
 
-
 Coverage = Annotated[
     float,
     Quantity("share", below=1.0),
     Field(description="share of the draws that the intervals hold"),
 ]
-
 
 Distributions = Annotated[
     Uncertain | None,

@@ -69,18 +69,12 @@ class LifePicture:
 
     Attributes
     ----------
-    curve
-        Cost by size; sizes that cost many times the least are not shown.
-    unique
-        Distinct tokens, None where all are fresh or the law knows no repetition.
-    rewarded
-        Whether reinforcement learning costs the same whatever the size.
-    band
-        Ends of the size, and the share of drawn laws that they hold.
-    rule
-        The size, cost and relative loss of equal pools.
-    evaluated
-        (size, cost of serving) where the serving planner was asked.
+    curve : Cost by size; sizes that cost many times the least are not shown.
+    unique : Distinct tokens, None where all are fresh or the law knows no repetition.
+    rewarded : Whether reinforcement learning costs the same whatever the size.
+    band : Ends of the size, and the share of drawn laws that they hold.
+    rule : The size, cost and relative loss of equal pools.
+    evaluated : (size, cost of serving) where the serving planner was asked.
     """
 
     plan: LifePoint
@@ -282,8 +276,6 @@ def _cost(value: float, unit: str) -> str:
 
 
 WIDEST = 60.0  # factor of sizes beside the plan that is looked at
-
-
 POINTS = 193
 
 

@@ -50,10 +50,9 @@ class Budgets:
         Logarithm of what the other sum may be at most.
     aim : str
         `cost`: least cost, the loss limited. `quality`: least loss, the cost limited.
-    effective
-        What repeated tokens and parameters beyond the data count as; None where all are fresh.
-    choices
-        Which of `CHOICES` the J columns are.
+    effective : What repeated tokens and parameters beyond the data count as; None where all are
+        fresh.
+    choices : Which of `CHOICES` the J columns are.
     """
 
     cost: Array

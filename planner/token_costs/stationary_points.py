@@ -234,11 +234,7 @@ def training_curve(
 
 
 TOLERANCE = 1e-12
-
-
 ATTEMPTS: tuple[Literal["hybr", "lm"], ...] = ("hybr", "lm")
-
-
 ASIDE = 0.3  # of a logarithm from an answer to be checked
 
 

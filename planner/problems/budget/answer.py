@@ -49,13 +49,8 @@ ALTERNATIVES = 3
 def answer(scenario: BudgetScenario) -> BudgetPlan:
     """The size, sparsity and tokens of least cost, or of least loss.
 
-    Raises
-    ------
-    InputError
-        For a question that its law cannot answer.
-    SolverError
-        If the program, its first-order conditions, the law and the equations of the outputs do
-        not agree on the answer.
+    Raises InputError for a question that its law cannot answer; SolverError if the program, its
+    first-order conditions, the law and the equations of the outputs do not agree on the answer.
     """
     resolution = resolve_budget(scenario)
     if not resolution.tasks:

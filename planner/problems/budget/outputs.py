@@ -55,10 +55,7 @@ def recheck(point: BudgetPoint, best: BudgetOptimum) -> None:
     The kernels that computed the plan have no part in it; the objective is compared with the
     program's own sum of monomials too.
 
-    Raises
-    ------
-    SolverError
-        For a number that its equation does not give.
+    Raises SolverError for a number that its equation does not give.
     """
     from formulas.scaling import budget_outputs as outputs
 

@@ -64,12 +64,8 @@ BOUNDS = ("choose.smallest", "choose.largest", "serving.largest", "data.unique")
 def answer(scenario: LifecycleScenario) -> LifecyclePlan:
     """The model whose whole life costs least at the quality asked for.
 
-    Raises
-    ------
-    InputError
-        For a question that its law, its family or its machines cannot answer.
-    SolverError
-        If two solvers differ about the optimum, or an equation about a number of the plan.
+    Raises InputError for a question that its law, its family or its machines cannot answer;
+    SolverError if two solvers differ about the optimum, or an equation about a number of the plan.
     """
     life = resolve_life(scenario)
     sought = [optimal_size(life, sparsity) for sparsity in life.sparsities]

@@ -80,10 +80,7 @@ def short(best: FixedLayoutOptimum) -> OtherSparsity:
 def recheck(point: LifecyclePoint, best: FixedLayoutOptimum) -> None:
     """Every number of a plan again, the objective first, by walking its equation.
 
-    Raises
-    ------
-    SolverError
-        For a number that its equation does not give.
+    Raises SolverError for a number that its equation does not give.
     """
     from formulas.scaling import budget_outputs as outputs
 

@@ -82,10 +82,7 @@ class LifecycleTask:
 def resolve_life(scenario: LifecycleScenario) -> LifecycleTask:
     """A scenario with everything looked up.
 
-    Raises
-    ------
-    InputError
-        For what is not known, or contradicts itself.
+    Raises InputError for what is not known, or contradicts itself.
     """
     assert not isinstance(scenario.law, tuple)  # a list is refused as it is read
     part, law = scenario.family, scaling_law(scenario.law)

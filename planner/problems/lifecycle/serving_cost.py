@@ -74,12 +74,8 @@ class ServingQuestion:
     ) -> ServedMember | None:
         """The cheapest plan for the member of this size; None if nothing keeps the promises.
 
-        Raises
-        ------
-        FieldError
-            If the limits on the choices admit no layout.
-        ModelError
-            If the family has no such member.
+        Raises FieldError if the limits on the choices admit no layout; ModelError if the family has
+        no such member.
         """
         best: tuple[float, Point, Member] | None = None
         for formats, chunk, redundant in self._formats():
@@ -231,10 +227,7 @@ class ServedMember:
 def serving_question(part: Serving) -> ServingQuestion:
     """The serving part of a lifecycle, with everything looked up but the model.
 
-    Raises
-    ------
-    FieldError
-        For what contradicts itself, or is not known.
+    Raises FieldError for what contradicts itself, or is not known.
     """
     keys = {
         "problem": "serving",

@@ -6,7 +6,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from planner.programs.geometric.approximation import Monomial, chord, tangent
     from planner.programs.geometric.declaration import GeometricProgram
     from planner.programs.geometric.relaxation import ProgramShortfall, Shortage
     from planner.programs.geometric.solution import ProgramSolution
@@ -15,19 +14,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "GeometricProgram",
-    "Monomial",
     "ProblemError",
     "Program",
     "ProgramShortfall",
     "ProgramSolution",
     "ProgramStructure",
     "Shortage",
-    "chord",
-    "tangent",
 ]
 
 _HOMES = {
-    "Monomial": "approximation", "chord": "approximation", "tangent": "approximation",
     "GeometricProgram": "declaration", "ProblemError": "structure", "Program": "solver",
     "Shortage": "relaxation", "ProgramShortfall": "relaxation", "ProgramSolution": "solution",
     "ProgramStructure": "structure",

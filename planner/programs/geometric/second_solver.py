@@ -24,10 +24,7 @@ def solved_by_cvxpy(
 ) -> ConePoint:  # fmt: skip
     """What `LogProgram(table, floor=floor).solve` gives, by another solver.
 
-    Raises
-    ------
-    SolverError
-        If this one gives up as well.
+    Raises SolverError if this one gives up as well.
     """
     import cvxpy as cp
 

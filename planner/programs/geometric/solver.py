@@ -191,14 +191,10 @@ class Program:
     def solve(self, numbers: Mapping[Hashable, float]) -> ProgramSolution:
         """The optimum at these values of the givens.
 
-        Raises
-        ------
-        ProblemError
-            A value is missing or cannot be taken, or a coefficient comes out negative.
-        Shortage
-            (an Infeasible) No choice satisfies every constraint; carries the shortfalls.
-        SolverError
-            Both solvers failed, or the answer is further than 1e-4 from the bound it proves.
+        Raises ProblemError for a value that is missing or cannot be taken, or a coefficient that
+        comes out negative; Shortage (an Infeasible), with the shortfalls, if no choice satisfies
+        every constraint; SolverError if both solvers failed, or the answer is further than 1e-4
+        from the bound it proves.
         """
         at = instance(self.structure, numbers)
         solver = FIRST

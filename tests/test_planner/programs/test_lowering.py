@@ -9,7 +9,7 @@ import pytest
 import sympy as sp
 from scipy.optimize import minimize_scalar
 
-from planner.programs.geometric import GeometricProgram, ProblemError, chord, tangent
+from planner.programs.geometric import GeometricProgram, ProblemError
 
 x, y, T = sp.symbols("x y T", positive=True)
 a, b, c, s, k = sp.symbols("a b c s k", positive=True)
@@ -103,7 +103,8 @@ def test_an_under_estimate_takes_the_place_of_what_is_no_posynomial() -> None:
     """Coverage is replaced by its chord; the bound stays below the true cost everywhere."""
     coverage, cost = sp.symbols("coverage cost", positive=True)
     true = 1 - (1 - sp.Rational(1, 32)) ** x
-    lower = chord(true, x, 1, 64)
+    first, last = (float(true.subs(x, end)) for end in (1, 64))
+    power = math.log(last / first) / math.log(64)
     problem = GeometricProgram("experts")
     problem.choose(x, within=(1, 64))
     problem.define(
@@ -112,7 +113,7 @@ def test_an_under_estimate_takes_the_place_of_what_is_no_posynomial() -> None:
         relax={coverage: c * x**s},
     )
     problem.minimise(cost)
-    solution = problem.compile().solve({c: lower.coefficient, s: lower.exponent})
+    solution = problem.compile().solve({c: first, s: power})
     points = np.geomspace(1, 64, 500)
     truth = (1 + 9 * (1 - (31 / 32) ** points)) / points + points / 400
     assert solution.lower_bound < truth.min() < 1.2 * solution.lower_bound
@@ -203,42 +204,6 @@ def test_declarations_that_cannot_be_meant_are_refused() -> None:
     problem.minimise(x + a)
     with pytest.raises(ProblemError, match="neither chosen, defined nor given: a"):
         problem.compile([b])
-
-
-def test_tangent_has_the_value_and_the_slope() -> None:
-    """At the point both agree; the tangent of a log-log concave function lies above."""
-    coverage = 1 - (1 - sp.Rational(1, 32)) ** x
-    touch = tangent(coverage, x, 20)
-    value = 1 - (31 / 32) ** 20
-    slope = -20 * math.log(31 / 32) * (31 / 32) ** 20 / value
-    assert touch.coefficient * 20**touch.exponent == pytest.approx(value, rel=1e-12)
-    assert touch.exponent == pytest.approx(slope, rel=1e-12)
-    assert touch.coefficient * 5**touch.exponent > 1 - (31 / 32) ** 5
-
-
-def test_chord_lies_below_and_meets_both_ends() -> None:
-    """(n - 1)/n on [2, 64], a ring's share of traffic."""
-    share = (x - 1) / x
-    line = chord(share, x, 2, 64)
-    points = np.geomspace(2, 64, 200)
-    below = line.coefficient * points**line.exponent
-    assert below[[0, -1]] == pytest.approx([1 / 2, 63 / 64])
-    assert (below <= (points - 1) / points * (1 + 1e-12)).all()
-
-
-def test_other_symbols_of_a_chord_take_their_figures_from_given() -> None:
-    """Coverage of E experts by k of them a token; a missing figure is named."""
-    coverage = 1 - (1 - k / a) ** x
-    line = chord(coverage, x, 1, 64, numbers={k: 8.0, a: 256.0})
-    assert line == pytest.approx(chord(1 - (1 - sp.Rational(1, 32)) ** x, x, 1, 64))
-    with pytest.raises(ProblemError, match="no value for k"):
-        tangent(coverage, x, 2.0, numbers={a: 256.0})
-
-
-def test_chord_of_what_bends_upward_is_refused() -> None:
-    """1 + x is convex in logarithms: its chord lies above it."""
-    with pytest.raises(ProblemError, match="bends upward"):
-        chord(1 + x, x, 1, 100)
 
 
 def test_an_objective_of_nothing_is_refused() -> None:

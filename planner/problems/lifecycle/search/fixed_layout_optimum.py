@@ -41,21 +41,14 @@ class FixedLayoutOptimum:
 
     Attributes
     ----------
-    served
-        The member nearest to it, in whole numbers, and the plan that serves it.
-    answer
-        The optimum on the path through that member: its program has serving as the tangent
+    served : The member nearest to it, in whole numbers, and the plan that serves it.
+    answer : The optimum on the path through that member: its program has serving as the tangent
         monomial of the price there, its question the tokens as they weigh in the cost.
-    slope
-        d ln(price of serving) / d ln N there.
-    size_bound
-        d ln(cost) / d ln N where a limit holds the size, else 0.
-    full
-        Whether that limit is the largest size that the layout serves.
-    sides
-        Sizes whose tangents of the price meet there, with their weights: one, or two at a kink.
-    evaluated
-        Every size at which the serving planner was asked, with the plan it has for it.
+    slope : d ln(price of serving) / d ln N there.
+    size_bound : d ln(cost) / d ln N where a limit holds the size, else 0.
+    full : Whether that limit is the largest size that the layout serves.
+    sides : Sizes whose tangents of the price meet there, with their weights: one, or two at a kink.
+    evaluated : Every size at which the serving planner was asked, with the plan it has for it.
     """
 
     life: LifecycleTask
@@ -119,10 +112,7 @@ def fixed_layout_optimum(
     At a kink of the price, where memory or a promise begins to hold, it is the optimum between
     the tangents of both sides. `start` [param] is where to begin, the member itself when absent.
 
-    Raises
-    ------
-    SolverError
-        If the size does not settle.
+    Raises SolverError if the size does not settle.
     """
     budgets, (least, most) = assembled([budget]), life.bounds
 

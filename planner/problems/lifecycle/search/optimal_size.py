@@ -47,10 +47,7 @@ class Unserved:
 def optimal_size(life: LifecycleTask, sparsity: float) -> FixedLayoutOptimum | Unserved:
     """The best size at one sparsity.
 
-    Raises
-    ------
-    FieldError
-        Where a choice contradicts itself, or the law cannot say that.
+    Raises FieldError where a choice contradicts itself, or the law cannot say that.
     """
     budget = life.budget(sparsity)
     alone = solve_one(replace(budget, served=0.0))

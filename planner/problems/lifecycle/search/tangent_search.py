@@ -45,22 +45,17 @@ def bracketing_tangents(
 
     Parameters
     ----------
-    look
-        The tangent at a size in logarithms; None where the layout does not serve it, which is so
+    look : The tangent at a size in logarithms; None where the layout does not serve it, which is so
         for every larger one too.
-    first
-        Where to begin.
-    within
-        The sizes that are looked at, in logarithms; an optimum beyond is taken to lie at the end.
+    first : Where to begin.
+    within : The sizes that are looked at, in logarithms; an optimum beyond is taken to lie at the
+        end.
 
     Returns
     -------
     The second is None where the optimum is the largest size that the layout serves.
 
-    Raises
-    ------
-    SolverError
-        If no size near the first one is served, or the optimum is nowhere near it.
+    Raises SolverError if no size near the first one is served, or the optimum is nowhere near it.
     """
     here = look(first)
     for k in range(REACH):
