@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 
 from formulas.claims.claim import Worked, shown
 from planner.architecture.counts import Sizes, sizes
@@ -86,15 +84,3 @@ def model_case(name: str, fmt: str = "fp8") -> dict[str, float]:
 def counted(name: str, fmt: str) -> Sizes:
     """The sizes of a catalogue model, weights and caches in one format."""
     return sizes(load(name), weights=fmt, kv=fmt)
-
-
-def record(name: str, *keys: str) -> tuple[float, ...]:
-    """Numbers of a record, in the order asked for."""
-    entry = _records()[name]
-    return tuple(float(entry[key]["value"]) for key in keys)
-
-
-@cache
-def _records() -> Mapping[str, Mapping]:
-    text = resources.files("planner.claims").joinpath("records.toml").read_text(encoding="utf-8")
-    return tomllib.loads(text)

@@ -6,7 +6,7 @@ import pytest
 
 from formulas.claims import all_claims
 from planner.claims import physical, physical_ids
-from planner.claims.batches import edge_of_arithmetic
+from planner.claims.physical_column import edge_of_arithmetic
 from planner.report.text.derivations import claims_rows, claims_text
 
 ROWS = {row["id"]: row for row in claims_rows()}
