@@ -4,8 +4,11 @@ A module is listed here once, after those whose equations it uses; what it binds
 and no module before it does is its own.
 """
 
+import tomllib
+from collections import defaultdict
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation, slug
@@ -85,6 +88,22 @@ def all_equations() -> tuple[Equation, ...]:
 def all_derivations() -> tuple[Derivation, ...]:
     """Every derivation."""
     return tuple(value for value in by_name().values() if isinstance(value, Derivation))
+
+
+@cache
+def _tags() -> dict[str, list[str]]:
+    """{name in Python: tags}, from the rows of `tags.toml`."""
+    listed = defaultdict[str, list[str]](list)
+    rows = tomllib.loads(Path(__file__).with_name("tags.toml").read_text("utf-8"))
+    for tag, names in rows.items():
+        for name in names.split():
+            listed[name].append(tag)
+    return listed
+
+
+def tags(name: str) -> tuple[str, ...]:
+    """What an entry of the catalogue is about: claims of the lecture (C1 ... C50), other labels."""
+    return tuple(_tags().get(name, ()))
 
 
 def subject(name: str) -> str:

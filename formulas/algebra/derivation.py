@@ -9,13 +9,13 @@ How much the approximate steps of a derivation neglect in a given case.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
 from numbers import Rational
 from types import MappingProxyType
-from typing import NoReturn
+from typing import Concatenate, NoReturn, ParamSpec, TypeAlias
 
 import sympy as sp
 
@@ -79,7 +79,6 @@ class Derivation:
 
     name: str
     source: Citation = derived
-    tags: tuple[str, ...] = ()
     assumes: tuple[str, ...] = ()
     steps: tuple[DerivationStep, ...] = ()
     where: tuple[Equation, ...] = ()
@@ -239,15 +238,8 @@ class Derivation:
         if self.numeric:
             self._refuse("numbers have been put in; take the equation before `at`")
         left_out = tuple(f"{s.neglected}: {s.why}" for s in approximations(self))
-        return Equation(
-            self.name,
-            self.symbol,
-            self.rhs,
-            (*self.assumes, *left_out),
-            self.source,
-            self.tags,
-            self.where,
-        )
+        assumes = (*self.assumes, *left_out)
+        return Equation(self.name, self.symbol, self.rhs, assumes, self.source, self.where)
 
     def numpy(self, *axes: sp.Symbol | str) -> Function:
         """The result as a function of floats or arrays; see `Equation.numpy`."""
@@ -354,6 +346,41 @@ class Derivation:
         if difference:
             point, gap = difference
             self._refuse(f"{complaint}\n  at {shown(point)} the two sides differ by {gap}")
+
+
+P = ParamSpec("P")
+Step: TypeAlias = Callable[[Derivation], Derivation]
+
+
+def derive(
+    name: str,
+    *steps: Step,
+    source: Citation = derived,
+    assumes: tuple[str, ...] = (),
+    where: tuple[Equation, ...] = (),
+) -> Derivation:
+    """The derivation of these steps, as a page of equations writes it."""
+    derivation = Derivation(name, source, assumes, where=where)
+    for step in steps:
+        derivation = step(derivation)
+    return derivation
+
+
+def _step(verb: Callable[Concatenate[Derivation, P], Derivation]) -> Callable[P, Step]:
+    """A verb that waits for the derivation that it carries on."""
+
+    def waiting(*args: P.args, **kwargs: P.kwargs) -> Step:
+        return lambda derivation: verb(derivation, *args, **kwargs)
+
+    return waiting
+
+
+begin = _step(Derivation.begin)
+substitute = _step(Derivation.substitute)
+rewrite = _step(Derivation.rewrite)
+solve = _step(Derivation.solve)
+drop = _step(Derivation.drop)
+limit = _step(Derivation.limit)
 
 
 def _card_row(number: int, step: DerivationStep, proof: str) -> str:

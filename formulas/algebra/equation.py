@@ -33,8 +33,6 @@ class Equation:
         Conditions under which it holds.
     source
         Where it comes from; what cites nothing is true by definition.
-    tags
-        Ids of the claims it states (C1 ... C50) and other labels.
     where
         Equations for symbols of `rhs` that are not given but computed.
     branches
@@ -53,7 +51,6 @@ class Equation:
     rhs: sp.Expr
     assumes: tuple[str, ...] = ()
     source: Citation = definition
-    tags: tuple[str, ...] = ()
     where: tuple[Equation, ...] = ()
     branches: Mapping[str, sp.Expr] | None = field(default=None, hash=False)
 
@@ -120,16 +117,8 @@ class Equation:
         branches = branches or _inherited(rhs, equations)
         rest = tuple(e for e in self.where if e.symbol not in used)
         assumes = dict.fromkeys(a for e in (self, *equations) for a in e.assumes)
-        return Equation(
-            self.name,
-            self.symbol,
-            rhs,
-            tuple(assumes),
-            self.source,
-            self.tags,
-            rest,
-            branches or None,
-        )
+        named = branches or None
+        return Equation(self.name, self.symbol, rhs, tuple(assumes), self.source, rest, named)
 
     @property
     def expanded(self) -> Equation:
@@ -153,7 +142,7 @@ class Equation:
         solution = inverse(self.name, whole.symbol, whole.rhs, x, whole.branches)
         name = f"{self.name}, solved for {x.name}"
         try:
-            return Equation(name, x, solution, self.assumes, self.source, self.tags, whole.where)
+            return Equation(name, x, solution, self.assumes, self.source, whole.where)
         except UnitError:
             reason = "no solution in closed form whose unit can be checked"
             raise ValueError(f"{self.name}: {reason}, for {describe(x.name)}") from None

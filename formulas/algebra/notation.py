@@ -21,7 +21,16 @@ from sympy import (
     sqrt,
 )
 
-from formulas.algebra.derivation import Derivation
+from formulas.algebra.derivation import (
+    Derivation,
+    begin,
+    derive,
+    drop,
+    limit,
+    rewrite,
+    solve,
+    substitute,
+)
 from formulas.algebra.equation import Equation
 from formulas.nomenclature.lecture import *
 from formulas.nomenclature.network import *

@@ -11,62 +11,54 @@ from formulas.roofline.roofline import drain_time
 
 BOTH = "memory and arithmetic are each charged the price of the whole machine for their share"
 
-keep_or_compute = (
-    Derivation(
-        "hold time after which computing again is cheaper than keeping",
-        tags=("symmetry", "C50"),
-        assumes=(BOTH,),
-    )
-    .begin(
+keep_or_compute = derive(
+    "hold time after which computing again is cheaper than keeping",
+    begin(
         D_step * b_made / M * t_hold,
         D_step * f_made / F,
         why="a share of the memory for a time, against all of the arithmetic for a moment",
-    )
-    .solve(t_hold, M * f_made / (F * b_made))
+    ),
+    solve(t_hold, M * f_made / (F * b_made)),
+    assumes=(BOTH,),
 )
 
-keep_or_compute_drain = (
-    Derivation("the same in drain times", tags=("symmetry", "C50"), assumes=(BOTH,))
-    .begin(keep_or_compute.equation())
-    .rewrite(
+keep_or_compute_drain = derive(
+    "the same in drain times",
+    begin(keep_or_compute.equation()),
+    rewrite(
         T_drain * (f_made / b_made) / (F / W),
         why="drain time, times the arithmetic per byte of the result over that of the machine",
         where=(drain_time,),
-    )
+    ),
+    assumes=(BOTH,),
 )
 
-keep_cache = (
-    Derivation(
-        "hold time after which a cache is better computed again",
-        source=lecture_equations.at("Feistel networks and RevNets"),
-        tags=("symmetry", "C44", "result 4"),
-        assumes=(BOTH, "attention is small beside the weights"),
-        where=(drain_time,),
-    )
-    .begin(keep_or_compute_drain.equation())
-    .substitute(Equation("arithmetic of one token", f_made, N_active * c_fwd * one_token))
-    .substitute(Equation("cache of one token", b_made, b_kv * one_token))
-    .rewrite(
+keep_cache = derive(
+    "hold time after which a cache is better computed again",
+    begin(keep_or_compute_drain.equation()),
+    substitute(Equation("arithmetic of one token", f_made, N_active * c_fwd * one_token)),
+    substitute(Equation("cache of one token", b_made, b_kv * one_token)),
+    rewrite(
         T_drain * L_star,
         why="thousands of drain times: memory buys arithmetic",
         where=(balance_context,),
-    )
+    ),
+    source=lecture_equations.at("Feistel networks and RevNets"),
+    assumes=(BOTH, "attention is small beside the weights"),
+    where=(drain_time,),
 )
 
-keep_activations = (
-    Derivation(
-        "hold time after which a layer's activations are better computed again",
-        source=lecture_equations.at("Feistel networks and RevNets"),
-        tags=("symmetry", "C50", "result 10"),
-        assumes=(BOTH, "layers of equal size; attention is small beside the weights"),
-        where=(drain_time,),
-    )
-    .begin(keep_or_compute_drain.equation())
-    .substitute(Equation("arithmetic of one layer", f_made, N_active / n_blocks * c_fwd * D_batch))
-    .substitute(Equation("activations of one layer", b_made, A_layer))
-    .rewrite(
+keep_activations = derive(
+    "hold time after which a layer's activations are better computed again",
+    begin(keep_or_compute_drain.equation()),
+    substitute(Equation("arithmetic of one layer", f_made, N_active / n_blocks * c_fwd * D_batch)),
+    substitute(Equation("activations of one layer", b_made, A_layer)),
+    rewrite(
         T_drain * (c_fwd * N_active / n_blocks * D_batch / A_layer) / (F / W),
         why="held from a layer's forward to its backward pass: longer than this where the memory "
         "is the dearer part",
-    )
+    ),
+    source=lecture_equations.at("Feistel networks and RevNets"),
+    assumes=(BOTH, "layers of equal size; attention is small beside the weights"),
+    where=(drain_time,),
 )

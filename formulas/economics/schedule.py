@@ -11,33 +11,27 @@ TRAIN = "a step departs every T_step, full or not, and takes T_step"
 ROOM = "the next departure has room"
 SCHEDULE = lecture_notes.at("section 1, the train schedule")
 
-full_memory_step = (
-    Derivation(
-        "time to read a memory that weights and caches fill",
-        source=SCHEDULE,
-        tags=("C14",),
-        assumes=("the batch fills the memory; each byte is read once per step",),
-    )
-    .begin(memory_time)
-    .substitute(Equation("batch that fills the memory", B, largest_batch.rhs))
-    .rewrite(M / W, why="weights and caches together are the whole memory")
-    .rewrite(T_drain, why="reading all of it once", where=(drain_time,))
+full_memory_step = derive(
+    "time to read a memory that weights and caches fill",
+    begin(memory_time),
+    substitute(Equation("batch that fills the memory", B, largest_batch.rhs)),
+    rewrite(M / W, why="weights and caches together are the whole memory"),
+    rewrite(T_drain, why="reading all of it once", where=(drain_time,)),
+    source=SCHEDULE,
+    assumes=("the batch fills the memory; each byte is read once per step",),
 )
 
-floor_over_drain = (
-    Derivation(
-        "least time of a step over the drain time",
-        source=lecture_hardware.at("section 2, the train station metaphor"),
-        tags=("C14", "C15"),
-        assumes=("the weights fit: N_total*b_w <= M",),
-    )
-    .begin(x_floor, T_floor / T_drain, why="how far below the drain time a step can go")
-    .substitute(latency_floor)
-    .substitute(drain_time)
-    .rewrite(
+floor_over_drain = derive(
+    "least time of a step over the drain time",
+    begin(x_floor, T_floor / T_drain, why="how far below the drain time a step can go"),
+    substitute(latency_floor),
+    substitute(drain_time),
+    rewrite(
         N_total * b_w / M,
         why="the share of the memory that weights take: below one wherever caches have room",
-    )
+    ),
+    source=lecture_hardware.at("section 2, the train station metaphor"),
+    assumes=("the weights fit: N_total*b_w <= M",),
 )
 
 arrival_wait = Equation(
@@ -46,35 +40,28 @@ arrival_wait = Equation(
     T_step * (1 - u_arr) + T_step,
     assumes=(TRAIN, ROOM, "0 < u_arr <= 1"),
     source=SCHEDULE,
-    tags=("C15",),
 )
 
-longest_wait = (
-    Derivation(
-        "longest time from arrival to the end of the first step",
-        source=SCHEDULE,
-        tags=("C15",),
-        assumes=(TRAIN, ROOM),
-    )
-    .begin(T_worst, T_arr, why="the longest such time")
-    .substitute(arrival_wait)
-    .limit(u_arr, 0, 2 * T_step, why="the request arrives just after a departure")
+longest_wait = derive(
+    "longest time from arrival to the end of the first step",
+    begin(T_worst, T_arr, why="the longest such time"),
+    substitute(arrival_wait),
+    limit(u_arr, 0, 2 * T_step, why="the request arrives just after a departure"),
+    source=SCHEDULE,
+    assumes=(TRAIN, ROOM),
 )
 
-mean_wait = (
-    Derivation(
-        "mean time from arrival to the end of the first step",
-        source=SCHEDULE,
-        tags=("C15",),
-        assumes=(TRAIN, ROOM, "arrivals are uniform over the interval between departures"),
-    )
-    .begin(
+mean_wait = derive(
+    "mean time from arrival to the end of the first step",
+    begin(
         T_avg,
         arrival_wait.rhs,
         why="the wait is linear in the moment of arrival, so its mean is that of the mean moment",
-    )
-    .substitute(Equation("mean of a uniform moment", u_arr, Rational(1, 2)))
-    .rewrite(3 * T_step / 2, why="half an interval on the platform, one on the train")
+    ),
+    substitute(Equation("mean of a uniform moment", u_arr, Rational(1, 2))),
+    rewrite(3 * T_step / 2, why="half an interval on the platform, one on the train"),
+    source=SCHEDULE,
+    assumes=(TRAIN, ROOM, "arrivals are uniform over the interval between departures"),
 )
 
 longest_wait_full = Equation(
@@ -83,7 +70,6 @@ longest_wait_full = Equation(
     (2 + j_full) * T_step,
     assumes=(TRAIN, "j_full departures in a row leave full"),
     source=SCHEDULE,
-    tags=("C15",),
 )
 
 trains_per_second = Equation(
@@ -91,7 +77,6 @@ trains_per_second = Equation(
     f_train,
     1 / T_step,
     assumes=("one step follows the other without a pause",),
-    tags=("C16",),
 )
 
 rack_throughput = Equation(
@@ -100,7 +85,6 @@ rack_throughput = Equation(
     B * g / T_step,
     assumes=("one step follows the other: no prefill on the rack",),
     source=SCHEDULE,
-    tags=("C16",),
 )
 
 racks_of_service = Equation(
@@ -109,7 +93,6 @@ racks_of_service = Equation(
     X_world / X_rack,
     assumes=("every rack is full all the time",),
     source=SCHEDULE,
-    tags=("C17",),
     where=(rack_throughput,),
 )
 
@@ -119,5 +102,4 @@ rack_memory = Equation(
     n_domain * M_each,
     assumes=("all chips alike, each with what the vendor lists",),
     source=lecture_equations.at("one rack, one layer of experts"),
-    tags=("C28",),
 )

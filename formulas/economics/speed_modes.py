@@ -19,80 +19,64 @@ coverage_ratio = Equation(
     / (1 - (1 - k_experts / n_experts) ** (B * m_pos)),
     assumes=("each position picks its experts independently and uniformly",),
     source=derived,
-    tags=("C6", "result 3"),
 )
 
-covered_speed = (
-    Derivation(
-        "speed of a faster mode when coverage falls with the batch",
-        tags=("C6", "result 3"),
-        assumes=PARTS,
-    )
-    .begin(
+covered_speed = derive(
+    "speed of a faster mode when coverage falls with the batch",
+    begin(
         1 / s_fast,
         w_fix + w_cov * r_cov + (1 - w_fix - w_cov) * beta_B,
         why="time of the faster step over that of the normal one",
-    )
-    .solve(s_fast, 1 / (w_fix + w_cov * r_cov + (1 - w_fix - w_cov) * beta_B))
+    ),
+    solve(s_fast, 1 / (w_fix + w_cov * r_cov + (1 - w_fix - w_cov) * beta_B)),
+    assumes=PARTS,
 )
 
-covered_price = (
-    Derivation(
-        "price of a faster mode when coverage falls with the batch",
-        tags=("C6", "result 3"),
-        assumes=PARTS,
-    )
-    .begin(x_price, 1 / (s_fast * beta_B), why="time of a step shared by fewer sequences")
-    .substitute(covered_speed)
-    .rewrite(
+covered_price = derive(
+    "price of a faster mode when coverage falls with the batch",
+    begin(x_price, 1 / (s_fast * beta_B), why="time of a step shared by fewer sequences"),
+    substitute(covered_speed),
+    rewrite(
         (w_fix + w_cov * r_cov) / beta_B + (1 - w_fix - w_cov),
         why="what the batch shares, and what it does not",
-    )
+    ),
+    assumes=PARTS,
 )
 
-covered_share = (
-    Derivation(
-        "share of routed experts in the normal step that a fast mode's price implies",
-        source=MODES,
-        tags=("C6", "result 3"),
-        assumes=(*PARTS, "no fixed part: w_fix = 0", "s_fast*x_price*r_cov > 1"),
-    )
-    .begin(
+covered_share = derive(
+    "share of routed experts in the normal step that a fast mode's price implies",
+    begin(
         1 / s_fast,
         w_cov * r_cov + (1 - w_cov) * beta_B,
         why="time of the faster step over that of the normal one",
-    )
-    .substitute(
+    ),
+    substitute(
         Equation(
             "batch that a price and a speed imply", beta_B, 1 / (s_fast * x_price), source=MODES
         )
-    )
-    .solve(w_cov, (x_price - 1) / (s_fast * x_price * r_cov - 1))
+    ),
+    solve(w_cov, (x_price - 1) / (s_fast * x_price * r_cov - 1)),
+    source=MODES,
+    assumes=(*PARTS, "no fixed part: w_fix = 0", "s_fast*x_price*r_cov > 1"),
 )
 
-covered_fastest_speed = (
-    Derivation(
-        "largest speed of a faster mode when coverage falls with the batch",
-        tags=("C6", "result 3"),
-        assumes=(*PARTS, "r_cov is that of the smallest batch, not one"),
-    )
-    .begin(1 / s_fast, w_fix + w_cov * r_cov, why="a small batch leaves the weights it touches")
-    .solve(s_fast, 1 / (w_fix + w_cov * r_cov), named=s_most)
+covered_fastest_speed = derive(
+    "largest speed of a faster mode when coverage falls with the batch",
+    begin(1 / s_fast, w_fix + w_cov * r_cov, why="a small batch leaves the weights it touches"),
+    solve(s_fast, 1 / (w_fix + w_cov * r_cov), named=s_most),
+    assumes=(*PARTS, "r_cov is that of the smallest batch, not one"),
 )
 
-slow_saving = (
-    Derivation(
-        "cost of a sequence over its cost at unbounded batch",
-        source=MODES,
-        tags=("C7",),
-        assumes=("arithmetic and memory overlap perfectly: a lower bound",),
-    )
-    .begin(x_save, T_seq / cost_floor.rhs, why="what waiting for a larger batch could save")
-    .substitute(time_per_sequence)
-    .rewrite(
+slow_saving = derive(
+    "cost of a sequence over its cost at unbounded batch",
+    begin(x_save, T_seq / cost_floor.rhs, why="what waiting for a larger batch could save"),
+    substitute(time_per_sequence),
+    rewrite(
         maximum(1, B_0 / (B * m_pos) + L_ctx / (m_pos * L_star))
         / maximum(1, L_ctx / (m_pos * L_star)),
         why="nothing from the critical batch on; below it up to B_0/B, less with long caches",
         where=(short_context_batch, balance_context),
-    )
+    ),
+    source=MODES,
+    assumes=("arithmetic and memory overlap perfectly: a lower bound",),
 )

@@ -13,7 +13,7 @@ from formulas.nomenclature.sources import Citation, Source
 from formulas.nomenclature.symbols import SYMBOLS, SymbolError, meaning, unit_of_symbol
 from formulas.numerics.closeness import NOT_SMALL
 from formulas.numerics.evaluate import collect, ordered, scalar
-from formulas.registry import by_name, description, subject
+from formulas.registry import by_name, description, subject, tags
 
 Case = Mapping[str, float]
 Cases = Mapping[str, Case]
@@ -108,7 +108,7 @@ def _entry(item: Equation | Derivation, cases: Cases, home: str, python: str) ->
         item.assumes,
         item.where,
         item.source,
-        item.tags,
+        tags(python),
         isinstance(item, Derivation),
         exact,
         home,

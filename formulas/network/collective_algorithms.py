@@ -26,34 +26,38 @@ LEVELS = (
     "bandwidth alone",
 )
 
-ring_all_gather = (
-    Derivation("time of a ring all-gather or reduce-scatter", source=RING, assumes=(EACH,))
-    .begin(
+ring_all_gather = derive(
+    "time of a ring all-gather or reduce-scatter",
+    begin(
         t_coll,
         alpha_0 + n_steps * (alpha_1 + V_msg / (n_group * r_link)),
         why="each step moves one share of the message",
-    )
-    .substitute(all_gather_steps)
-    .rewrite(
+    ),
+    substitute(all_gather_steps),
+    rewrite(
         alpha_0 + (n_group - 1) * alpha_1 + q_ag * V_msg / r_link,
         why="latency and bytes apart",
         where=(all_gather_traffic,),
-    )
+    ),
+    source=RING,
+    assumes=(EACH,),
 )
 
-ring_all_reduce = (
-    Derivation("time of a ring all-reduce", source=RING, assumes=(EACH,))
-    .begin(
+ring_all_reduce = derive(
+    "time of a ring all-reduce",
+    begin(
         t_coll,
         alpha_0 + n_steps * (alpha_1 + V_msg / (n_group * r_link)),
         why="each step moves one share of the message",
-    )
-    .substitute(all_reduce_steps)
-    .rewrite(
+    ),
+    substitute(all_reduce_steps),
+    rewrite(
         alpha_0 + 2 * (n_group - 1) * alpha_1 + q_ar * V_msg / r_link,
         why="latency and bytes apart",
         where=(all_reduce_traffic,),
-    )
+    ),
+    source=RING,
+    assumes=(EACH,),
 )
 
 tree_all_reduce = Equation(
@@ -83,30 +87,26 @@ two_shot_all_reduce = Equation(
     where=(all_reduce_traffic,),
 )
 
-one_shot_limit = (
-    Derivation(
-        "message up to which one shot is faster than two",
-        assumes=("n_group > 2; for two chips one shot is always the faster",),
-    )
-    .begin(
+one_shot_limit = derive(
+    "message up to which one shot is faster than two",
+    begin(
         alpha_0 + alpha_1 + (n_group - 1) * V_msg / r_link,
         alpha_0 + 2 * alpha_1 + 2 * (n_group - 1) / n_group * V_msg / r_link,
         why="both take equal time",
-    )
-    .solve(V_msg, n_group * alpha_1 * r_link / ((n_group - 1) * (n_group - 2)), named=V_even)
+    ),
+    solve(V_msg, n_group * alpha_1 * r_link / ((n_group - 1) * (n_group - 2)), named=V_even),
+    assumes=("n_group > 2; for two chips one shot is always the faster",),
 )
 
-tree_limit = (
-    Derivation(
-        "message up to which trees are faster than a ring",
-        assumes=("n_group > 2; both reach the rate of the link",),
-    )
-    .begin(
+tree_limit = derive(
+    "message up to which trees are faster than a ring",
+    begin(
         alpha_0 + 2 * log(n_group) / log(2) * alpha_1 + 2 * V_msg / r_link,
         alpha_0 + 2 * (n_group - 1) * alpha_1 + 2 * (n_group - 1) / n_group * V_msg / r_link,
         why="both take equal time",
-    )
-    .solve(V_msg, n_group * alpha_1 * r_link * (n_group - 1 - log(n_group) / log(2)), named=V_even)
+    ),
+    solve(V_msg, n_group * alpha_1 * r_link * (n_group - 1 - log(n_group) / log(2)), named=V_even),
+    assumes=("n_group > 2; both reach the rate of the link",),
 )
 
 in_network_all_reduce = Equation(

@@ -125,7 +125,6 @@ hop_latency = Equation(
     t_hop_net + t_hop_sw,
     assumes=("what software does to hand a microbatch over does not overlap with the network",),
     source=derived,
-    tags=("C27",),
 )
 
 hand_over_time = Equation(
@@ -134,6 +133,5 @@ hand_over_time = Equation(
     t_hop + n_hand * h_act * b_act / r_hop,
     assumes=("one message; connections are set up before",),
     source=hockney_1994.at("startup time and asymptotic bandwidth"),
-    tags=("C27",),
     where=(hop_latency,),
 )

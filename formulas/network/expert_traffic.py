@@ -21,7 +21,6 @@ expert_layer_bytes = Equation(
         "a few nodes undercuts",
     ),
     source=deepseek_v3.at("section 3.2.2, dispatch and combine"),
-    tags=("C20",),
 )
 
 expert_bytes = Equation(
@@ -30,7 +29,6 @@ expert_bytes = Equation(
     n_moe * V_layer,
     assumes=("every layer with experts exchanges the same",),
     source=lecture_notes.at("section 2, up- and down-projection halves"),
-    tags=("C20",),
     where=(expert_layer_bytes,),
 )
 
@@ -40,7 +38,6 @@ expert_exchange_time = Equation(
     B * m_pos * V_pos / (n_group * r_up),
     assumes=(UNIFORM, "every chip sends its share at the rate of its link; no latency, no overlap"),
     source=lecture_notes.at("section 2, the all-to-all pattern"),
-    tags=("C20",),
     where=(expert_bytes,),
 )
 
@@ -50,7 +47,6 @@ experts_per_chip = Equation(
     n_experts / n_group,
     assumes=("experts lie evenly over chips; where this is no integer they cannot",),
     source=RACKS,
-    tags=("C19",),
 )
 
 fullest_chip = Equation(
@@ -59,7 +55,6 @@ fullest_chip = Equation(
     ceiling(n_experts / n_group) * n_group / n_experts,
     assumes=("no expert in two copies", "tokens pick experts evenly"),
     source=derived,
-    tags=("C19",),
 )
 
 slowdown = Equation(
@@ -67,7 +62,6 @@ slowdown = Equation(
     x_slow,
     r_up / r_out,
     assumes=("rates of one chip, one way",),
-    tags=("C21",),
 )
 
 crossing_share = Equation(
@@ -76,61 +70,51 @@ crossing_share = Equation(
     (n_span - 1) / n_span,
     assumes=(UNIFORM, "n_span >= 1"),
     source=RACKS,
-    tags=("C21",),
 )
 
-scale_out_penalty = (
-    Derivation(
-        "time of an exchange over several racks, over that within one",
-        source=RACKS,
-        tags=("C21",),
-        assumes=(
-            UNIFORM,
-            "both networks run at once, and the slower one decides",
-            "the same bytes per chip as within one rack",
-        ),
-    )
-    .begin(
+scale_out_penalty = derive(
+    "time of an exchange over several racks, over that within one",
+    begin(
         x_pen,
         maximum((1 - f_cross) / r_up, f_cross / r_out) * r_up,
         why="what stays in the rack, what leaves it, each at its rate",
-    )
-    .substitute(crossing_share)
-    .rewrite(
+    ),
+    substitute(crossing_share),
+    rewrite(
         maximum(1 / n_span, x_slow * (n_span - 1) / n_span),
         why="in terms of how much slower the outer network is",
         where=(slowdown,),
-    )
+    ),
+    source=RACKS,
+    assumes=(
+        UNIFORM,
+        "both networks run at once, and the slower one decides",
+        "the same bytes per chip as within one rack",
+    ),
 )
 
-break_even_slowdown = (
-    Derivation(
-        "slowdown up to which leaving the rack costs nothing",
-        source=RACKS,
-        tags=("C21",),
-        assumes=(*scale_out_penalty.assumes, "n_span > 1"),
-    )
-    .begin(
+break_even_slowdown = derive(
+    "slowdown up to which leaving the rack costs nothing",
+    begin(
         x_slow * (n_span - 1) / n_span, 1, why="the exchange over racks takes as long as within one"
-    )
-    .solve(x_slow, n_span / (n_span - 1), named=x_even)
+    ),
+    solve(x_slow, n_span / (n_span - 1), named=x_even),
+    source=RACKS,
+    assumes=(*scale_out_penalty.assumes, "n_span > 1"),
 )
 
-racks_that_recover = (
-    Derivation(
-        "racks at which a layer spread over racks is as fast as within one",
-        tags=("C21",),
-        assumes=(
-            "the batch of one rack, divided over n_span racks",
-            "x_slow >= 4; at a smaller slowdown two racks are as fast already",
-        ),
-    )
-    .begin(
+racks_that_recover = derive(
+    "racks at which a layer spread over racks is as fast as within one",
+    begin(
         x_slow * (n_span - 1) / n_span / n_span,
         1,
         why="each chip has less to send, most of it over the slower network",
-    )
-    .solve(n_span, (x_slow + sqrt(x_slow**2 - 4 * x_slow)) / 2, named=n_even)
+    ),
+    solve(n_span, (x_slow + sqrt(x_slow**2 - 4 * x_slow)) / 2, named=n_even),
+    assumes=(
+        "the batch of one rack, divided over n_span racks",
+        "x_slow >= 4; at a smaller slowdown two racks are as fast already",
+    ),
 )
 
 
@@ -143,7 +127,6 @@ experts_spared = Equation(
     n_experts / n_inner - n_experts / n_outer,
     assumes=("experts lie evenly over chips", "n_outer > n_inner"),
     source=RACKS,
-    tags=("C19", "C21"),
 )
 
 reading_saved = Equation(
@@ -152,7 +135,6 @@ reading_saved = Equation(
     n_spare * s_expert / W_chip,
     assumes=(READ,),
     source=RACKS,
-    tags=("C19", "C21"),
 )
 
 exchange_lost = Equation(
@@ -161,29 +143,22 @@ exchange_lost = Equation(
     t_more + n_own * x_more,
     assumes=(LINEAR,),
     source=RACKS,
-    tags=("C21",),
 )
 
-crossing_expert = (
-    Derivation(
-        "weights of one expert from which leaving the rack pays",
-        tags=("C21",),
-        assumes=(READ, LINEAR, "reading and exchange follow one another"),
-    )
-    .begin(
+crossing_expert = derive(
+    "weights of one expert from which leaving the rack pays",
+    begin(
         n_spare * s_expert / W_chip,
         t_more + n_own * x_more,
         why="what is not read makes up for what is exchanged more slowly",
-    )
-    .solve(s_expert, W_chip * (t_more + n_own * x_more) / n_spare, named=s_even)
+    ),
+    solve(s_expert, W_chip * (t_more + n_own * x_more) / n_spare, named=s_even),
+    assumes=(READ, LINEAR, "reading and exchange follow one another"),
 )
 
-crossing_batch = (
-    Derivation(
-        "positions of a chip up to which leaving the rack pays",
-        tags=("C21",),
-        assumes=(*crossing_expert.assumes, "the larger group's floor is below what it saves"),
-    )
-    .begin(crossing_expert.steps[0].lhs, crossing_expert.steps[0].rhs, why="the same balance")
-    .solve(n_own, (n_spare * s_expert / W_chip - t_more) / x_more, named=n_tie)
+crossing_batch = derive(
+    "positions of a chip up to which leaving the rack pays",
+    begin(crossing_expert.steps[0].lhs, crossing_expert.steps[0].rhs, why="the same balance"),
+    solve(n_own, (n_spare * s_expert / W_chip - t_more) / x_more, named=n_tie),
+    assumes=(*crossing_expert.assumes, "the larger group's floor is below what it saves"),
 )

@@ -12,28 +12,24 @@ memory_with_copies = Equation(
     ((N_dense * n_copies + N_routed * r_copies) * b_w + B * L_ctx * b_kv) / n_chips,
     assumes=("caches divide evenly over all chips", "copies are spread evenly over the chips"),
     source=derived,
-    tags=("C24",),
 )
 
-pipeline_memory_in_flight = (
-    Derivation(
-        "bytes held by one chip of a pipeline, with any number of microbatches in flight",
-        source=SECTION,
-        tags=("C24", "C25", "result 8"),
-        assumes=("weights and caches divide evenly over the chips",),
-    )
-    .begin(
+pipeline_memory_in_flight = derive(
+    "bytes held by one chip of a pipeline, with any number of microbatches in flight",
+    begin(
         M_chip,
         (N_total * b_w + B * L_ctx * b_kv) / n_chips,
         why="weights and caches, divided over all chips",
-    )
-    .substitute(chips_of_pipeline)
-    .substitute(Equation("sequences in flight", B, n_flight * B_micro, source=SECTION))
-    .rewrite(
+    ),
+    substitute(chips_of_pipeline),
+    substitute(Equation("sequences in flight", B, n_flight * B_micro, source=SECTION)),
+    rewrite(
         N_total * b_w / (n_domain * n_stages)
         + n_flight / n_stages * (B_micro * L_ctx * b_kv / n_domain),
         why="stages divide the weights; of the caches remains the microbatches per stage",
-    )
+    ),
+    source=SECTION,
+    assumes=("weights and caches divide evenly over the chips",),
 )
 
 busy_stages = Equation(
@@ -42,7 +38,6 @@ busy_stages = Equation(
     minimum(1, n_flight / n_stages),
     assumes=("a hop takes no time, else more microbatches are needed to fill the pipeline",),
     source=SECTION,
-    tags=("C25", "result 8"),
 )
 
 domain_weight_time = Equation(
@@ -53,23 +48,19 @@ domain_weight_time = Equation(
         "all chips of the domain read at once; stages of a pipeline take turns and save nothing",
     ),
     source=lecture_notes.at("section 3, why scale-up size still matters"),
-    tags=("C26",),
 )
 
-domain_speedup = (
-    Derivation(
-        "how much faster a larger scale-up domain reads the weights",
-        source=lecture_notes.at("section 3, why scale-up size still matters"),
-        tags=("C26",),
-        assumes=("the same chips, more of them",),
-    )
-    .begin(
+domain_speedup = derive(
+    "how much faster a larger scale-up domain reads the weights",
+    begin(
         x_up,
         N_total * b_w / (W_each * n_before) / T_w,
         why="time in the smaller domain over time in the larger",
-    )
-    .substitute(domain_weight_time)
-    .rewrite(n_domain / n_before, why="the model and the chip cancel")
+    ),
+    substitute(domain_weight_time),
+    rewrite(n_domain / n_before, why="the model and the chip cancel"),
+    source=lecture_notes.at("section 3, why scale-up size still matters"),
+    assumes=("the same chips, more of them",),
 )
 
 hops_time = Equation(
@@ -78,7 +69,6 @@ hops_time = Equation(
     n_hop * t_hop,
     assumes=("hops follow one another and overlap with nothing",),
     source=HOPS,
-    tags=("C27",),
 )
 
 hop_share = Equation(
@@ -87,7 +77,6 @@ hop_share = Equation(
     T_hops / T_step,
     assumes=("the step is counted without its hops",),
     source=HOPS,
-    tags=("C27",),
     where=(hops_time,),
 )
 
@@ -97,5 +86,4 @@ shipping_time = Equation(
     B_micro * m_pos * h_act * b_act / (n_nic * r_hop),
     assumes=("bandwidth alone: no latency, no software",),
     source=derived,
-    tags=("C27",),
 )

@@ -16,7 +16,6 @@ short_context_batch = Equation(
     F * b_w * N_total / (W * c_fwd * N_active),
     assumes=("each weight is read once per step, whatever the batch",),
     source=lecture_notes.at("section 1, the optimal batch size"),
-    tags=("C8", "C9", "C10"),
 )
 
 balance_context = Equation(
@@ -25,7 +24,6 @@ balance_context = Equation(
     N_active * c_fwd * W / (F * b_kv),
     assumes=("attention is small beside the weights",),
     source=lecture_notes.at("section 5, context length"),
-    tags=("C13", "C38"),
 )
 
 attention_context = Equation(
@@ -34,59 +32,49 @@ attention_context = Equation(
     N_active * c_fwd / a_kv,
     assumes=("every attention layer reads the whole context",),
     source=derived,
-    tags=("C2",),
 )
 
-critical_batch = (
-    Derivation(
-        "batch at which the two roofs meet",
-        source=lecture_hardware.at("section 2, the optimal batch size formula"),
-        tags=("C8",),
-    )
-    .begin(compute_time.rhs, memory_time.rhs, why=IDLE)
-    .drop(
+critical_batch = derive(
+    "batch at which the two roofs meet",
+    begin(compute_time.rhs, memory_time.rhs, why=IDLE),
+    drop(
         B * L_ctx * b_kv / W,
         beside=N_total * b_w / W,
         why="short context: cache reads are small beside weight reads",
-    )
-    .solve(B, (N_total / N_active) * (b_w / (c_fwd * m_pos)) * (F / W), named=B_crit)
+    ),
+    solve(B, (N_total / N_active) * (b_w / (c_fwd * m_pos)) * (F / W), named=B_crit),
+    source=lecture_hardware.at("section 2, the optimal batch size formula"),
 )
 
-critical_batch_with_kv = (
-    Derivation(
-        "batch at which the two roofs meet, caches included",
-        tags=("C13", "result 1"),
-        assumes=("L_ctx < L_star*m_pos; from there on no batch is arithmetic-bound",),
-    )
-    .begin(compute_time.rhs, memory_time.rhs, why=IDLE)
-    .solve(B, N_total * b_w / W / (m_pos * N_active * c_fwd / F - L_ctx * b_kv / W), named=B_crit)
-    .rewrite(
+critical_batch_with_kv = derive(
+    "batch at which the two roofs meet, caches included",
+    begin(compute_time.rhs, memory_time.rhs, why=IDLE),
+    solve(B, N_total * b_w / W / (m_pos * N_active * c_fwd / F - L_ctx * b_kv / W), named=B_crit),
+    rewrite(
         B_0 / m_pos / (1 - L_ctx / (m_pos * L_star)),
         why="in terms of the critical batch and the balance context",
         where=(short_context_batch, balance_context),
-    )
+    ),
+    assumes=("L_ctx < L_star*m_pos; from there on no batch is arithmetic-bound",),
 )
 
-critical_batch_attention = (
-    Derivation(
-        "batch at which the two roofs meet, caches and attention included",
-        tags=("C13", "result 1"),
-        assumes=(
-            "1 + L_ctx/L_a > L_ctx/(L_star*m_pos); beyond it no batch is arithmetic-bound",
-            "where 1/L_a >= 1/(L_star*m_pos) every context has a critical batch",
-        ),
-    )
-    .begin(compute_time_attention.rhs, memory_time.rhs, why=IDLE)
-    .solve(
+critical_batch_attention = derive(
+    "batch at which the two roofs meet, caches and attention included",
+    begin(compute_time_attention.rhs, memory_time.rhs, why=IDLE),
+    solve(
         B,
         N_total * b_w / W / (m_pos * (N_active * c_fwd + L_ctx * a_kv) / F - L_ctx * b_kv / W),
         named=B_crit,
-    )
-    .rewrite(
+    ),
+    rewrite(
         B_0 / m_pos / (1 + L_ctx / L_a - L_ctx / (m_pos * L_star)),
         why="in terms of the critical batch and the two contexts",
         where=(short_context_batch, balance_context, attention_context),
-    )
+    ),
+    assumes=(
+        "1 + L_ctx/L_a > L_ctx/(L_star*m_pos); beyond it no batch is arithmetic-bound",
+        "where 1/L_a >= 1/(L_star*m_pos) every context has a critical batch",
+    ),
 )
 
 critical_batch_anywhere = Equation(
@@ -97,94 +85,78 @@ critical_batch_anywhere = Equation(
     ),
     assumes=critical_batch_attention.assumes[1:],
     source=derived,
-    tags=("C13", "result 1"),
     where=(short_context_batch, balance_context, attention_context),
 )
 
-never_context = (
-    Derivation(
-        "context beyond which no batch is arithmetic-bound",
-        tags=("C13", "result 1"),
-        assumes=("1/L_a < 1/(L_star*m_pos)",),
-    )
-    .begin(
+never_context = derive(
+    "context beyond which no batch is arithmetic-bound",
+    begin(
         compute_time_attention.rhs / B,
         L_ctx * b_kv / W,
         why="one more sequence adds as much arithmetic as cache reading",
-    )
-    .solve(L_ctx, m_pos * N_active * c_fwd / F / (b_kv / W - m_pos * a_kv / F), named=L_never)
-    .rewrite(
+    ),
+    solve(L_ctx, m_pos * N_active * c_fwd / F / (b_kv / W - m_pos * a_kv / F), named=L_never),
+    rewrite(
         1 / (1 / (m_pos * L_star) - 1 / L_a),
         why="in terms of the two contexts",
         where=(balance_context, attention_context),
-    )
+    ),
+    assumes=("1/L_a < 1/(L_star*m_pos)",),
 )
 
-cliff_context = (
-    Derivation(
-        "context at which a step turns from arithmetic to memory",
-        tags=("C40", "result 2"),
-        assumes=("B*m_pos > B_0; below it every context is memory-bound",),
-    )
-    .begin(compute_time.rhs, memory_time.rhs, why=IDLE)
-    .solve(L_ctx, (B * m_pos * N_active * c_fwd * W / F - N_total * b_w) / (B * b_kv), named=L_kink)
-    .rewrite(
+cliff_context = derive(
+    "context at which a step turns from arithmetic to memory",
+    begin(compute_time.rhs, memory_time.rhs, why=IDLE),
+    solve(L_ctx, (B * m_pos * N_active * c_fwd * W / F - N_total * b_w) / (B * b_kv), named=L_kink),
+    rewrite(
         m_pos * L_star * (1 - B_0 / (B * m_pos)),
         why="both terms of memory kept: neither reading of the cliff alone",
         where=(short_context_batch, balance_context),
-    )
+    ),
+    assumes=("B*m_pos > B_0; below it every context is memory-bound",),
 )
 
-cliff_readings = (
-    Derivation(
-        "batch at which both readings of the cliff name the same context",
-        source=lecture_notes.at("section 5, context length"),
-        tags=("C40", "result 2"),
-    )
-    .begin(
+cliff_readings = derive(
+    "batch at which both readings of the cliff name the same context",
+    begin(
         N_total * b_w / (B * b_kv),
         m_pos * N_active * c_fwd * W / (F * b_kv),
         why="caches take as long as the weights; caches take as long as the arithmetic",
-    )
-    .solve(B, F * N_total * b_w / (W * m_pos * N_active * c_fwd), named=B_crit)
-    .rewrite(
+    ),
+    solve(B, F * N_total * b_w / (W * m_pos * N_active * c_fwd), named=B_crit),
+    rewrite(
         B_0 / m_pos,
         why="the two coincide at the critical batch and nowhere else",
         where=(short_context_batch,),
-    )
+    ),
+    source=lecture_notes.at("section 5, context length"),
 )
 
-cost_floor = (
-    Derivation(
-        "time of a step per sequence, however large the batch",
-        source=lecture_notes.at("section 1, fast mode and slow mode"),
-        tags=("C7",),
-    )
-    .begin(time_per_sequence)
-    .limit(
+cost_floor = derive(
+    "time of a step per sequence, however large the batch",
+    begin(time_per_sequence),
+    limit(
         B,
         oo,
         maximum(m_pos * N_active * c_fwd / F, L_ctx * b_kv / W),
         why="weights are shared by ever more sequences; arithmetic and caches are not",
-    )
+    ),
+    source=lecture_notes.at("section 1, fast mode and slow mode"),
 )
 
-batch_penalty = (
-    Derivation(
-        "cost of a sequence over its arithmetic floor",
-        source=lecture_notes.at("section 1, why batch size dominates the cost curve"),
-        tags=("C5",),
-        assumes=("B*m_pos <= B_0: the step is bound by reading weights",),
-    )
-    .begin(x_batch, memory_time.rhs / compute_time.rhs, why="memory over arithmetic")
-    .drop(
+batch_penalty = derive(
+    "cost of a sequence over its arithmetic floor",
+    begin(x_batch, memory_time.rhs / compute_time.rhs, why="memory over arithmetic"),
+    drop(
         L_ctx * b_kv * F / (W * m_pos * N_active * c_fwd),
         beside=N_total * b_w * F / (W * B * m_pos * N_active * c_fwd),
         why="short context: cache reads are small beside weight reads",
-    )
-    .rewrite(
+    ),
+    rewrite(
         B_0 / (B * m_pos),
         why="one sequence costs as many times its floor as the critical batch is large",
         where=(short_context_batch,),
-    )
+    ),
+    source=lecture_notes.at("section 1, why batch size dominates the cost curve"),
+    assumes=("B*m_pos <= B_0: the step is bound by reading weights",),
 )

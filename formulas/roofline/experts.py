@@ -10,7 +10,6 @@ sparsity = Equation(
     N_total / N_active,
     assumes=("parameters, not bytes: formats may differ between experts and the rest",),
     source=lecture_notes.at("section 1, the optimal batch size"),
-    tags=("C10", "C11"),
 )
 
 total_parameters = Equation(
@@ -38,28 +37,24 @@ expert_coverage = Equation(
         "positions that avoid each other's experts read more (see k_most)",
     ),
     source=derived,
-    tags=("C3", "result 9"),
 )
 
-coverage_concavity = (
-    Derivation(
-        "how fast the slope of coverage falls with the probability of a pick",
-        tags=("result 9",),
-        assumes=(
-            "all positions pick independently from one distribution over the experts",
-            "a positive bend is concavity in each expert's probability; their sum is k_experts, so "
-            "the mean over the experts is largest where all are k_experts/n_experts (Jensen)",
-        ),
-    )
-    .begin(
+coverage_concavity = derive(
+    "how fast the slope of coverage falls with the probability of a pick",
+    begin(
         k_bend,
         -diff(1 - (1 - q_pick) ** n_pos, q_pick, 2),
         why="minus the second derivative of the probability that an expert is read",
-    )
-    .rewrite(
+    ),
+    rewrite(
         n_pos * (n_pos - 1) * (1 - q_pick) ** (n_pos - 2),
         why="never negative from one position on, as no probability exceeds one",
-    )
+    ),
+    assumes=(
+        "all positions pick independently from one distribution over the experts",
+        "a positive bend is concavity in each expert's probability; their sum is k_experts, so "
+        "the mean over the experts is largest where all are k_experts/n_experts (Jensen)",
+    ),
 )
 
 most_coverage = Equation(
@@ -68,7 +63,6 @@ most_coverage = Equation(
     minimum(1, B * m_pos * k_experts / (n_experts * one_position)),
     assumes=("positions avoid each other's experts as long as any is left",),
     source=derived,
-    tags=("result 9",),
 )
 
 least_coverage = Equation(
@@ -77,7 +71,6 @@ least_coverage = Equation(
     k_experts / n_experts,
     assumes=("all positions of the step pick the same experts",),
     source=derived,
-    tags=("result 9",),
 )
 
 touched_parameters = Equation(
@@ -86,34 +79,30 @@ touched_parameters = Equation(
     N_dense + N_routed * coverage,
     assumes=("an expert that no position picked is not read",),
     source=derived,
-    tags=("C3", "result 9"),
     where=(expert_coverage,),
 )
 
-full_coverage = (
-    Derivation("parameters read in one step at large batch", tags=("C3", "result 9"))
-    .begin(touched_parameters)
-    .substitute(expert_coverage)
-    .limit(B, oo, N_dense + N_routed, why="every expert is picked by some position")
+full_coverage = derive(
+    "parameters read in one step at large batch",
+    begin(touched_parameters),
+    substitute(expert_coverage),
+    limit(B, oo, N_dense + N_routed, why="every expert is picked by some position"),
 )
 
-sparse_latency_floor = (
-    Derivation(
-        "least time of one step of a sparse model",
-        source=lecture_player.at("ideas, latency floor"),
-        tags=("C4", "result 9"),
-        assumes=("one position: only the experts it picks are read",),
-    )
-    .begin(T_floor, N_touched * b_w / W, why="every touched weight is read once")
-    .substitute(touched_parameters)
-    .rewrite(
+sparse_latency_floor = derive(
+    "least time of one step of a sparse model",
+    begin(T_floor, N_touched * b_w / W, why="every touched weight is read once"),
+    substitute(touched_parameters),
+    rewrite(
         (N_dense + N_routed * k_least) * b_w / W,
         why="the coverage of a single position is the least there is",
         where=(Equation("coverage of one position", coverage, k_least),),
-    )
-    .rewrite(
+    ),
+    rewrite(
         N_active * b_w / W,
         why="dense weights and the picked experts are the active parameters",
         where=(least_coverage, active_parameters),
-    )
+    ),
+    source=lecture_player.at("ideas, latency floor"),
+    assumes=("one position: only the experts it picks are read",),
 )

@@ -8,7 +8,6 @@ algorithms, hit rates that depend on free memory) smaller batches must be tried.
 
 from formulas.algebra.notation import *
 
-TAGS = ("result 12",)
 EACH = "each part grows at most lam-fold when the batch grows lam-fold"
 
 
@@ -18,19 +17,21 @@ def _elasticity(time: Expr) -> Expr:
 
 def _growth(name: str, combined: Expr, claim: Expr, why: str) -> Derivation:
     """The most a combination can be at lam times the batch, as lam times what it is."""
-    return (
-        Derivation(name, tags=TAGS, assumes=(EACH, "no part falls: neither does what is built"))
-        .begin(T_grown, combined, why=EACH)
-        .rewrite(claim, why=why)
+    return derive(
+        name,
+        begin(T_grown, combined, why=EACH),
+        rewrite(claim, why=why),
+        assumes=(EACH, "no part falls: neither does what is built"),
     )
 
 
 def _slope(name: str, time: Expr, claim: Expr, why: str, *assumes: str) -> Derivation:
     """The elasticity of a time, in a form that shows it between zero and one."""
-    return (
-        Derivation(name, tags=TAGS, assumes=assumes)
-        .begin(e_T, _elasticity(time), why="slope of the time by the batch, both in logarithms")
-        .rewrite(claim, why=why)
+    return derive(
+        name,
+        begin(e_T, _elasticity(time), why="slope of the time by the batch, both in logarithms"),
+        rewrite(claim, why=why),
+        assumes=assumes,
     )
 
 
@@ -59,25 +60,22 @@ growth_of_scaled = _growth(
     "the factors change places",
 )
 
-mixed_growth = (
-    Derivation(
-        "elasticity of a sum of two times",
-        tags=TAGS,
-        assumes=("each time is a power of the batch, as any smooth time is at a point",),
-    )
-    .begin(
+mixed_growth = derive(
+    "elasticity of a sum of two times",
+    begin(
         e_T,
         _elasticity(t_const * (B / one_seq) ** e_one + t_tile * (B / one_seq) ** e_two),
         why="slope of the sum by the batch, both in logarithms",
-    )
-    .rewrite(
+    ),
+    rewrite(
         (e_one * T_one + e_two * T_two) / (T_one + T_two),
         why="a mean weighted by the times: between zero and one where both are",
         where=(
             Equation("first time", T_one, t_const * (B / one_seq) ** e_one, source=derived),
             Equation("second time", T_two, t_tile * (B / one_seq) ** e_two, source=derived),
         ),
-    )
+    ),
+    assumes=("each time is a power of the batch, as any smooth time is at a point",),
 )
 
 growth_of_affine = _slope(
@@ -120,7 +118,6 @@ tiled_time = Equation(
     t_tile * ceiling(B / B_tile),
     assumes=("T(B)/B rises at each new tile: from 128 to 129 sequences the time doubles",),
     source=derived,
-    tags=TAGS,
 )
 
 rounding_loss = Equation(
@@ -129,5 +126,4 @@ rounding_loss = Equation(
     B_whole / (one_seq * floor(B_whole / one_seq)),
     assumes=("the time of the step is that before rounding: the most that rounding can cost",),
     source=derived,
-    tags=TAGS,
 )

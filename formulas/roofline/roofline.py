@@ -11,7 +11,6 @@ compute_time = Equation(
     B * m_pos * N_active * c_fwd / F,
     assumes=("attention is small beside the weights",),
     source=lecture_notes.at("section 1, compute time"),
-    tags=("C2",),
 )
 
 compute_time_attention = Equation(
@@ -20,7 +19,6 @@ compute_time_attention = Equation(
     B * m_pos * (N_active * c_fwd + L_ctx * a_kv) / F,
     assumes=("weights and attention run at one arithmetic rate",),
     source=pope_2022.at("section 2"),
-    tags=("C2",),
 )
 
 weight_time = Equation(
@@ -29,7 +27,6 @@ weight_time = Equation(
     N_total * b_w / W,
     assumes=(SHARED,),
     source=lecture_notes.at("section 1, memory time"),
-    tags=("C3",),
 )
 
 kv_time = Equation(
@@ -38,7 +35,6 @@ kv_time = Equation(
     B * L_ctx * b_kv / W,
     assumes=(WHOLE,),
     source=lecture_notes.at("section 1, memory time"),
-    tags=("C3",),
 )
 
 memory_time = Equation(
@@ -47,7 +43,6 @@ memory_time = Equation(
     (N_total * b_w + B * L_ctx * b_kv) / W,
     assumes=(SHARED, WHOLE),
     source=lecture_notes.at("section 1, memory time"),
-    tags=("C3",),
 )
 
 step_time = Equation(
@@ -56,7 +51,6 @@ step_time = Equation(
     maximum(T_comp, T_mem),
     assumes=("arithmetic and memory overlap perfectly: a lower bound",),
     source=lecture_notes.at("section 1, first equation"),
-    tags=("C1",),
     where=(compute_time, memory_time),
 )
 
@@ -66,7 +60,6 @@ step_time_attention = Equation(
     maximum(T_comp, T_mem),
     assumes=("arithmetic and memory overlap perfectly: a lower bound",),
     source=lecture_notes.at("section 1, first equation"),
-    tags=("C1",),
     where=(compute_time_attention, memory_time),
 )
 
@@ -76,7 +69,6 @@ step_time_sum = Equation(
     T_comp + T_mem,
     assumes=("arithmetic and memory take turns: an upper bound on the two roofs",),
     source=derived,
-    tags=("C1",),
     where=(compute_time, memory_time),
 )
 
@@ -86,7 +78,6 @@ step_time_attained = Equation(
     T_comp / e_c + T_w / e_w + T_kv / e_kv,
     assumes=("terms take turns, each at its share of the peak",),
     source=derived,
-    tags=("C1",),
     where=(compute_time_attention, weight_time, kv_time),
 )
 
@@ -96,7 +87,6 @@ latency_floor = Equation(
     N_total * b_w / W,
     assumes=("every weight is read, as a dense model must and a sparse one at large batch does",),
     source=lecture_player.at("ideas, latency floor"),
-    tags=("C4",),
 )
 
 time_per_sequence = Equation(
@@ -105,7 +95,6 @@ time_per_sequence = Equation(
     maximum(m_pos * N_active * c_fwd / F, N_total * b_w / (W * B) + L_ctx * b_kv / W),
     assumes=(SHARED, WHOLE, "arithmetic and memory overlap perfectly: a lower bound"),
     source=lecture_equations.at("equation 4"),
-    tags=("C5", "C48"),
     branches={
         "arithmetic": m_pos * N_active * c_fwd / F,
         "memory": N_total * b_w / (W * B) + L_ctx * b_kv / W,
@@ -118,5 +107,4 @@ drain_time = Equation(
     M / W,
     assumes=("every byte is read once, at full bandwidth",),
     source=lecture_notes.at("section 1, the train schedule"),
-    tags=("C14",),
 )

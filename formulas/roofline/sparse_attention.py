@@ -16,49 +16,39 @@ block_reads = Equation(
     L_ctx / c_block + k_block * c_block,
     assumes=("a summary is as large as an entry; a fixed number of blocks is chosen", QUALITY),
     source=lecture_notes.at(WALL),
-    tags=("C46",),
 )
 
-block_size = (
-    Derivation(
-        "block size that reads the fewest entries",
-        source=lecture_notes.at(WALL),
-        tags=("C46",),
-        assumes=block_reads.assumes,
-    )
-    .begin(
+block_size = derive(
+    "block size that reads the fewest entries",
+    begin(
         diff(k_block * c_block, c_block),
         -diff(L_ctx / c_block, c_block),
         why="a larger block adds as many entries as it saves summaries",
-    )
-    .solve(c_block, sqrt(L_ctx / k_block))
+    ),
+    solve(c_block, sqrt(L_ctx / k_block)),
+    source=lecture_notes.at(WALL),
+    assumes=block_reads.assumes,
 )
 
-block_reads_least = (
-    Derivation(
-        "fewest entries read with two levels of selection",
-        source=lecture_equations.at("KV cache, the context wall"),
-        tags=("C46",),
-        assumes=block_reads.assumes,
-    )
-    .begin(block_reads)
-    .substitute(block_size)
-    .rewrite(2 * sqrt(k_block * L_ctx), why="the root of the context, if the blocks grow with it")
+block_reads_least = derive(
+    "fewest entries read with two levels of selection",
+    begin(block_reads),
+    substitute(block_size),
+    rewrite(2 * sqrt(k_block * L_ctx), why="the root of the context, if the blocks grow with it"),
+    source=lecture_equations.at("KV cache, the context wall"),
+    assumes=block_reads.assumes,
 )
 
-wide_context = (
-    Derivation(
-        "context at which two-level selection reads as long as the arithmetic takes",
-        tags=("C46",),
-        assumes=(*block_reads.assumes, "far above the critical batch"),
-        where=(balance_context,),
-    )
-    .begin(
+wide_context = derive(
+    "context at which two-level selection reads as long as the arithmetic takes",
+    begin(
         m_pos * L_star,
         block_reads_least.rhs,
         why="entries read against the balance context of full attention",
-    )
-    .solve(L_ctx, (m_pos * L_star) ** 2 / (4 * k_block), named=L_wide)
+    ),
+    solve(L_ctx, (m_pos * L_star) ** 2 / (4 * k_block), named=L_wide),
+    assumes=(*block_reads.assumes, "far above the critical batch"),
+    where=(balance_context,),
 )
 
 top_reads = Equation(
@@ -67,29 +57,22 @@ top_reads = Equation(
     L_ctx * b_index + k_top * b_kv,
     assumes=("k_top <= L_ctx", QUALITY),
     source=deepseek_v32.at("lightning indexer and token selection"),
-    tags=("C46",),
 )
 
-top_share = (
-    Derivation(
-        "bytes read with an index over those of full attention",
-        source=deepseek_v32.at("lightning indexer and token selection"),
-        tags=("C46",),
-        assumes=top_reads.assumes,
-    )
-    .begin(x_sel, V_sel / (L_ctx * b_kv), why="relative to reading every entry")
-    .substitute(top_reads)
-    .rewrite(b_index / b_kv + k_top / L_ctx)
+top_share = derive(
+    "bytes read with an index over those of full attention",
+    begin(x_sel, V_sel / (L_ctx * b_kv), why="relative to reading every entry"),
+    substitute(top_reads),
+    rewrite(b_index / b_kv + k_top / L_ctx),
+    source=deepseek_v32.at("lightning indexer and token selection"),
+    assumes=top_reads.assumes,
 )
 
-top_slope = (
-    Derivation(
-        "bytes read with an index over those of full attention, at long context",
-        tags=("C46",),
-        assumes=top_reads.assumes,
-    )
-    .begin(top_share.equation())
-    .limit(L_ctx, oo, b_index / b_kv, why="the index is read whole: linear, not the root")
+top_slope = derive(
+    "bytes read with an index over those of full attention, at long context",
+    begin(top_share.equation()),
+    limit(L_ctx, oo, b_index / b_kv, why="the index is read whole: linear, not the root"),
+    assumes=top_reads.assumes,
 )
 
 packed_reads = Equation(
@@ -97,15 +80,11 @@ packed_reads = Equation(
     R_sel,
     L_ctx / c_pack + L_window,
     assumes=("a window of recent tokens is read one by one", QUALITY),
-    tags=("C46",),
 )
 
-packed_slope = (
-    Derivation(
-        "entries read over those of full attention, packed, at long context",
-        tags=("C46",),
-        assumes=packed_reads.assumes,
-    )
-    .begin(x_sel, packed_reads.rhs / L_ctx, why="relative to reading every entry")
-    .limit(L_ctx, oo, 1 / c_pack, why="a constant factor: linear, not the root")
+packed_slope = derive(
+    "entries read over those of full attention, packed, at long context",
+    begin(x_sel, packed_reads.rhs / L_ctx, why="relative to reading every entry"),
+    limit(L_ctx, oo, 1 / c_pack, why="a constant factor: linear, not the root"),
+    assumes=packed_reads.assumes,
 )

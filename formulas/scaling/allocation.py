@@ -15,7 +15,6 @@ allocated_parameters = Equation(
     one_param * k_size * (C_pt / one_flop) ** a_size,
     assumes=(OPTIMA, FITTED),
     source=hoffmann_2022.at("table 2"),
-    tags=("allocation",),
 )
 
 allocated_tokens = Equation(
@@ -24,7 +23,6 @@ allocated_tokens = Equation(
     one_token * k_tokens * (C_pt / one_flop) ** a_tokens,
     assumes=(OPTIMA, FITTED),
     source=llama_2024.at("section 3.2.1"),
-    tags=("allocation",),
 )
 
 allocated_arithmetic = Equation(
@@ -33,75 +31,62 @@ allocated_arithmetic = Equation(
     one_flop / one_token * k_model * (C_pt / one_flop) ** a_size,
     assumes=(OPTIMA, FITTED, "attention included, embeddings not"),
     source=deepseek_llm_2024.at("equation 4"),
-    tags=("allocation",),
 )
 
-allocated_tokens_by_size = (
-    Derivation(
-        "compute-optimal tokens where the rule gives the parameters",
-        tags=("allocation",),
-        assumes=(PROPORTIONAL, *allocated_parameters.assumes),
-    )
-    .begin(D_opt, C_pt / (3 * c_fwd * N_opt), why="the tokens that the arithmetic pays for")
-    .substitute(allocated_parameters)
-    .rewrite(
+allocated_tokens_by_size = derive(
+    "compute-optimal tokens where the rule gives the parameters",
+    begin(D_opt, C_pt / (3 * c_fwd * N_opt), why="the tokens that the arithmetic pays for"),
+    substitute(allocated_parameters),
+    rewrite(
         one_flop / (3 * c_fwd * one_param * k_size) * (C_pt / one_flop) ** (1 - a_size),
         why="what one exponent leaves is the other",
-    )
+    ),
+    assumes=(PROPORTIONAL, *allocated_parameters.assumes),
 )
 
-allocated_size_by_tokens = (
-    Derivation(
-        "compute-optimal parameters where the rule gives the tokens",
-        tags=("allocation",),
-        assumes=(PROPORTIONAL, *allocated_tokens.assumes),
-    )
-    .begin(N_opt, C_pt / (3 * c_fwd * D_opt), why="the size that the arithmetic pays for")
-    .substitute(allocated_tokens)
-    .rewrite(
+allocated_size_by_tokens = derive(
+    "compute-optimal parameters where the rule gives the tokens",
+    begin(N_opt, C_pt / (3 * c_fwd * D_opt), why="the size that the arithmetic pays for"),
+    substitute(allocated_tokens),
+    rewrite(
         one_flop / (3 * c_fwd * one_token * k_tokens) * (C_pt / one_flop) ** (1 - a_tokens),
         why="what one exponent leaves is the other",
-    )
+    ),
+    assumes=(PROPORTIONAL, *allocated_tokens.assumes),
 )
 
-allocated_size_by_arithmetic = (
-    Derivation(
-        "compute-optimal parameters where the rule gives the arithmetic per token",
-        tags=("allocation",),
-        assumes=(
-            PROPORTIONAL,
-            *allocated_arithmetic.assumes,
-            "attention counted as if parameters did it: the size is somewhat too large",
-        ),
-    )
-    .begin(
+allocated_size_by_arithmetic = derive(
+    "compute-optimal parameters where the rule gives the arithmetic per token",
+    begin(
         3 * c_fwd * N_active,
         allocated_arithmetic.rhs,
         why="arithmetic per token, as if parameters did all of it",
-    )
-    .solve(
+    ),
+    solve(
         N_active,
         one_flop / (3 * c_fwd * one_token) * k_model * (C_pt / one_flop) ** a_size,
         named=N_opt,
-    )
+    ),
+    assumes=(
+        PROPORTIONAL,
+        *allocated_arithmetic.assumes,
+        "attention counted as if parameters did it: the size is somewhat too large",
+    ),
 )
 
-ratio_parameters = (
-    Derivation(
-        "compute-optimal parameters where the rule gives parameters per token",
-        source=hu_2024.at("section 4.5"),
-        tags=("allocation",),
-        assumes=(PROPORTIONAL, OPTIMA, FITTED),
-    )
-    .begin(
+ratio_parameters = derive(
+    "compute-optimal parameters where the rule gives parameters per token",
+    begin(
         N_active * D_unit / (N_unit * D_pt),
         K_ratio * (C_pt / (3 * c_fwd * N_unit * D_unit)) ** -eta_ratio,
         why="parameters per token, in the units of the fit",
-    )
-    .substitute(Equation("tokens paid for", D_pt, C_pt / (3 * c_fwd * N_active), source=derived))
-    .solve(
+    ),
+    substitute(Equation("tokens paid for", D_pt, C_pt / (3 * c_fwd * N_active), source=derived)),
+    solve(
         N_active,
         N_unit * sqrt(K_ratio) * (C_pt / (3 * c_fwd * N_unit * D_unit)) ** ((1 - eta_ratio) / 2),
         named=N_opt,
-    )
+    ),
+    source=hu_2024.at("section 4.5"),
+    assumes=(PROPORTIONAL, OPTIMA, FITTED),
 )

@@ -8,7 +8,6 @@ from formulas.algebra.notation import *
 
 FEW = "attention is small beside the weights"
 THREE_COSTS = lecture_notes.at("section 4, the three costs")
-TAGS = ("C31",)
 
 delivered_arithmetic = Equation(
     "arithmetic that a chip delivers",
@@ -31,7 +30,6 @@ done_arithmetic = Equation(
     N_active * (3 * c_fwd * D_pt + c_rl * D_rl + c_fwd * D_inf),
     assumes=(FEW, "nothing else is computed: no failed runs, no experiments"),
     source=THREE_COSTS,
-    tags=TAGS,
 )
 
 paid_arithmetic = Equation(
@@ -40,7 +38,6 @@ paid_arithmetic = Equation(
     N_active * (3 * c_fwd * D_pt / u_pt + c_rl * D_rl / u_rl + c_fwd * D_inf / u_inf),
     assumes=(*done_arithmetic.assumes, "what of the peak is not used is paid too"),
     source=THREE_COSTS,
-    tags=TAGS,
 )
 
 chip_time = Equation(
@@ -49,7 +46,6 @@ chip_time = Equation(
     N_active * (3 * c_fwd * D_pt / v_pt + c_rl * D_rl / v_rl + c_fwd * D_inf / v_inf),
     assumes=done_arithmetic.assumes,
     source=THREE_COSTS,
-    tags=TAGS,
 )
 
 life_cost = Equation(
@@ -58,7 +54,6 @@ life_cost = Equation(
     N_active * (3 * c_fwd * D_pt * w_pt + c_rl * D_rl * w_rl + c_fwd * D_inf * w_inf),
     assumes=(*done_arithmetic.assumes, "a FLOP of a phase has one price"),
     source=THREE_COSTS,
-    tags=TAGS,
 )
 
 served_life_cost = Equation(
@@ -67,7 +62,6 @@ served_life_cost = Equation(
     N_active * (3 * c_fwd * D_pt * w_pt + c_rl * D_rl * w_rl) + C_mix * D_inf,
     assumes=(*done_arithmetic.assumes, "the price of a token is that of the best plan to serve it"),
     source=THREE_COSTS,
-    tags=TAGS,
 )
 
 phase_share = Equation("share of the cost that a phase bears", y_phase, K_phase / K_life)

@@ -16,7 +16,6 @@ kaplan_size_loss = Equation(
     (N_c / N_active) ** alpha_N,
     assumes=(FITTED, WITHOUT_EMBEDDINGS, "trained to convergence on endless data"),
     source=kaplan_2020.at("equation 1.1"),
-    tags=("kaplan",),
 )
 
 kaplan_data_loss = Equation(
@@ -25,7 +24,6 @@ kaplan_data_loss = Equation(
     (D_c / D_pt) ** alpha_D,
     assumes=(FITTED, "a large model, stopped early"),
     source=kaplan_2020.at("equation 1.2"),
-    tags=("kaplan",),
 )
 
 kaplan_arithmetic_loss = Equation(
@@ -34,7 +32,6 @@ kaplan_arithmetic_loss = Equation(
     (C_c / C_pt) ** alpha_C,
     assumes=(FITTED, "size, batch and stopping chosen for the arithmetic"),
     source=kaplan_2020.at("equation 1.3"),
-    tags=("kaplan",),
 )
 
 kaplan_loss = Equation(
@@ -43,56 +40,46 @@ kaplan_loss = Equation(
     ((N_c / N_active) ** (alpha_N / alpha_D) + D_c / D_pt) ** alpha_D,
     assumes=(FITTED, WITHOUT_EMBEDDINGS, "one learning-rate schedule for runs of every length"),
     source=kaplan_2020.at("equation 1.5"),
-    tags=("kaplan",),
 )
 
-kaplan_tokens_for_loss = (
-    Derivation(
-        "tokens at which a model of given size reaches a loss, with one exponent outside",
-        source=kaplan_2020.at("equation 1.5"),
-        tags=("kaplan",),
-        assumes=(*kaplan_loss.assumes, "the size alone would leave less than the loss"),
-    )
-    .begin(
+kaplan_tokens_for_loss = derive(
+    "tokens at which a model of given size reaches a loss, with one exponent outside",
+    begin(
         D_c / D_pt,
         loss ** (1 / alpha_D) - (N_c / N_active) ** (alpha_N / alpha_D),
         why="once the exponent is undone, size and data add up to a number: monomials on the left "
         "of a geometric program",
-    )
-    .solve(D_pt, D_c / (loss ** (1 / alpha_D) - (N_c / N_active) ** (alpha_N / alpha_D)))
+    ),
+    solve(D_pt, D_c / (loss ** (1 / alpha_D) - (N_c / N_active) ** (alpha_N / alpha_D))),
+    source=kaplan_2020.at("equation 1.5"),
+    assumes=(*kaplan_loss.assumes, "the size alone would leave less than the loss"),
 )
 
-kaplan_optimal_tokens = (
-    Derivation(
-        "compute-optimal tokens for a model of given size, with one exponent outside",
-        source=kaplan_2020.at("equation 1.5"),
-        tags=("kaplan",),
-        assumes=(PROPORTIONAL, *kaplan_loss.assumes),
-    )
-    .begin(
+kaplan_optimal_tokens = derive(
+    "compute-optimal tokens for a model of given size, with one exponent outside",
+    begin(
         -diff((N_c / N_active) ** (alpha_N / alpha_D), N_active) * N_active,
         -diff(D_c / D_pt, D_pt) * D_pt,
         why="the exponent outside changes neither; one percent of either lowers the sum alike",
-    )
-    .solve(D_pt, D_c * alpha_D / alpha_N * (N_active / N_c) ** (alpha_N / alpha_D), named=D_opt)
+    ),
+    solve(D_pt, D_c * alpha_D / alpha_N * (N_active / N_c) ** (alpha_N / alpha_D), named=D_opt),
+    source=kaplan_2020.at("equation 1.5"),
+    assumes=(PROPORTIONAL, *kaplan_loss.assumes),
 )
 
-kaplan_optimal_parameters = (
-    Derivation(
-        "compute-optimal parameters for a given arithmetic, with one exponent outside",
-        source=kaplan_2020.at("equation 1.5"),
-        tags=("kaplan",),
-        assumes=(PROPORTIONAL, *kaplan_loss.assumes),
-    )
-    .begin(
+kaplan_optimal_parameters = derive(
+    "compute-optimal parameters for a given arithmetic, with one exponent outside",
+    begin(
         C_pt / (3 * c_fwd * N_active),
         kaplan_optimal_tokens.rhs,
         why="the tokens that the arithmetic pays for are the optimal ones",
-    )
-    .solve(
+    ),
+    solve(
         N_active,
         N_c
         * (C_pt * alpha_N / (3 * c_fwd * N_c * D_c * alpha_D)) ** (alpha_D / (alpha_N + alpha_D)),
         named=N_opt,
-    )
+    ),
+    source=kaplan_2020.at("equation 1.5"),
+    assumes=(PROPORTIONAL, *kaplan_loss.assumes),
 )

@@ -16,7 +16,6 @@ chinchilla_loss = Equation(
     loss_min + A_N * (one_param / N_active) ** alpha_N + B_D * (one_token / D_pt) ** beta_D,
     assumes=(FITTED, "every token is fresh", "one learning-rate schedule, as long as the run"),
     source=hoffmann_2022.at("section 3.3, equation 2"),
-    tags=("C35", "C36"),
 )
 
 reinforced_loss = Equation(
@@ -27,7 +26,6 @@ reinforced_loss = Equation(
         *chinchilla_loss.assumes,
         "reinforcement learning lowers the same loss, apart from size and pre-training",
     ),
-    tags=("C33",),
 )
 
 data_loss = Equation(
@@ -35,112 +33,93 @@ data_loss = Equation(
     loss_data,
     loss - loss_min - A_N * (one_param / N_active) ** alpha_N,
     assumes=("positive: a model too small for the loss reaches it with no data",),
-    tags=("C36",),
 )
 
-tokens_for_loss = (
-    Derivation(
-        "tokens at which a model of given size reaches a loss",
-        source=hoffmann_2022.at("section 3.3, equation 2"),
-        tags=("C36",),
-        assumes=(*chinchilla_loss.assumes, *data_loss.assumes),
-        where=(data_loss,),
-    )
-    .begin(B_D * (one_token / D_pt) ** beta_D, loss_data, why="the data's term is what is left")
-    .solve(D_pt, one_token * (B_D / loss_data) ** (1 / beta_D))
+tokens_for_loss = derive(
+    "tokens at which a model of given size reaches a loss",
+    begin(B_D * (one_token / D_pt) ** beta_D, loss_data, why="the data's term is what is left"),
+    solve(D_pt, one_token * (B_D / loss_data) ** (1 / beta_D)),
+    source=hoffmann_2022.at("section 3.3, equation 2"),
+    assumes=(*chinchilla_loss.assumes, *data_loss.assumes),
+    where=(data_loss,),
 )
 
-passes_for_worth = (
-    Derivation(
-        "tokens, repetitions included, that are worth given fresh ones",
-        source=muennighoff_2023.at("section 3, equation 5"),
-        tags=("data-constrained",),
-        assumes=("D_unique <= D_eff < D_unique*(1 + R_half)", FITTED),
-    )
-    .begin(
+passes_for_worth = derive(
+    "tokens, repetitions included, that are worth given fresh ones",
+    begin(
         D_eff,
         D_unique * (1 + R_half * (1 - exp(-(D_pt / D_unique - 1) / R_half))),
         why="fresh tokens that repeated ones are worth",
-    )
-    .solve(D_pt, D_unique * (1 - R_half * log(1 - (D_eff / D_unique - 1) / R_half)))
+    ),
+    solve(D_pt, D_unique * (1 - R_half * log(1 - (D_eff / D_unique - 1) / R_half))),
+    source=muennighoff_2023.at("section 3, equation 5"),
+    assumes=("D_unique <= D_eff < D_unique*(1 + R_half)", FITTED),
 )
 
-optimal_tokens = (
-    Derivation(
-        "compute-optimal tokens for a model of given size",
-        source=hoffmann_2022.at("section 3.3"),
-        tags=("C35", "C36", "result 7"),
-        assumes=(PROPORTIONAL, FITTED),
-    )
-    .begin(
+optimal_tokens = derive(
+    "compute-optimal tokens for a model of given size",
+    begin(
         -diff(chinchilla_loss.rhs, N_active) * N_active,
         -diff(chinchilla_loss.rhs, D_pt) * D_pt,
         why="at equal arithmetic, one percent more size costs one percent of the tokens: at the "
         "optimum either lowers the loss alike",
-    )
-    .solve(
+    ),
+    solve(
         D_pt,
         one_token
         * (beta_D * B_D / (alpha_N * A_N)) ** (1 / beta_D)
         * (N_active / one_param) ** (alpha_N / beta_D),
         named=D_opt,
-    )
+    ),
+    source=hoffmann_2022.at("section 3.3"),
+    assumes=(PROPORTIONAL, FITTED),
 )
 
-optimal_parameters = (
-    Derivation(
-        "compute-optimal parameters for a given arithmetic",
-        source=hoffmann_2022.at("section 3.3, equation 4"),
-        tags=("C35",),
-        assumes=(PROPORTIONAL, FITTED),
-    )
-    .begin(
+optimal_parameters = derive(
+    "compute-optimal parameters for a given arithmetic",
+    begin(
         C_pt / (3 * c_fwd * N_active),
         optimal_tokens.rhs,
         why="the tokens that the arithmetic pays for are the optimal ones",
-    )
-    .solve(
+    ),
+    solve(
         N_active,
         one_param
         * (alpha_N * A_N / (beta_D * B_D)) ** (1 / (alpha_N + beta_D))
         * (C_pt / (3 * c_fwd * one_param * one_token)) ** (beta_D / (alpha_N + beta_D)),
         named=N_opt,
-    )
+    ),
+    source=hoffmann_2022.at("section 3.3, equation 4"),
+    assumes=(PROPORTIONAL, FITTED),
 )
 
-optimal_ratio = (
-    Derivation(
-        "compute-optimal tokens per parameter",
-        source=lecture_notes.at("section 4, plugging in numbers"),
-        tags=("C35",),
-        assumes=optimal_tokens.assumes,
-    )
-    .begin(r_opt, D_opt / N_active, why="by definition")
-    .substitute(optimal_tokens)
-    .rewrite(
+optimal_ratio = derive(
+    "compute-optimal tokens per parameter",
+    begin(r_opt, D_opt / N_active, why="by definition"),
+    substitute(optimal_tokens),
+    rewrite(
         one_token
         / one_param
         * (beta_D * B_D / (alpha_N * A_N)) ** (1 / beta_D)
         * (N_active / one_param) ** (alpha_N / beta_D - 1),
         why="grows with size where alpha_N > beta_D, falls where alpha_N < beta_D",
-    )
+    ),
+    source=lecture_notes.at("section 4, plugging in numbers"),
+    assumes=optimal_tokens.assumes,
 )
 
-optimal_ratio_equal_exponents = (
-    Derivation(
-        "compute-optimal tokens per parameter where both exponents are equal",
-        tags=("C35",),
-        assumes=optimal_tokens.assumes,
-    )
-    .begin(optimal_ratio.equation())
-    .substitute(
+optimal_ratio_equal_exponents = derive(
+    "compute-optimal tokens per parameter where both exponents are equal",
+    begin(optimal_ratio.equation()),
+    substitute(
         Equation("equal exponents", alpha_N, beta_D),
         why="the case in which a rule such as twenty tokens per parameter can hold",
-    )
-    .rewrite(
+    ),
+    rewrite(
         one_token / one_param * (B_D / A_N) ** (1 / beta_D),
         why="one ratio for every size: a fixed rule asks for equal exponents",
-    )
+    ),
+    assumes=optimal_tokens.assumes,
 )
 
 repetition_worth = Equation(
@@ -149,7 +128,6 @@ repetition_worth = Equation(
     D_unique * (1 + R_half * (1 - exp(-(D_pt / D_unique - 1) / R_half))),
     assumes=("D_pt >= D_unique: the first pass over the data counts in full", FITTED),
     source=muennighoff_2023.at("section 3, equation 5"),
-    tags=("data-constrained",),
 )
 
 excess_worth = Equation(
@@ -158,23 +136,19 @@ excess_worth = Equation(
     N_fed * (1 + R_excess * (1 - exp(-(N_active / N_fed - 1) / R_excess))),
     assumes=("N_active >= N_fed", FITTED),
     source=muennighoff_2023.at("section 3, equation 6"),
-    tags=("data-constrained",),
 )
 
-repetition_ceiling = (
-    Derivation(
-        "worth of a data set however often it is repeated",
-        source=muennighoff_2023.at("section 3"),
-        tags=("data-constrained",),
-        assumes=repetition_worth.assumes,
-    )
-    .begin(repetition_worth)
-    .limit(
+repetition_ceiling = derive(
+    "worth of a data set however often it is repeated",
+    begin(repetition_worth),
+    limit(
         D_pt,
         oo,
         D_unique * (1 + R_half),
         why="each further pass is worth less by a constant factor",
-    )
+    ),
+    source=muennighoff_2023.at("section 3"),
+    assumes=repetition_worth.assumes,
 )
 
 rl_reward = Equation(
@@ -183,16 +157,12 @@ rl_reward = Equation(
     R_start + (R_most - R_start) / (1 + (C_mid / C_rl) ** gamma_rl),
     assumes=(FITTED, "one recipe; another has its own ceiling"),
     source=khatri_2025.at("section 2"),
-    tags=("C31",),
 )
 
-rl_arithmetic_needed = (
-    Derivation(
-        "arithmetic of reinforcement learning that a reward needs",
-        source=khatri_2025.at("section 2"),
-        tags=("C31",),
-        assumes=(*rl_reward.assumes, "R_start < R_pass < R_most"),
-    )
-    .begin(rl_reward)
-    .solve(C_rl, C_mid * ((R_pass - R_start) / (R_most - R_pass)) ** (1 / gamma_rl))
+rl_arithmetic_needed = derive(
+    "arithmetic of reinforcement learning that a reward needs",
+    begin(rl_reward),
+    solve(C_rl, C_mid * ((R_pass - R_start) / (R_most - R_pass)) ** (1 / gamma_rl)),
+    source=khatri_2025.at("section 2"),
+    assumes=(*rl_reward.assumes, "R_start < R_pass < R_most"),
 )

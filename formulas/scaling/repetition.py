@@ -7,34 +7,28 @@ tangent monomials, and the tangents at the optimum are the optimum's own conditi
 from formulas.algebra.notation import *
 from formulas.scaling.power_laws import FITTED, PROPORTIONAL
 
-DATA_CONSTRAINED = ("data-constrained",)
-
 distinct_tokens = Equation(
     "distinct tokens that a training run sees",
     D_seen,
     minimum(D_pt, D_unique),
     assumes=("tokens are repeated only once all distinct ones have been seen",),
-    tags=DATA_CONSTRAINED,
 )
 
-fed_parameters = (
-    Derivation(
-        "parameters for which distinct tokens are compute-optimal",
-        source=muennighoff_2023.at("section 3.1"),
-        tags=DATA_CONSTRAINED,
-        assumes=(PROPORTIONAL, FITTED),
-    )
-    .begin(
+fed_parameters = derive(
+    "parameters for which distinct tokens are compute-optimal",
+    begin(
         alpha_N * A_N * (one_param / N_fed) ** alpha_N,
         beta_D * B_D * (one_token / D_seen) ** beta_D,
         why="one percent of size or of tokens lowers the loss alike",
-    )
-    .solve(
+    ),
+    solve(
         N_fed,
         one_param
         * (alpha_N * A_N / (beta_D * B_D)) ** (1 / alpha_N)
         * (D_seen / one_token) ** (beta_D / alpha_N),
-    )
+    ),
+    source=muennighoff_2023.at("section 3.1"),
+    assumes=(PROPORTIONAL, FITTED),
 )
 
 worth_of_tokens = Equation(
@@ -43,7 +37,6 @@ worth_of_tokens = Equation(
     D_seen * (1 + R_half * (1 - exp(-(D_pt / D_seen - 1) / R_half))),
     assumes=(FITTED, *distinct_tokens.assumes),
     source=muennighoff_2023.at("section 3.1, equation 5"),
-    tags=DATA_CONSTRAINED,
     where=(distinct_tokens,),
 )
 
@@ -54,7 +47,6 @@ worth_of_parameters = Equation(
     * (1 + R_excess * (1 - exp(-(maximum(N_active / N_fed, 1) - 1) / R_excess))),
     assumes=(FITTED, "a model that its distinct tokens feed is worth its parameters"),
     source=muennighoff_2023.at("section 3.1, equation 6"),
-    tags=DATA_CONSTRAINED,
 )
 
 repeated_loss = Equation(
@@ -63,7 +55,6 @@ repeated_loss = Equation(
     loss_min + A_N * (one_param / N_worth) ** alpha_N + B_D * (one_token / D_eff) ** beta_D,
     assumes=(FITTED, "one learning-rate schedule, as long as the run"),
     source=muennighoff_2023.at("section 3.1, equation 7"),
-    tags=DATA_CONSTRAINED,
     where=(worth_of_tokens, worth_of_parameters, fed_parameters.equation(), distinct_tokens),
 )
 
@@ -73,44 +64,37 @@ passes_worth = Equation(
     1 + R_half * (1 - exp(-(n_pass - 1) / R_half)),
     assumes=("n_pass >= 1", FITTED),
     source=muennighoff_2023.at("section 3.1, equation 5"),
-    tags=DATA_CONSTRAINED,
 )
 
-passes_elasticity = (
-    Derivation(
-        "percent of worth per percent of passes",
-        tags=(*DATA_CONSTRAINED, "geometric program"),
-        assumes=passes_worth.assumes,
-    )
-    .begin(r_bend, diff(passes_worth.rhs, n_pass) * n_pass / x_worth, why="by definition")
-    .rewrite(
+passes_elasticity = derive(
+    "percent of worth per percent of passes",
+    begin(r_bend, diff(passes_worth.rhs, n_pass) * n_pass / x_worth, why="by definition"),
+    rewrite(
         n_pass * exp(-(n_pass - 1) / R_half) / x_worth,
         why="one at the first pass, so that a monomial goes over into the term without a corner",
-    )
+    ),
+    assumes=passes_worth.assumes,
 )
 
-passes_convexity = (
-    Derivation(
-        "how fast the worth of a percent of passes falls",
-        tags=(*DATA_CONSTRAINED, "geometric program"),
-        assumes=(
-            *passes_worth.assumes,
-            "positive: x_worth <= n_pass and exp(-x) >= 1 - x give r_bend >= 1 - (n_pass - "
-            "1)/R_half, more than 1 - n_pass/R_half",
-            "so the logarithm of the worth is concave in that of the passes, and every negative "
-            "power of the worth is convex: it lies above its tangent monomials",
-        ),
-    )
-    .begin(
+passes_convexity = derive(
+    "how fast the worth of a percent of passes falls",
+    begin(
         k_convex,
         -diff(n_pass * exp(-(n_pass - 1) / R_half) / passes_worth.rhs, n_pass)
         * passes_worth.rhs
         / exp(-(n_pass - 1) / R_half),
         why="minus the slope of that ratio in the logarithm of the passes, over the ratio",
-    )
-    .rewrite(
+    ),
+    rewrite(
         n_pass * exp(-(n_pass - 1) / R_half) / x_worth - (1 - n_pass / R_half),
         where=(passes_worth,),
         why="the ratio, less what it would have to exceed",
-    )
+    ),
+    assumes=(
+        *passes_worth.assumes,
+        "positive: x_worth <= n_pass and exp(-x) >= 1 - x give r_bend >= 1 - (n_pass - "
+        "1)/R_half, more than 1 - n_pass/R_half",
+        "so the logarithm of the worth is concave in that of the passes, and every negative "
+        "power of the worth is convex: it lies above its tangent monomials",
+    ),
 )

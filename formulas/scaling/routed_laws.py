@@ -26,7 +26,6 @@ experts_of_sparsity = Equation(
     1 + (sigma - 1) / x_routed,
     assumes=("one expert per token, as large as the layer that it replaces",),
     source=derived,
-    tags=("C18",),
 )
 
 routed_loss = Equation(
@@ -39,36 +38,29 @@ routed_loss = Equation(
         "one expert per token, half the blocks routed",
     ),
     source=clark_2022.at("equation 4"),
-    tags=("C18",),
     where=(_LOG_SIZE, _LOG_EXPERTS, saturated_experts, experts_of_sparsity),
 )
 
-routed_monomial = (
-    Derivation(
-        "loss of a routed model as a monomial in its size",
-        source=clark_2022.at("equation 4"),
-        tags=("C18", "geometric program"),
-        assumes=routed_loss.assumes,
-    )
-    .begin(loss, routed_loss.rhs, why=routed_loss.name)
-    .substitute(_LOG_SIZE)
-    .rewrite(
+routed_monomial = derive(
+    "loss of a routed model as a monomial in its size",
+    begin(loss, routed_loss.rhs, why=routed_loss.name),
+    substitute(_LOG_SIZE),
+    rewrite(
         exp(DECADE * (d_route - b_route * l_E))
         * (one_param / N_active) ** (a_route - c_route * l_E),
         why="at given experts a power of the size: the more experts, the flatter",
-    )
+    ),
+    source=clark_2022.at("equation 4"),
+    assumes=routed_loss.assumes,
 )
 
-routing_cutoff = (
-    Derivation(
-        "parameters beyond which more experts no longer lower the loss",
-        source=clark_2022.at("section 5.2"),
-        tags=("C18",),
-        assumes=(*routed_loss.assumes, "an extrapolation: no model of that size was routed"),
-    )
-    .begin(b_route, c_route * l_N, why="the gain of a decade of experts, gone")
-    .substitute(_LOG_SIZE)
-    .solve(N_active, one_param * 10 ** (b_route / c_route), named=N_cut)
+routing_cutoff = derive(
+    "parameters beyond which more experts no longer lower the loss",
+    begin(b_route, c_route * l_N, why="the gain of a decade of experts, gone"),
+    substitute(_LOG_SIZE),
+    solve(N_active, one_param * 10 ** (b_route / c_route), named=N_cut),
+    source=clark_2022.at("section 5.2"),
+    assumes=(*routed_loss.assumes, "an extrapolation: no model of that size was routed"),
 )
 
 routed_chinchilla_loss = Equation(
@@ -81,7 +73,6 @@ routed_chinchilla_loss = Equation(
         "both laws hold outside the other's data set",
     ),
     source=derived,
-    tags=("C18",),
     where=(effective_parameters.equation(), saturated_experts, experts_of_sparsity),
 )
 
@@ -91,28 +82,24 @@ fine_grained_loss = Equation(
     loss_min + (A_fine / G_fine**gamma_G + A_N) * SIZE_TERM + DATA_TERM,
     assumes=(FITTED, "one ratio of experts to the dense layer, that of the fit"),
     source=krajewski_2024.at("section 5.1"),
-    tags=("routed",),
     where=(_TOTAL,),
 )
 
-fine_grained_optimal_tokens = (
-    Derivation(
-        "compute-optimal tokens for a model with fine-grained experts",
-        source=krajewski_2024.at("section 6"),
-        tags=("routed",),
-        assumes=(PROPORTIONAL, *fine_grained_loss.assumes, "routing itself costs nothing"),
-    )
-    .begin(
+fine_grained_optimal_tokens = derive(
+    "compute-optimal tokens for a model with fine-grained experts",
+    begin(
         -diff(fine_grained_loss.rhs, N_total) * N_total,
         -diff(fine_grained_loss.rhs, D_pt) * D_pt,
         why="one percent of size or of tokens lowers the loss alike",
-    )
-    .solve(
+    ),
+    solve(
         D_pt,
         one_token
         * (beta_D * B_D / (alpha_N * (A_fine / G_fine**gamma_G + A_N) * SIZE_TERM)) ** (1 / beta_D),
         named=D_opt,
-    )
+    ),
+    source=krajewski_2024.at("section 6"),
+    assumes=(PROPORTIONAL, *fine_grained_loss.assumes, "routing itself costs nothing"),
 )
 
 sparse_loss = Equation(
@@ -125,41 +112,33 @@ sparse_loss = Equation(
     + A_mix * sigma**delta_S * (one_param / N_total) ** gamma_S,
     assumes=(FITTED, "total over active parameters stands for total over active experts"),
     source=abnar_2025.at("equation 6"),
-    tags=("routed",),
     where=(_TOTAL,),
 )
 
-sparse_monomials = (
-    Derivation(
-        "loss of a sparse model in active parameters, at a given sparsity",
-        source=abnar_2025.at("equation 6"),
-        tags=("routed", "geometric program"),
-        assumes=sparse_loss.assumes,
-    )
-    .begin(loss, sparse_loss.rhs, why=sparse_loss.name)
-    .substitute(_TOTAL)
-    .rewrite(
+sparse_monomials = derive(
+    "loss of a sparse model in active parameters, at a given sparsity",
+    begin(loss, sparse_loss.rhs, why=sparse_loss.name),
+    substitute(_TOTAL),
+    rewrite(
         loss_min
         + A_sigma / sigma**lambda_S
         + A_N * sigma**-alpha_N * (one_param / N_active) ** alpha_N
         + DATA_TERM
         + A_mix * sigma ** (delta_S - gamma_S) * (one_param / N_active) ** gamma_S,
         why="a floor that falls with sparsity, and three monomials",
-    )
+    ),
+    source=abnar_2025.at("equation 6"),
+    assumes=sparse_loss.assumes,
 )
 
-sparse_optimal_tokens = (
-    Derivation(
-        "compute-optimal tokens for a sparse model of given size",
-        tags=("routed",),
-        assumes=(PROPORTIONAL, *sparse_loss.assumes, "the sparsity is given"),
-    )
-    .begin(
+sparse_optimal_tokens = derive(
+    "compute-optimal tokens for a sparse model of given size",
+    begin(
         -diff(sparse_loss.rhs, N_total) * N_total,
         -diff(sparse_loss.rhs, D_pt) * D_pt,
         why="one percent of size or of tokens lowers the loss alike",
-    )
-    .solve(
+    ),
+    solve(
         D_pt,
         one_token
         * (
@@ -172,7 +151,8 @@ sparse_optimal_tokens = (
         )
         ** (1 / beta_D),
         named=D_opt,
-    )
+    ),
+    assumes=(PROPORTIONAL, *sparse_loss.assumes, "the sparsity is given"),
 )
 
 
@@ -191,27 +171,23 @@ joint_loss = Equation(
         "active parameters include the embeddings",
     ),
     source=ludziejewski_2025.at("equation 6"),
-    tags=("routed",),
     where=(saturated_experts, experts_of_sparsity),
 )
 
-joint_optimal_tokens = (
-    Derivation(
-        "compute-optimal tokens for a routed model of given size and experts",
-        source=ludziejewski_2025.at("equation 7"),
-        tags=("routed",),
-        assumes=(PROPORTIONAL, *joint_loss.assumes, "gamma_E*log(E_hat) < alpha_N"),
-    )
-    .begin(
+joint_optimal_tokens = derive(
+    "compute-optimal tokens for a routed model of given size and experts",
+    begin(
         -diff(joint_loss.rhs, N_active) * N_active,
         -diff(joint_loss.rhs, D_pt) * D_pt,
         why="one percent of size or of tokens lowers the loss alike, the experts given",
-    )
-    .solve(
+    ),
+    solve(
         D_pt,
         one_token
         * (DATA_EXPONENT * B_D * E_hat**omega_E / (SIZE_EXPONENT * ROUTED_LAWS_SIZE_TERM))
         ** (1 / DATA_EXPONENT),
         named=D_opt,
-    )
+    ),
+    source=ludziejewski_2025.at("equation 7"),
+    assumes=(PROPORTIONAL, *joint_loss.assumes, "gamma_E*log(E_hat) < alpha_N"),
 )

@@ -17,22 +17,18 @@ hardware_ratio = Equation(
         "arithmetic and weights in one format: halving the bytes and doubling the rate cancel",
     ),
     source=lecture_notes.at("section 1, the dimensionless hardware ratio"),
-    tags=("C9",),
 )
 
-rule_of_thumb = (
-    Derivation(
-        "critical batch as the ratio of a chip times the sparsity of a model",
-        source=lecture_notes.at("section 1, the optimal batch size: a 300 × sparsity rule"),
-        tags=("C8", "C9", "C10"),
-        assumes=("short context: cache reads are small beside weight reads",),
-    )
-    .begin(short_context_batch)
-    .rewrite(
+rule_of_thumb = derive(
+    "critical batch as the ratio of a chip times the sparsity of a model",
+    begin(short_context_batch),
+    rewrite(
         R_hw * sigma,
         why="the chip's part and the model's part, apart",
         where=(hardware_ratio, sparsity),
-    )
+    ),
+    source=lecture_notes.at("section 1, the optimal batch size: a 300 × sparsity rule"),
+    assumes=("short context: cache reads are small beside weight reads",),
 )
 
 active_share = Equation(
@@ -41,22 +37,18 @@ active_share = Equation(
     N_active / N_total,
     assumes=("parameters, not bytes: formats may differ between experts and the rest",),
     source=lecture_hardware.at("section 2, the optimal batch size formula"),
-    tags=("C11",),
 )
 
-critical_batch_by_share = (
-    Derivation(
-        "critical batch, with sparsity named the other way round",
-        source=lecture_hardware.at("section 2, the optimal batch size formula"),
-        tags=("C11",),
-    )
-    .begin(B_0, rule_of_thumb.rhs, why=rule_of_thumb.name)
-    .substitute(sparsity)
-    .rewrite(
+critical_batch_by_share = derive(
+    "critical batch, with sparsity named the other way round",
+    begin(B_0, rule_of_thumb.rhs, why=rule_of_thumb.name),
+    substitute(sparsity),
+    rewrite(
         R_hw / x_act,
         why="dividing by the active share is multiplying by its inverse",
         where=(active_share, hardware_ratio),
-    )
+    ),
+    source=lecture_hardware.at("section 2, the optimal batch size formula"),
 )
 
 batch_from_traffic = Equation(
@@ -65,7 +57,6 @@ batch_from_traffic = Equation(
     n_nodes * X_node / v_user,
     assumes=("steady state (Little's law): every sequence emits at the same mean speed",),
     source=derived,
-    tags=("C12",),
 )
 
 batch_over_critical = Equation(
@@ -73,7 +64,6 @@ batch_over_critical = Equation(
     x_crit,
     B * m_pos / B_0,
     assumes=("short context: the critical batch is that without caches",),
-    tags=("C12",),
     where=(short_context_batch,),
 )
 
@@ -83,41 +73,32 @@ saturated_experts = Equation(
     1 / (1 / (n_experts - 1 + 1 / (1 / E_first - 1 / E_limit)) + 1 / E_limit),
     assumes=("one expert gives E_first, ever more approach E_limit",),
     source=clark_2022.at("equation 5"),
-    tags=("C18",),
 )
 
-equal_loss = (
-    Derivation(
-        "logarithm of the parameters of the dense model of equal loss",
-        source=clark_2022.at("equation 1 and section 5.3"),
-        tags=("C18",),
-        assumes=(
-            "c_route*l_first < a_route: a larger dense model is better",
-            "one expert per token, half the blocks routed, a fixed number of training tokens",
-        ),
-    )
-    .begin(
+equal_loss = derive(
+    "logarithm of the parameters of the dense model of equal loss",
+    begin(
         a_route * l_eff + b_route * l_first - c_route * l_eff * l_first,
         a_route * l_N + b_route * l_E - c_route * l_N * l_E,
         why="the fall of the loss below its constant, dense and routed",
-    )
-    .solve(
+    ),
+    solve(
         l_eff,
         (l_N * (a_route - c_route * l_E) + b_route * (l_E - l_first))
         / (a_route - c_route * l_first),
-    )
+    ),
+    source=clark_2022.at("equation 1 and section 5.3"),
+    assumes=(
+        "c_route*l_first < a_route: a larger dense model is better",
+        "one expert per token, half the blocks routed, a fixed number of training tokens",
+    ),
 )
 
-effective_parameters = (
-    Derivation(
-        "parameters of the dense model of equal loss",
-        source=clark_2022.at("equation 7, effective parameter count"),
-        tags=("C18",),
-        assumes=equal_loss.assumes,
-    )
-    .begin(N_eff, one_param * 10**l_eff, why="out of the logarithm")
-    .substitute(equal_loss)
-    .rewrite(
+effective_parameters = derive(
+    "parameters of the dense model of equal loss",
+    begin(N_eff, one_param * 10**l_eff, why="out of the logarithm"),
+    substitute(equal_loss),
+    rewrite(
         one_param
         * (N_active / one_param) ** ((a_route - c_route * l_E) / (a_route - c_route * l_first))
         * (E_hat / E_first) ** (b_route / (a_route - c_route * l_first)),
@@ -127,7 +108,9 @@ effective_parameters = (
             Equation("logarithm of experts", l_E, log(E_hat) / DECADE),
             Equation("logarithm of first experts", l_first, log(E_first) / DECADE),
         ),
-    )
+    ),
+    source=clark_2022.at("equation 7, effective parameter count"),
+    assumes=equal_loss.assumes,
 )
 
 parameter_gain = Equation(
@@ -136,7 +119,6 @@ parameter_gain = Equation(
     N_eff / N_active,
     assumes=("the dense model of equal loss saw the same training tokens",),
     source=lecture_notes.at("section 1, the diminishing returns of sparsity"),
-    tags=("C18",),
 )
 
 sparsity_return = Equation(
@@ -145,5 +127,4 @@ sparsity_return = Equation(
     log(x_gain) / log(sigma),
     assumes=("one means that total parameters are as good as active ones, zero that they are not",),
     source=lecture_equations.at("batch economics, sparsity"),
-    tags=("C18",),
 )

@@ -9,24 +9,18 @@ from formulas.training.arithmetic import pretraining_arithmetic, rl_arithmetic, 
 INTERIOR = "the optimum is interior: every pool can be made a little larger or smaller"
 EQUAL_POOLS = "both pools cost the same"
 
-equal_serving_tokens = (
-    Derivation(
-        "served tokens that cost as much as pre-training",
-        source=lecture_notes.at("section 4, equating data"),
-        tags=("C32",),
-    )
-    .begin(serving_arithmetic.rhs, pretraining_arithmetic.rhs, why=EQUAL_POOLS)
-    .solve(D_inf, 3 * eta_inf * D_pt)
+equal_serving_tokens = derive(
+    "served tokens that cost as much as pre-training",
+    begin(serving_arithmetic.rhs, pretraining_arithmetic.rhs, why=EQUAL_POOLS),
+    solve(D_inf, 3 * eta_inf * D_pt),
+    source=lecture_notes.at("section 4, equating data"),
 )
 
-equal_rl_tokens = (
-    Derivation(
-        "tokens of reinforcement learning that cost as much as pre-training",
-        source=lecture_notes.at("section 4, equating data"),
-        tags=("C32",),
-    )
-    .begin(rl_arithmetic.rhs, pretraining_arithmetic.rhs, why=EQUAL_POOLS)
-    .solve(D_rl, 3 * c_fwd * eta_rl * D_pt / c_rl)
+equal_rl_tokens = derive(
+    "tokens of reinforcement learning that cost as much as pre-training",
+    begin(rl_arithmetic.rhs, pretraining_arithmetic.rhs, why=EQUAL_POOLS),
+    solve(D_rl, 3 * c_fwd * eta_rl * D_pt / c_rl),
+    source=lecture_notes.at("section 4, equating data"),
 )
 
 local_quality = Equation(
@@ -34,44 +28,37 @@ local_quality = Equation(
     quality,
     (C_pt / one_flop) ** q_pt * (C_rl / one_flop) ** q_rl,
     assumes=("any smooth quality looks so near a point, up to a factor and a change of scale",),
-    tags=("C33", "result 6"),
 )
 
-equalisation = (
-    Derivation(
-        "reinforcement learning that an optimum spends for each pre-training",
-        source=lecture_notes.at("section 4, over-training"),
-        tags=("C33", "result 6"),
-        assumes=(INTERIOR, "equal pools are the optimum only where q_rl = q_pt"),
-    )
-    .begin(
+equalisation = derive(
+    "reinforcement learning that an optimum spends for each pre-training",
+    begin(
         diff(local_quality.rhs, C_rl) / local_quality.rhs,
         diff(local_quality.rhs, C_pt) / local_quality.rhs,
         why="a FLOP gains as much quality in one pool as in the other, or it would be moved",
-    )
-    .solve(C_rl, C_pt * q_rl / q_pt)
+    ),
+    solve(C_rl, C_pt * q_rl / q_pt),
+    source=lecture_notes.at("section 4, over-training"),
+    assumes=(INTERIOR, "equal pools are the optimum only where q_rl = q_pt"),
 )
 
-falling_cost = (
-    Derivation("coefficient of the falling cost at the optimum of the sum", tags=("result 6",))
-    .begin(
+falling_cost = derive(
+    "coefficient of the falling cost at the optimum of the sum",
+    begin(
         -diff(B_down * knob**-q_down, knob),
         diff(A_up * knob**p_up, knob),
         why="what one cost loses, the other gains",
-    )
-    .solve(B_down, A_up * p_up / q_down * knob ** (p_up + q_down))
+    ),
+    solve(B_down, A_up * p_up / q_down * knob ** (p_up + q_down)),
 )
 
-opposed_terms = (
-    Derivation(
-        "falling over rising cost at the optimum of their sum",
-        source=lecture_notes.at("section 4, over-training"),
-        tags=("C33", "result 6"),
-        assumes=("equal terms are the optimum only where p_up = q_down",),
-    )
-    .begin(r_terms, B_down * knob**-q_down / (A_up * knob**p_up), why="by definition")
-    .substitute(falling_cost, why="at the optimum")
-    .rewrite(p_up / q_down, why="the terms stand as their exponents, the other way round")
+opposed_terms = derive(
+    "falling over rising cost at the optimum of their sum",
+    begin(r_terms, B_down * knob**-q_down / (A_up * knob**p_up), why="by definition"),
+    substitute(falling_cost, why="at the optimum"),
+    rewrite(p_up / q_down, why="the terms stand as their exponents, the other way round"),
+    source=lecture_notes.at("section 4, over-training"),
+    assumes=("equal terms are the optimum only where p_up = q_down",),
 )
 
 serving_tokens = Equation(
@@ -80,7 +67,6 @@ serving_tokens = Equation(
     X_tok * t_life,
     assumes=("a constant rate",),
     source=lecture_notes.at("section 4, plugging in numbers"),
-    tags=("C34",),
 )
 
 expected_tokens = Equation(
@@ -89,7 +75,6 @@ expected_tokens = Equation(
     p_ahead * X_tok * t_life,
     assumes=("a model that has been overtaken serves nothing",),
     source=lecture_equations.at("overtraining, obsolescence risk"),
-    tags=("C37",),
 )
 
 discounted_tokens = Equation(
@@ -101,7 +86,6 @@ discounted_tokens = Equation(
         "delta_t is a discount rate, the chance per second of being overtaken, or their sum",
     ),
     source=lecture_equations.at("overtraining, obsolescence risk"),
-    tags=("C37",),
 )
 
 chinchilla_multiple = Equation(
@@ -110,5 +94,4 @@ chinchilla_multiple = Equation(
     D_pt / (r_opt * N_active),
     assumes=("one ratio for every size, as where both exponents of the loss are equal",),
     source=lecture_notes.at("section 4, plugging in numbers"),
-    tags=("C35",),
 )

@@ -14,7 +14,6 @@ least_weights_read = Equation(
     V_w_bound,
     S_fixed / tp + S_routed * (k_experts / n_experts) / (ep * xtp),
     assumes=("all tokens may choose the same k experts",),
-    tags=("result 9", "C4"),
 )
 
 memory_bound = Equation(
@@ -51,7 +50,6 @@ decode_bound = Equation(
     Max(T_mem_bound, T_math_bound, T_net_bound, evaluate=False),
     assumes=("memory, arithmetic and network overlap perfectly, no overhead",),
     source=lecture_equations.at("equation 1"),
-    tags=("C1",),
 )
 
 DECODE_BOUND = (

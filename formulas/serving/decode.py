@@ -49,7 +49,6 @@ stage_coverage = Equation(
     coverage,
     1 - (1 - k_experts / n_experts) ** (b_slice * m_pos),
     assumes=("independent uniform routing, the largest share of all routings",),
-    tags=("result 9",),
 )
 
 weights_read = Equation(
@@ -61,7 +60,6 @@ weights_read = Equation(
         "the fullest expert rank sets the pace",
     ),
     source=pope_2022.at("section 3.2"),
-    tags=("C3", "C26"),
 )
 
 cache_read = Equation(
@@ -74,7 +72,6 @@ cache_read = Equation(
         "the tokens of a context lie in turn on its cp parts",
     ),
     source=pope_2022.at("section 3.3"),
-    tags=("C3",),
 )
 
 weight_read_time = Equation(
@@ -99,7 +96,6 @@ dense_time = Equation(
     c_fwd * b_own * m_pos * (N_attn / F_attn + N_ffn / F_ffn + N_head / F_head) / tp,
     assumes=("each operator class runs at the peak of its own dtype",),
     source=lecture_equations.at("equation 2"),
-    tags=("C2",),
 )
 
 expert_time = Equation(
@@ -119,7 +115,6 @@ attention_time = Equation(
     m_pos * (b_rank * (a_kv * L_ctx + A_bnd) / cp + b_own * A_state) / (F_sdpa * tp),
     assumes=("query heads are sharded over tp",),
     source=pope_2022.at("section 2.1"),
-    tags=("C2",),
 )
 
 math_time = Equation(
@@ -157,7 +152,6 @@ exchange_bytes = Equation(
         "a copy that stays on the chip is counted",
     ),
     source=deepseek_v3.at("section 3.4"),
-    tags=("C20",),
 )
 
 all_to_all_time = Equation(
@@ -169,7 +163,6 @@ all_to_all_time = Equation(
         "slowed by the engine around it: e_a2a, and t_a2a on top",
     ),
     source=deepseek_v3.at("section 3.4"),
-    tags=("C20",),
 )
 
 hop_time = Equation(
@@ -178,7 +171,6 @@ hop_time = Equation(
     n_hop * (t_hop + b_own * m_pos * h_act * b_act / r_hop),
     assumes=("one hop between neighbouring stages, the token's way back not counted",),
     source=lecture_equations.at("pipeline parallelism"),
-    tags=("C27",),
 )
 
 overhead_time = Equation(

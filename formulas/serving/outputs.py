@@ -178,7 +178,6 @@ mixed_price = Equation(
     request_price.rhs / BOTH,
     assumes=(PAID,),
     source=lecture_equations.at("equation 4"),
-    tags=("C5",),
 )
 
 input_price = Equation(
@@ -187,7 +186,6 @@ input_price = Equation(
     p_chip * n_chips * x_pf * T_pf_busy / (n_rep * r_fill * L_in * one_seq),
     assumes=("input bears prefill's share of chip time",),
     source=lecture_equations.at("equation 4"),
-    tags=("C22",),
 )
 
 output_price = Equation(
@@ -196,7 +194,6 @@ output_price = Equation(
     p_chip * n_chips * T_out / (n_rep * r_fill * L_out * one_seq),
     assumes=("output bears decode's share of chip time",),
     source=lecture_equations.at("equation 4"),
-    tags=("C22",),
 )
 
 request_energy = Equation(

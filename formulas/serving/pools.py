@@ -57,13 +57,11 @@ pools_rate = Equation(
     where=(prompt_rate, decode_rate),
 )
 
-balance = (
-    Derivation(
-        "replicas that prefill for each one that decodes",
-        assumes=("replicas are many, so that fractions of one matter little",),
-    )
-    .begin(n_pf * X_pf, n_dec * X_dec, why="neither pool waits for the other")
-    .solve(n_pf, n_dec * X_dec / X_pf)
+balance = derive(
+    "replicas that prefill for each one that decodes",
+    begin(n_pf * X_pf, n_dec * X_dec, why="neither pool waits for the other"),
+    solve(n_pf, n_dec * X_dec / X_pf),
+    assumes=("replicas are many, so that fractions of one matter little",),
 )
 
 POOLS = (prompt_cache, cache_transfer)

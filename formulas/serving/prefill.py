@@ -50,7 +50,6 @@ prefill_math = Equation(
         "experts see dp prompts at once, the fullest rank x_ep times its share",
     ),
     source=lecture_equations.at("equation 2"),
-    tags=("C23", "C30"),
 )
 
 prefill_attention = Equation(
@@ -59,7 +58,6 @@ prefill_attention = Equation(
     (a_pf * P_pairs + A_bnd_pf * L_new) * one_seq / (F_sdpa * tp * cp * e_pf_a),
     assumes=("every part of a context gets early and late tokens of a chunk, so all work alike",),
     source=yang_2024.at("section 3, load-balanced sharding"),
-    tags=("C23",),
 )
 
 prefill_weights = Equation(

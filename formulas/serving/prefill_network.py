@@ -32,7 +32,6 @@ prompt_exchange_bytes = Equation(
     L_new * one_seq * k_copies_pf * f_skew * h_exp * (b_disp + b_comb) / (tp * cp),
     assumes=("the fullest chip gets f_skew times its even share",),
     source=deepseek_v3.at("section 3.4"),
-    tags=("C20",),
 )
 
 prompt_exchanges = Equation(
@@ -45,7 +44,6 @@ prompt_exchanges = Equation(
     ),
     assumes=("each chunk is exchanged by itself",),
     source=deepseek_v3.at("section 3.4"),
-    tags=("C20",),
 )
 
 prompt_hops = Equation(
@@ -54,7 +52,6 @@ prompt_hops = Equation(
     n_hop * (t_hop + V_ar_pf / r_hop),
     assumes=("one hop between neighbouring stages",),
     source=lecture_equations.at("pipeline parallelism"),
-    tags=("C27",),
 )
 
 prefill_network = Equation(

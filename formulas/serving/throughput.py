@@ -57,7 +57,6 @@ resident_sequences = Equation(
     b_mem,
     ceiling(B / dp),
     assumes=("all microbatches in flight hold their cache",),
-    tags=("C25",),
 )
 
 resident_weights = Equation(
@@ -66,7 +65,6 @@ resident_weights = Equation(
     f_stage * (M_fixed / tp + M_routed * u_ep / (ep * xtp)) / pp,
     assumes=("attention, dense and shared weights are copied over dp", "the fullest stage counts"),
     source=lecture_equations.at("memory per chip"),
-    tags=("C24",),
 )
 
 resident_cache = Equation(
@@ -78,7 +76,6 @@ resident_cache = Equation(
         "paged cache, the tokens of a context in turn on its cp parts",
     ),
     source=lecture_equations.at("memory per chip"),
-    tags=("C24", "C25"),
 )
 
 resident_activations = Equation(
@@ -95,7 +92,6 @@ resident_bytes = Equation(
     M_weights + M_kv + M_act + M_reserve,
     assumes=("the runtime keeps a reserve",),
     source=lecture_equations.at("memory per chip"),
-    tags=("C24",),
 )
 
 slot_bound = Equation(

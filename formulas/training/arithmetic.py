@@ -18,22 +18,18 @@ backward_arithmetic = Equation(
         "as the forward product",
     ),
     source=lecture_hardware.at("section 5, where the 6 comes from"),
-    tags=("C30",),
 )
 
-training_arithmetic = (
-    Derivation(
-        "arithmetic of training, from its passes",
-        source=lecture_notes.at("section 4, the three costs"),
-        tags=("C30",),
-        assumes=(FEW, "every activation is kept until the backward pass needs it"),
-    )
-    .begin(C_pt, N_active * D_pt * (c_fwd + c_bwd), why="forward and backward, for every token")
-    .substitute(backward_arithmetic)
-    .rewrite(
+training_arithmetic = derive(
+    "arithmetic of training, from its passes",
+    begin(C_pt, N_active * D_pt * (c_fwd + c_bwd), why="forward and backward, for every token"),
+    substitute(backward_arithmetic),
+    rewrite(
         3 * c_fwd * N_active * D_pt,
         why="with c_fwd = 2 flop/(param*token): 2ND forward, 4ND backward, 6ND in all",
-    )
+    ),
+    source=lecture_notes.at("section 4, the three costs"),
+    assumes=(FEW, "every activation is kept until the backward pass needs it"),
 )
 
 training_arithmetic_attention = Equation(
@@ -45,7 +41,6 @@ training_arithmetic_attention = Equation(
         "N_active without the input embedding, which multiplies nothing",
     ),
     source=narayanan_2021.at("appendix, floating-point operations"),
-    tags=("C30",),
 )
 
 pretraining_arithmetic = Equation(
@@ -54,7 +49,6 @@ pretraining_arithmetic = Equation(
     3 * c_fwd * N_active * D_pt,
     assumes=(FEW,),
     source=kaplan_2020.at("section 2.1"),
-    tags=("C30", "C31"),
 )
 
 rl_arithmetic = Equation(
@@ -66,7 +60,6 @@ rl_arithmetic = Equation(
         "a lower efficiency divides: it makes a token dearer",
     ),
     source=lecture_notes.at("section 4, the three costs"),
-    tags=("C31",),
 )
 
 serving_arithmetic = Equation(
@@ -75,7 +68,6 @@ serving_arithmetic = Equation(
     c_fwd * N_active * D_inf / eta_inf,
     assumes=("a lower efficiency divides: it makes a token dearer", FEW),
     source=lecture_notes.at("section 4, the three costs"),
-    tags=("C30", "C31"),
 )
 
 all_arithmetic = Equation(
@@ -84,22 +76,18 @@ all_arithmetic = Equation(
     C_pt + C_rl + C_inf,
     assumes=("nothing else is computed: no failed runs, no experiments, no data made by models",),
     source=lecture_hardware.at("section 5, total compute"),
-    tags=("C31",),
     where=(pretraining_arithmetic, rl_arithmetic, serving_arithmetic),
 )
 
-total_over_pretraining = (
-    Derivation(
-        "arithmetic of a model's life over that of pre-training",
-        tags=("C31", "result 7"),
-        assumes=("every pool is proportional to the size of the model",),
-    )
-    .begin(r_all, (C_pt + C_rl + C_inf) / C_pt, why="by definition")
-    .substitute(pretraining_arithmetic)
-    .substitute(rl_arithmetic)
-    .substitute(serving_arithmetic)
-    .rewrite(
+total_over_pretraining = derive(
+    "arithmetic of a model's life over that of pre-training",
+    begin(r_all, (C_pt + C_rl + C_inf) / C_pt, why="by definition"),
+    substitute(pretraining_arithmetic),
+    substitute(rl_arithmetic),
+    substitute(serving_arithmetic),
+    rewrite(
         1 + c_rl * D_rl / (3 * c_fwd * eta_rl * D_pt) + D_inf / (3 * eta_inf * D_pt),
         why="the size of the model cancels",
-    )
+    ),
+    assumes=("every pool is proportional to the size of the model",),
 )

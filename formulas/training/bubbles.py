@@ -15,7 +15,6 @@ pipeline_work = Equation(
     T_busy,
     n_micro * (t_fwd + t_bwd + t_wgt),
     assumes=(ALIKE,),
-    tags=("C29",),
 )
 
 bubble_time = Equation(
@@ -24,7 +23,6 @@ bubble_time = Equation(
     (n_stages - 1) * (t_fwd + t_bwd + t_wgt),
     assumes=(ALIKE, FLUSH),
     source=gpipe_2018.at("section 2.3"),
-    tags=("C29",),
 )
 
 bubble_time_interleaved = Equation(
@@ -33,7 +31,6 @@ bubble_time_interleaved = Equation(
     (n_stages - 1) * (t_fwd + t_bwd + t_wgt) / n_virtual,
     assumes=(ALIKE, FLUSH, "n_micro is a multiple of n_stages"),
     source=narayanan_2021.at("section 2.2.2"),
-    tags=("C29",),
 )
 
 bubble_time_zb_h1 = Equation(
@@ -46,7 +43,6 @@ bubble_time_zb_h1 = Equation(
         "gradients of the weights wait until the stage has nothing else to do; memory as 1F1B",
     ),
     source=qi_2023.at("table 2"),
-    tags=("C29",),
 )
 
 bubble_time_zb_h2 = Equation(
@@ -59,74 +55,58 @@ bubble_time_zb_h2 = Equation(
         "the optimiser step is checked afterwards, not waited for; about twice the activations",
     ),
     source=qi_2023.at("table 2"),
-    tags=("C29",),
 )
 
-bubble_share = (
-    Derivation(
-        "share of an optimiser step that a stage waits, GPipe and 1F1B",
-        source=lecture_hardware.at("section 4, the bubble problem"),
-        tags=("C29",),
-        assumes=bubble_time.assumes,
-    )
-    .begin(x_bubble, T_bubble / (T_bubble + T_busy), why="waiting over waiting and working")
-    .substitute(bubble_time)
-    .substitute(pipeline_work)
-    .rewrite(
+bubble_share = derive(
+    "share of an optimiser step that a stage waits, GPipe and 1F1B",
+    begin(x_bubble, T_bubble / (T_bubble + T_busy), why="waiting over waiting and working"),
+    substitute(bubble_time),
+    substitute(pipeline_work),
+    rewrite(
         (n_stages - 1) / (n_micro + n_stages - 1),
         why="what a microbatch costs cancels: only how many there are counts",
-    )
+    ),
+    source=lecture_hardware.at("section 4, the bubble problem"),
+    assumes=bubble_time.assumes,
 )
 
-bubble_share_interleaved = (
-    Derivation(
-        "share of an optimiser step that a stage waits, interleaved 1F1B",
-        source=narayanan_2021.at("section 2.2.2"),
-        tags=("C29",),
-        assumes=bubble_time_interleaved.assumes,
-    )
-    .begin(x_bubble, T_bubble / (T_bubble + T_busy), why="waiting over waiting and working")
-    .substitute(bubble_time_interleaved)
-    .substitute(pipeline_work)
-    .rewrite(
+bubble_share_interleaved = derive(
+    "share of an optimiser step that a stage waits, interleaved 1F1B",
+    begin(x_bubble, T_bubble / (T_bubble + T_busy), why="waiting over waiting and working"),
+    substitute(bubble_time_interleaved),
+    substitute(pipeline_work),
+    rewrite(
         (n_stages - 1) / (n_virtual * n_micro + n_stages - 1),
         why="as many virtual stages as if there were that many times the microbatches",
-    )
+    ),
+    source=narayanan_2021.at("section 2.2.2"),
+    assumes=bubble_time_interleaved.assumes,
 )
 
-bubble_to_work = (
-    Derivation(
-        "waiting over working time of a stage, GPipe and 1F1B",
-        source=gpipe_2018.at("section 2.3"),
-        tags=("C29",),
-        assumes=bubble_time.assumes,
-    )
-    .begin(y_bubble, T_bubble / T_busy, why="relative to the work, not to the whole step")
-    .substitute(bubble_time)
-    .substitute(pipeline_work)
-    .rewrite((n_stages - 1) / n_micro)
+bubble_to_work = derive(
+    "waiting over working time of a stage, GPipe and 1F1B",
+    begin(y_bubble, T_bubble / T_busy, why="relative to the work, not to the whole step"),
+    substitute(bubble_time),
+    substitute(pipeline_work),
+    rewrite((n_stages - 1) / n_micro),
+    source=gpipe_2018.at("section 2.3"),
+    assumes=bubble_time.assumes,
 )
 
-bubble_to_work_interleaved = (
-    Derivation(
-        "waiting over working time of a stage, interleaved 1F1B",
-        source=narayanan_2021.at("section 2.2.2"),
-        tags=("C29",),
-        assumes=bubble_time_interleaved.assumes,
-    )
-    .begin(y_bubble, T_bubble / T_busy, why="relative to the work, not to the whole step")
-    .substitute(bubble_time_interleaved)
-    .substitute(pipeline_work)
-    .rewrite((n_stages - 1) / (n_virtual * n_micro))
+bubble_to_work_interleaved = derive(
+    "waiting over working time of a stage, interleaved 1F1B",
+    begin(y_bubble, T_bubble / T_busy, why="relative to the work, not to the whole step"),
+    substitute(bubble_time_interleaved),
+    substitute(pipeline_work),
+    rewrite((n_stages - 1) / (n_virtual * n_micro)),
+    source=narayanan_2021.at("section 2.2.2"),
+    assumes=bubble_time_interleaved.assumes,
 )
 
-zero_bubble = (
-    Derivation(
-        "gradient time of the weights at which ZB-H2 leaves no bubble",
-        source=qi_2023.at("section 2"),
-        tags=("C29",),
-        assumes=bubble_time_zb_h2.assumes,
-    )
-    .begin(t_fwd + t_bwd, 2 * t_wgt, why="the wait of ZB-H2 is zero")
-    .solve(t_wgt, (t_fwd + t_bwd) / 2)
+zero_bubble = derive(
+    "gradient time of the weights at which ZB-H2 leaves no bubble",
+    begin(t_fwd + t_bwd, 2 * t_wgt, why="the wait of ZB-H2 is zero"),
+    solve(t_wgt, (t_fwd + t_bwd) / 2),
+    source=qi_2023.at("section 2"),
+    assumes=bubble_time_zb_h2.assumes,
 )

@@ -22,18 +22,14 @@ feistel_round = Equation(
         "without the swap, (x, y + f(x)), rounds must take turns",
     ),
     source=feistel_1973.at("the design of a product cipher"),
-    tags=("C49", "result 10"),
 )
 
-feistel_inverse = (
-    Derivation(
-        "a Feistel round, backwards",
-        source=lecture_notes.at("section 6, Feistel networks"),
-        tags=("C49", "result 10"),
-        assumes=(ANY, EXACT),
-    )
-    .begin(feistel_round)
-    .solve(x_right, y_right - f_left, why="the unchanged half is read off, and f of it taken away")
+feistel_inverse = derive(
+    "a Feistel round, backwards",
+    begin(feistel_round),
+    solve(x_right, y_right - f_left, why="the unchanged half is read off, and f of it taken away"),
+    source=lecture_notes.at("section 6, Feistel networks"),
+    assumes=(ANY, EXACT),
 )
 
 reversible_layer_first = Equation(
@@ -42,7 +38,6 @@ reversible_layer_first = Equation(
     x_1 + f_x2,
     assumes=(ANY,),
     source=gomez_2017.at("section 3.1, equation 6"),
-    tags=("C49", "C50", "result 10"),
 )
 
 reversible_layer_second = Equation(
@@ -51,37 +46,26 @@ reversible_layer_second = Equation(
     x_2 + g_y1,
     assumes=(ANY,),
     source=gomez_2017.at("section 3.1, equation 6"),
-    tags=("C49", "C50", "result 10"),
 )
 
-reversible_inverse_second = (
-    Derivation(
-        "a reversible layer backwards, second half",
-        source=gomez_2017.at("section 3.1, equation 7"),
-        tags=("C49", "result 10"),
-        assumes=(ANY, EXACT),
-    )
-    .begin(reversible_layer_second)
-    .solve(x_2, y_2 - g_y1, why="first, because it needs the output alone")
+reversible_inverse_second = derive(
+    "a reversible layer backwards, second half",
+    begin(reversible_layer_second),
+    solve(x_2, y_2 - g_y1, why="first, because it needs the output alone"),
+    source=gomez_2017.at("section 3.1, equation 7"),
+    assumes=(ANY, EXACT),
 )
 
-reversible_inverse_first = (
-    Derivation(
-        "a reversible layer backwards, first half",
-        source=gomez_2017.at("section 3.1, equation 7"),
-        tags=("C49", "result 10"),
-        assumes=(ANY, EXACT, "x_2 has been recovered"),
-    )
-    .begin(reversible_layer_first)
-    .solve(x_1, y_1 - f_x2, why="second, because it needs x_2")
+reversible_inverse_first = derive(
+    "a reversible layer backwards, first half",
+    begin(reversible_layer_first),
+    solve(x_1, y_1 - f_x2, why="second, because it needs x_2"),
+    source=gomez_2017.at("section 3.1, equation 7"),
+    assumes=(ANY, EXACT, "x_2 has been recovered"),
 )
 
 activations_kept = Equation(
-    "activations held when every layer's are kept",
-    A_act,
-    n_blocks * A_layer,
-    assumes=(EQUAL,),
-    tags=("C50", "result 10"),
+    "activations held when every layer's are kept", A_act, n_blocks * A_layer, assumes=(EQUAL,)
 )
 
 activations_reversible = Equation(
@@ -90,7 +74,6 @@ activations_reversible = Equation(
     A_layer,
     assumes=(EQUAL, "every layer is reversible; embeddings and the head are left out"),
     source=gomez_2017.at("section 3.2, table 1"),
-    tags=("C50", "result 10"),
 )
 
 activations_checkpointed = Equation(
@@ -102,95 +85,76 @@ activations_checkpointed = Equation(
         "a checkpoint is as large as a layer's activations, and n_seg divides n_blocks",
     ),
     source=chen_2016.at("section 4.2"),
-    tags=("C50", "result 10"),
 )
 
-checkpoint_interval = (
-    Derivation(
-        "layers between checkpoints that need the least memory",
-        source=chen_2016.at("section 4.2"),
-        tags=("C50", "result 10"),
-        assumes=activations_checkpointed.assumes,
-    )
-    .begin(
+checkpoint_interval = derive(
+    "layers between checkpoints that need the least memory",
+    begin(
         diff(A_layer * n_seg, n_seg),
         -diff(A_layer * n_blocks / n_seg, n_seg),
         why="a longer segment costs as much as the checkpoints it saves",
-    )
-    .solve(n_seg, sqrt(n_blocks))
+    ),
+    solve(n_seg, sqrt(n_blocks)),
+    source=chen_2016.at("section 4.2"),
+    assumes=activations_checkpointed.assumes,
 )
 
-checkpointed_least_memory = (
-    Derivation(
-        "least activations held with checkpoints",
-        source=chen_2016.at("section 4.2"),
-        tags=("C50", "result 10"),
-        assumes=activations_checkpointed.assumes,
-    )
-    .begin(activations_checkpointed)
-    .substitute(checkpoint_interval)
-    .rewrite(2 * A_layer * sqrt(n_blocks), why="grows as the root of the layers")
+checkpointed_least_memory = derive(
+    "least activations held with checkpoints",
+    begin(activations_checkpointed),
+    substitute(checkpoint_interval),
+    rewrite(2 * A_layer * sqrt(n_blocks), why="grows as the root of the layers"),
+    source=chen_2016.at("section 4.2"),
+    assumes=activations_checkpointed.assumes,
 )
 
-reversible_arithmetic = (
-    Derivation(
-        "arithmetic of training a reversible network",
-        source=lecture_hardware.at("section 7, RevNets"),
-        tags=("C50", "result 10"),
-        assumes=("attention is small beside the weights",),
-    )
-    .begin(
+reversible_arithmetic = derive(
+    "arithmetic of training a reversible network",
+    begin(
         C_pt,
         N_active * D_pt * (c_fwd + c_fwd + backward_arithmetic.rhs),
         why="forward, the layers run backwards, and the backward pass",
-    )
-    .rewrite(4 * c_fwd * N_active * D_pt, why="8ND with c_fwd = 2 flop/(param*token)")
+    ),
+    rewrite(4 * c_fwd * N_active * D_pt, why="8ND with c_fwd = 2 flop/(param*token)"),
+    source=lecture_hardware.at("section 7, RevNets"),
+    assumes=("attention is small beside the weights",),
 )
 
-reversible_overhead = (
-    Derivation(
-        "arithmetic of a reversible network over that of a plain one",
-        source=lecture_hardware.at("section 7, RevNets"),
-        tags=("C50", "result 10"),
-        assumes=reversible_arithmetic.assumes,
-    )
-    .begin(x_compute, C_pt / pretraining_arithmetic.rhs, why="relative to keeping every activation")
-    .substitute(reversible_arithmetic)
-    .rewrite(Rational(4, 3), why="a third more")
+reversible_overhead = derive(
+    "arithmetic of a reversible network over that of a plain one",
+    begin(x_compute, C_pt / pretraining_arithmetic.rhs, why="relative to keeping every activation"),
+    substitute(reversible_arithmetic),
+    rewrite(Rational(4, 3), why="a third more"),
+    source=lecture_hardware.at("section 7, RevNets"),
+    assumes=reversible_arithmetic.assumes,
 )
 
-checkpointed_arithmetic = (
-    Derivation(
-        "arithmetic of training with a checkpoint every root of the layers",
-        source=chen_2016.at("section 4.2"),
-        tags=("C50", "result 10"),
-        assumes=(
-            "attention is small beside the weights",
-            "the last segment still holds its activations and is not computed again",
-        ),
-    )
-    .begin(
+checkpointed_arithmetic = derive(
+    "arithmetic of training with a checkpoint every root of the layers",
+    begin(
         C_pt,
         N_active * D_pt * (c_fwd + backward_arithmetic.rhs + c_fwd * (1 - n_seg / n_blocks)),
         why="forward, backward, and all segments but the last forward again",
-    )
-    .substitute(checkpoint_interval)
-    .rewrite(
+    ),
+    substitute(checkpoint_interval),
+    rewrite(
         3 * c_fwd * N_active * D_pt + c_fwd * N_active * D_pt * (1 - 1 / sqrt(n_blocks)),
         why="6ND + 2ND(1 - 1/sqrt(n)): a little less than a reversible network",
-    )
+    ),
+    source=chen_2016.at("section 4.2"),
+    assumes=(
+        "attention is small beside the weights",
+        "the last segment still holds its activations and is not computed again",
+    ),
 )
 
-checkpointed_over_reversible = (
-    Derivation(
-        "activations with checkpoints over those of a reversible network",
-        tags=("C50", "result 10"),
-        assumes=(EQUAL,),
-    )
-    .begin(
+checkpointed_over_reversible = derive(
+    "activations with checkpoints over those of a reversible network",
+    begin(
         x_memory,
         checkpointed_least_memory.rhs / activations_reversible.rhs,
         why="both per layer of activations",
-    )
-    .rewrite(2 * sqrt(n_blocks), why="more for every depth, and without bound")
+    ),
+    rewrite(2 * sqrt(n_blocks), why="more for every depth, and without bound"),
+    assumes=(EQUAL,),
 )

@@ -6,6 +6,7 @@ import importlib
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,7 @@ from formulas.registry import (
     find,
     module_of,
     subject,
+    tags,
 )
 
 
@@ -46,6 +48,15 @@ def test_every_entry_has_a_source():
     """A work and a place in it, a definition, or a derivation of ours."""
     for value in by_name().values():
         assert str(value.source), value
+
+
+def test_tags_are_those_of_entries():
+    """What the table names is in the catalogue, once a row."""
+    rows = tomllib.loads((Path(formulas.__file__).parent / "tags.toml").read_text("utf-8"))
+    listed = [(tag, name) for tag, names in rows.items() for name in names.split()]
+    assert {name for _, name in listed} <= set(by_name())
+    assert len(set(listed)) == len(listed)
+    assert tags("rule_of_thumb") == ("C8", "C9", "C10")
 
 
 def test_every_symbol_in_use_is_registered():

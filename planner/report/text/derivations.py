@@ -17,7 +17,7 @@ from formulas.claims import Claim, all_claims
 from formulas.claims.claim import KINDS, LECTURE
 from formulas.export import FORMATS, export
 from formulas.nomenclature.symbols import SymbolError
-from formulas.registry import by_name, find
+from formulas.registry import by_name, find, tags
 from planner.catalogue.listed_prices import default_price
 from planner.claims import physical as physical_numbers
 from planner.claims.figure import chip_case, counted, model_case
@@ -111,7 +111,7 @@ def rows(names: Sequence[str] = ()) -> list[CheckedFormula]:
             python[id(each)],
             each.name,
             "derivation" if isinstance(each, Derivation) else "equation",
-            each.tags,
+            tags(python[id(each)]),
             len(each.steps) if isinstance(each, Derivation) else 1,
             each.exact if isinstance(each, Derivation) else True,
             _checked(each, python[id(each)]),

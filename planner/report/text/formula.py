@@ -17,7 +17,7 @@ from formulas.algebra.undefined import top_extreme, undefined_because
 from formulas.nomenclature.symbols import SymbolError, describe, meaning, unit_of_symbol
 from formulas.numerics.evaluate import Kernel, collect, kernel, scalar, unfolded
 from formulas.numerics.slopes import elasticities
-from formulas.registry import by_name, find, subject
+from formulas.registry import by_name, find, subject, tags
 from planner.protocol.document import json_key
 from planner.text.errors import InputError
 from planner.text.symbol_values import Values, read_values, shown_value
@@ -93,8 +93,9 @@ def one_formula(name: str, solve_for: str | None, sets: Sequence[str]) -> Formul
     compiled = _compiled(turned, values)
     exact = isinstance(entry, Equation) or entry.exact
     missing = tuple(each for each in compiled.names if each not in values)
+    python = next(python for python, value in by_name().items() if value is entry)
     card = FormulaCard(
-        name=next(python for python, value in by_name().items() if value is entry),
+        name=python,
         title=turned.name,
         text=str(turned) if exact else str(turned).replace(" = ", " ≈ ", 1),
         exact=exact,
@@ -105,7 +106,7 @@ def one_formula(name: str, solve_for: str | None, sets: Sequence[str]) -> Formul
         assumes=turned.assumes,
         source=str(turned.source),
         link=turned.source.link,
-        tags=turned.tags,
+        tags=tags(python),
         values=values,
         missing=missing,
         unit=str(unit_of_symbol(turned.symbol)),
