@@ -2,7 +2,7 @@
 
 The layout is the planner's (see layouts.py): a replica has tp * dp_attention * cp * pp chips, and
 the experts of a stage share the same tp * dp_attention chips as ep * tp_expert. What an engine
-calls these is its own page's business.
+calls these its own rows of `releases.toml` say.
 """
 
 from __future__ import annotations

@@ -1,12 +1,15 @@
-"""What stops any engine from running a plan, asked of facts that its own page gives."""
+"""What stops an engine from running a plan: what stops any, and what only it cannot do."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import TypeAlias
 
 from planner.engines.deployment import Deployment
-from planner.engines.launch import Reason, Release
+from planner.engines.launch import Reason
+from planner.engines.release import Release
 
+Limits: TypeAlias = Callable[[Deployment], Iterator[Reason]]
 NEEDS_FP4 = frozenset({"nvfp4", "fp4"})
 
 
@@ -53,6 +56,57 @@ def uneven(plan: Deployment) -> Iterator[Reason]:
     if fewer:
         remedy += f", or choose.dp_attention={fewer[-1] // tp} with choose.ep={fewer[-1]}"
     yield Reason(f"{experts} experts do not divide over ep {plan.layout['ep']}", remedy)
+
+
+def vllm(plan: Deployment) -> Iterator[Reason]:
+    """Experts are spread over all tensor * data parallel ranks or each cut over all of them."""
+    layout = plan.layout
+    if layout["ep"] > 1 and layout["tp_expert"] > 1:
+        yield Reason(
+            f"ep {layout['ep']} with expert tp {layout['tp_expert']}: its expert parallelism is "
+            f"always tp * dp attention = {plan.stage}, or off",
+            f"choose.ep={plan.stage}, or choose.ep=1",
+        )
+    if layout["pp"] > 1 and (plan.role == "decode" or (plan.role and plan.checkpoint.hybrid)):
+        what = "from a pipeline of layers of several kinds"
+        place = "into a pipeline" if plan.role == "decode" else what
+        yield Reason(f"pp {layout['pp']}: NixlConnector moves no caches {place}", "choose.pp=1")
+    blocks = plan.checkpoint.prediction_blocks
+    if blocks and plan.drafts > blocks and plan.drafts % blocks:
+        yield Reason(
+            f"{plan.drafts} drafts are no multiple of the {blocks} prediction blocks",
+            f"speculation.drafts={blocks}",
+        )
+
+
+def sglang(plan: Deployment) -> Iterator[Reason]:
+    """Attention is copied and experts are grouped inside its tensor parallel size: any layout."""
+    yield from uneven(plan)
+    if plan.drafts and plan.layout["pp"] > 1 and plan.role != "prefill":
+        yield Reason(
+            f"pp {plan.layout['pp']} with speculation: what decodes drafts without a pipeline only",
+            "choose.pp=1",
+        )
+
+
+def trtllm(plan: Deployment) -> Iterator[Reason]:
+    """Attention is cut over all chips of a stage or copied on every one, nothing between."""
+    layout = plan.layout
+    if layout["tp"] > 1 and layout["dp_attention"] > 1:
+        yield Reason(
+            f"tp {layout['tp']} with dp attention {layout['dp_attention']}: it cuts attention over "
+            f"all {plan.stage} chips of a stage or copies it on every one",
+            f"choose.tp=1, or choose.dp_attention=1 with choose.tp={plan.stage}",
+        )
+    yield from uneven(plan)
+    if plan.checkpoint.weights == "fp8" and not plan.chip.computes("fp8"):
+        yield Reason(f"{plan.chip.title} has no fp8 arithmetic", "a bf16 or int4 checkpoint")
+    checkpoint_kv = plan.checkpoint.sizes.kv_dtype
+    if plan.pool["kv"] == "bf16" and checkpoint_kv != "bf16":
+        yield Reason(
+            f"the checkpoint asks for a {checkpoint_kv} KV cache, which dtype auto follows",
+            f"choose.kv={checkpoint_kv}",
+        )
 
 
 def _heads(plan: Deployment) -> Iterator[Reason]:

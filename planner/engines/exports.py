@@ -1,7 +1,4 @@
-"""A solved plan as what starts it: a script, a configuration file, a manifest; or the reason not.
-
-`ENGINES` is where a new engine is added: its page gives RELEASE, `reasons` and `launch`.
-"""
+"""A solved plan as what starts it: a script, a configuration file, a manifest; or why not."""
 
 from __future__ import annotations
 
@@ -9,12 +6,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType, ModuleType
+from types import MappingProxyType
 from typing import Any
 
-from planner.engines import sglang, vllm
-from planner.engines import tensorrt_llm as trtllm
 from planner.engines.deployment import ROLES, Deployment, checkpoint, deployments
+from planner.engines.engine import ENGINES, Engine
 from planner.engines.kubernetes import manifest
 from planner.engines.launch import Launch, Reason, configuration, script
 from planner.problems.serving.question import Scenario
@@ -23,9 +19,6 @@ from planner.scenario import Tree, checked
 from planner.text.errors import Infeasible, InputError, did_you_mean, quoted
 from planner.text.wording import excess
 
-ENGINES: Mapping[str, ModuleType] = MappingProxyType(
-    {page.RELEASE.name: page for page in (vllm, sglang, trtllm)}
-)
 MANIFEST = "kubernetes"
 MAIN = (".sh", "kubernetes.yaml")
 TARGETS = (*ENGINES, MANIFEST)
@@ -85,7 +78,7 @@ def export(
     Infeasible
         If there is no plan, or the engine cannot run it: says why, and what would work.
     """
-    page = engine_of(target, engine)
+    runs = engine_of(target, engine)
     if not plan.chosen:
         raise Infeasible(_nothing(plan))
     tree = Tree("scenario", dict(plan.document["scenario"]))
@@ -94,9 +87,9 @@ def export(
         raise InputError(f"plans of problem {plan.problem} start no engine; export a serving plan")
     weights = checkpoint(scenario)
     pools = deployments(scenario, weights, plan.chosen)
-    if any(True for pool in pools for _ in page.reasons(pool)):
-        raise Infeasible(_refusal(page, pools, scenario, plan.document["alternatives"]))
-    launches = tuple(page.launch(pool) for pool in pools)
+    if any(runs.reasons(pool) for pool in pools):
+        raise Infeasible(_refusal(runs, pools, scenario, plan.document["alternatives"]))
+    launches = tuple(runs.launch(pool) for pool in pools)
     pairs = tuple(zip(launches, pools, strict=True))
     if target == MANIFEST:
         place = f"/models/{Path(weights.place).name}" if weights.folder else weights.place
@@ -113,14 +106,14 @@ def export(
     return Export(target, launches, MappingProxyType(files))
 
 
-def engine_of(target: str, engine: str | None) -> ModuleType:
-    """The page of the engine that a target runs; raises InputError for a name that is none."""
+def engine_of(target: str, engine: str | None) -> Engine:
+    """The engine that a target runs; raises InputError for a name that is none."""
     for word, names in ((target, TARGETS), (engine, tuple(ENGINES))):
         if word is not None and word not in names:
             hint = did_you_mean(word, names) or f" (known: {', '.join(names)})"
             raise InputError(f"unknown engine {quoted(word)}{hint}")
     if target == MANIFEST:
-        return ENGINES[engine or vllm.RELEASE.name]
+        return ENGINES[engine or "vllm"]
     if engine not in (None, target):
         raise InputError(f"{target} and {engine} are two engines; give one of them")
     return ENGINES[target]
@@ -134,26 +127,26 @@ def _nothing(plan: Plan) -> str:
 
 
 def _refusal(
-    page: ModuleType,
+    engine: Engine,
     pools: Sequence[Deployment],
     scenario: Scenario,
     others: Sequence[Mapping[str, Any]],
 ) -> str:
     """Every reason with its remedy, and the best of the runners-up that the engine does run."""
-    lines = [f"{page.RELEASE.stamp} cannot run this plan"]
+    lines = [f"{engine.release.stamp} cannot run this plan"]
     reasons: dict[Reason, str] = {}
     for pool in pools:
-        for reason in page.reasons(pool):
+        for reason in engine.reasons(pool):
             reasons[reason] = "" if reason in reasons else pool.role
     for reason, role in reasons.items():
         lines += [f"  {f'to {role}: ' if role else ''}{reason.what}"]
         lines += [f"    what would work: {_placed(reason, role)}"]
     best = pools[0].whole["usd_per_mtok"]
-    for other_page in others:
-        runs = deployments(scenario, pools[0].checkpoint, other_page)
-        if not any(True for pool in runs for _ in page.reasons(pool)):
-            more = other_page["usd_per_mtok"] / best - 1
-            changes = [*_changes(other_page), *(["current=null"] if scenario.current else [])]
+    for runner_up in others:
+        its_pools = deployments(scenario, pools[0].checkpoint, runner_up)
+        if not any(engine.reasons(pool) for pool in its_pools):
+            more = runner_up["usd_per_mtok"] / best - 1
+            changes = [*_changes(runner_up), *(["current=null"] if scenario.current else [])]
             sets = " ".join(f"--set {change}" for change in changes)
             lines.append(f"  the best of the runners-up that it runs costs {more:+.1%}: {sets}")
             break

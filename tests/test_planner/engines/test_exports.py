@@ -20,6 +20,7 @@ from planner.catalogue import models
 from planner.cli.app import main
 from planner.engines import ENGINES, Export, export
 from planner.engines.deployment import Deployment, checkpoint, deployments
+from planner.engines.release import OptionRow
 from planner.scenario import Tree, checked
 from planner.text.errors import Infeasible, InputError
 from tests.paths import DATA, ROOT
@@ -73,16 +74,21 @@ def documents(text: str) -> dict[str, Any]:
     return {each["kind"]: each for each in YAML(typ="safe").load_all(io.StringIO(text))}
 
 
+def names(*rows: OptionRow) -> set[str]:
+    """What some rows may write."""
+    return {row.name for row in rows}
+
+
 PAIRS = [(case, engine) for case in CASES for engine in ENGINES if (case, engine) not in REFUSED]
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_option_is_one_the_engine_has(engine):
     """What may be written is in the list recorded from the engine's own parser, of one version."""
-    release, recorded = ENGINES[engine].RELEASE, RECORDED[engine]
-    assert release.options <= set(recorded["options"])
-    assert release.settings <= set(recorded.get("settings", ()))
-    assert release.variables <= set(recorded.get("variables", ()))
+    release, recorded = ENGINES[engine].release, RECORDED[engine]
+    assert names(*release.options, *release.followers) <= set(recorded["options"])
+    assert names(*release.settings) <= set(recorded.get("settings", ()))
+    assert names(*release.variables) <= set(recorded.get("variables", ()))
     assert (release.version, release.as_of) == (recorded["version"], recorded["as_of"])
     assert release.sources
 
@@ -92,8 +98,8 @@ def test_every_word_for_a_dtype_is_one_the_engine_takes(engine):
     """Caches and conversions are called as the engine's own lists call them."""
     page, choices = ENGINES[engine], RECORDED[engine]["choices"]
     caches = choices.get("--kv-cache-dtype", choices.get("kv_cache_config.dtype"))
-    assert set(page.RELEASE.caches.values()) <= set(caches)
-    assert set(page.RELEASE.online.values()) <= set(choices.get("--quantization", ()))
+    assert set(page.release.caches.values()) <= set(caches)
+    assert set(page.release.online.values()) <= set(choices.get("--quantization", ()))
 
 
 @pytest.mark.parametrize(("case", "engine"), PAIRS)
@@ -108,9 +114,9 @@ def test_every_choice_is_one_the_engine_takes(case, engine):
 def test_only_options_of_the_page_are_written(case, engine):
     """An option that is written stands in the page's list, with the reason it is there."""
     found = exported(case, engine)
-    release = ENGINES[engine].RELEASE
+    release = ENGINES[engine].release
     for option in found.document["pools"][0]["options"]:
-        assert option["name"] in release.options | release.settings
+        assert option["name"] in names(*release.options, *release.settings, *release.followers)
         assert option["because"]
     assert f"{release.title} {release.version}" in found.text
     assert release.as_of in found.text
@@ -454,14 +460,15 @@ def test_two_pools_are_two_servers_that_know_their_part(engine, tmp_path):
     """Each pool has its own layout, batch and role, and a script that bash reads so."""
     plan = solved(DEEPSEEK, TWO, "disaggregated")
     found = export(plan, engine)
-    release = ENGINES[engine].RELEASE
+    release = ENGINES[engine].release
     assert [launch.role for launch in found.launches] == ["prefill", "decode"]
     assert {"prefill.sh", "decode.sh"} <= found.files.keys()
     for index, launch in enumerate(found.launches):
         pool, given = plan.chosen[launch.role], values(found, index)
-        names = given.keys() - {variable.name for variable in launch.environment}
-        assert names <= release.options | release.settings
-        assert {variable.name for variable in launch.environment} <= release.variables
+        variables = {variable.name for variable in launch.environment}
+        written = names(*release.options, *release.settings, *release.followers)
+        assert given.keys() - variables <= written
+        assert variables <= names(*release.variables)
         copies = pool["layout"]["dp_attention"]
         most = {"vllm": "--max-num-seqs", "trtllm": "--max_batch_size"}.get(engine)
         running = given[most] * copies if most else given["--max-running-requests"]
@@ -579,6 +586,6 @@ def test_the_same_for_programs(capsys):
     """`--json` prints one document: version, date, options with reasons, files."""
     assert command(str(EXAMPLES / f"{DEEPSEEK}.yaml"), "--engine", "vllm", "--json", *ONE) == 0
     read = json.loads(capsys.readouterr().out)
-    assert (read["engine"], read["version"]) == ("vllm", ENGINES["vllm"].RELEASE.version)
+    assert (read["engine"], read["version"]) == ("vllm", ENGINES["vllm"].release.version)
     assert read["files"].keys() == {"serve.sh"}
     assert all(option["because"] for pool in read["pools"] for option in pool["options"])

@@ -1,0 +1,139 @@
+"""The engines, and how each writes a plan: the rows of its release walked over the plan's facts.
+
+`ENGINES` is where a new engine is added: its rows stand in `releases.toml`, what it cannot run in
+`engine_limits`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from planner.engines import engine_limits
+from planner.engines.deployment import Deployment
+from planner.engines.engine_limits import Limits, cache_dtype, general
+from planner.engines.launch import Launch, Option, Reason, Value
+from planner.engines.release import NoteRow, OptionRow, Release, releases
+
+# What rows call as a deployment does.
+OF_THE_POOL = (
+    "cached_input", "chunk", "converted", "drafts", "local", "longest", "nodes", "role",
+    "sequences", "stage", "step_tokens",
+)  # fmt: skip
+RACKS = ("gb200", "gb300", "rubin")  # whose domains span servers
+
+
+@dataclass(frozen=True)
+class Engine:
+    """One release of an engine, and what it alone cannot run."""
+
+    release: Release
+    limits: Limits
+
+    def reasons(self, plan: Deployment) -> list[Reason]:
+        """Why the engine cannot run the plan; empty if it can."""
+        return [*general(plan, self.release), *self.limits(plan)]
+
+    def launch(self, plan: Deployment) -> Launch:
+        """What starts one replica; `reasons` must have given none."""
+        release, facts = self.release, facts_of(plan, self.release)
+        words = release.mpi if plan.nodes > 1 else ()
+        return Launch(
+            release=release,
+            program=release.program,
+            prefix=tuple(word.format_map(facts) for word in words),
+            options=_written(release.options, facts),
+            followers=_written(release.followers, facts),
+            config=_written(release.settings, facts),
+            config_file=str(facts["config_file"]),
+            environment=_written(release.variables, facts),
+            port=release.port,
+            nodes=plan.nodes,
+            local=plan.local,
+            notes=_noted(release.notes, facts),
+            role=plan.role,
+        )
+
+
+ENGINES: Mapping[str, Engine] = MappingProxyType(
+    {name: Engine(release, getattr(engine_limits, name)) for name, release in releases().items()}
+)
+
+
+def _written(rows: Iterable[OptionRow], facts: Mapping[str, Value]) -> tuple[Option, ...]:
+    """The options of the rows that hold, values and reasons filled in."""
+    return tuple(
+        Option(row.name, row.value_of(facts), row.because.format_map(facts))
+        for row in rows
+        if row.holds(facts)
+    )
+
+
+def _noted(rows: Iterable[NoteRow], facts: Mapping[str, Value]) -> tuple[str, ...]:
+    return tuple(row.text.format_map(facts) for row in rows if row.holds(facts))
+
+
+def facts_of(plan: Deployment, release: Release) -> dict[str, Value]:
+    """What the rows of a release may ask of a plan: numbers, words, and whether something holds."""
+    layout, pool, checkpoint, whole = plan.layout, plan.pool, plan.checkpoint, plan.whole
+    copies, weights = layout["dp_attention"], pool["weights"]
+    pools = [whole[name] for name in ("prefill", "decode")] if plan.role else []
+    trays = plan.nodes > 1 and plan.vendor == "NVIDIA" and plan.chip.name in RACKS
+    file = f"{plan.role}-{release.config_file}" if plan.role else release.config_file
+    return {
+        **layout,
+        **{f"share_{name}": share for name, share in plan.share.items()},
+        **{name: getattr(plan, name) for name in OF_THE_POOL},
+        **_phrases(plan),
+        "batch_per_replica": pool["batch_per_replica"],
+        "budget": max(plan.step_tokens, plan.chunk),
+        "cache": cache_dtype(plan, release.caches),
+        "chips": plan.nodes * plan.local,
+        "chunk_of_copies": plan.chunk * copies,
+        "config_file": file if release.config_file else "",
+        "conversion": release.online.get(weights),
+        "copies": copies > 1,
+        "cut_experts": layout["tp_expert"] > 1,
+        "decodes_alone": plan.role == "decode",
+        "even_experts": plan.even,
+        "expert_parallel": layout["ep"] > 1,
+        "fits_at_full_context": whole["fits_at_full_context"],
+        "folder": checkpoint.folder,
+        "kv": pool["kv"],
+        "mxfp4_unpacked": weights == "mxfp4" and not plan.chip.computes("mxfp4"),
+        "n_experts": checkpoint.sizes.n_experts,
+        "pipeline": layout["pp"] > 1,
+        "pools_differ_in_tp": len({each["layout"]["tp"] for each in pools}) > 1,
+        "port": release.port,
+        "positions": plan.drafts + 1,
+        "prefills_alone": plan.role == "prefill",
+        "racks": trays,
+        "running": plan.sequences * copies,
+        "several_nodes": plan.nodes > 1,
+        "stored": checkpoint.weights,
+        "trust": release.trust,
+        "two_pools": bool(plan.role),
+        "weights": weights,
+    }
+
+
+def _phrases(plan: Deployment) -> dict[str, str]:
+    """What several engines say: where sequences come from, and what a step or a request holds."""
+    layout, copies = plan.layout, plan.layout["dp_attention"]
+    sequences = f"{plan.pool['batch_per_replica']} sequences per replica"
+    answers = f"the tokens of {plan.in_step} sequences"
+    parts = {"prefill": f"chunk {plan.chunk}", "decode": answers}
+    step = parts.get(plan.role, f"chunk {plan.chunk} and {answers}")
+    drafted = f"{plan.drafts} draft{'s' * (plan.drafts > 1)}"
+    lengths = "99.9 % of inputs and of outputs" if plan.longest_is_quantile else "input and output"
+    limit = plan.checkpoint.sizes.max_context
+    all_chips = f" * dp attention {copies}: all chips of a stage" if copies > 1 else ""
+    return {
+        "drafted": drafted,
+        "in_a_step": step + (", per copy of attention" if copies > 1 else ""),
+        "of_a_copy": sequences + (f", over {copies} copies of attention" if copies > 1 else ""),
+        "of_a_stage": f"tp {layout['tp']}{all_chips}",
+        "of_the_longest": f"{lengths}{f', {drafted}' if plan.drafts else ''}, rounded up"
+        + (f"; the model goes to {limit}" if limit else ""),
+    }
