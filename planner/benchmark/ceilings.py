@@ -26,12 +26,8 @@ def ceilings(measured: MeasuredChip, chip: Chip, link: float | None = None) -> d
 
     `e_w` and `e_kv` by the memory bandwidth; `e_c` and `e_pf` by the best product of any precision
     that the chip lists; `e_ar` and `e_ar_pf` by the all-reduce where `link`, the fast network per
-    chip and one way [byte/s], is known.
-
-    Raises
-    ------
-    InputError
-        If the file is of another chip, or more was measured than the chip has.
+    chip and one way [byte/s], is known. Raises InputError if the file is of another chip, or more
+    was measured than the chip has.
     """
     fault = misfit(measured, chip)
     if fault is not None:

@@ -112,10 +112,7 @@ class Timing:
 def summary(seconds: Sequence[float]) -> Timing:
     """What is kept of repeated times of one run [s].
 
-    Raises
-    ------
-    Unsupported
-        If a time is not a positive number: the clock is too coarse, or broken.
+    Raises Unsupported if a time is not a positive number: the clock is too coarse, or broken.
     """
     if not seconds or not all(math.isfinite(each) and each > 0 for each in seconds):
         raise Unsupported("the clock did not move; the work is too short for it")
@@ -128,10 +125,7 @@ def summary(seconds: Sequence[float]) -> Timing:
 def timed(ready: Ready, budget: float) -> Timing:
     """Repeated times of a work that is ready, within about `budget` seconds where that is enough.
 
-    Raises
-    ------
-    Unsupported
-        If the clock does not move.
+    Raises Unsupported if the clock does not move.
     """
     per_call = ready.seconds(1)
     warm = per_call

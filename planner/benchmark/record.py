@@ -54,10 +54,7 @@ class TimeLine:
 def line(points: Sequence[tuple[float, float]]) -> TimeLine:
     """The line of least relative squares through (bytes, seconds), neither part negative.
 
-    Raises
-    ------
-    ValueError
-        If no size is twice another: latency and rate cannot be told apart.
+    Raises ValueError if no size is twice another: latency and rate cannot be told apart.
     """
     if not separable([size for size, _ in points]):
         raise ValueError("a latency and a rate need messages of two sizes, one twice the other")
@@ -208,10 +205,8 @@ TIMED = frozenset(each.name for each in fields(Timing))
 def read_measured(path: Path) -> MeasuredChip:
     """A measured chip from its file.
 
-    Raises
-    ------
-    InputError
-        For every mistake in it at once: what is no TOML, missing, unknown, or impossible.
+    Raises InputError for every mistake in it at once: what is no TOML, missing, unknown, or
+    impossible.
     """
     name = str(path)
     raw = _raw(path)

@@ -45,12 +45,7 @@ DRIVERS = ("/proc/driver/nvidia/version", "/sys/module/amdgpu/version")
 class TorchDevice:
     """One device of PyTorch: `place` as `cuda:0`; `count` devices of its kind take part together.
 
-    Raises
-    ------
-    MissingExtra
-        If PyTorch is not installed.
-    InputError
-        If there is no such device.
+    Raises MissingExtra if PyTorch is not installed; InputError if there is no such device.
     """
 
     def __init__(self, place: str, count: int | None = None) -> None:
@@ -144,12 +139,8 @@ class _Loaded:
 def torch_device(place: str | None = None) -> TorchDevice:
     """The device named as in `cuda`, `cuda:1`, `cpu`; without a name the first accelerator.
 
-    Raises
-    ------
-    MissingExtra
-        If PyTorch is not installed.
-    InputError
-        If it does not load, or there is no such device.
+    Raises MissingExtra if PyTorch is not installed; InputError if it does not load, or there is no
+    such device.
     """
     torch = _torch()
     return TorchDevice(place or next(kind for kind in KINDS if _count(torch, kind)))

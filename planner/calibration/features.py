@@ -73,10 +73,7 @@ class Features:
 def features(rows: Sequence[Measurement]) -> Features:
     """Columns of every row, in the order of the rows.
 
-    Raises
-    ------
-    InputError
-        If a row has no layout, or no network is known between its chips.
+    Raises InputError if a row has no layout, or no network is known between its chips.
     """
     shape = (len(rows), len(COEFFICIENTS))
     matrix, step = np.zeros(shape), np.zeros(shape)

@@ -128,17 +128,14 @@ def fitted(
 ) -> Hierarchy:
     """The unknowns that fit the rows best.
 
+    Raises ValueError if there is no row.
+
     Parameters
     ----------
     candidates : effects, as `effects` finds them.
     prior : {coefficient: (value, standard deviation of its logarithm)}.
     start : where to begin; the prior by default.
     loss : how errors count; logarithms by default.
-
-    Raises
-    ------
-    ValueError
-        If there is no row.
     """
     if len(sample.seconds) == 0:
         raise ValueError("nothing to fit: no rows")

@@ -102,15 +102,12 @@ def seen_by_rows(like: Profile, places: Sequence[Place]) -> Profile:
 def own_fit(sample: Sample, base: Profile, limits: Mapping[str, float]) -> OwnFit:
     """The coefficients that fit the rows best, starting from a profile seen by them.
 
+    Raises ValueError if there is no row.
+
     Parameters
     ----------
     base : as `seen_by_rows` gives it.
     limits : the most that an efficiency can be on the measured chip [1]; may be empty.
-
-    Raises
-    ------
-    ValueError
-        If there is no row.
     """
     shared = _at_places(sample, base)
     prior = {name: _prior(base, name) for name in COEFFICIENTS}

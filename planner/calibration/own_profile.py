@@ -75,18 +75,14 @@ def calibrated(
 ) -> Calibrated:
     """A profile fitted on the rows of files, by name, starting from a shipped one.
 
+    Raises CatalogueError if there is no profile `like`; InputError if the measured chip is not that
+    of the rows, or the file is none.
+
     Parameters
     ----------
     as_of : the day that the profile is dated.
     like : name or file of the profile to start from, `auto` for the one that a plan would take.
     measured : a file of `planner measure`, whose figures limit efficiencies.
-
-    Raises
-    ------
-    CatalogueError
-        If there is no profile `like`.
-    InputError
-        If the measured chip is not that of the rows, or the file is none.
     """
     rows = own_rows(files)
     head = (name, as_of, _files(files), _counts(rows))

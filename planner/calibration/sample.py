@@ -117,10 +117,7 @@ def sample_of(
 ) -> Sample:
     """Rows with their columns; each counts what `weight_of` says unless weights are given.
 
-    Raises
-    ------
-    InputError
-        If the network between the chips of a row cannot be built.
+    Raises InputError if the network between the chips of a row cannot be built.
     """
     counted = [weight_of(row) for row in rows] if weights is None else weights
     return Sample(
@@ -241,10 +238,7 @@ def own_rows(files: Mapping[str, Readings]) -> Rows:
 def own_sample(rows: Rows, as_of: str) -> Sample:
     """The rows with their columns, weights and places, as seen by a profile of a date.
 
-    Raises
-    ------
-    InputError
-        If the network between the chips of a row cannot be built.
+    Raises InputError if the network between the chips of a row cannot be built.
     """
     usable = rows.usable
     # First tokens under load hold queueing that no coefficient describes.

@@ -25,20 +25,15 @@ class Curve:
 
     Attributes
     ----------
-    chip
-        A chip of the catalogue, a family of chips, or `any`.
-    rate
-        Of one chip into the network, one way, where it was measured. [byte/s]
-    traffic
-        Bytes on the wire per byte. [1]
-    evidence
-        `measured`, or `borrowed` from other curves.
-    alpha, efficiency, gamma
-        T = alpha + q V/(rate efficiency) + gamma sqrt(V), fitted to the curve. [s, 1, s/byte**0.5]
-    intervals
-        Ranges that hold 80 % of refits, by coefficient.
-    sizes, seconds
-        The curve itself: bytes as nccl-tests counts them, and times that never fall. [byte, s]
+    chip : A chip of the catalogue, a family of chips, or `any`.
+    rate : Of one chip into the network, one way, where it was measured. [byte/s]
+    traffic : Bytes on the wire per byte. [1]
+    evidence : `measured`, or `borrowed` from other curves.
+    alpha, efficiency, gamma : T = alpha + q V/(rate efficiency) + gamma sqrt(V), fitted to the
+        curve. [s, 1, s/byte**0.5]
+    intervals : Ranges that hold 80 % of refits, by coefficient.
+    sizes, seconds : The curve itself: bytes as nccl-tests counts them, and times that never fall.
+        [byte, s]
     """
 
     chip: str
@@ -62,12 +57,9 @@ class Between:
 
     Attributes
     ----------
-    step
-        Latency of one step between domains, library included. [s]
-    efficiency
-        Share of the bound that long messages reach. [1]
-    delay
-        The square-root term is sqrt(q V delay / rate). [s]
+    step : Latency of one step between domains, library included. [s]
+    efficiency : Share of the bound that long messages reach. [1]
+    delay : The square-root term is sqrt(q V delay / rate). [s]
     """
 
     network: str
@@ -123,10 +115,7 @@ class Collectives:
     def crossing(self, network: str, operation: str, algorithm: str) -> Between:
         """What crossing between domains adds; by default, what holds for any operation.
 
-        Raises
-        ------
-        CatalogueError
-            If no such network is known.
+        Raises CatalogueError if no such network is known.
         """
         every = {(b.network, b.operation, b.algorithm): b for b in self.between}
         for key in ((network, operation, algorithm), (network, operation, ANY)):

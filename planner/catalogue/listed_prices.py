@@ -143,13 +143,7 @@ def tier_names(kind: str | None = None) -> tuple[str, ...]:
 
 
 def tier(name: str) -> Tier:
-    """A tier by name.
-
-    Raises
-    ------
-    CatalogueError
-        If there is none, with the nearest name.
-    """
+    """A tier by name. Raises CatalogueError if there is none, with the nearest name."""
     if name not in _tiers():
         raise CatalogueError.unknown("tier", name, tier_names())
     return _tiers()[name]

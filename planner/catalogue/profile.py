@@ -231,10 +231,7 @@ def profile_names() -> tuple[str, ...]:
 def profile(name: str) -> Profile:
     """A profile by name, or by the path of a file of one's own that ends in .toml.
 
-    Raises
-    ------
-    CatalogueError
-        If no profile has that name, or the file is no profile.
+    Raises CatalogueError if no profile has that name, or the file is no profile.
     """
     names = profile_names()
     if name in names:
@@ -250,10 +247,7 @@ def profile(name: str) -> Profile:
 def profile_from(name: str, raw: Mapping[str, Any]) -> Profile:
     """A profile from the contents of its file; with `like` it is another's, seen by one engine.
 
-    Raises
-    ------
-    CatalogueError
-        If a coefficient is missing or unknown.
+    Raises CatalogueError if a coefficient is missing or unknown.
     """
     if "like" in raw:
         whole, engine = profile(raw["like"]), raw["engine"]

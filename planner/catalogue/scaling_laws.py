@@ -68,14 +68,10 @@ class Covariance:
 
     Attributes
     ----------
-    of
-        Coordinates: a coefficient, or `ln` and a coefficient.
-    spread
-        Standard deviation of each.
-    correlation
-        Of each with each.
-    source
-        Where it comes from.
+    of : Coordinates: a coefficient, or `ln` and a coefficient.
+    spread : Standard deviation of each.
+    correlation : Of each with each.
+    source : Where it comes from.
     """
 
     of: tuple[str, ...]
@@ -90,20 +86,14 @@ class Law:
 
     Attributes
     ----------
-    form
-        A key of `FORMS`.
-    coefficients
-        {name: number with its standard error}; logarithms have been undone.
-    scope
-        What it was fitted on.
-    verified
-        `yes`, `secondary` (a transcribed copy was read), or `no`.
-    range
-        {key of `RANGES`: (lowest, highest) that it was fitted on}, where the source says.
-    settings
-        {name: value} of choices that the law has beside size and tokens, such as granularity.
-    covariance
-        Of the coefficients, where it is known.
+    form : A key of `FORMS`.
+    coefficients : {name: number with its standard error}; logarithms have been undone.
+    scope : What it was fitted on.
+    verified : `yes`, `secondary` (a transcribed copy was read), or `no`.
+    range : {key of `RANGES`: (lowest, highest) that it was fitted on}, where the source says.
+    settings : {name: value} of choices that the law has beside size and tokens, such as
+        granularity.
+    covariance : Of the coefficients, where it is known.
     """
 
     name: str
@@ -132,13 +122,7 @@ def law_names(form: str | None = None) -> tuple[str, ...]:
 
 
 def law(name: str) -> Law:
-    """A law by name.
-
-    Raises
-    ------
-    CatalogueError
-        If there is none, with the nearest name.
-    """
+    """A law by name. Raises CatalogueError if there is none, with the nearest name."""
     if name not in _laws():
         raise CatalogueError.unknown("law", name, law_names())
     return _laws()[name]

@@ -52,10 +52,7 @@ def training_rates() -> tuple[TrainingRate, ...]:
 def training_rate(chip: Chip, dtype: str, *, sparse: bool) -> TrainingRate:
     """The published rate of a chip, or of the chip that it is taken to be as good as.
 
-    Raises
-    ------
-    CatalogueError
-        If no run of that kind is known.
+    Raises CatalogueError if no run of that kind is known.
     """
     rates = _by_key()
     lender = _borrows().get(chip.name, chip.name)

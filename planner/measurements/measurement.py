@@ -321,15 +321,12 @@ def place_of(row: Measurement, as_of: str) -> Place:
 def profile_of(row: Measurement, wanted: str) -> Profile:
     """The profile that speaks for a row.
 
+    Raises CatalogueError if there is no such profile.
+
     Parameters
     ----------
     wanted : a profile's name, or `auto`: that of whole engines for runs and for engines of 2025
         and later, that of steady batches for other static rows.
-
-    Raises
-    ------
-    CatalogueError
-        If there is no such profile.
     """
     if wanted != "auto":
         return profile(wanted)

@@ -124,10 +124,7 @@ def alike_rows(rows: Sequence[Measurement]) -> list[list[int]]:
 def task_of(row: Measurement, mode: str, layouts: Layouts, loop: ClosedLoop | None) -> Task:
     """The question that a row answers, on layouts of so many chips as the row's.
 
-    Raises
-    ------
-    InputError
-        If no network is known between its chips.
+    Raises InputError if no network is known between its chips.
     """
     network = network_between(row.chip.name, row.machine, row.chips)
     if network is None:
@@ -177,16 +174,12 @@ BANDS = {"ttft": "ttft"}  # every other quantity is a time of decoding
 def predict(rows: Sequence[Measurement], wanted: str = "auto") -> list[Prediction]:
     """The bound, the estimate and its band of every row, in the order of the rows.
 
+    Raises CatalogueError if there is no such profile; InputError if a row has no layout, or no
+    network is known between its chips.
+
     Parameters
     ----------
     wanted : a profile's name or file, or `auto`: the one that each row's engine asks for.
-
-    Raises
-    ------
-    CatalogueError
-        If there is no such profile.
-    InputError
-        If a row has no layout, or no network is known between its chips.
     """
     if not rows:
         return []
@@ -202,10 +195,7 @@ def predict(rows: Sequence[Measurement], wanted: str = "auto") -> list[Predictio
 def estimates(rows: Sequence[Measurement], profiles: Sequence[Profile]) -> np.ndarray:
     """Times [s] of rows by the serving step, each under a profile of its own, shape (n_rows,).
 
-    Raises
-    ------
-    InputError
-        If no network is known between the chips of a row.
+    Raises InputError if no network is known between the chips of a row.
     """
     seconds = np.empty(len(rows))
     for members in alike_rows(rows):
@@ -236,10 +226,8 @@ EFA = "EFA"
 def predict_collective(row: CollectiveRow) -> Prediction:
     """The bound, the estimate and its band of a collective by the profile of collectives.
 
-    Raises
-    ------
-    InputError
-        If it is no collective, or nothing is known of its group; the message is the reason.
+    Raises InputError if it is no collective, or nothing is known of its group; the message is the
+    reason.
     """
     if row.operation == "p2p":
         raise InputError("one copy, not a collective")

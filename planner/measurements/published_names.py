@@ -125,14 +125,9 @@ def format_of(name: str) -> str:
 def model_of(published: str) -> NamedModel:
     """The catalogue entry that a published id names.
 
-    The organisation is left off, letters are made small, then words at the end that name a
-    tuning, a release or a format are left off until an entry is met. An entry that holds the
-    format itself (`qwen3-32b-fp8`) wins over the plain one.
-
-    Raises
-    ------
-    Refused
-        If no entry is met.
+    The organisation is left off, letters are made small, then words at the end that name a tuning,
+    a release or a format are left off until an entry is met. An entry that holds the format itself
+    (`qwen3-32b-fp8`) wins over the plain one. Raises Refused if no entry is met.
     """
     table = aliases()
     path = CONFIG.fullmatch(published)

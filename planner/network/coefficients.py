@@ -91,16 +91,11 @@ class Coefficients:
 
     Attributes
     ----------
-    n
-        Chips of each group. [1]
-    alpha, rate, gamma
-        T = alpha + traffic V/rate + gamma sqrt(V). [s, byte/s, s/byte**0.5]
-    traffic
-        Bytes on the wire per byte; 0 for a single chip. [1]
-    efficiency
-        `rate` over the rate of the network. [1]
-    low, high
-        Measured over predicted: the band that holds the profile's coverage. [1]
+    n : Chips of each group. [1]
+    alpha, rate, gamma : T = alpha + traffic V/rate + gamma sqrt(V). [s, byte/s, s/byte**0.5]
+    traffic : Bytes on the wire per byte; 0 for a single chip. [1]
+    efficiency : `rate` over the rate of the network. [1]
+    low, high : Measured over predicted: the band that holds the profile's coverage. [1]
     """
 
     n: np.ndarray
@@ -131,6 +126,9 @@ def coefficients(
 ) -> Coefficients:
     """Coefficients of groups of these sizes on a machine or a fabric.
 
+    Raises CatalogueError if operation, algorithm or network is not known; TopologyError if there is
+    no such group.
+
     Parameters
     ----------
     of : the network, a machine or a fabric.
@@ -138,13 +136,6 @@ def coefficients(
     sizes : chips of each group.
     chip : whose curves to take; by the name of the machine or fabric if not given.
     within : smallest and largest message that matter [byte]; the coefficients then fit best there.
-
-    Raises
-    ------
-    CatalogueError
-        If operation, algorithm or network is not known.
-    TopologyError
-        If there is no such group.
     """
     rows = [_row(group_of(of, n, chip), operation, algorithm, network, within) for n in sizes]
     n, *columns = np.array(rows).reshape(len(rows), 8).T

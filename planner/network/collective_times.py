@@ -36,12 +36,10 @@ class CollectiveTime:
 
     Attributes
     ----------
-    seconds, low, high
-        Estimate, and the band that holds the profile's coverage of measurements. [s]
-    bound
-        Least time of the algorithm on this network. [s]
-    algorithm, reason
-        Which one it is, and on what the estimate stands.
+    seconds, low, high : Estimate, and the band that holds the profile's coverage of measurements.
+        [s]
+    bound : Least time of the algorithm on this network. [s]
+    algorithm, reason : Which one it is, and on what the estimate stands.
     """
 
     seconds: np.ndarray
@@ -62,6 +60,9 @@ def collective_time(
 ) -> CollectiveTime:
     """How long messages take.
 
+    Raises CatalogueError if operation, algorithm or network is not known; ValueError if a size is
+    negative or not a number.
+
     Parameters
     ----------
     group : chips that talk, such as `group_of(machine, n)`.
@@ -70,13 +71,6 @@ def collective_time(
         (reduce-scatter) or sends, its own part included (the others). [byte]
     algorithm : one by name, `library` for the one NCCL chooses, or the fastest.
     network : what joins the domains of a group that leaves its own.
-
-    Raises
-    ------
-    CatalogueError
-        If operation, algorithm or network is not known.
-    ValueError
-        If a size is negative or not a number.
     """
     sizes = _sizes(size)
     offered = algorithms(group, operation)
@@ -103,6 +97,9 @@ def hop_time(
 ) -> np.ndarray:
     """Times to hand messages from one stage to the next [s].
 
+    Raises CatalogueError if the network is not known; ValueError if a size, rate, latency or
+    software time is not a number or is out of range.
+
     Parameters
     ----------
     size : activations of one microbatch. [byte]
@@ -110,13 +107,6 @@ def hop_time(
     network : `scale-up`, `infiniband`, `efa` or `tcp`: how the stages are joined.
     latency : in the network, library included; what is usual there if not given. [s]
     software : what the engine takes to hand over, none of it the network's. [s]
-
-    Raises
-    ------
-    CatalogueError
-        If the network is not known.
-    ValueError
-        If a size, rate, latency or software time is not a number or is out of range.
     """
     usual = collectives().crossing(network, "p2p", ANY)
     late = usual.step if latency is None else latency
@@ -179,17 +169,12 @@ def timed(
 ) -> list[dict[str, object]]:
     """Seconds of an operation for each size of group and of message, base units.
 
+    Raises InputError when there is no such operation or group.
+
     Parameters
     ----------
-    operation : str
-        `all-reduce`, `all-gather`, `reduce-scatter`, `all-to-all`, `dispatch` or `combine`.
-    messages : sequence of float
-        What each chip holds, ends with, begins with or sends, its own part included. [byte]
-
-    Raises
-    ------
-    InputError
-        When there is no such operation or group.
+    operation : `all-reduce`, `all-gather`, `reduce-scatter`, `all-to-all`, `dispatch` or `combine`.
+    messages : What each chip holds, ends with, begins with or sends, its own part included. [byte]
     """
     rows = []
     for n in sizes:

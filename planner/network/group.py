@@ -47,16 +47,12 @@ class Group:
 
     Attributes
     ----------
-    chip
-        The catalogue's name of the chip, or anything else where it is not known.
-    domains
-        Scale-up domains the group touches.
-    all_to_all, all_gather
-        Rates of each chip, one way, as `topologies.GroupRate` defines them. [byte/s]
-    reduces
-        Whether the switch adds up what an all-reduce of this group sends.
-    inside
-        The chips of a group over several domains that share the fullest of them.
+    chip : The catalogue's name of the chip, or anything else where it is not known.
+    domains : Scale-up domains the group touches.
+    all_to_all, all_gather : Rates of each chip, one way, as `topologies.GroupRate` defines them.
+        [byte/s]
+    reduces : Whether the switch adds up what an all-reduce of this group sends.
+    inside : The chips of a group over several domains that share the fullest of them.
     """
 
     chip: str
@@ -94,15 +90,12 @@ def group_of(
 ) -> Group:
     """The group of `n` chips of a machine or a fabric, placed in the best way.
 
+    Raises TopologyError if there is no such group.
+
     Parameters
     ----------
     chip : whose curves to take; by the name of the machine or fabric if not given.
     order : accelerators of a fabric in the order in which they are filled.
-
-    Raises
-    ------
-    TopologyError
-        If there is no such group.
     """
     measured = collectives()
     if isinstance(of, Machine):
@@ -141,10 +134,7 @@ def library(group: Group, operation: str) -> str:
 def algorithms(group: Group, operation: str) -> tuple[str, ...]:
     """Algorithms among which the fastest is taken.
 
-    Raises
-    ------
-    CatalogueError
-        If there is no such operation.
+    Raises CatalogueError if there is no such operation.
     """
     if operation not in OPERATIONS:
         raise CatalogueError(
@@ -169,10 +159,7 @@ def _largest(group: Group, operation: str, algorithm: str) -> int:
 def named(group: Group, operation: str, algorithm: str) -> str:
     """An algorithm by name; `library` is the one that the library chooses.
 
-    Raises
-    ------
-    CatalogueError
-        If this group cannot use an algorithm of that name.
+    Raises CatalogueError if this group cannot use an algorithm of that name.
     """
     offered = algorithms(group, operation)
     if algorithm == "library":

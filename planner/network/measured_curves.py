@@ -87,16 +87,12 @@ class BorrowedCurve:
 
     Attributes
     ----------
-    wire
-        Seconds on the wire per byte of message, at the full rate. [s/byte]
-    alpha, efficiency, gamma
-        T = alpha + wire V/efficiency + gamma sqrt(V). [s, 1, s/byte**0.5]
-    lower, upper, share
-        Curves on either side by size of group, and how far the group lies towards the upper.
-    more
-        Floor beyond that of the largest group measured. [s]
-    evidence
-        `measured`, `borrowed`, `family` or `any`.
+    wire : Seconds on the wire per byte of message, at the full rate. [s/byte]
+    alpha, efficiency, gamma : T = alpha + wire V/efficiency + gamma sqrt(V). [s, 1, s/byte**0.5]
+    lower, upper, share : Curves on either side by size of group, and how far the group lies towards
+        the upper.
+    more : Floor beyond that of the largest group measured. [s]
+    evidence : `measured`, `borrowed`, `family` or `any`.
     """
 
     wire: float
@@ -129,10 +125,7 @@ class BorrowedCurve:
 def borrowed_curve(group: Group, operation: str, algorithm: str) -> BorrowedCurve:
     """The curves of a group's chip, or of what is nearest to it, moved to the group.
 
-    Raises
-    ------
-    CatalogueError
-        If no chip has a curve of this algorithm.
+    Raises CatalogueError if no chip has a curve of this algorithm.
     """
     curves = collectives().of(group.chip, operation, algorithm)
     if not curves:
@@ -221,12 +214,9 @@ class DomainCrossing:
 
     Attributes
     ----------
-    wire
-        Seconds on the wire per byte of message. [s/byte]
-    inner
-        Curves of the part of the group in its fullest domain; none for a lone chip.
-    stays
-        Share of a message that the part inside a domain exchanges.
+    wire : Seconds on the wire per byte of message. [s/byte]
+    inner : Curves of the part of the group in its fullest domain; none for a lone chip.
+    stays : Share of a message that the part inside a domain exchanges.
     """
 
     wire: float

@@ -44,21 +44,15 @@ def measured(
 ) -> dict[str, object]:
     """What the network is and what groups of its chips reach, base units.
 
+    Raises InputError when a group has more chips than the network, or the network cannot be
+    measured.
+
     Parameters
     ----------
-    sizes : sequence of int, optional
-        Chips of the groups; if none are given, powers of two, a domain, all.
-    routing : {"optimal", "shortest_ecmp"}
-        How an all-to-all is sent.
-    collective : str, optional
-        An operation that is timed too, `all-reduce` or another.
-    messages : sequence of float, optional
-        Its sizes; a few that are usual if none are given. [byte]
-
-    Raises
-    ------
-    InputError
-        When a group has more chips than the network, or the network cannot be measured.
+    sizes : Chips of the groups; if none are given, powers of two, a domain, all.
+    routing : How an all-to-all is sent.
+    collective : An operation that is timed too, `all-reduce` or another.
+    messages : Its sizes; a few that are usual if none are given. [byte]
     """
     from topologies.fabric.measure import bisection
     from topologies.picture.degraded_links import damage
@@ -219,10 +213,8 @@ class Rates:
 
     Parameters
     ----------
-    domain : int
-        Chips of its largest domain.
-    routing : {"optimal", "shortest_ecmp"}
-        How an all-to-all is sent.
+    domain : Chips of its largest domain.
+    routing : How an all-to-all is sent.
     """
 
     def __init__(self, of: DescribedNetwork, domain: int, routing: str) -> None:
@@ -234,10 +226,7 @@ class Rates:
     def row(self, n: int, *, why: bool) -> dict[str, object]:
         """Rates of a group of `n` chips; with `why`, also what binds and who found it.
 
-        Raises
-        ------
-        TopologyError
-            When the network has no such group.
+        Raises TopologyError when the network has no such group.
         """
         rate = group_rate(self.network, n)
         row: dict[str, object] = {

@@ -55,10 +55,8 @@ class RatesBySize:
 def network(of: Machine | Fabric, domain: int, sizes: np.ndarray) -> RatesBySize:
     """The network of a machine or fabric with domains of `domain` chips, for these group sizes.
 
-    Raises
-    ------
-    TopologyError
-        If a group leaves its domain on a machine whose scale-out rate is not known.
+    Raises TopologyError if a group leaves its domain on a machine whose scale-out rate is not
+    known.
     """
     pair = min(2, domain)
     wanted = np.unique(np.concatenate([np.array([1, pair]), sizes]))
@@ -69,12 +67,8 @@ def network(of: Machine | Fabric, domain: int, sizes: np.ndarray) -> RatesBySize
 def fabric_of(file: Path, most: int) -> tuple[Fabric, Machine]:
     """The fabric of a topology file, and its figures as those of a machine.
 
-    Domains that differ count as the largest of them; groups are rated where they fit.
-
-    Raises
-    ------
-    FieldError
-        With every mistake in the file, or if it has fewer chips than are paid for.
+    Domains that differ count as the largest of them; groups are rated where they fit. Raises
+    FieldError with every mistake in the file, or if it has fewer chips than are paid for.
     """
     from topologies import read
     from topologies.fabric.fabric import SCALE_OUT, SCALE_UP, accelerators
@@ -119,12 +113,8 @@ def _leaving(G: Fabric, tier: str, chips: Iterable[Node]) -> list[float]:
 def machine_of(system: System, most: int, *, lecture: bool) -> Machine:
     """The network of a system; what the user varied in the system is varied in it.
 
-    `most` is the largest number of chips paid for; the lecture sends nothing between them.
-
-    Raises
-    ------
-    FieldError
-        If the chips must talk and nothing says how fast, or no such network exists.
+    `most` is the largest number of chips paid for; the lecture sends nothing between them. Raises
+    FieldError if the chips must talk and nothing says how fast, or no such network exists.
     """
     if system.topology is None:
         if system.scale_up is None and most > 1 and not lecture:
@@ -152,11 +142,7 @@ def between(first: Machine, second: Machine, most: int, *, together: bool) -> tu
     """Rate of one chip from one pool to the other [byte/s], and the latency of that way [s].
 
     Pools of one system that fit into one domain talk inside it, all others through their cards.
-
-    Raises
-    ------
-    FieldError
-        If nothing says how fast those cards are.
+    Raises FieldError if nothing says how fast those cards are.
     """
     if together and most <= first.chips_per_domain:
         return first.links[0], 2 * first.scale_up_latency

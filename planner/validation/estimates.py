@@ -65,15 +65,13 @@ def predicted(
 ) -> PredictedTables:
     """Every table of the files with its entries, predicted by a profile or by fits of the others.
 
+    Raises InputError if a file that was named by itself holds no measurements, or no file of a
+    folder does.
+
     Parameters
     ----------
     facts, folders : as for `read`.
     refit : what is left out of fits to the rows themselves, None for a profile as it ships.
-
-    Raises
-    ------
-    InputError
-        If a file that was named by itself holds no measurements, or no file of a folder does.
     """
     if profile != AUTO:
         named(profile)
@@ -99,15 +97,13 @@ def read(
 ) -> tuple[MeasurementTable, list[Entry]]:
     """The table in a file and its entries, predicted by a profile, in the order of the rows.
 
+    Raises InputError if the file holds no measurements, facts are missing, or the profile is not
+    known.
+
     Parameters
     ----------
     facts : what the file does not say of its runs, by the names of a table of one's own.
     folders : configurations of models that the catalogue does not hold.
-
-    Raises
-    ------
-    InputError
-        If the file holds no measurements, facts are missing, or the profile is not known.
     """
     table, entries = entries_in(path, facts, folders)
     return table, estimated(entries, profile)
@@ -116,10 +112,8 @@ def read(
 def files_in(paths: Sequence[Path]) -> MeasurementFiles:
     """The files among files and folders of measurements, each once.
 
-    Raises
-    ------
-    InputError
-        If there are no measurements among the files of a folder, or a file is given twice.
+    Raises InputError if there are no measurements among the files of a folder, or a file is given
+    twice.
     """
     parts = [found_in(path) if path.is_dir() else MeasurementFiles((path,)) for path in paths]
     files = [path for part in parts for path in part.paths]
@@ -135,10 +129,7 @@ def files_in(paths: Sequence[Path]) -> MeasurementFiles:
 def found_in(folder: Path) -> MeasurementFiles:
     """The measurements in a folder, and the other tables there with what is missing.
 
-    Raises
-    ------
-    InputError
-        If there are no measurements among its files.
+    Raises InputError if there are no measurements among its files.
     """
     kinds: dict[Path, str] = {}
     skipped = []
@@ -171,14 +162,11 @@ def _skipped(path: Path, error: InputError) -> SkippedFile:
 def estimated(entries: Sequence[Entry], wanted: str) -> list[Entry]:
     """The entries with a bound, an estimate and its band, or the reason why there is none.
 
+    Raises CatalogueError if there is no such profile.
+
     Parameters
     ----------
     wanted : a profile's name, or `auto`.
-
-    Raises
-    ------
-    CatalogueError
-        If there is no such profile.
     """
     if wanted != AUTO:
         named(wanted)
@@ -259,10 +247,7 @@ NEWLINE = "\n"
 def predictions_text(table: MeasurementTable, entries: Sequence[Entry]) -> str:
     """Every row of the table in its order and as it stands, with the added columns and the reason.
 
-    Raises
-    ------
-    InputError
-        If the table has one of the added columns already, or is no table.
+    Raises InputError if the table has one of the added columns already, or is no table.
     """
     sheet, quantities = table.sheet, table.measured
     added = [f"{kind}_{name}" for name in quantities for kind in ADDED] + ["reason"]

@@ -28,16 +28,13 @@ OUTSIDE = 20.0  # times off: no row to fit
 def refitted(entries: Sequence[Entry], leave: str, fit: Fit | None = None) -> list[Entry]:
     """The entries with the estimates and bands of fits that saw nothing like them.
 
+    Raises InputError if there is nothing left to fit.
+
     Parameters
     ----------
     leave : `configurations` (a layout at its lengths) or `groups` of model, chip and engine, a
         fifth of them at a time, or `models` one by one. Of collectives, curves, or chips.
     fit : from rows to what predicts others; `fit_by_load` by default.
-
-    Raises
-    ------
-    InputError
-        If there is nothing left to fit.
     """
     if any(entry.collective is not None for entry in entries):
         return _curves(entries, leave)

@@ -228,10 +228,7 @@ def _table(path: Source) -> list[Row]:
 def run(row: Row, line: str, repeats: str, refused: list[NotComputed]) -> list[Measurement]:
     """TPOT and TTFT of one run; a value that is no time goes to `refused`.
 
-    Raises
-    ------
-    Refused
-        If neither can be put into the catalogue's words.
+    Raises Refused if neither can be put into the catalogue's words.
     """
     chip = chip_of(row["system"])
     name = row["model_path"]

@@ -51,16 +51,11 @@ class FileKind:
 
     Attributes
     ----------
-    needed
-        Columns that only tables of this kind have together; a table may have more.
-    measured
-        Columns that hold measured values.
-    entries
-        Every measured value of a table, repeats marked, with the reason where it is unusable.
-    model
-        Column that names models, empty where none does.
-    readings
-        Reads its rows as measurements of serving; None where it holds something else.
+    needed : Columns that only tables of this kind have together; a table may have more.
+    measured : Columns that hold measured values.
+    entries : Every measured value of a table, repeats marked, with the reason where it is unusable.
+    model : Column that names models, empty where none does.
+    readings : Reads its rows as measurements of serving; None where it holds something else.
     """
 
     needed: tuple[str, ...]
@@ -104,10 +99,8 @@ KINDS: Mapping[str, FileKind] = {
 def recognised(source: Path | Sheet | Documents) -> str:
     """The kind of measurements in a file: a name in KINDS, `own rows`, or a load generator.
 
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or is of none of these; says what was missing for the nearest.
+    Raises InputError if the file cannot be read, or is of none of these; says what was missing for
+    the nearest.
     """
     content = opened(source) if isinstance(source, Path) else source
     if isinstance(content, Documents):
@@ -150,17 +143,15 @@ def read(
 ) -> Readings:
     """Every serving measurement of a file, whatever wrote it.
 
+    Raises InputError if the file is none that is known, is not about serving, or facts are missing
+    or unknown.
+
     Parameters
     ----------
     folders : configurations of models that the catalogue does not hold; the folder `hf_configs`
         beside the file is looked into as well.
     facts : what the file does not say, by the names of `columns.COLUMNS` (`model`, `system`, `tp`);
         a value of a table wins, and a fact over what a load generator says of the server.
-
-    Raises
-    ------
-    InputError
-        If the file is none that is known, is not about serving, or facts are missing or unknown.
     """
     content = opened(source) if isinstance(source, Path) else source
     kind, models = recognised(content), configurations(folders, content.path)
@@ -182,14 +173,11 @@ def entries_in(
 ) -> tuple[MeasurementTable, list[Entry]]:
     """The table in a file and every measured value of it, in the order of the rows.
 
+    Raises InputError if the file holds no measurements, or facts are missing or unknown.
+
     Parameters
     ----------
     facts, folders : as for `read`.
-
-    Raises
-    ------
-    InputError
-        If the file holds no measurements, or facts are missing or unknown.
     """
     source = opened(path)
     if isinstance(source, Documents):
@@ -266,16 +254,13 @@ def table(
 ) -> MeasurementTable:
     """The table in a CSV file.
 
+    Raises InputError if it cannot be read as text, is empty, has columns of no known kind or a
+    column twice, or if a row has more cells than there are columns.
+
     Parameters
     ----------
     facts : what the file does not say, for tables of one's own.
     folders : configurations of models that the catalogue does not hold.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read as text, is empty, has columns of no known kind or a column twice, or
-        if a row has more cells than there are columns.
     """
     text = sheet(source)
     kind = recognised(text)

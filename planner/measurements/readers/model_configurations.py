@@ -87,10 +87,7 @@ class Configurations:
 def configurations(folders: Sequence[Path], measurements: Path) -> Configurations:
     """The configurations in folders, and in the folder BESIDE that stands beside a file.
 
-    Raises
-    ------
-    InputError
-        If one of the folders is none, or holds no configuration.
+    Raises InputError if one of the folders is none, or holds no configuration.
     """
     folders_read = []
     for folder in folders:

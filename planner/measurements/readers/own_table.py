@@ -76,10 +76,8 @@ class _RunPlace:
 def owns(path: Source, /, **facts: str | float) -> Readings:
     """Every run of a user's own table; `facts` fill columns that the table lacks.
 
-    Raises
-    ------
-    InputError
-        If columns are missing, given twice or misspelt; every such mistake in one message.
+    Raises InputError if columns are missing, given twice or misspelt; every such mistake in one
+    message.
     """
     table = rows_of(path)
     names = columns_of(list(table[0]), facts, str(path))
@@ -112,11 +110,8 @@ def measured_run(
 ) -> list[Measurement]:
     """The measurements of one run; a value that is no time goes to `refused`.
 
-    Raises
-    ------
-    Refused
-        If the run cannot be put into the catalogue's words, its layout is impossible, or no
-        value is given.
+    Raises Refused if the run cannot be put into the catalogue's words, its layout is impossible, or
+    no value is given.
     """
     chip, machine = _hardware(row)
     sizes = _sizes(row, chip)
@@ -251,11 +246,8 @@ def _place(row: Row, sizes: Sizes, chip: Chip) -> _RunPlace:
 def columns_of(names: Sequence[str], facts: Mapping[str, object], where: str) -> dict[str, str]:
     """The column that each name of a table means; names of nothing known are left out.
 
-    Raises
-    ------
-    InputError
-        If a name is nearly one that is lacking, two names mean one column, a fact has no column,
-        or a column that is needed is missing.
+    Raises InputError if a name is nearly one that is lacking, two names mean one column, a fact has
+    no column, or a column that is needed is missing.
     """
     spellings = {_plain(word): name for name, words in COLUMNS.items() for word in (name, *words)}
     meanings: dict[str, str] = {}

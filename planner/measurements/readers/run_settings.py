@@ -64,10 +64,7 @@ class Settings(NamedTuple):
 def settings_of(row: Row, model: str, chip: Chip, weights: str) -> Settings:
     """The settings of one run, whose weights are kept in a number format.
 
-    Raises
-    ------
-    Refused
-        If lengths, requests, ways or the day are none.
+    Raises Refused if lengths, requests, ways or the day are none.
     """
     prompt, output = tokens(row, "isl"), tokens(row, "osl")
     # In flight over the engine; copies of attention share them.
@@ -119,15 +116,12 @@ def _cache(engine: str, model: str, new: bool, weights: str) -> str | None:
 def ways_of(row: Row, experts: int, pool: str = "") -> dict[str, int]:
     """Ways of one worker by axis.
 
+    Raises Refused if tensor ways are missing or the experts do not divide the chips.
+
     Parameters
     ----------
     experts : routed experts of the model, 0 for a dense one (its expert columns say nothing).
     pool : prefix of the columns, such as `decode_`; empty for a single pool.
-
-    Raises
-    ------
-    Refused
-        If tensor ways are missing or the experts do not divide the chips.
     """
     tp, pp = count(row, f"{pool}tp_size"), count(row, f"{pool}pp_size", 1)
     dp = count(row, f"{pool}attention_dp_size", 1)
@@ -184,10 +178,7 @@ class _Sides:
 def pools_of(row: Row, sizes: Sizes, chip: Chip) -> RunPools:
     """Both pools of a run; numbers that the row lacks are estimates with a range.
 
-    Raises
-    ------
-    Refused
-        If the columns do not even say how large a worker is, or hold no ways.
+    Raises Refused if the columns do not even say how large a worker is, or hold no ways.
     """
     prompt, output = number(row, "isl"), number(row, "osl")
     domain = RACK if chip.name.startswith("gb") else EIGHT

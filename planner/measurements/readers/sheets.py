@@ -67,10 +67,8 @@ Source = Path | Sheet
 def opened(path: Path) -> Sheet | Documents:
     """What a file holds; a text that opens like JSON is JSON, whatever the file is called.
 
-    Raises
-    ------
-    InputError
-        If it cannot be read, or is neither a table nor JSON; says where and what would help.
+    Raises InputError if it cannot be read, or is neither a table nor JSON; says where and what
+    would help.
     """
     text = _text(path)
     if path.suffix.lower() in (".json", ".jsonl") or text.lstrip()[:1] in ("{", "["):
@@ -81,11 +79,8 @@ def opened(path: Path) -> Sheet | Documents:
 def sheet(source: Source) -> Sheet:
     """The table in a file, or the one that is given.
 
-    Raises
-    ------
-    InputError
-        If it cannot be read as text, is empty, has a column twice, no CSV, or a row with more
-        cells than there are columns.
+    Raises InputError if it cannot be read as text, is empty, has a column twice, no CSV, or a row
+    with more cells than there are columns.
     """
     return source if isinstance(source, Sheet) else _sheet(_text(source), source)
 
@@ -255,10 +250,7 @@ class MeasurementTable:
 def rows_of(source: Source) -> list[Row]:
     """The lines after the first by column name, values stripped; blank lines have blank values.
 
-    Raises
-    ------
-    InputError
-        If the file is no table, or holds a header and no row.
+    Raises InputError if the file is no table, or holds a header and no row.
     """
     text_table = sheet(source)
     if not text_table.rows:
@@ -345,10 +337,7 @@ def count(row: Row, name: str, default: int | None = None) -> int:
 def day(row: Row, name: str) -> str:
     """A date, or a month, as `2026-01-31` or `2026-01`; blank where there is none.
 
-    Raises
-    ------
-    Refused
-        If it is no such date; other ways to write one are not guessed at.
+    Raises Refused if it is no such date; other ways to write one are not guessed at.
     """
     text = row.get(name, "")
     try:

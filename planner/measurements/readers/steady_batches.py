@@ -69,10 +69,7 @@ def steadies(path: Source) -> Readings:
 def steady(row: Row) -> Measurement:
     """One row of the steady-batch columns.
 
-    Raises
-    ------
-    Refused
-        If a name has no entry in the catalogue, a number is missing, or is none.
+    Raises Refused if a name has no entry in the catalogue, a number is missing, or is none.
     """
     row = {**dict.fromkeys((*NEEDED, *OTHERS), ""), **row}
     for name in ("chip", "model", "phase", "metric", "weight_dtype"):

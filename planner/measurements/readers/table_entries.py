@@ -158,12 +158,8 @@ def training_entries(table: MeasurementTable) -> list[Entry]:
 def step_bound(cells: Mapping[str, str]) -> float:
     """Model FLOP of one iteration over the peak of all chips [s].
 
-    Raises
-    ------
-    KeyError
-        If a column is missing.
-    ValueError
-        If a shape is not a positive number; the message names it.
+    Raises KeyError if a column is missing; ValueError if a shape is not a positive number; the
+    message names it.
     """
     hidden, layers, tokens, vocabulary, chips = (
         _positive(cells, name) for name in ("hidden", "layers", "seq_len", "vocab", "gpus")
