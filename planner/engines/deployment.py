@@ -20,7 +20,8 @@ from planner.architecture.counts import Sizes, sizes
 from planner.catalogue import models
 from planner.catalogue.chips import Chip, chip, chip_names
 from planner.problems.serving.question import Scenario
-from planner.scenario import File, ModelDescription
+from planner.scenario.keys.model_keys import ModelDescription
+from planner.scenario.keys.references import File
 from planner.text.errors import Infeasible, InputError
 
 # Chips of one operating system. NVL72 racks hold 18 trays of 4 (NVIDIA GB200 NVL72 data sheet,

@@ -15,7 +15,8 @@ from planner.engines.kubernetes import manifest
 from planner.engines.launch import Launch, Reason, configuration, script
 from planner.problems.serving.question import Scenario
 from planner.protocol.plan import Plan
-from planner.scenario import Tree, checked
+from planner.scenario import checked
+from planner.scenario.tree import Tree
 from planner.text.errors import Infeasible, InputError, did_you_mean, quoted
 from planner.text.wording import excess
 

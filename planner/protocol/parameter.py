@@ -13,8 +13,9 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from planner.scenario import ALIASES, Tree, changed, checked, read, resolved
+from planner.scenario import checked, read, resolved
 from planner.scenario.kinds import question_type
+from planner.scenario.tree import ALIASES, Tree, changed
 from planner.text.errors import InputError
 
 if TYPE_CHECKING:

@@ -116,34 +116,26 @@ class Problem(Protocol[Q]):
     version: int
     plan_type: type[Plan[Any]]
     outputs: tuple[Output, ...]
-    columns: Mapping[
-        str, str
-    ]  # of its row in a table, with their units; "" for pure numbers, words
+    columns: Mapping[str, str]  # of its row in a table: units, "" for pure numbers and words
     slow: bool  # whether a search takes a second, so that faces search only when told to
 
     def parameters(self, question: Q) -> Sequence[Parameter]:
         """What may be varied in a question."""
-        ...
 
     def search(self, question: Q, coefficients: Mapping[str, float] | None = None) -> Search:
         """The best point; `coefficients` are put in place of the question's own (profiles)."""
-        ...
 
     def answer(self, question: Q) -> Plan:
         """The plan with its certificate, its reasons and its provenance."""
-        ...
 
     def value(self, question: Q, path: str) -> float | None:
         """What a question has at a path, in base units; None where it has no number there."""
-        ...
 
     def varied(self, question: Q, path: str, value: float) -> Q:
         """The question with another value at a path."""
-        ...
 
     def sections(self, plan: Plan) -> Sequence[Section]:
         """The plan as lines under titles."""
-        ...
 
 
 class Room(Generic[Q]):
@@ -181,7 +173,6 @@ class HasSearchMany(Protocol[Q_contra]):
         coefficients: Sequence[Mapping[str, float]] | None = None,
     ) -> Sequence[Search]:
         """The best point of each question; InputError of any of them is raised."""
-        ...
 
 
 @runtime_checkable
@@ -190,7 +181,6 @@ class HasDuals(Protocol[Q_contra]):
 
     def duals(self, question: Q_contra, output: str) -> Mapping[str, float]:
         """d ln output / d ln parameter by path, everything following; empty where none is known."""
-        ...
 
 
 @runtime_checkable
@@ -199,7 +189,6 @@ class HasSlopes(Protocol[Q_contra]):
 
     def slopes(self, question: Q_contra, output: str) -> Mapping[str, tuple[float, float]]:
         """d ln output / d ln parameter by path, to the left and to the right, layout held."""
-        ...
 
 
 @runtime_checkable
@@ -208,7 +197,6 @@ class HasElasticities(Protocol[Q_contra]):
 
     def elasticities(self, question: Q_contra, output: str) -> Sequence[Elasticity]:
         """A row for every parameter and for every question that is answered of it."""
-        ...
 
 
 class ArrayModel(Protocol):
@@ -217,11 +205,9 @@ class ArrayModel(Protocol):
     @property
     def words(self) -> Mapping[str, str | int | float | None]:
         """Columns that do not vary; `layout` is the choice."""
-        ...
 
     def __call__(self, values: Mapping[str, np.ndarray]) -> Mapping[str, Any]:
         """Columns at values of shape (n,); `status` is 0 where the promises are kept."""
-        ...
 
 
 @runtime_checkable
@@ -231,23 +217,19 @@ class HasParts(Protocol):
     @property
     def symbols(self) -> Mapping[str, tuple[str, ...]]:
         """The symbols of the equations that add up to each part."""
-        ...
 
     @property
     def equations(self) -> tuple[Equation, ...]:
         """The equations that define the symbols."""
-        ...
 
     @property
     def batch_scale(self) -> float:
         """The batch `B` of the equations for one of a path of `batches`."""
-        ...
 
     def parts(
         self, values: Mapping[str, np.ndarray]
     ) -> tuple[Mapping[str, np.ndarray], Mapping[str, float | np.ndarray]]:
         """Each part, and every bound symbol, at values of shape (n,)."""
-        ...
 
 
 @runtime_checkable
@@ -259,11 +241,9 @@ class HasArrays(Protocol[Q_contra]):
 
     def is_array(self, path: str) -> bool:
         """Whether arrays may stand in place of what is at a path."""
-        ...
 
     def array_model(self, question: Q_contra, ends: Mapping[str, np.ndarray]) -> ArrayModel | None:
         """The model of a question between the ends of what varies; None if there is a choice."""
-        ...
 
 
 @runtime_checkable
@@ -272,7 +252,6 @@ class HasPicture(Protocol):
 
     def picture(self, plan: Plan) -> Any:
         """A description of the drawing."""
-        ...
 
 
 class FrontierAnswer(Protocol):
@@ -284,12 +263,10 @@ class FrontierAnswer(Protocol):
     @property
     def status(self) -> str:
         """`optimal`, or `infeasible` when nothing keeps the promises."""
-        ...
 
     @property
     def rows(self) -> list[dict[str, object]]:
         """The points as plain dicts of numbers and words."""
-        ...
 
 
 @runtime_checkable
@@ -298,7 +275,6 @@ class HasFrontier(Protocol[Q_contra]):
 
     def frontier(self, question: Q_contra, points: int | None) -> FrontierAnswer:
         """The choices that nothing beats in both; `points` of them are sought."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -322,7 +298,6 @@ class HasCoefficients(Protocol[Q_contra]):
 
     def coefficient(self, question: Q_contra, path: str) -> UncertainCoefficient | None:
         """The coefficient that a path names, None if it is a path of the scenario."""
-        ...
 
 
 @runtime_checkable
@@ -331,7 +306,6 @@ class HasRanges(Protocol[Q_contra]):
 
     def listed(self, question: Q_contra, path: str) -> ListedRange:
         """What `uncertain: {PATH: catalogue}` stands for; FieldError where nothing is listed."""
-        ...
 
 
 def problem_of(kind: str) -> Problem[Question]:

@@ -8,10 +8,11 @@ from contextlib import contextmanager
 from planner.protocol.document import schema_of
 from planner.protocol.plan import Plan
 from planner.protocol.problem import FrontierAnswer, HasFrontier, problem_of
-from planner.scenario import Document, Tree, opened
+from planner.scenario import opened
 from planner.scenario.keys.fields import QuestionRecord
-from planner.scenario.kinds import ROOMS
+from planner.scenario.kinds import ROOMS, Document
 from planner.scenario.loading import Source
+from planner.scenario.tree import Tree
 from planner.text.errors import FieldError, InputError
 
 

@@ -23,9 +23,10 @@ from planner.protocol.elasticity import Elasticity
 from planner.protocol.output import Output, output_named
 from planner.protocol.parameter import Parameter, folder_of, scenario_with, unit_of, value_at
 from planner.protocol.problem import NO_PLAN, Search, problem_of, search, search_many
-from planner.scenario import Tree, changed, checked, opened
+from planner.scenario import checked, opened
 from planner.scenario.grid import Axis, grid_of
 from planner.scenario.loading import Question, Source
+from planner.scenario.tree import Tree, changed
 from planner.text.console import progress
 from planner.text.errors import InputError, quoted
 from planner.text.tolerances import SAME

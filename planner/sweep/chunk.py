@@ -16,8 +16,8 @@ from planner.protocol.columns import Row
 from planner.protocol.document import document_of
 from planner.protocol.problem import Search, problem_of, search, search_many
 from planner.protocol.solve import solve
-from planner.scenario import Tree
 from planner.scenario.loading import Question
+from planner.scenario.tree import Tree
 from planner.sweep.preflight import Survey, scenario_at
 from planner.text.errors import FieldError, InputError, PlannerError
 

@@ -15,9 +15,10 @@ from pathlib import Path
 
 from planner.protocol.columns import Cell
 from planner.protocol.parameter import unit_of
-from planner.scenario import Tree, changed, checked, read, resolved
+from planner.scenario import checked, read, resolved
 from planner.scenario.grid import Axis, Grid, Listed, Span, measured
 from planner.scenario.loading import Question, Source
+from planner.scenario.tree import Tree, changed
 from planner.text.errors import InputError, Mistake
 from planner.text.tolerances import SAME
 

@@ -8,7 +8,9 @@ a byte, case counts. Nothing is evaluated.
 from __future__ import annotations
 
 import math
+import tomllib
 from dataclasses import dataclass
+from pathlib import Path
 
 from planner.text.errors import QuantityError, quoted
 from topologies.files.units import Powers, UnreadAmount, amount
@@ -16,127 +18,42 @@ from topologies.files.units import Powers, UnreadAmount, amount
 
 @dataclass(frozen=True)
 class Dimension:
-    """What a field holds: its name in a sentence, an example, its base unit and exponents.
-
-    `also` lists other exponents that mean the same here (a price per chip and second may be
-    written without the chip); `counted` says that "4k" or "70B" is a count of the thing itself.
-    """
+    """What a field holds, a row of dimensions.toml: words for it, its base unit and exponents."""
 
     name: str
     phrase: str
     example: str
     unit: str
     powers: Powers
-    also: tuple[Powers, ...] = ()
+    also: tuple[Powers, ...]
+    words: str = ""
+    suffix: str = ""
     counted: bool = False
 
 
-def _powers(**exponents: int) -> Powers:
-    return tuple(sorted(exponents.items()))
+def _powers(unit: str) -> Powers:
+    return () if unit == "1" else amount(f"1 {unit}").powers
 
 
-PER_SECOND_TOKENS = _powers(s=-1, token=1)
-ALL = (
-    Dimension("number", "a plain number", "1.2", "1", ()),
-    Dimension("share", "a share", "85%", "1", ()),
-    Dimension("time", "a time", "50 ms", "s", _powers(s=1)),
-    Dimension("size", "a size in bytes", "80 GB", "byte", _powers(byte=1)),
-    Dimension("bandwidth", "a bandwidth", "3.35 TB/s", "byte/s", _powers(byte=1, s=-1)),
-    Dimension("work", "an amount of arithmetic", "1e24 FLOP", "flop", _powers(flop=1)),
-    Dimension("compute", "a compute rate", "989 TFLOP/s", "flop/s", _powers(flop=1, s=-1)),
-    Dimension("params", "a parameter count", "70B params", "param", _powers(param=1), counted=True),
-    Dimension("tokens", "a token count", "4000 tokens", "token", _powers(token=1), counted=True),
-    Dimension("requests", "a request count", "64 requests", "seq", _powers(seq=1), counted=True),
-    Dimension(
-        "token_rate",
-        "a token rate",
-        "5000 tokens/s",
-        "token/s",
-        PER_SECOND_TOKENS,
-        (_powers(s=-1, seq=-1, token=1),),
-    ),
-    Dimension("request_rate", "a request rate", "10 requests/s", "seq/s", _powers(s=-1, seq=1)),
-    Dimension("money", "an amount of money", "$30000", "USD", _powers(USD=1)),
-    Dimension(
-        "price",
-        "a price per chip and time",
-        "$3.50/hour",
-        "USD/(chip*s)",
-        _powers(USD=1, chip=-1, s=-1),
-        (_powers(USD=1, s=-1),),
-    ),
-    Dimension("spending", "a cost per time", "$112/hour", "USD/s", _powers(USD=1, s=-1)),
-    Dimension(
-        "token_price", "a price per token", "$2/Mtoken", "USD/token", _powers(USD=1, token=-1)
-    ),
-    Dimension("energy", "an energy", "1 kWh", "J", _powers(J=1)),
-    Dimension(
-        "power", "a power", "700 W", "J/s", _powers(J=1, s=-1), (_powers(J=1, chip=-1, s=-1),)
-    ),
-    Dimension("energy_price", "an energy price", "$0.09/kWh", "USD/J", _powers(J=-1, USD=1)),
-    Dimension(
-        "bytes_per_token",
-        "a size per token",
-        "2 kB",
-        "byte/token",
-        _powers(byte=1, token=-1),
-        (_powers(byte=1),),
-    ),
-    Dimension(
-        "bytes_per_param",
-        "a size per parameter",
-        "1 byte",
-        "byte/param",
-        _powers(byte=1, param=-1),
-        (_powers(byte=1),),
-    ),
-    Dimension(
-        "flop_per_token",
-        "an amount of arithmetic per token",
-        "100 MFLOP",
-        "flop/token",
-        _powers(flop=1, token=-1),
-        (_powers(flop=1),),
-    ),
-)
-DIMENSIONS = {dimension.name: dimension for dimension in ALL}
+def _dimensions() -> dict[str, Dimension]:
+    rows = tomllib.loads(Path(__file__).with_name("dimensions.toml").read_text(encoding="utf-8"))
+    return {
+        name: Dimension(
+            name,
+            powers=_powers(row["unit"]),
+            also=tuple(_powers(unit) for unit in row.pop("also", ())),
+            **row,
+        )
+        for name, row in rows.items()
+    }
 
+
+DIMENSIONS = _dimensions()
 PLAIN_NAMES = {
     (): "a number without unit",
-    _powers(s=1): "seconds",
-    _powers(s=-1): "a rate without the thing counted",
-    _powers(byte=1): "bytes",
-    _powers(byte=1, s=-1): "bytes per second",
-    _powers(flop=1): "FLOP, an amount and not a rate",
-    _powers(flop=1, s=-1): "FLOP per second",
-    _powers(param=1): "parameters",
-    _powers(token=1): "tokens",
-    _powers(seq=1): "requests",
-    PER_SECOND_TOKENS: "tokens per second",
-    _powers(s=-1, seq=1): "requests per second",
-    _powers(USD=1): "USD",
-    _powers(USD=1, s=-1): "USD per second",
-    _powers(J=1): "joules",
-    _powers(J=1, s=-1): "watts",
+    (("s", -1),): "a rate without the thing counted",
+    **{dimension.powers: dimension.words for dimension in DIMENSIONS.values() if dimension.words},
 }
-SUFFIXES = {
-    "number": "",
-    "size": "B",
-    "bandwidth": "B/s",
-    "work": "FLOP",
-    "compute": "FLOP/s",
-    "params": "params",
-    "tokens": "tokens",
-    "requests": "requests",
-    "token_rate": "tokens/s",
-    "request_rate": "requests/s",
-    "energy": "J",
-    "power": "W",
-    "bytes_per_token": "B/token",
-    "bytes_per_param": "B",
-    "flop_per_token": "FLOP/token",
-}
-COUNT_PREFIXED = ("params", "tokens", "requests")
 
 
 def parse(text: object, dimension: str) -> float:
@@ -178,7 +95,7 @@ def show(value: float, dimension: str) -> str:
         return f"{value * 100:.3g}%"
     if dimension == "time":
         return _shown_time(value)
-    return _prefixed(value, SUFFIXES[dimension], "B" if dimension in COUNT_PREFIXED else "G")
+    return _prefixed(value, DIMENSIONS[dimension])
 
 
 def describe(powers: Powers) -> str:
@@ -203,7 +120,7 @@ def _meant(text: str, powers: Powers, wanted: Dimension) -> str:
     if missing in (wanted.powers, *wanted.also) and wanted.name not in ("price", "power"):
         single = body[:-1] if body.endswith("FLOPs") else body
         return f'; did you mean "{single}/s"?'
-    if wanted.name == "price" and powers in (_powers(USD=1), _powers(USD=1, chip=-1)):
+    if wanted.name == "price" and powers in (_powers("USD"), _powers("USD/chip")):
         return f'; did you mean "{body}/hour"?'
     return ""
 
@@ -234,11 +151,11 @@ def _shown_time(value: float) -> str:
     return f"{_digits(value / 1e-9)} ns"
 
 
-def _prefixed(value: float, suffix: str, billion: str) -> str:
+def _prefixed(value: float, wanted: Dimension) -> str:
+    suffix, billion = wanted.suffix, "B" if wanted.counted else "G"
     gap = " " if suffix else ""
-    word_gap = (
-        " " if suffix in COUNT_PREFIXED or "tokens/" in suffix or "requests/" in suffix else ""
-    )
+    spaced = wanted.counted or suffix.startswith(("tokens/", "requests/"))
+    word_gap = " " if spaced else ""
     for scale, letter in ((1e15, "P"), (1e12, "T"), (1e9, billion), (1e6, "M"), (1e3, "k")):
         if value >= scale * 0.9995 and not (letter == "k" and word_gap and value < 1e5):
             return f"{_digits(value / scale)} {letter}{word_gap}{suffix}".rstrip()

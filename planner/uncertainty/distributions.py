@@ -21,8 +21,8 @@ from planner.protocol.problem import (
     UncertainCoefficient,
     problem_of,
 )
-from planner.scenario import Tree
 from planner.scenario.loading import Question
+from planner.scenario.tree import Tree
 from planner.text.errors import FieldError, InputError, quoted
 
 WITHIN = 0.9  # share of a lognormal's values that lie between its ends

@@ -21,7 +21,8 @@ from planner.protocol.problem import (
     search,
     search_many,
 )
-from planner.scenario import Tree, changed, checked
+from planner.scenario import checked
+from planner.scenario.tree import Tree, changed
 from planner.text.console import progress
 from planner.text.errors import InputError, PlannerError
 from planner.uncertainty.distributions import Marginal

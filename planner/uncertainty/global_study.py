@@ -13,8 +13,9 @@ import numpy as np
 from planner.protocol.output import Output, output_named
 from planner.protocol.parameter import folder_of
 from planner.protocol.problem import problem_of
-from planner.scenario import Tree, opened, resolved
+from planner.scenario import opened, resolved
 from planner.scenario.loading import Source
+from planner.scenario.tree import Tree
 from planner.text.errors import Infeasible, InputError
 from planner.uncertainty.distributions import Marginal, marginals_of
 from planner.uncertainty.evaluate_samples import Answered, answered

@@ -41,7 +41,8 @@ from planner.problems.serving import (
 )
 from planner.programs.geometric import ProgramSolution
 from planner.protocol.plan import DataSource
-from planner.scenario import Choose, ModelDescription
+from planner.scenario.keys.model_keys import ModelDescription
+from planner.scenario.keys.workload import Choose
 from planner.text.errors import FieldError
 
 if TYPE_CHECKING:

@@ -45,7 +45,8 @@ from planner.problems.serving.task.task import Task
 from planner.protocol.document import document_of
 from planner.protocol.plan import BindingLimit, DataSource, KnownAnswer
 from planner.protocol.probability_better import chance_better
-from planner.scenario import Current, resolved
+from planner.scenario import resolved
+from planner.scenario.keys.workload import Current
 from planner.text.errors import FieldError, Infeasible, SolverError
 
 METHOD = (

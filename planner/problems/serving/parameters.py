@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from planner.network.system_network import UNUSED
 from planner.problems.serving.question import Scenario
 from planner.protocol.parameter import Parameter
-from planner.scenario import SystemDescription
+from planner.scenario.keys.system_keys import SystemDescription
 from planner.text.errors import InputError
 
 if TYPE_CHECKING:

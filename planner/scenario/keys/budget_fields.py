@@ -12,7 +12,7 @@ from pydantic import GetCoreSchemaHandler, ValidationInfo
 from pydantic_core import CoreSchema, core_schema
 
 from planner.catalogue.scaling_laws import law_names
-from planner.scenario.keys.fields import LONGEST_LIST, Kind, Quantity, collected
+from planner.scenario.keys.fields import LONGEST_LIST, Kind, Quantity, collected, one_or_several
 from planner.scenario.keys.references import File, name_or_file
 from planner.text.errors import QuantityError, quoted
 from planner.text.quantities import parse
@@ -115,8 +115,7 @@ class Amounts(Kind):
     dimension: str
 
     def schema(self) -> dict[str, object]:
-        amount = Quantity(self.dimension).schema()
-        return {"oneOf": [amount, {"type": "array", "items": amount, "minItems": 1}]}
+        return one_or_several(Quantity(self.dimension).schema())
 
     def read(self, value: object) -> tuple[float, ...]:
         return _several(value, Quantity(self.dimension).read)
@@ -127,8 +126,7 @@ class Ratios(Kind):
     """One ratio of at least 1, or a list of them to try."""
 
     def schema(self) -> dict[str, object]:
-        ratio = {"type": "number", "minimum": 1}
-        return {"oneOf": [ratio, {"type": "array", "items": ratio, "minItems": 1}]}
+        return one_or_several({"type": "number", "minimum": 1})
 
     def read(self, value: object) -> tuple[float, ...]:
         return _several(value, _ratio)

@@ -7,7 +7,7 @@ refusal says what was expected; `Refusals` carries several at once, each with it
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, TypeVar
 
@@ -27,6 +27,7 @@ WIDEST_SPAN = 1_000_000
 DEAREST = 0.1  # USD/(chip*s): $360 per hour, far above any listed rent
 
 T = TypeVar("T")
+P = TypeVar("P", bound=str | int)
 Path = tuple[str | int, ...]
 Faults = list[tuple[Path, str | ValueError]]  # what is refused, each with its path below a field
 
@@ -149,23 +150,18 @@ class Choices(Kind):
             value = list(value[: LONGEST_LIST + 1])
         if not 0 < len(value) <= LONGEST_LIST:
             raise ValueError(f"expected 1 to {LONGEST_LIST} numbers, got {len(value)}")
-        numbers = collected(value, lambda item: whole(item, self.least))
-        return tuple(sorted(set(numbers)))
+        return tuple(sorted(set(collected(value, lambda item: whole(item, self.least)))))
 
     def _span(self, value: Mapping[str | int, object]) -> range:
-        faults: Faults = []
-        for key in value.keys() - {"from", "to"}:
-            hint = did_you_mean(key, ("from", "to"))
-            faults.append(((key,), f"unknown key {quoted(key)}{hint or ' (known: from, to)'}"))
-        ends: dict[str, int] = {}
-        for key in ("from", "to"):
+        both = {key: value.get(key) for key in ("from", "to")}
+        faults: Faults = [((key,), unknown_key(key, both)) for key in value.keys() - both]
+
+        def end(key: str, item: object) -> int:
             if key not in value:
-                faults.append(((key,), f"missing required key '{key}'"))
-                continue
-            try:
-                ends[key] = whole(value[key], self.least)
-            except ValueError as error:
-                faults.append(((key,), error))
+                raise ValueError(f"missing required key '{key}'")
+            return whole(item, self.least)
+
+        ends = read_items(both.items(), end, faults)
         if len(ends) == 2 and ends["from"] > ends["to"]:
             faults.append((("to",), f"expected at least {ends['from']} (from), got {ends['to']}"))
         elif len(ends) == 2 and ends["to"] - ends["from"] >= WIDEST_SPAN:
@@ -176,18 +172,7 @@ class Choices(Kind):
 
     def schema(self) -> dict[str, object]:
         whole = {"type": "integer", "minimum": self.least}
-        return {
-            "oneOf": [
-                whole,
-                {"type": "array", "items": whole, "minItems": 1},
-                {
-                    "type": "object",
-                    "properties": {"from": whole, "to": whole},
-                    "required": ["from", "to"],
-                    "additionalProperties": False,
-                },
-            ]
-        }
+        return one_or_several(whole, mapping_schema({"from": whole, "to": whole}, ["from", "to"]))
 
 
 @dataclass(frozen=True)
@@ -217,8 +202,7 @@ class Words(Kind):
         return tuple(dict.fromkeys(collected(value, lambda item: word(item, self.words))))
 
     def schema(self) -> dict[str, object]:
-        word = {"enum": list(self.words)}
-        return {"oneOf": [word, {"type": "array", "items": word, "minItems": 1}]}
+        return one_or_several({"enum": list(self.words)})
 
 
 def plausible_rent(value: float) -> float:
@@ -232,6 +216,11 @@ def plausible_rent(value: float) -> float:
 
 
 Count = Annotated[int, Whole()]
+Seconds = Annotated[float, Quantity("time")]
+Size = Annotated[float, Quantity("size")]
+Bandwidth = Annotated[float, Quantity("bandwidth")]
+Params = Annotated[float, Quantity("params")]
+Dtype = Annotated[str, Word(DTYPES)]
 Rent = Annotated[float, Quantity("price"), AfterValidator(plausible_rent)]
 Numbers = Annotated[tuple[int, ...] | range, Choices()]
 Copies = Annotated[tuple[int, ...] | range, Choices(least=0)]
@@ -263,13 +252,42 @@ def word(value: object, words: tuple[str, ...]) -> str:
 
 def collected(values: Sequence[object], read: Callable[[object], T]) -> list[T]:
     """Every item read, or every refusal with its index."""
-    read_values: list[T] = []
     faults: Faults = []
-    for index, item in enumerate(values):
-        try:
-            read_values.append(read(item))
-        except ValueError as error:
-            faults.append(((index,), error))
+    read_values = read_items(enumerate(values), lambda _, item: read(item), faults)
     if faults:
         raise Refusals(faults)
-    return read_values
+    return list(read_values.values())
+
+
+def read_items(
+    items: Iterable[tuple[P, object]], read: Callable[[P, object], T], faults: Faults
+) -> dict[P, T]:
+    """{key: what is read of key and item}; refusals are added to the faults, each with its key."""
+    values: dict[P, T] = {}
+    for key, item in items:
+        try:
+            values[key] = read(key, item)
+        except ValueError as error:
+            faults.append(((key,), error))
+    return values
+
+
+def unknown_key(key: object, keys: Iterable[str]) -> str:
+    """What is said of a key that is none of those that are read."""
+    hint = did_you_mean(key, keys) or f" (known: {', '.join(keys)})"
+    return f"unknown key {quoted(key)}{hint}"
+
+
+def one_or_several(shape: Mapping[str, object], *others: Mapping[str, object]) -> dict[str, object]:
+    """JSON Schema of a value, of a list of such, or of one of the other shapes."""
+    return {"oneOf": [shape, {"type": "array", "items": shape, "minItems": 1}, *others]}
+
+
+def mapping_schema(properties: Mapping[str, object], required: Sequence[str]) -> dict[str, object]:
+    """JSON Schema of a mapping that has no keys but these."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": False,
+    }

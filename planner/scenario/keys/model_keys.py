@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field, ValidationInfo, field_validator
 
 from planner.catalogue.models import names
-from planner.scenario.keys.fields import DTYPES, Count, Faults, Quantity, Record, Word
+from planner.scenario.keys.fields import Count, Dtype, Faults, Params, Quantity, Record
 from planner.scenario.keys.references import File, Reference, name_or_file, nested
 from planner.text.quantities import show
 
@@ -19,17 +19,11 @@ class ModelDescription(Record):
     """A model varied in place (`like`), or an abstract one of a few numbers."""
 
     like: str | File | None = Field(None, description="a catalogue name or a path to a config.json")
-    weights: Annotated[str, Word(DTYPES)] | None = Field(None, description="dtype of the weights")
-    kv: Annotated[str, Word(DTYPES)] | None = Field(
-        None, description="dtype of the key-value cache"
-    )
-    activations: Annotated[str, Word(DTYPES)] | None = Field(
-        None, description="dtype of the activations"
-    )
-    total_params: Annotated[float, Quantity("params")] | None = Field(
-        None, description="all parameters [param]"
-    )
-    active_params: Annotated[float, Quantity("params")] | None = Field(
+    weights: Dtype | None = Field(None, description="dtype of the weights")
+    kv: Dtype | None = Field(None, description="dtype of the key-value cache")
+    activations: Dtype | None = Field(None, description="dtype of the activations")
+    total_params: Params | None = Field(None, description="all parameters [param]")
+    active_params: Params | None = Field(
         None, description="parameters one token passes through [param]; all when absent"
     )
     bytes_per_weight: Annotated[float, Quantity("bytes_per_param", at_most=8.0)] | None = Field(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated
 
@@ -12,6 +12,7 @@ from planner.benchmark import misfit, read_measured
 from planner.catalogue.chips import MATH
 from planner.catalogue.systems import REQUIRED, System, system, system_from, system_names
 from planner.scenario.keys.fields import (
+    Bandwidth,
     Count,
     Faults,
     Kind,
@@ -19,10 +20,13 @@ from planner.scenario.keys.fields import (
     Record,
     Refusals,
     Rent,
+    Size,
     collected,
+    read_items,
+    unknown_key,
 )
 from planner.scenario.keys.references import File, Reference, name_or_file, nested
-from planner.text.errors import InputError, did_you_mean, quoted
+from planner.text.errors import InputError, quoted
 from planner.text.quantities import show
 
 FILES = ("topology", "measured")
@@ -37,17 +41,14 @@ class _Flops(Kind):
             raise ValueError(
                 f"expected dense peaks by dtype such as {{bf16: 989 TFLOP/s}}, got {quoted(value)}"
             )
-        faults: Faults = []
-        peaks: dict[str, float] = {}
-        for dtype, peak in value.items():
+
+        def read_peak(dtype: str, peak: object) -> float:
             if dtype not in MATH:
-                hint = did_you_mean(dtype, MATH) or f" (known: {', '.join(MATH)})"
-                faults.append(((dtype,), f"unknown key {quoted(dtype)}{hint}"))
-                continue
-            try:
-                peaks[dtype] = Quantity("compute").read(peak)
-            except ValueError as error:
-                faults.append(((dtype,), error))
+                raise ValueError(unknown_key(dtype, MATH))
+            return Quantity("compute").read(peak)
+
+        faults: Faults = []
+        peaks = read_items(value.items(), read_peak, faults)
         if faults:
             raise Refusals(faults)
         return peaks
@@ -62,35 +63,30 @@ class _Flops(Kind):
         }
 
 
+FileKey = Annotated[File | None, WithJsonSchema({"type": "string"})]
+
+
 class SystemDescription(Record):
     """A system varied in place (`like`), or in full; links one way, peaks dense."""
 
     like: str | None = Field(None, description="a catalogue name, varied by the other keys")
-    memory: Annotated[float, Quantity("size")] | None = Field(
-        None, description="capacity per chip [byte]"
-    )
-    memory_bandwidth: Annotated[float, Quantity("bandwidth")] | None = Field(
-        None, description="per chip [byte/s]"
-    )
+    memory: Size | None = Field(None, description="capacity per chip [byte]")
+    memory_bandwidth: Bandwidth | None = Field(None, description="per chip [byte/s]")
     flops: Annotated[dict[str, float], _Flops()] | None = Field(
         None, description="dense peak by dtype, 2 FLOP per multiply-add [flop/s]"
     )
-    scale_up: Annotated[float, Quantity("bandwidth")] | None = Field(
+    scale_up: Bandwidth | None = Field(
         None, description="fast network, per chip and one way [byte/s]"
     )
-    scale_out: Annotated[float, Quantity("bandwidth")] | None = Field(
+    scale_out: Bandwidth | None = Field(
         None, description="network between domains, per chip and one way [byte/s]"
     )
     chips_per_domain: Count | None = Field(None, description="chips joined by the fast network")
-    sram: Annotated[float, Quantity("size")] | None = Field(
-        None, description="on-chip memory [byte]"
-    )
+    sram: Size | None = Field(None, description="on-chip memory [byte]")
     power: Annotated[float, Quantity("power")] | None = Field(None, description="per chip [J/s]")
     price: Rent | None = Field(None, description="per chip [USD/(chip*s)]")
-    topology: Annotated[File | None, WithJsonSchema({"type": "string"})] = Field(
-        None, description="a topology file: how such chips are wired"
-    )
-    measured: Annotated[File | None, WithJsonSchema({"type": "string"})] = Field(
+    topology: FileKey = Field(None, description="a topology file: how such chips are wired")
+    measured: FileKey = Field(
         None, description="a file of planner measure: what such a chip sustains"
     )
 
@@ -183,15 +179,19 @@ class _SystemReference(Reference):
     many = True
 
     def read(self, value: object, info: ValidationInfo) -> object:
-        if isinstance(value, list | tuple):
-            return self._list(value, info)
-        return self._reference(value, info)
+        if not isinstance(value, list | tuple):
+            return self._reference(value, info)
+        if not value:
+            raise ValueError("expected at least one system, got an empty list")
+        return tuple(collected(value, lambda item: self._reference(item, info)))
 
     def _reference(self, value: object, info: ValidationInfo) -> str | File | SystemDescription:
         if isinstance(value, File | SystemDescription):
             return value
+        if isinstance(value, list | tuple):
+            raise ValueError("expected a system, got a list in a list")
         if not isinstance(value, Mapping):
-            return _named_system(value, info)
+            return name_or_file(value, "system", "hgx-h200", system_names(), info)
         missing: Faults = []
         if value.get("like") is None:
             missing = [
@@ -200,18 +200,6 @@ class _SystemReference(Reference):
                 if value.get(key) is None
             ]
         return nested(SystemDescription, value, info, missing)
-
-    def _list(
-        self, value: Sequence[object], info: ValidationInfo
-    ) -> tuple[str | File | SystemDescription, ...]:
-        def read_single(item: object) -> str | File | SystemDescription:
-            if isinstance(item, list | tuple):
-                raise ValueError("expected a system, got a list in a list")
-            return self._reference(item, info)
-
-        if not value:
-            raise ValueError("expected at least one system, got an empty list")
-        return tuple(collected(value, read_single))
 
 
 SystemField = Annotated[
@@ -239,7 +227,3 @@ def _described(choice: SystemDescription) -> System:
 
 def _double(value: float, figure: float) -> bool:
     return abs(value - 2 * figure) <= 0.005 * figure
-
-
-def _named_system(value: object, info: ValidationInfo) -> str | File:
-    return name_or_file(value, "system", "hgx-h200", system_names(), info)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import NormalDist
@@ -12,10 +12,10 @@ from typing import Annotated, Any
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from planner.scenario.keys.fields import (
-    DTYPES,
     MODES,
     Copies,
     Count,
+    Dtype,
     Dtypes,
     Faults,
     Kind,
@@ -24,15 +24,17 @@ from planner.scenario.keys.fields import (
     Quantity,
     Record,
     Refusals,
+    Seconds,
     Whole,
     Word,
+    mapping_schema,
+    read_items,
+    unknown_key,
 )
-from planner.text.errors import QuantityError, did_you_mean, quoted
+from planner.text.errors import QuantityError, quoted
 from planner.text.quantities import parse
 
-Seconds = Annotated[float, Quantity("time")]
 WIDEST = 5.0  # standard deviation of the logarithm of a length
-SHAPES = ("mean", "cv", "quantiles")
 MOST = "max"  # a demand: as much as can be served
 
 
@@ -71,51 +73,27 @@ class _Lengths(Kind):
     def schema(self) -> dict[str, object]:
         number = Quantity("tokens").schema()
         share = {"type": "number", "minimum": 0}
-        return {
-            "oneOf": [
-                number,
-                {
-                    "type": "object",
-                    "properties": {"mean": number, "cv": share},
-                    "required": ["mean"],
-                    "additionalProperties": False,
-                },
-                {
-                    "type": "object",
-                    "properties": {"quantiles": {"type": "object", "additionalProperties": number}},
-                    "required": ["quantiles"],
-                    "additionalProperties": False,
-                },
-            ]
-        }
+        moments = mapping_schema({"mean": number, "cv": share}, ["mean"])
+        quantiles = {"quantiles": {"type": "object", "additionalProperties": number}}
+        return {"oneOf": [number, moments, mapping_schema(quantiles, ["quantiles"])]}
 
     def read(self, value: object) -> Distribution:
         if isinstance(value, Distribution):
             return value
         if not isinstance(value, dict):
             return Distribution(Quantity("tokens", least=self.least).read(value))
-        faults: Faults = []
-        for key in value:
-            if key not in SHAPES:
-                hint = did_you_mean(key, SHAPES) or f" (known: {', '.join(SHAPES)})"
-                faults.append(((key,), f"unknown key {quoted(key)}{hint}"))
+        readers: dict[str, Callable[[object], Any]] = {
+            "mean": Quantity("tokens", least=self.least).read,
+            "cv": Quantity("number", zero=True, at_most=100.0).read,
+            "quantiles": _quantiles,
+        }
+        faults: Faults = [((x,), unknown_key(x, readers)) for x in value if x not in readers]
         if "quantiles" in value and ("mean" in value or "cv" in value):
             faults.append((("quantiles",), "give either mean and cv, or quantiles"))
         elif "quantiles" not in value and "mean" not in value:
             faults.append((("mean",), "missing required key 'mean'"))
-        read: dict[str, Any] = {}
-        for key, reader in (
-            ("mean", Quantity("tokens", least=self.least).read),
-            ("cv", Quantity("number", zero=True, at_most=100.0).read),
-            ("quantiles", _quantiles),
-        ):
-            try:
-                if key in value:
-                    read[key] = reader(value[key])
-            except Refusals as several:
-                faults += [((key, *path), message) for path, message in several.faults]
-            except ValueError as error:
-                faults.append(((key,), error))
+        items = [(key, value[key]) for key in readers if key in value]
+        read = read_items(items, lambda key, item: readers[key](item), faults)
         if faults:
             raise Refusals(faults)
         if "quantiles" not in read:
@@ -235,13 +213,11 @@ def _quantiles(value: object) -> tuple[tuple[float, float], ...]:
             f"expected at least two quantiles such as {{p50: 3000, p90: 9000}}, got {quoted(value)}"
         )
     faults: Faults = []
-    points: list[tuple[float, float]] = []
-    for key, tokens in value.items():
-        try:
-            points.append((_probability(key), Quantity("tokens", least=1.0).read(tokens)))
-        except ValueError as error:
-            faults.append(((key,), error))
-    points.sort()
+    length = Quantity("tokens", least=1.0)
+    read = read_items(
+        value.items(), lambda key, tokens: (_probability(key), length.read(tokens)), faults
+    )
+    points = sorted(read.values())
     for (low, shorter), (high, longer) in pairwise(points):
         if low == high or shorter > longer:
             faults.append(((), "expected lengths that grow with distinct probabilities"))
@@ -326,9 +302,9 @@ class Current(Record):
     redundant_experts: Annotated[int, Whole(least=0)] = 0
     batch: Count | None = Field(None, description="sequences in flight over all replicas")
     mode: Annotated[str, Word(MODES)] | None = None
-    weights: Annotated[str, Word(DTYPES)] | None = None
-    kv: Annotated[str, Word(DTYPES)] | None = None
-    activations: Annotated[str, Word(DTYPES)] | None = None
+    weights: Dtype | None = None
+    kv: Dtype | None = None
+    activations: Dtype | None = None
     chunk: Count | None = None
 
     @model_validator(mode="after")

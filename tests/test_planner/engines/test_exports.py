@@ -21,7 +21,8 @@ from planner.cli.app import main
 from planner.engines import ENGINES, Export, export
 from planner.engines.deployment import Deployment, checkpoint, deployments
 from planner.engines.release import OptionRow
-from planner.scenario import Tree, checked
+from planner.scenario import checked
+from planner.scenario.tree import Tree
 from planner.text.errors import Infeasible, InputError
 from tests.paths import DATA, ROOT
 

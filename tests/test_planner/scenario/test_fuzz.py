@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from planner.problems.budget.question import BudgetScenario
 from planner.problems.serving.question import Scenario
-from planner.scenario import Document, load, resolved
+from planner.scenario import load, resolved
+from planner.scenario.kinds import Document
 from planner.scenario.tree import yaml_tree
 from planner.text.errors import InputError
 

@@ -10,17 +10,11 @@ import sys
 import pytest
 
 from planner.problems.serving.question import Scenario
-from planner.scenario import (
-    ALIASES,
-    Demand,
-    Distribution,
-    Document,
-    File,
-    json_schema,
-    load,
-    resolved,
-)
-from planner.scenario.kinds import starter
+from planner.scenario import json_schema, load, resolved
+from planner.scenario.keys.references import File
+from planner.scenario.keys.workload import Demand, Distribution
+from planner.scenario.kinds import Document, starter
+from planner.scenario.tree import ALIASES
 from planner.text.errors import InputError
 
 MODEL = {

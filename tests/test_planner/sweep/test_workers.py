@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import planner
-from planner.scenario import Tree
 from planner.scenario.grid import grid_of
+from planner.scenario.tree import Tree
 from planner.sweep.chunk import Chunk, chunks
 from planner.sweep.preflight import survey
 from planner.sweep.workers import in_processes

@@ -29,7 +29,7 @@ from planner.problems.serving.question import Scenario
 from planner.problems.serving.search.batch import SAME_PRICE
 from planner.problems.serving.step.layouts import Layouts
 from planner.problems.serving.task.resolve import resolve
-from planner.scenario import File
+from planner.scenario.keys.references import File
 
 MOST = 4  # alternative kinds that are printed
 COARSE = 3  # of them by mode and machines, where there are other families as well

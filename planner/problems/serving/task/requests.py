@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from planner.problems.serving.question import Scenario
-from planner.scenario import Promises, Workload
+from planner.scenario.keys.workload import Promises, Workload
 from planner.text.errors import FieldError
 
 # Least tokens of one part, where the parts of a context are not given: of a prompt that is read,

@@ -24,8 +24,8 @@ from planner.problems.serving.question import Scenario
 from planner.problems.serving.task.requests import limits_of, modes
 from planner.problems.serving.task.task import Task, TaskPair
 from planner.problems.serving.task.task_builder import Hardware, TaskBuilder
-from planner.scenario import File, ModelDescription
-from planner.scenario.keys.references import wanted_profile
+from planner.scenario.keys.model_keys import ModelDescription
+from planner.scenario.keys.references import File, wanted_profile
 from planner.text.errors import FieldError, InputError
 
 if TYPE_CHECKING:

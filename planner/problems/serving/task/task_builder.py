@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from planner.catalogue.chips import Chip
     from planner.catalogue.profile import Profile
     from planner.problems.serving.question import Scenario
-    from planner.scenario import Workload
+    from planner.scenario.keys.workload import Workload
     from topologies import Machine
     from topologies.fabric.fabric import Fabric
 
