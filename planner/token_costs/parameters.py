@@ -10,12 +10,14 @@ and `phases.`, where a file would have to describe them in full.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
+from pydantic import BaseModel
 
 from planner.protocol.elasticity import EVERYTHING_FOLLOWS, Elasticity, Method
 from planner.protocol.parameter import Parameter, settable
@@ -35,6 +37,7 @@ QUALITY = {"loss": ("quality.loss", "nat"), "n_active": ("quality.like.n_active"
 FIXED = {"n_active": ("choose.n_active", "param"), "pretrain": ("choose.pretrain", "token"),
          "rl": ("rl.tokens", "token")}  # fmt: skip
 
+R = TypeVar("R")
 Slope = Callable[[BudgetOptimum], float]
 
 
@@ -50,6 +53,23 @@ class BudgetParameter(Parameter):
     phase: str | None = None
 
 
+def scaled(record: R, path: str, factor: float) -> R:
+    """A record with what stands at a dotted path times a factor: a number, or all of a mapping."""
+    name, _, rest = path.partition(".")
+    value: Any = record[name] if isinstance(record, Mapping) else getattr(record, name)
+    if rest:
+        value = scaled(value, rest, factor)
+    elif isinstance(value, Mapping):
+        value = MappingProxyType({key: number * factor for key, number in value.items()})
+    else:
+        value = value and value * factor
+    if isinstance(record, Mapping):
+        return cast("R", {**record, name: value})
+    if isinstance(record, BaseModel):
+        return record.model_copy(update={name: value})
+    return cast("R", replace(cast("Any", record), **{name: value}))
+
+
 def parameters(
     task: BudgetTask, inference: Inference, rl: Reinforcement
 ) -> Iterator[BudgetParameter]:
@@ -60,15 +80,23 @@ def parameters(
     if "rl" in task.phases:
         yield from _of_reinforcement(task, rl)
     yield from _of_quality(task)
+    vary_data = partial(scaled, task, "unique")
+    data = BudgetParameter("data.unique", task.unique, "token", "quality", vary_data)
     if task.repeats:
-        yield BudgetParameter(
-            "data.unique", task.unique, "token", "quality", partial(_unique, task)
-        )
+        yield data
     for name, value in task.law.values.items():
         if value:
-            vary = partial(_coefficient, task, name)
+            vary = partial(scaled, task, f"law.values.{name}")
             yield BudgetParameter(f"law.{name}", value, "", "law", vary)
-    yield from _of_limits(task)
+    if task.limit is not None:
+        unit, vary = "USD" if task.in_usd else "flop", partial(scaled, task, "limit")
+        yield BudgetParameter("cost", task.limit, unit, "quality", vary, slope=_of_limit)
+    if task.unique is not None and not task.repeats:
+        yield replace(data, slope=_of_unique)
+    for name, value in task.fixed_choices.items():
+        path, unit = FIXED[name]
+        vary = partial(scaled, task, f"fixed_choices.{name}")
+        yield BudgetParameter(path, value, unit, "quality", vary, slope=partial(_of_fixed, name))
 
 
 def elasticities(
@@ -168,104 +196,60 @@ def _phase(
 def _of_demand(task: BudgetTask, demand: Inference) -> Iterator[BudgetParameter]:
     if demand.tokens is not None:
         yield BudgetParameter("inference.tokens", demand.tokens, "token", "demand",
-                              lambda f: replace(task, served=task.served * f),
+                              partial(scaled, task, "served"),
                               slope=_of_power("inference", 1.0))  # fmt: skip
     for name, unit in CURVE.items():
         value = getattr(demand, name)
         if value and math.isfinite(value):
 
-            def vary(f: float, name: str = name, x: float = value) -> BudgetTask:
-                changed = demand.model_copy(update={name: x * f})
-                return replace(task, served=served_tokens(changed).counted)
+            def vary(f: float, name: str = name) -> BudgetTask:
+                return replace(task, served=served_tokens(scaled(demand, name, f)).counted)
 
             yield BudgetParameter(f"inference.{name}", value, unit, "demand", vary)
 
 
 def _of_reinforcement(task: BudgetTask, rl: Reinforcement) -> Iterator[BudgetParameter]:
-    if (reward := rl.reward) is not None:
+    reward, cost = rl.reward, _of_power("rl", 1.0)
+    if reward is not None:
         for name, value in reward:
             if value:
 
-                def need(f: float, name: str = name, x: float = value) -> BudgetTask:
-                    changed = reward.model_copy(update={name: x * f})
-                    return replace(task, rl_flop=rl_flop_needed(changed))
+                def need(f: float, name: str = name) -> BudgetTask:
+                    return replace(task, rl_flop=rl_flop_needed(scaled(reward, name, f)))
 
                 unit = "flop" if name == "middle" else "1"
                 yield BudgetParameter(f"rl.reward.{name}", value, unit, "demand", need, phase="rl")
         return
-    yield BudgetParameter("rl.k", rl.k, "flop/(param*token)", "phases", partial(_costlier_rl, task),
-                          slope=_of_power("rl", 1.0), phase="rl")  # fmt: skip
+    yield BudgetParameter("rl.k", rl.k, "flop/(param*token)", "phases",
+                          partial(scaled, task, "phases.rl.arithmetic"),
+                          slope=cost, phase="rl")  # fmt: skip
     if rl.tokens and not task.reinforced:
         yield BudgetParameter("rl.tokens", rl.tokens, "token", "demand",
-                              lambda f: replace(task, rl_tokens=task.rl_tokens * f),
-                              slope=_of_power("rl", 1.0), phase="rl")  # fmt: skip
-    for name in ("coefficient", "exponent") if rl.loss is not None else ():
-
-        def vary(f: float, name: str = name) -> BudgetTask:
-            term = task.rl_term
-            changed = term and replace(term, **{name: getattr(term, name) * f})
-            return replace(task, rl_term=changed)
-
-        value = getattr(rl.loss, name)
+                              partial(scaled, task, "rl_tokens"),
+                              slope=cost, phase="rl")  # fmt: skip
+    for name, value in rl.loss or ():
+        vary = partial(scaled, task, f"rl_term.{name}")
         yield BudgetParameter(f"rl.loss.{name}", value, "1", "law", vary, phase="rl")
-
-
-def _costlier_rl(task: BudgetTask, factor: float) -> BudgetTask:
-    phase = task.phases["rl"]
-    changed = replace(phase, arithmetic=phase.arithmetic * factor)
-    return replace(task, phases={**task.phases, "rl": changed})
 
 
 def _of_quality(task: BudgetTask) -> Iterator[BudgetParameter]:
     """The required loss, or the model it is that of."""
-    for name, (path, unit) in QUALITY.items() if task.required is not None else ():
-        value = getattr(task.required, name)
-        if value is None:
-            continue
-
-        def vary(f: float, name: str = name) -> BudgetTask:
-            required = task.required
-            changed = required and replace(required, **{name: getattr(required, name) * f})
-            return replace(task, required=changed)
-
-        exact: Slope | None = None
-        if name == "loss":
-            exact = lambda answer: _weighed(answer, loss=-answer.loss)  # noqa: E731
-        yield BudgetParameter(path, value, unit, "quality", vary, slope=exact)
+    for name, (path, unit) in QUALITY.items():
+        value = getattr(task.required, name, None)
+        if value is not None:
+            exact = _of_loss if name == "loss" else None
+            vary = partial(scaled, task, f"required.{name}")
+            yield BudgetParameter(path, value, unit, "quality", vary, slope=exact)
 
 
-def _of_limits(task: BudgetTask) -> Iterator[BudgetParameter]:
-    """The cost that may not be exceeded, data that runs out, and choices of one value alone."""
-    if task.limit is not None:
-        unit = "USD" if task.in_usd else "flop"
-        yield BudgetParameter(
-            "cost",
-            task.limit,
-            unit,
-            "quality",
-            lambda f: replace(task, limit=task.limit and task.limit * f),
-            slope=lambda answer: -1 / answer.loss_price / answer.loss,
-        )
-    if task.unique is not None and not task.repeats:
-        vary_data = partial(_unique, task)
-        yield BudgetParameter("data.unique", task.unique, "token", "quality", vary_data,
-                              slope=_of_unique)  # fmt: skip
-    for name, value in task.fixed_choices.items():
-        path, unit = FIXED[name]
-
-        def vary(f: float, name: str = name) -> BudgetTask:
-            changed = {**task.fixed_choices, name: task.fixed_choices[name] * f}
-            return replace(task, fixed_choices=changed)
-
-        yield BudgetParameter(path, value, unit, "quality", vary, slope=partial(_of_fixed, name))
+def _of_loss(answer: BudgetOptimum) -> float:
+    """Of the loss that is asked for."""
+    return _weighed(answer, loss=-answer.loss)
 
 
-def _unique(task: BudgetTask, factor: float) -> BudgetTask:
-    return replace(task, unique=task.unique and task.unique * factor)
-
-
-def _coefficient(task: BudgetTask, name: str, factor: float) -> BudgetTask:
-    return replace(task, law=task.law.with_values(**{name: task.law.values[name] * factor}))
+def _of_limit(answer: BudgetOptimum) -> float:
+    """Of the cost that may not be exceeded."""
+    return -1 / answer.loss_price / answer.loss
 
 
 def _of_unique(answer: BudgetOptimum) -> float:

@@ -58,7 +58,6 @@ METHOD = (
     "the price on the layouts found, each a geometric program, until the size stays; SciPy on the "
     "first-order conditions agrees; every sparsity by itself"
 )
-BOUNDS = ("choose.smallest", "choose.largest", "serving.largest", "data.unique")
 
 
 def answer(scenario: LifecycleScenario) -> LifecyclePlan:
@@ -164,7 +163,8 @@ def _binding(best: FixedLayoutOptimum, slopes: dict[str, float]) -> tuple[Bindin
         slope = slopes.get(f"serving.promises.{name}")
         if slope:
             limits.append(BindingLimit(f"{name} is kept in serving", slope))
-    limits += [BindingLimit(name, slopes[name]) for name in BOUNDS if name in slopes]
+    held = (best.size_limit, "data.unique")
+    limits += [BindingLimit(name, slopes[name]) for name in held if name in slopes]
     memory = slopes.get("serving.system.memory")
     if memory:
         limits.append(BindingLimit("kv and weights fit in serving", memory))

@@ -10,10 +10,8 @@ multipliers; anything else by settling again, the layout held, with a quantity a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
 from functools import partial
-from types import MappingProxyType
 
 import numpy as np
 
@@ -32,14 +30,16 @@ from planner.protocol.parameter import Parameter
 from planner.text.errors import InputError, SolverError
 from planner.token_costs.budget_task import BudgetTask
 from planner.token_costs.outputs import overtraining_at, overtraining_of_pools
-from planner.token_costs.parameters import AGAIN, ENVELOPE, elasticities, row_of
+from planner.token_costs.parameters import AGAIN, ENVELOPE, elasticities, row_of, scaled
 from planner.token_costs.parameters import parameters as budget_parameters
 from planner.token_costs.phase_costs import PHASES
 
 ROUNDING = 5e-7  # elasticities below are noise of the solver
 BEYOND = 1e-3  # of the largest size that is served
-ENDS = {"memory": "serving.system.memory"} | {
-    name: f"serving.promises.{name}" for name in ("ttft", "tpot", "e2e")
+PROMISES = ("ttft", "tpot", "e2e")
+# What ends the sizes that a layout serves: its path in `serving`, and where it stands in a task.
+ENDS = {"memory": ("system.memory", "chip.memory")} | {
+    name: (f"promises.{name}", f"promises.{name}") for name in PROMISES
 }
 
 
@@ -56,8 +56,7 @@ def lifecycle_elasticities(best: FixedLayoutOptimum) -> dict[str, float]:
     slopes["serving.utilisation"] = -share
     slopes.update(_together(best, slopes))
     if best.size_bound:
-        side = "choose.smallest" if best.size_bound > 0 else "choose.largest"
-        slopes["serving.largest" if best.full else side] = best.size_bound
+        slopes[best.size_limit] = best.size_bound
     if best.full:
         for path, slope in _at_the_end(best).items():
             slopes[path] = slopes.get(path, 0.0) + slope
@@ -90,11 +89,12 @@ def _at_the_end(best: FixedLayoutOptimum) -> dict[str, float]:
     first, second = (_short(served, size * factor) for factor in (near, far))
     slopes = {}
     for name in ENDS.keys() & first.keys() & second.keys():
-        eased = _short(served.changed(partial(_eased, name)), size * far)
+        path, where = ENDS[name]
+        eased = _short(served.changed(partial(_eased, where, 1 + BEYOND)), size * far)
         used = math.log(second[name] / first[name]) / math.log(far / near)
         gained = -math.log(eased.get(name, 1.0) / second[name]) / math.log1p(BEYOND)
         if used > 0:
-            slopes[ENDS[name]] = best.size_bound * gained / used
+            slopes[f"serving.{path}"] = best.size_bound * gained / used
     return slopes
 
 
@@ -106,14 +106,6 @@ def _short(served: ServedMember, n_active: float) -> dict[str, float]:
     except Shortage as error:
         return {each.name: each.factor for each in error.shortfalls}
     return {}
-
-
-def _eased(name: str, task: Task) -> Task:
-    """The task with a little more memory, or a little more time."""
-    if name == "memory":
-        return replace(task, chip=replace(task.chip, memory=task.chip.memory * (1 + BEYOND)))
-    promises = {k: v * (1 + BEYOND) if k == name and v else v for k, v in task.promises.items()}
-    return replace(task, promises=promises)
 
 
 def _together(best: FixedLayoutOptimum, slopes: Mapping[str, float]) -> dict[str, float]:
@@ -194,9 +186,6 @@ def moved(best: FixedLayoutOptimum, row: Parameter, factor: float) -> dict[str, 
         return None
 
 
-PROMISES = ("ttft", "tpot", "e2e")
-
-
 def parameters(best: FixedLayoutOptimum) -> list[Parameter]:
     """Every quantity of a lifecycle that has an influence of its own."""
     scenario = best.life.scenario
@@ -209,45 +198,27 @@ def serving_parameters(best: FixedLayoutOptimum) -> Iterator[Parameter]:
     part, served = best.life.scenario.serving, best.served
     task = served.parts[-1][0].task
 
-    def row(
-        path: str, value: float | None, unit: str, group: str, vary: Callable[[Task, float], Task]
-    ) -> Parameter:
+    def row(path: str, value: float | None, unit: str, group: str, where: str) -> Parameter:
         def to(factor: float) -> ServedMember:
-            return served.changed(lambda task: vary(task, factor))
+            return served.changed(partial(_eased, where, factor))
 
-        return Parameter(path, value, unit, group, to)
+        return Parameter(f"serving.{path}", value, unit, group, to)
 
-    def utilised(factor: float) -> ServedMember:
-        return replace(served, utilisation=served.utilisation * factor)
-
+    utilised = partial(scaled, served, "utilisation")
     yield Parameter("serving.utilisation", part.utilisation, "1", "prices", utilised)
-    yield row("serving.price", task.price - task.electricity, "USD/(chip*s)", "prices", _priced)
-    chip = task.chip
+    yield row("price", task.price - task.electricity, "USD/(chip*s)", "prices", "price")
     for name, unit in (("memory_bandwidth", "byte/s"), ("memory", "byte")):
-        path, value = f"serving.system.{name}", getattr(chip, name)
-        yield row(path, value, unit, "chip", partial(_figure, name))
-    yield row("serving.system.flops", None, "flop/s", "chip", _faster)
+        yield row(f"system.{name}", getattr(task.chip, name), unit, "chip", f"chip.{name}")
+    yield row("system.flops", None, "flop/s", "chip", "chip.flops")
     for name in PROMISES:
         if any(name in pool.task.promises for pool, _, _ in served.parts):
-            path, value = f"serving.promises.{name}", getattr(part.promises, name)
-            yield row(path, value, "s", "promises", partial(_promising, name))
+            value = getattr(part.promises, name)
+            yield row(f"promises.{name}", value, "s", "promises", f"promises.{name}")
 
 
-def _priced(task: Task, factor: float) -> Task:
-    return replace(task, price=task.price * factor)
-
-
-def _figure(name: str, task: Task, factor: float) -> Task:
-    figure = {name: getattr(task.chip, name) * factor}
-    return replace(task, chip=replace(task.chip, **figure))
-
-
-def _faster(task: Task, factor: float) -> Task:
-    rates = {unit: rate * factor for unit, rate in task.chip.flops.items()}
-    return replace(task, chip=replace(task.chip, flops=MappingProxyType(rates)))
-
-
-def _promising(name: str, task: Task, factor: float) -> Task:
-    if name not in task.promises:
-        return task
-    return task.with_layout(promises={**task.promises, name: task.promises[name] * factor})
+def _eased(where: str, factor: float, task: Task) -> Task:
+    """A task with a figure times a factor; one that makes no such promise stays."""
+    part, _, name = where.partition(".")
+    return (
+        task if part == "promises" and not task.promises.get(name) else scaled(task, where, factor)
+    )

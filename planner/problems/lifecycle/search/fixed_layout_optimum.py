@@ -61,6 +61,13 @@ class FixedLayoutOptimum:
     sides: tuple[tuple[float, float], ...] = ()
     evaluated: tuple[tuple[float, ServedMember | None], ...] = ()
 
+    @property
+    def size_limit(self) -> str:
+        """The limit that `size_bound` is of."""
+        if self.full:
+            return "serving.largest"
+        return "choose.smallest" if self.size_bound > 0 else "choose.largest"
+
     @cached_property
     def price_elasticities(self) -> dict[str, float]:
         """d ln(price of serving) / d ln(quantity of machine, model, engine and promises)."""
