@@ -14,7 +14,13 @@ from formulas.algebra.identity import inverse
 from formulas.algebra.undefined import branches_of, inherited_branches, named_branches, top_extreme
 from formulas.nomenclature.dimensions import UnitError, unit_of
 from formulas.nomenclature.sources import Citation, definition
-from formulas.nomenclature.symbols import SymbolError, describe, did_you_mean, unit_of_symbol
+from formulas.nomenclature.symbols import (
+    SymbolError,
+    describe,
+    did_you_mean,
+    meaning,
+    unit_of_symbol,
+)
 from formulas.numerics.evaluate import Kernel, collect, kernel, ordered, unfolded
 from formulas.numerics.expressions import as_expression, tex, text
 
@@ -26,7 +32,7 @@ class Equation:
     Parameters
     ----------
     name
-        What the equation gives, in words.
+        What the equation gives, in words; `of` takes those of its symbol.
     symbol, rhs
         Left and right side. Numbers in `rhs` are exact; nothing measured stands in an equation.
     assumes
@@ -58,6 +64,19 @@ class Equation:
         object.__setattr__(self, "rhs", as_expression(self.rhs))
         object.__setattr__(self, "branches", self._checked_branches())
         self.check()
+
+    @classmethod
+    def of(
+        cls,
+        symbol: sp.Symbol,
+        rhs: sp.Expr,
+        assumes: tuple[str, ...] = (),
+        source: Citation = definition,
+        where: tuple[Equation, ...] = (),
+        branches: Mapping[str, sp.Expr] | None = None,
+    ) -> Equation:
+        """The equation that gives a symbol what it means, and is called so."""
+        return cls(meaning(symbol), symbol, rhs, assumes, source, where, branches)
 
     # -- what it says ---------------------------------------------------------------------------
 

@@ -7,15 +7,11 @@ from formulas.roofline.roofline import memory_time, step_time
 ROOFLINE = "arithmetic and memory overlap perfectly: a lower bound"
 PREFILL = "prefill runs on the arithmetic roof, attention aside"
 
-domain_price = Equation(
-    "price of the domain for one second",
-    D_step,
-    n_chips * p_chip,
-    assumes=("chips are paid for by time, busy or not",),
+domain_price = Equation.of(
+    D_step, n_chips * p_chip, assumes=("chips are paid for by time, busy or not",)
 )
 
-token_cost = Equation(
-    "cost of one generated token",
+token_cost = Equation.of(
     C_tok,
     n_chips * p_chip * T_step / (B * g),
     assumes=("chips are paid for by time, busy or not", "no prefill on the same chips"),
@@ -23,8 +19,7 @@ token_cost = Equation(
     where=(step_time,),
 )
 
-input_token_cost = Equation(
-    "cost of one prompt token",
+input_token_cost = Equation.of(
     C_in,
     D_step * N_active * c_fwd / F,
     assumes=(PREFILL,),

@@ -34,12 +34,8 @@ floor_over_drain = derive(
     assumes=("the weights fit: N_total*b_w <= M",),
 )
 
-arrival_wait = Equation(
-    "time from arrival to the end of the step that is boarded",
-    T_arr,
-    T_step * (1 - u_arr) + T_step,
-    assumes=(TRAIN, ROOM, "0 < u_arr <= 1"),
-    source=SCHEDULE,
+arrival_wait = Equation.of(
+    T_arr, T_step * (1 - u_arr) + T_step, assumes=(TRAIN, ROOM, "0 < u_arr <= 1"), source=SCHEDULE
 )
 
 longest_wait = derive(
@@ -72,11 +68,8 @@ longest_wait_full = Equation(
     source=SCHEDULE,
 )
 
-trains_per_second = Equation(
-    "steps that depart per second",
-    f_train,
-    1 / T_step,
-    assumes=("one step follows the other without a pause",),
+trains_per_second = Equation.of(
+    f_train, 1 / T_step, assumes=("one step follows the other without a pause",)
 )
 
 rack_throughput = Equation(
@@ -96,8 +89,7 @@ racks_of_service = Equation(
     where=(rack_throughput,),
 )
 
-rack_memory = Equation(
-    "memory of one rack",
+rack_memory = Equation.of(
     M_rack,
     n_domain * M_each,
     assumes=("all chips alike, each with what the vendor lists",),

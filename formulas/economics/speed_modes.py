@@ -12,8 +12,7 @@ PARTS = (
 )
 MODES = lecture_notes.at("section 1, fast mode and slow mode")
 
-coverage_ratio = Equation(
-    "coverage over that of the normal step",
+coverage_ratio = Equation.of(
     r_cov,
     (1 - (1 - k_experts / n_experts) ** (beta_B * B * m_pos))
     / (1 - (1 - k_experts / n_experts) ** (B * m_pos)),

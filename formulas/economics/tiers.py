@@ -14,24 +14,18 @@ WHOLE = "a share of a tier costs that share of its price"
 PLACE = "section 5, the cache tiers"
 FULL = "the tier is full, and its price is paid by what it holds"
 
-store_cost = Equation(
-    "cost of holding the cache of one token",
-    C_store,
-    b_kv * t_hold * p_tier / M_tier,
-    assumes=(WHOLE, FULL),
-    source=lecture_notes.at(PLACE),
+store_cost = Equation.of(
+    C_store, b_kv * t_hold * p_tier / M_tier, assumes=(WHOLE, FULL), source=lecture_notes.at(PLACE)
 )
 
-fetch_cost = Equation(
-    "cost of reading the cache of one token back",
+fetch_cost = Equation.of(
     C_fetch,
     b_kv * p_read / W_tier,
     assumes=("a read keeps what p_read pays for busy, and nothing else",),
     source=lecture_notes.at(PLACE),
 )
 
-tier_drain_time = Equation(
-    "time to read a whole tier once",
+tier_drain_time = Equation.of(
     tau_tier,
     M_tier / W_tier,
     assumes=("the tier is read at its full rate, in long runs",),
@@ -60,8 +54,7 @@ drain_rule = derive(
     where=(tier_drain_time,),
 )
 
-remake_cost = Equation(
-    "cost of computing the cache of one token again",
+remake_cost = Equation.of(
     C_remake,
     D_step * (N_active * c_fwd + a_kv * L_in / 2) / (F * e_pf),
     assumes=(

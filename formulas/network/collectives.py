@@ -15,8 +15,7 @@ BUSBW = "doc/PERFORMANCE.md"
 PIPELINED = "the message is long enough to be cut into many pieces"
 KERNEL = "every chip reads the memory of the others in one kernel"
 
-collective_time = Equation(
-    "time of one collective",
+collective_time = Equation.of(
     t_coll,
     alpha_c + q_wire * V_msg / (r_link * e_net) + gamma_c * sqrt(V_msg),
     assumes=(
@@ -28,46 +27,38 @@ collective_time = Equation(
 
 # -- bytes on the wire ------------------------------------------------------------------------
 
-all_reduce_traffic = Equation(
-    "bytes on the wire per byte all-reduced",
+all_reduce_traffic = Equation.of(
     q_ar,
     2 * (n_group - 1) / n_group,
     assumes=("ring or optimal trees, no reduction inside the switch",),
     source=nccl_tests.at(f"{BUSBW}, AllReduce"),
 )
 
-all_gather_traffic = Equation(
-    "bytes on the wire per byte gathered",
+all_gather_traffic = Equation.of(
     q_ag,
     (n_group - 1) / n_group,
     assumes=("each chip keeps its own share",),
     source=nccl_tests.at(f"{BUSBW}, AllGather and ReduceScatter"),
 )
 
-all_to_all_traffic = Equation(
-    "share of an all-to-all that leaves the chip",
+all_to_all_traffic = Equation.of(
     q_a2a,
     Integer(1) - 1 / n_group,
     assumes=("every destination is equally likely, the chip itself included",),
 )
 
-tree_traffic = Equation(
-    "bytes on the wire per byte all-reduced in trees",
+tree_traffic = Equation.of(
     q_tree,
     Integer(2),
     assumes=("two complementary trees, so that every chip is a leaf of one", PIPELINED),
     source=TREES,
 )
 
-one_shot_traffic = Equation(
-    "bytes on the wire per byte all-reduced in one shot",
-    q_one,
-    n_group - 1,
-    assumes=(KERNEL, "each chip adds up the whole message itself"),
+one_shot_traffic = Equation.of(
+    q_one, n_group - 1, assumes=(KERNEL, "each chip adds up the whole message itself")
 )
 
-in_network_traffic = Equation(
-    "bytes on the wire per byte that the switch reduces",
+in_network_traffic = Equation.of(
     q_switch,
     Integer(1),
     assumes=("the switch adds what the chips send and sends the sum to all", PIPELINED),
@@ -85,8 +76,7 @@ in_network_gain = Equation(
 
 # -- latency ----------------------------------------------------------------------------------
 
-latency_floor_of_steps = Equation(
-    "latency floor of a collective",
+latency_floor_of_steps = Equation.of(
     alpha_c,
     alpha_0 + n_steps * alpha_1,
     assumes=("steps follow one another; every step has the same latency",),
@@ -127,8 +117,7 @@ hop_latency = Equation(
     source=derived,
 )
 
-hand_over_time = Equation(
-    "time to hand a microbatch to the next stage",
+hand_over_time = Equation.of(
     T_pass,
     t_hop + n_hand * h_act * b_act / r_hop,
     assumes=("one message; connections are set up before",),

@@ -41,8 +41,7 @@ def distinct_nodes_of(k: int) -> Equation:
 
 distinct_nodes = distinct_nodes_of(8)
 
-nodes_in_reach = Equation(
-    "nodes a token is sent to",
+nodes_in_reach = Equation.of(
     k_reach,
     minimum(k_nodes, g_limit),
     assumes=("routing may choose experts of at most g_limit nodes: an upper bound",),
@@ -74,8 +73,7 @@ dispatch_bytes = Equation(
     source=deepseek_v3.at("section 3.3.2, fine-grained quantization"),
 )
 
-copy_bytes = Equation(
-    "bytes of one copy of a token",
+copy_bytes = Equation.of(
     v_copy,
     h_exp * b_disp,
     assumes=("a copy is the token's vector alone; its destination is small beside it",),
@@ -83,8 +81,7 @@ copy_bytes = Equation(
     where=(dispatch_bytes,),
 )
 
-dispatch_time = Equation(
-    "time to send tokens to their experts",
+dispatch_time = Equation.of(
     T_disp,
     alpha_c + n_hand * k_remote * v_copy / (r_out * e_net),
     assumes=(
@@ -96,8 +93,7 @@ dispatch_time = Equation(
     where=(copy_bytes,),
 )
 
-combine_time = Equation(
-    "time to send the experts' answers back",
+combine_time = Equation.of(
     T_comb,
     alpha_c + n_hand * k_remote * h_exp * b_comb / (r_out * e_net),
     assumes=(

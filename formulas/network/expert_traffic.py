@@ -32,8 +32,7 @@ expert_bytes = Equation(
     where=(expert_layer_bytes,),
 )
 
-expert_exchange_time = Equation(
-    "time of all exchanges with experts in one step",
+expert_exchange_time = Equation.of(
     T_moe,
     B * m_pos * V_pos / (n_group * r_up),
     assumes=(UNIFORM, "every chip sends its share at the rate of its link; no latency, no overlap"),
@@ -41,8 +40,7 @@ expert_exchange_time = Equation(
     where=(expert_bytes,),
 )
 
-experts_per_chip = Equation(
-    "routed experts of a layer on each chip",
+experts_per_chip = Equation.of(
     n_held,
     n_experts / n_group,
     assumes=("experts lie evenly over chips; where this is no integer they cannot",),
@@ -57,19 +55,10 @@ fullest_chip = Equation(
     source=derived,
 )
 
-slowdown = Equation(
-    "rate inside the rack over rate out of it",
-    x_slow,
-    r_up / r_out,
-    assumes=("rates of one chip, one way",),
-)
+slowdown = Equation.of(x_slow, r_up / r_out, assumes=("rates of one chip, one way",))
 
-crossing_share = Equation(
-    "share of expert traffic that leaves the rack",
-    f_cross,
-    (n_span - 1) / n_span,
-    assumes=(UNIFORM, "n_span >= 1"),
-    source=RACKS,
+crossing_share = Equation.of(
+    f_cross, (n_span - 1) / n_span, assumes=(UNIFORM, "n_span >= 1"), source=RACKS
 )
 
 scale_out_penalty = derive(
@@ -121,29 +110,16 @@ racks_that_recover = derive(
 READ = "every expert that a chip holds is read once per step, as at large batch"
 LINEAR = "an exchange takes a floor and a time per position"
 
-experts_spared = Equation(
-    "routed experts of a layer that a chip of the larger group need not hold",
+experts_spared = Equation.of(
     n_spare,
     n_experts / n_inner - n_experts / n_outer,
     assumes=("experts lie evenly over chips", "n_outer > n_inner"),
     source=RACKS,
 )
 
-reading_saved = Equation(
-    "time that a chip of the larger group reads less",
-    T_saved,
-    n_spare * s_expert / W_chip,
-    assumes=(READ,),
-    source=RACKS,
-)
+reading_saved = Equation.of(T_saved, n_spare * s_expert / W_chip, assumes=(READ,), source=RACKS)
 
-exchange_lost = Equation(
-    "time that the larger group's exchange takes longer",
-    T_lost,
-    t_more + n_own * x_more,
-    assumes=(LINEAR,),
-    source=RACKS,
-)
+exchange_lost = Equation.of(T_lost, t_more + n_own * x_more, assumes=(LINEAR,), source=RACKS)
 
 crossing_expert = derive(
     "weights of one expert from which leaving the rack pays",

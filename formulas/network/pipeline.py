@@ -32,8 +32,7 @@ pipeline_memory_in_flight = derive(
     assumes=("weights and caches divide evenly over the chips",),
 )
 
-busy_stages = Equation(
-    "share of the stages that are busy",
+busy_stages = Equation.of(
     u_stage,
     minimum(1, n_flight / n_stages),
     assumes=("a hop takes no time, else more microbatches are needed to fill the pipeline",),
@@ -63,16 +62,14 @@ domain_speedup = derive(
     assumes=("the same chips, more of them",),
 )
 
-hops_time = Equation(
-    "time a step spends between stages",
+hops_time = Equation.of(
     T_hops,
     n_hop * t_hop,
     assumes=("hops follow one another and overlap with nothing",),
     source=HOPS,
 )
 
-hop_share = Equation(
-    "time between stages over the time of a step",
+hop_share = Equation.of(
     x_hop,
     T_hops / T_step,
     assumes=("the step is counted without its hops",),
@@ -80,8 +77,7 @@ hop_share = Equation(
     where=(hops_time,),
 )
 
-shipping_time = Equation(
-    "time to move one microbatch's activations to the next stage",
+shipping_time = Equation.of(
     T_ship,
     B_micro * m_pos * h_act * b_act / (n_nic * r_hop),
     assumes=("bandwidth alone: no latency, no software",),

@@ -26,8 +26,7 @@ balance_context = Equation(
     source=lecture_notes.at("section 5, context length"),
 )
 
-attention_context = Equation(
-    "context at which attention equals the arithmetic of the weights",
+attention_context = Equation.of(
     L_a,
     N_active * c_fwd / a_kv,
     assumes=("every attention layer reads the whole context",),

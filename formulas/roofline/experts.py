@@ -4,8 +4,7 @@ from formulas.algebra.notation import *
 
 UNIFORM = "each position picks its experts independently and uniformly"
 
-sparsity = Equation(
-    "total over active parameters",
+sparsity = Equation.of(
     sigma,
     N_total / N_active,
     assumes=("parameters, not bytes: formats may differ between experts and the rest",),
@@ -19,8 +18,7 @@ total_parameters = Equation(
     assumes=("every parameter is either passed by all tokens or belongs to a routed expert",),
 )
 
-active_parameters = Equation(
-    "parameters one token passes through",
+active_parameters = Equation.of(
     N_active,
     N_dense + N_routed * k_experts / n_experts,
     assumes=("experts of equal size",),

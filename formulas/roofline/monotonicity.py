@@ -112,8 +112,7 @@ growth_with_efficiency = _slope(
     "the efficiency is a power of the batch, as any smooth one is at a point",
 )
 
-tiled_time = Equation(
-    "time of a step computed in whole tiles",
+tiled_time = Equation.of(
     T_tiles,
     t_tile * ceiling(B / B_tile),
     assumes=("T(B)/B rises at each new tile: from 128 to 129 sequences the time doubles",),

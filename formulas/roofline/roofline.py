@@ -45,8 +45,7 @@ memory_time = Equation(
     source=lecture_notes.at("section 1, memory time"),
 )
 
-step_time = Equation(
-    "time of one step",
+step_time = Equation.of(
     T_step,
     maximum(T_comp, T_mem),
     assumes=("arithmetic and memory overlap perfectly: a lower bound",),
@@ -101,8 +100,7 @@ time_per_sequence = Equation(
     },
 )
 
-drain_time = Equation(
-    "time to read the whole memory once",
+drain_time = Equation.of(
     T_drain,
     M / W,
     assumes=("every byte is read once, at full bandwidth",),

@@ -16,8 +16,7 @@ delivered_arithmetic = Equation(
     assumes=("the share of the peak does not depend on how many chips there are",),
 )
 
-flop_price = Equation(
-    "price of a FLOP",
+flop_price = Equation.of(
     w_flop,
     p_chip / v_chip,
     assumes=("chips are paid for by time, busy or not",),
@@ -64,11 +63,9 @@ served_life_cost = Equation(
     source=THREE_COSTS,
 )
 
-phase_share = Equation("share of the cost that a phase bears", y_phase, K_phase / K_life)
+phase_share = Equation.of(y_phase, K_phase / K_life)
 
-tokens_per_parameter = Equation(
-    "tokens of pre-training per active parameter", r_tokens, D_pt / N_active
-)
+tokens_per_parameter = Equation.of(r_tokens, D_pt / N_active)
 
 overtraining_ratio = Equation(
     "training tokens over those that are compute-optimal for the size", x_over, D_pt / D_opt
@@ -78,8 +75,7 @@ passes_over_data = Equation(
     "passes over the unique tokens, at least one", n_pass, maximum(Integer(1), D_pt / D_unique)
 )
 
-reinforcement_loss = Equation(
-    "loss that reinforcement learning leaves",
+reinforcement_loss = Equation.of(
     loss_rl,
     B_rl * (one_token / D_rl) ** beta_rl,
     assumes=("what it takes off the loss adds to what size and data do",),

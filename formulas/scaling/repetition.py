@@ -7,8 +7,7 @@ tangent monomials, and the tangents at the optimum are the optimum's own conditi
 from formulas.algebra.notation import *
 from formulas.scaling.power_laws import FITTED, PROPORTIONAL
 
-distinct_tokens = Equation(
-    "distinct tokens that a training run sees",
+distinct_tokens = Equation.of(
     D_seen,
     minimum(D_pt, D_unique),
     assumes=("tokens are repeated only once all distinct ones have been seen",),

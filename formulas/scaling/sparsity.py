@@ -31,8 +31,7 @@ rule_of_thumb = derive(
     assumes=("short context: cache reads are small beside weight reads",),
 )
 
-active_share = Equation(
-    "active over total parameters",
+active_share = Equation.of(
     x_act,
     N_active / N_total,
     assumes=("parameters, not bytes: formats may differ between experts and the rest",),
@@ -59,16 +58,14 @@ batch_from_traffic = Equation(
     source=derived,
 )
 
-batch_over_critical = Equation(
-    "batch over the critical batch",
+batch_over_critical = Equation.of(
     x_crit,
     B * m_pos / B_0,
     assumes=("short context: the critical batch is that without caches",),
     where=(short_context_batch,),
 )
 
-saturated_experts = Equation(
-    "experts, saturated at both ends",
+saturated_experts = Equation.of(
     E_hat,
     1 / (1 / (n_experts - 1 + 1 / (1 / E_first - 1 / E_limit)) + 1 / E_limit),
     assumes=("one expert gives E_first, ever more approach E_limit",),
@@ -113,8 +110,7 @@ effective_parameters = derive(
     assumes=equal_loss.assumes,
 )
 
-parameter_gain = Equation(
-    "effective over active parameters",
+parameter_gain = Equation.of(
     x_gain,
     N_eff / N_active,
     assumes=("the dense model of equal loss saw the same training tokens",),

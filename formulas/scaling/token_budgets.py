@@ -61,8 +61,7 @@ opposed_terms = derive(
     assumes=("equal terms are the optimum only where p_up = q_down",),
 )
 
-serving_tokens = Equation(
-    "tokens served over a model's life",
+serving_tokens = Equation.of(
     D_inf,
     X_tok * t_life,
     assumes=("a constant rate",),

@@ -75,8 +75,7 @@ prefill_math_bound = Equation(
     source=lecture_equations.at("equation 2"),
 )
 
-first_token_bound = Equation(
-    "time to first token, bound",
+first_token_bound = Equation.of(
     T_ttft_bound,
     Max(
         T_pf_math_bound,

@@ -8,8 +8,7 @@ a pass costs once is counted by the share of it that a prompt fills.
 
 from formulas.algebra.notation import *
 
-prompts_before = Equation(
-    "prompts of others read between a request's arrival and its first token",
+prompts_before = Equation.of(
     n_ahead,
     n_others / one_seq * (x_ramp + n_meet / L_out) + n_few,
     assumes=(
@@ -19,22 +18,17 @@ prompts_before = Equation(
     source=little_1961.at("the number that arrive during a stay"),
 )
 
-pass_filling = Equation(
-    "share of a prompt's passes that its own tokens fill",
-    x_fill,
-    L_new / (c_chunk * n_chunks),
-    assumes=("passes are filled across prompts",),
+pass_filling = Equation.of(
+    x_fill, L_new / (c_chunk * n_chunks), assumes=("passes are filled across prompts",)
 )
 
-pass_time = Equation(
-    "what the passes of a prompt take, however full they are",
+pass_time = Equation.of(
     T_pf_pass,
     T_pf_w + T_pf_over + n_chunks * (n_ar * t_ar + n_a2a * t_a2a) + n_hop * t_hop,
     assumes=("weights are read, and kernels launched, once a pass",),
 )
 
-prompt_itself = Equation(
-    "what a prompt takes itself, whatever shares its passes",
+prompt_itself = Equation.of(
     T_pf_each,
     T_pf_math
     + maximum(T_pf_attn, T_ring)
@@ -44,8 +38,7 @@ prompt_itself = Equation(
     assumes=("keys and values go round behind the arithmetic of attention",),
 )
 
-loop_first_token = Equation(
-    "time to first token in a closed loop",
+loop_first_token = Equation.of(
     T_loop,
     (1 + n_rounds)
     * (

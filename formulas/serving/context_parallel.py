@@ -43,8 +43,7 @@ partial_bytes = Equation(
     source=helix_2025.at("section 2, the attention phase"),
 )
 
-partial_time = Equation(
-    "parts of a context answering each other",
+partial_time = Equation.of(
     T_cp,
     f_pace * n_cp * (2 * t_ar + (a_cp + V_part / w_cp + g_cp * sqrt(V_part)) / e_ar),
     assumes=(
@@ -71,8 +70,7 @@ ring_bytes = Equation(
     source=yang_2024.at("section 3, ring pass-KV"),
 )
 
-ring_time = Equation(
-    "passing keys and values of one prompt round",
+ring_time = Equation.of(
     T_ring,
     n_cp * (n_chunks * a_ring + V_ring / w_ring + g_ring * sqrt(n_chunks * V_ring)) / e_ar_pf,
     assumes=("one round per layer and chunk", "slowed by the engine as an all-reduce is"),

@@ -51,8 +51,7 @@ stage_coverage = Equation(
     assumes=("independent uniform routing, the largest share of all routings",),
 )
 
-weights_read = Equation(
-    "weight bytes one chip reads in one step",
+weights_read = Equation.of(
     V_w,
     S_fixed / tp + S_routed * coverage * u_ep / (ep * xtp),
     assumes=(
@@ -62,8 +61,7 @@ weights_read = Equation(
     source=pope_2022.at("section 3.2"),
 )
 
-cache_read = Equation(
-    "cache bytes one chip reads in one step",
+cache_read = Equation.of(
     V_kv_dec,
     b_rank * (b_kv * L_ctx + R_bnd) * f_heads / cp + b_own * 2 * R_state / tp,
     assumes=(
@@ -74,16 +72,14 @@ cache_read = Equation(
     source=pope_2022.at("section 3.3"),
 )
 
-weight_read_time = Equation(
-    "reading weights",
+weight_read_time = Equation.of(
     T_w_dec,
     f_pace * V_w / (W_chip * e_w),
     assumes=("weights are read once per microbatch",),
     source=lecture_equations.at("equation 3"),
 )
 
-cache_read_time = Equation(
-    "reading the KV cache",
+cache_read_time = Equation.of(
     T_kv_dec,
     f_pace * V_kv_dec / (W_chip * e_kv),
     assumes=("attention reads at its own efficiency",),

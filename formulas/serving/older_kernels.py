@@ -8,15 +8,13 @@ coefficients add. All prompts of a batch are read in one go; each attends to its
 
 from formulas.algebra.notation import *
 
-cache_slowness = Equation(
-    "time of reading caches with the multiprocessors that do, over that with all of them",
+cache_slowness = Equation.of(
     x_lone,
     maximum(W_chip * pp * dp / (w_mp * n_mp * B), 1),
     assumes=("the cache of a sequence is left to one multiprocessor per head, or group of heads",),
 )
 
-prompt_at_peak = Equation(
-    "arithmetic of one prompt with weights, at the peak of the chips",
+prompt_at_peak = Equation.of(
     T_pf_peak,
     c_fwd
     * (
@@ -29,16 +27,14 @@ prompt_at_peak = Equation(
     source=lecture_equations.at("equation 2"),
 )
 
-reading_at_peak = Equation(
-    "reading weights for the passes of prompts, at the peak of memory",
+reading_at_peak = Equation.of(
     T_pf_read,
     n_chunks * (S_fixed / tp + S_routed * u_ep / (ep * xtp)) / W_chip,
     assumes=("a pass touches every expert",),
     source=lecture_equations.at("equation 3"),
 )
 
-reading_beside = Equation(
-    "what reading weights adds to the arithmetic of prompts",
+reading_beside = Equation.of(
     T_pf_beside,
     (
         (1 + x_wide - x_beside) * T_pf_read
@@ -53,8 +49,7 @@ reading_beside = Equation(
     source=derived,
 )
 
-batch_prompts = Equation(
-    "a static batch's prompts through all layers",
+batch_prompts = Equation.of(
     T_pf_all,
     n_pr * (T_pf_math + maximum(T_pf_attn, T_ring)) + T_pf_beside + T_pf_net + T_pf_over,
     assumes=(
@@ -63,8 +58,7 @@ batch_prompts = Equation(
     ),
 )
 
-batch_first_token = Equation(
-    "time to first token of a whole static batch",
+batch_first_token = Equation.of(
     T_batch,
     T_pf_all * ((1 - 1 / n_chunks) * f_stage / pp + 1 / n_chunks)
     + n_pr * L_new * one_seq * t_tok

@@ -99,11 +99,8 @@ first_token_quantile = Equation(
     assumes=("the prompt is of mean length; that its own is longer counts as delay",),
 )
 
-request_latency = Equation(
-    "time from arrival to last token",
-    T_e2e,
-    T_first + L_dec * one_seq * T_tpot,
-    assumes=("steps take their mean time",),
+request_latency = Equation.of(
+    T_e2e, T_first + L_dec * one_seq * T_tpot, assumes=("steps take their mean time",)
 )
 
 # By the phases that a pool runs.
@@ -152,7 +149,7 @@ tokens_per_chip = Equation(
 )  # fmt: skip
 
 # --- money and energy of one pool ---------------------------------------------------------------
-bill = Equation("rent of all chips", C_bill, p_chip * n_chips, assumes=(PAID,))
+bill = Equation.of(C_bill, p_chip * n_chips, assumes=(PAID,))
 
 power_bill = Equation(
     "what of the rent pays for power", C_power, p_power * n_chips, assumes=(PAID,),
@@ -164,12 +161,8 @@ def _per_request(of_a_chip: Expr) -> Expr:
     return of_a_chip * n_chips * T_slot / (n_rep * r_fill * one_seq)
 
 
-request_price = Equation(
-    "rent of all chips per request",
-    C_seq,
-    _per_request(p_chip),
-    assumes=(PAID,),
-    source=lecture_equations.at("equation 4"),
+request_price = Equation.of(
+    C_seq, _per_request(p_chip), assumes=(PAID,), source=lecture_equations.at("equation 4")
 )
 
 mixed_price = Equation(
@@ -196,11 +189,8 @@ output_price = Equation(
     source=lecture_equations.at("equation 4"),
 )
 
-request_energy = Equation(
-    "energy of all chips per request",
-    E_seq,
-    _per_request(P_chip),
-    assumes=("chips draw their rated power all the time",),
+request_energy = Equation.of(
+    E_seq, _per_request(P_chip), assumes=("chips draw their rated power all the time",)
 )
 
 

@@ -15,8 +15,7 @@ from formulas.serving.outputs import (
     tokens_per_user,
 )
 
-prompt_cache = Equation(
-    "cache bytes of one prompt",
+prompt_cache = Equation.of(
     V_prompt,
     (b_store * L_in + R_bnd_mem + R_state) * one_seq,
     assumes=("the whole prompt's cache is moved, found in a prefix cache or computed",),
@@ -103,12 +102,7 @@ pools_request_price = Equation(
     "rent of all chips per request, two pools", C_seq, pools_bill.rhs / X_pools, assumes=(PAID,)
 )
 
-pools_price = Equation(
-    "price of a token at the scenario's mix, two pools",
-    C_pools,
-    pools_bill.rhs / (X_pools * BOTH),
-    assumes=(PAID,),
-)
+pools_price = Equation.of(C_pools, pools_bill.rhs / (X_pools * BOTH), assumes=(PAID,))
 
 pools_input_price = Equation(
     "price of an input token, two pools",

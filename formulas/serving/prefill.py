@@ -31,9 +31,7 @@ attention_pairs = Equation(
     source=pope_2022.at("section 2.1"),
 )
 
-chunk_count = Equation(
-    "chunks of one prompt", n_chunks, ceiling(L_new / c_chunk), assumes=("chunked prefill",)
-)
+chunk_count = Equation.of(n_chunks, ceiling(L_new / c_chunk), assumes=("chunked prefill",))
 
 prefill_math = Equation(
     "arithmetic of one prompt with weights, on tp * cp chips",
@@ -100,8 +98,7 @@ time_to_first_token = Equation(
     ),
 )
 
-prefill_busy = Equation(
-    "time a replica spends per prompt",
+prefill_busy = Equation.of(
     T_pf_busy,
     f_stage * T_pf / (pp * dp),
     assumes=("stages and ranks work on prompts of their own, the fullest stage sets the pace",),

@@ -14,8 +14,7 @@ prompt_reduction_bytes = Equation(
     source=pope_2022.at("section 3.2"),
 )
 
-prompt_reductions = Equation(
-    "all-reduces of one prompt",
+prompt_reductions = Equation.of(
     T_ar_pf,
     n_ar
     * (
@@ -54,11 +53,8 @@ prompt_hops = Equation(
     source=lecture_equations.at("pipeline parallelism"),
 )
 
-prefill_network = Equation(
-    "collectives of one prompt",
-    T_pf_net,
-    T_ar_pf + T_x_pf + T_hop_pf,
-    assumes=("terms follow one another",),
+prefill_network = Equation.of(
+    T_pf_net, T_ar_pf + T_x_pf + T_hop_pf, assumes=("terms follow one another",)
 )
 
 PREFILL_NETWORK = (

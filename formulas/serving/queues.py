@@ -19,8 +19,7 @@ HALF = Rational(1, 2)
 FIRST_COME = "requests are dealt to ranks at random and read first come, first served"
 STEADY = "a steady state"
 
-prompt_occupancy = Equation(
-    "time a prompt occupies the rank that reads it",
+prompt_occupancy = Equation.of(
     S_occ,
     T_pf_busy * dp + s_mixed * L_new * T_dec / (c_chunk * pp),
     assumes=(
@@ -29,8 +28,7 @@ prompt_occupancy = Equation(
     ),
 )
 
-reader_utilisation = Equation(
-    "share of time a rank has a prompt to read",
+reader_utilisation = Equation.of(
     rho_pf,
     x_load * S_occ / (dp * one_seq),
     assumes=(FIRST_COME,),
@@ -53,11 +51,8 @@ line_time = Equation(
     source=kleinrock_1975.at("section 5.6, the Pollaczek-Khinchine mean-value formula"),
 )
 
-joining_room = Equation(
-    "share of a chunk that one prompt leaves to others",
-    w_join,
-    maximum(1 - L_new / c_chunk, 0),
-    assumes=("chunks are filled across prompts",),
+joining_room = Equation.of(
+    w_join, maximum(1 - L_new / c_chunk, 0), assumes=("chunks are filled across prompts",)
 )
 
 joining_time = Equation(
@@ -118,16 +113,11 @@ loop_waiting_time = Equation(
     source=little_1961.at("with the throughput identity"),
 )
 
-requests_waiting = Equation(
-    "requests that wait, on average",
-    n_wait,
-    x_load * T_wait,
-    assumes=(STEADY,),
-    source=little_1961.at("the theorem, of the queue"),
+requests_waiting = Equation.of(
+    n_wait, x_load * T_wait, assumes=(STEADY,), source=little_1961.at("the theorem, of the queue")
 )
 
-requests_in_flight = Equation(
-    "requests in flight, on average",
+requests_in_flight = Equation.of(
     n_inside,
     x_load * (T_wait + T_ttft + L_dec * one_seq * T_tpot),
     assumes=(STEADY, "those that wait are counted"),

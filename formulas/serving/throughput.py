@@ -9,8 +9,7 @@ prefill emits the first token.
 from formulas.algebra.notation import *
 from formulas.serving.context_parallel import state_sequences
 
-decode_share = Equation(
-    "time a replica spends decoding per request",
+decode_share = Equation.of(
     T_out,
     L_dec * one_seq * T_dec / (g * B),
     assumes=("every step advances B sequences by g tokens each",),
@@ -34,8 +33,7 @@ prefill_share = Equation(
     ),
 )
 
-time_per_output_token = Equation(
-    "mean time per output token",
+time_per_output_token = Equation.of(
     T_tpot,
     (T_dec + T_share) / (g * one_seq),
     assumes=("mean over the tokens of a request, first token excluded",),
@@ -52,11 +50,8 @@ mixed_steps = Equation(
     ),
 )
 
-resident_sequences = Equation(
-    "sequences whose cache one rank holds",
-    b_mem,
-    ceiling(B / dp),
-    assumes=("all microbatches in flight hold their cache",),
+resident_sequences = Equation.of(
+    b_mem, ceiling(B / dp), assumes=("all microbatches in flight hold their cache",)
 )
 
 resident_weights = Equation(
@@ -86,8 +81,7 @@ resident_activations = Equation(
     assumes=("one layer's widest tensors and the logits are alive at once",),
 )
 
-resident_bytes = Equation(
-    "bytes resident on one chip",
+resident_bytes = Equation.of(
     M_need,
     M_weights + M_kv + M_act + M_reserve,
     assumes=("the runtime keeps a reserve",),
@@ -107,8 +101,7 @@ slot_bound = Equation(
     source=lecture_equations.at("equation 1"),
 )
 
-token_bound = Equation(
-    "time per output token, bound",
+token_bound = Equation.of(
     T_tpot_bound,
     T_dec_bound / (g * one_seq),
     assumes=("steps carry no prefill",),

@@ -43,16 +43,11 @@ training_arithmetic_attention = Equation(
     source=narayanan_2021.at("appendix, floating-point operations"),
 )
 
-pretraining_arithmetic = Equation(
-    "arithmetic of pre-training",
-    C_pt,
-    3 * c_fwd * N_active * D_pt,
-    assumes=(FEW,),
-    source=kaplan_2020.at("section 2.1"),
+pretraining_arithmetic = Equation.of(
+    C_pt, 3 * c_fwd * N_active * D_pt, assumes=(FEW,), source=kaplan_2020.at("section 2.1")
 )
 
-rl_arithmetic = Equation(
-    "arithmetic of reinforcement learning, in the worth of pre-training",
+rl_arithmetic = Equation.of(
     C_rl,
     c_rl * N_active * D_rl / eta_rl,
     assumes=(
@@ -62,8 +57,7 @@ rl_arithmetic = Equation(
     source=lecture_notes.at("section 4, the three costs"),
 )
 
-serving_arithmetic = Equation(
-    "arithmetic of serving, in the worth of pre-training",
+serving_arithmetic = Equation.of(
     C_inf,
     c_fwd * N_active * D_inf / eta_inf,
     assumes=("a lower efficiency divides: it makes a token dearer", FEW),
