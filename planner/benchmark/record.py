@@ -21,18 +21,8 @@ from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar, cast
 from pydantic import ConfigDict, Field, StrictBool, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
+from planner.benchmark import works
 from planner.benchmark.device import Timing
-from planner.benchmark.works import (
-    BEYOND,
-    CLOSED,
-    AllReduce,
-    Attention,
-    Count,
-    KernelLaunch,
-    Product,
-    Stream,
-    Work,
-)
 from planner.catalogue.chips import chip_names
 from planner.text.errors import InputError, Mistake, did_you_mean, quoted
 from planner.text.quantities import show
@@ -78,7 +68,7 @@ def separable(sizes: Sequence[float]) -> bool:
 FORMAT = 1
 LARGEST_FILE = 4 * 2**20  # [byte]
 MEMORY_BOUND = 16  # tokens at most of a product that waits for its weights on any chip
-W_co = TypeVar("W_co", bound=Work, covariant=True)
+W_co = TypeVar("W_co", bound=works.Work, covariant=True)
 T = TypeVar("T")
 Text = Annotated[str, Field(max_length=400)]
 
@@ -100,7 +90,7 @@ class Measured(Generic[W_co]):
 class SkippedWork:
     """A work without a time, and why."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = CLOSED
+    __pydantic_config__: ClassVar[ConfigDict] = works.CLOSED
 
     what: Text
     why: Text
@@ -110,13 +100,13 @@ class SkippedWork:
 class Head:
     """What a file says of its device and its day."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = CLOSED
+    __pydantic_config__: ClassVar[ConfigDict] = works.CLOSED
 
     device: Annotated[str, Field(min_length=1, max_length=400)]
     kind: Annotated[str, Field(min_length=1, max_length=40)]
     chip: Text
-    capacity: Count
-    cache: Count
+    capacity: works.Count
+    cache: works.Count
     as_of: Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\d$")]
     complete: StrictBool
     seconds: Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
@@ -134,18 +124,18 @@ class MeasuredChip:
     """
 
     head: Head
-    memory: tuple[Measured[Stream], ...] = ()
-    products: tuple[Measured[Product], ...] = ()
-    attention: tuple[Measured[Attention], ...] = ()
-    launch: tuple[Measured[KernelLaunch], ...] = ()
-    all_reduce: tuple[Measured[AllReduce], ...] = ()
+    memory: tuple[Measured[works.Stream], ...] = ()
+    products: tuple[Measured[works.Product], ...] = ()
+    attention: tuple[Measured[works.Attention], ...] = ()
+    launch: tuple[Measured[works.KernelLaunch], ...] = ()
+    all_reduce: tuple[Measured[works.AllReduce], ...] = ()
     refused: tuple[SkippedWork, ...] = ()
     left_out: tuple[SkippedWork, ...] = ()
 
     @cached_property
     def memory_bandwidth(self) -> float | None:
         """The most that memory sustained, by arrays or weights beyond the caches [byte/s]."""
-        beyond = BEYOND * self.head.cache
+        beyond = works.BEYOND * self.head.cache
         rates = [each.rate for each in self.memory if each.work.size >= beyond]
         rates += [
             each.work.weight_bytes / each.timing.median
@@ -175,7 +165,7 @@ class MeasuredChip:
     @cached_property
     def all_reduces(self) -> Mapping[int, TimeLine]:
         """Latency and rate of an all-reduce, by number of devices."""
-        by_size: dict[int, list[Measured[AllReduce]]] = {}
+        by_size: dict[int, list[Measured[works.AllReduce]]] = {}
         for reduction in self.all_reduce:
             by_size.setdefault(reduction.work.devices, []).append(reduction)
         return MappingProxyType(
@@ -189,13 +179,13 @@ class MeasuredChip:
         )
 
 
-TABLES: Mapping[str, type[Work]] = MappingProxyType(
+TABLES: Mapping[str, type[works.Work]] = MappingProxyType(
     {
-        "memory": Stream,
-        "products": Product,
-        "attention": Attention,
-        "launch": KernelLaunch,
-        "all_reduce": AllReduce,
+        "memory": works.Stream,
+        "products": works.Product,
+        "attention": works.Attention,
+        "launch": works.KernelLaunch,
+        "all_reduce": works.AllReduce,
     }
 )
 LISTS = ("refused", "left_out")
@@ -239,8 +229,8 @@ def _raw(path: Path) -> dict[str, object]:
 
 
 def _rows(
-    rows: object, key: str, work: type[Work], mistakes: list[Mistake]
-) -> Iterator[Measured[Work]]:
+    rows: object, key: str, work: type[works.Work], mistakes: list[Mistake]
+) -> Iterator[Measured[works.Work]]:
     for at, row in enumerate(_list(rows, key, mistakes)):
         if not isinstance(row, Mapping):
             mistakes.append(_mistake(f"{key}.{at}", f"expected a table, got {quoted(row)}"))
@@ -330,11 +320,11 @@ def _listed(key: str, rows: Iterable[tuple[Mapping[str, object], str]]) -> list[
     return [f"{key} = [", *inner, "]"] if inner else [f"{key} = []"]
 
 
-def _flat(measured: Measured[Work]) -> dict[str, object]:
+def _flat(measured: Measured[works.Work]) -> dict[str, object]:
     return asdict(measured.work) | asdict(measured.timing)
 
 
-def _rate(key: str, measured: Measured[Work]) -> str:
+def _rate(key: str, measured: Measured[works.Work]) -> str:
     return show(measured.rate, RATES[key]) if key in RATES else ""
 
 

@@ -11,15 +11,7 @@ from types import MappingProxyType
 import numpy as np
 
 from planner.benchmark import ceilings, read_measured
-from planner.calibration.cross_validation import (
-    FEWEST_OWN,
-    LeftOut,
-    everywhere,
-    folds,
-    own_bands,
-    own_coverage,
-    quantities,
-)
+from planner.calibration import cross_validation
 from planner.calibration.own_fit import OwnFit, estimates_at, left_out, own_fit, seen_by_rows
 from planner.calibration.sample import (
     BELOW,
@@ -95,9 +87,9 @@ def calibrated(
     limits = _limits(rows.usable, measured)
     fit = own_fit(sample, base, limits)
     left, what = left_out(sample, base, limits)
-    measured_bands = own_bands(left)
+    measured_bands = cross_validation.own_bands(left)
     scores = _scores(sample, start, left)
-    coverage = own_coverage(left)
+    coverage = cross_validation.own_coverage(left)
     profile = _profile(
         fit, sample, measured_bands, scores, coverage, name, as_of, start, list(files)
     )
@@ -181,14 +173,16 @@ def _limits(rows: Sequence[Measurement], path: Path | None) -> Mapping[str, floa
     raise InputError(f"{path.name}: {refusals[0]}")
 
 
-def _scores(sample: Sample, start: Profile, left: LeftOut) -> dict[str, MethodScores]:
+def _scores(
+    sample: Sample, start: Profile, left: cross_validation.LeftOut
+) -> dict[str, MethodScores]:
     """Errors by quantity: of the profile before, of fits that did not see a row, of baselines."""
     before, roofs = estimates_at(sample, start), sample.columns.roofline
     scores_by_quantity = {}
-    for name, mask in quantities(sample).items():
+    for name, mask in cross_validation.quantities(sample).items():
         if not mask.any():
             continue
-        seconds, fold = sample.seconds[mask], folds(left.fold[mask])
+        seconds, fold = sample.seconds[mask], cross_validation.folds(left.fold[mask])
         times = (
             before[mask],
             left.estimate[mask],
@@ -229,7 +223,7 @@ def _profile(
     start: Profile,
     files: Sequence[str],
 ) -> Profile:
-    bands = everywhere(start, measured_bands)
+    bands = cross_validation.everywhere(start, measured_bands)
     errors: dict[str, float] = {}
     for quantity, by_method in scores.items():
         errors |= by_method.after.named(quantity)
@@ -261,14 +255,16 @@ def _fitted_bands(
     coverage: Mapping[str, float],
 ) -> dict[str, FittedBand]:
     return {
-        name: FittedBand(band.low, band.high, FEWEST_OWN, coverage.get(name), "rows left out")
+        name: FittedBand(
+            band.low, band.high, cross_validation.FEWEST_OWN, coverage.get(name), "rows left out"
+        )
         if name in measured_bands
-        else FittedBand(band.low, band.high, FEWEST_OWN, None, start.name)
+        else FittedBand(band.low, band.high, cross_validation.FEWEST_OWN, None, start.name)
         for name, band in profile.bands.items()
     }
 
 
-def _worst(sample: Sample, left: LeftOut) -> list[WorstRow]:
+def _worst(sample: Sample, left: cross_validation.LeftOut) -> list[WorstRow]:
     """The rows that the others explain least."""
     off = np.abs(np.log(left.estimate / sample.seconds))
     return [

@@ -14,25 +14,8 @@ from planner.measurements.entry import Entry
 from planner.measurements.measurement import engine_of
 from planner.measurements.readers.sheets import MeasurementTable
 from planner.measurements.roofline_bound import alike
-from planner.protocol.validation_result import (
-    FileScores,
-    ListedRow,
-    PlotPoint,
-    ProfileRecord,
-    SkippedFile,
-    SuspectRow,
-    ValidationDocument,
-    ValidationSection,
-)
-from planner.validation.entry_scores import (
-    GROUPINGS,
-    below_bound,
-    grouped,
-    section,
-    settled,
-    speculating,
-    unit_suspects,
-)
+from planner.protocol import validation_result
+from planner.validation import entry_scores
 
 WORST = 10
 EVERY = "all of them"
@@ -48,10 +31,10 @@ LABELS = {
 def document(
     wanted: str,
     read: Iterable[tuple[MeasurementTable, Sequence[Entry]]],
-    by: Sequence[str] = tuple(GROUPINGS),
+    by: Sequence[str] = tuple(entry_scores.GROUPINGS),
     refit: str | None = None,
-    skipped: Sequence[SkippedFile] = (),
-) -> ValidationDocument:
+    skipped: Sequence[validation_result.SkippedFile] = (),
+) -> validation_result.ValidationDocument:
     """The validation of some files, and what the profiles record of themselves.
 
     Parameters
@@ -64,7 +47,7 @@ def document(
     files = [_file(table, entries, by) for table, entries in read]
     scored = any(part.scores for file in files for part in file.sections)
     profiles = sorted({name for file in files for name in file.profiles})
-    return ValidationDocument(
+    return validation_result.ValidationDocument(
         "validation",
         "scored" if scored else ("nothing to score" if files else "recorded"),
         wanted,
@@ -76,9 +59,11 @@ def document(
     )
 
 
-def _file(table: MeasurementTable, entries: Sequence[Entry], by: Sequence[str]) -> FileScores:
+def _file(
+    table: MeasurementTable, entries: Sequence[Entry], by: Sequence[str]
+) -> validation_result.FileScores:
     distinct = {e.row for e in entries if not e.repeat}
-    return FileScores(
+    return validation_result.FileScores(
         table.name,
         table.kind,
         dict(sorted(table.models.items())),
@@ -89,9 +74,9 @@ def _file(table: MeasurementTable, entries: Sequence[Entry], by: Sequence[str]) 
         profiles=sorted({e.profile for e in entries if e.profile}),
         engines_unseen=_engines_unseen(entries),
         sections=[_section(*part, by) for part in _parts(entries)],
-        below_bound=[_suspect(e, why) for e, why in below_bound(entries)],
+        below_bound=[_suspect(e, why) for e, why in entry_scores.below_bound(entries)],
         bounded=sum(e.seconds is not None and e.bound is not None for e in entries),
-        units=[_suspect(e, why) for e, why in unit_suspects(entries)],
+        units=[_suspect(e, why) for e, why in entry_scores.unit_suspects(entries)],
     )
 
 
@@ -129,14 +114,14 @@ def _parts(entries: Sequence[Entry]) -> list[tuple[str, str, list[Entry]]]:
 
 def _section(
     part: str, quantity: str, entries: Sequence[Entry], by: Sequence[str]
-) -> ValidationSection:
+) -> validation_result.ValidationSection:
     distinct = [entry for entry in entries if not entry.repeat]
     scored = [entry for entry in distinct if entry.scored]
-    suspects = speculating(distinct)
-    rest = [entry for entry in distinct if settled(entry) not in suspects]
+    suspects = entry_scores.speculating(distinct)
+    rest = [entry for entry in distinct if entry_scores.settled(entry) not in suspects]
     unseen = [entry for entry in distinct if entry.seen is False]
     ranked = sorted(scored, key=lambda e: -abs(_ratio(e) - 1))
-    return ValidationSection(
+    return validation_result.ValidationSection(
         part,
         quantity,
         entries[0].column,
@@ -145,14 +130,14 @@ def _section(
         refused=dict(Counter(alike(e.reason) for e in distinct if e.reason).most_common()),
         in_sample=sum(e.seen is True for e in scored),
         sample_known=all(e.seen is not None for e in scored),
-        scores=section(distinct),
+        scores=entry_scores.section(distinct),
         speculating=sorted(suspects),
-        without_speculation=section(rest) if suspects else None,
-        unseen=section(unseen) if any(e.seen for e in scored) else None,
-        by={name: grouped(distinct, name) for name in by},
+        without_speculation=entry_scores.section(rest) if suspects else None,
+        unseen=entry_scores.section(unseen) if any(e.seen for e in scored) else None,
+        by={name: entry_scores.grouped(distinct, name) for name in by},
         worst=[_listed(entry) for entry in ranked[:WORST]],
         points=[
-            PlotPoint(
+            validation_result.PlotPoint(
                 e.line, e.engine, e.chip, e.model, e.seconds, made.estimate, made.low, made.high
             )
             for e in scored
@@ -168,8 +153,8 @@ def _ratio(entry: Entry) -> float:
     return entry.in_unit(entry.prediction.estimate) / entry.measured
 
 
-def _listed(entry: Entry) -> ListedRow:
-    return ListedRow(
+def _listed(entry: Entry) -> validation_result.ListedRow:
+    return validation_result.ListedRow(
         entry.line,
         entry.quantity,
         entry.model,
@@ -183,17 +168,19 @@ def _listed(entry: Entry) -> ListedRow:
     )
 
 
-def _suspect(entry: Entry, why: str) -> SuspectRow:
-    return SuspectRow(**asdict(_listed(entry)), why=why)
+def _suspect(entry: Entry, why: str) -> validation_result.SuspectRow:
+    return validation_result.SuspectRow(**asdict(_listed(entry)), why=why)
 
 
-def _recorded(names: Sequence[str], wanted: str, scored: bool) -> list[ProfileRecord]:
+def _recorded(
+    names: Sequence[str], wanted: str, scored: bool
+) -> list[validation_result.ProfileRecord]:
     """What profiles say of their own errors, on rows that their fits did not see."""
     shipped, of_user = profile_names(), Path(wanted).stem if wanted.endswith(".toml") else None
     # Others are fits to the rows themselves, or the collectives that follow.
     used = [profile(wanted if x == of_user else x) for x in names if x in (of_user, *shipped)]
     records = [
-        ProfileRecord(
+        validation_result.ProfileRecord(
             x.name, "serving", x.as_of, x.engine, x.chips, x.rows, x.source, x.coverage, x.errors
         )
         for x in used
@@ -202,7 +189,7 @@ def _recorded(names: Sequence[str], wanted: str, scored: bool) -> list[ProfileRe
         x = collectives()
         chips = sorted(x.families)
         records.append(
-            ProfileRecord(
+            validation_result.ProfileRecord(
                 "collectives",
                 "collectives",
                 x.as_of,

@@ -8,15 +8,7 @@ from __future__ import annotations
 
 from planner.architecture.attention import Indexer, Latent, compressed_attention, latent_attention
 from planner.architecture.config_reader import MAX_LAYERS, Reader
-from planner.architecture.families.common import (
-    EXPERTS,
-    MTP,
-    PER_TOKEN,
-    assemble,
-    check_experts,
-    full_layers,
-    predict,
-)
+from planner.architecture.families import common
 from planner.architecture.families.standard import shape
 from planner.architecture.families.traits import LatentKeys, Shape, Traits, switched
 from planner.architecture.feedforward import dense, mixture
@@ -212,7 +204,7 @@ def ling_layers(reader: Reader, form: Shape, traits: Traits) -> list[Mixer]:
     kernel = reader.whole("linear_conv_kernel_dim", 4)
     delta = kimi_delta(form.hidden, heads, width, kernel, True, full_decay=True)
     every = reader.whole("layer_group_size", 6, most=MAX_LAYERS)
-    is_full = full_layers(reader, form.layers, every)
+    is_full = common.full_layers(reader, form.layers, every)
     return [full if each else delta for each in (*is_full, True)]
 
 
@@ -229,8 +221,8 @@ def longcat(reader: Reader, name: str) -> Model:
     if reader.flag("router_bias", False):
         raise reader.fail("router_bias", "is true; no published checkpoint has it")
     mixer = latent_mixer(reader, form, traits)
-    experts, active = reader.whole(EXPERTS), reader.whole(PER_TOKEN)
-    check_experts(reader, experts, active)
+    experts, active = reader.whole(common.EXPERTS), reader.whole(common.PER_TOKEN)
+    common.check_experts(reader, experts, active)
     plain = dense(hidden, reader.whole(("ffn_hidden_size", "intermediate_size")))
     mixed = mixture(
         hidden,
@@ -242,5 +234,5 @@ def longcat(reader: Reader, name: str) -> Model:
     )
     both = FeedForward(mixed.kind, (*mixed.weights, *plain.weights), mixed.experts)
     pair = [Layer(mixer, both, form.norms()), Layer(mixer, plain, form.norms())]
-    blocks = predict(reader, MTP, pair[1], hidden)
-    return assemble(name, "longcat_flash", form, pair * form.layers, prediction=blocks)
+    blocks = common.predict(reader, common.MTP, pair[1], hidden)
+    return common.assemble(name, "longcat_flash", form, pair * form.layers, prediction=blocks)

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from planner.architecture.attention import grouped_attention
 from planner.architecture.config_reader import MAX_LAYERS, Reader
-from planner.architecture.families.common import (
-    EXPERTS,
-    MTP,
-    PER_TOKEN,
-    SHARED,
-    assemble,
-    check_experts,
-    expert_groups,
-)
+from planner.architecture.families import common
 from planner.architecture.families.standard import shape
 from planner.architecture.families.traits import Shape, Traits
 from planner.architecture.feedforward import dense, mixture
@@ -50,7 +42,7 @@ def nemotron_h(reader: Reader, name: str) -> Model:
     traits = Traits(width=128, kv_heads=8, head_dim=("head_dim", "attention_head_dim"))
     form = shape(reader, traits, len(blocks))
     ahead = _blocks(reader, ("mtp_layers_block_type",), "mtp_hybrid_override_pattern")
-    depth = reader.whole(MTP, 0, least=0, most=MAX_LAYERS)
+    depth = reader.whole(common.MTP, 0, least=0, most=MAX_LAYERS)
     if ahead is None:
         ahead = ["attention", "moe"]
     reader.ignore("sliding_window", "expand", "mamba_hidden_act", "time_step_rank")
@@ -64,7 +56,7 @@ def nemotron_h(reader: Reader, name: str) -> Model:
         params += 2 * form.hidden * form.hidden + 3 * form.hidden
         prediction = PredictionBlocks(depth, depth * params)
     layers = [kinds[kind] for kind in blocks]
-    return assemble(name, "nemotron_h", form, layers, prediction=prediction)
+    return common.assemble(name, "nemotron_h", form, layers, prediction=prediction)
 
 
 def _blocks(reader: Reader, keys: tuple[str, ...], pattern: str) -> list[str] | None:
@@ -99,20 +91,20 @@ def _block(reader: Reader, form: Shape, kind: str) -> tuple[Mixer | None, FeedFo
         return None, dense(form.hidden, inner, gated=False, bias=bias, path="mixer")
     if bias:
         raise reader.fail("mlp_bias", "is true; no published mixture of this family has it")
-    experts, active = reader.whole(EXPERTS), reader.whole(PER_TOKEN)
-    check_experts(reader, experts, active)
+    experts, active = reader.whole(common.EXPERTS), reader.whole(common.PER_TOKEN)
+    common.check_experts(reader, experts, active)
     part = mixture(
         form.hidden,
         reader.whole("moe_intermediate_size"),
         experts,
         active,
-        shared=reader.whole(SHARED, 1, least=0),
+        shared=reader.whole(common.SHARED, 1, least=0),
         shared_inner=reader.whole("moe_shared_expert_intermediate_size"),
         gated=False,
         latent=reader.optional("moe_latent_size"),
         router_bias=True,
         path="mixer",
-        groups=expert_groups(reader, experts, active),
+        groups=common.expert_groups(reader, experts, active),
     )
     return None, part
 
@@ -137,7 +129,7 @@ def _ignore_absent(reader: Reader, kinds: set[str]) -> None:
     if "mlp" not in kinds:
         reader.ignore("intermediate_size", "mlp_bias")
     if "moe" not in kinds:
-        reader.ignore(*EXPERTS, *PER_TOKEN, *SHARED)
+        reader.ignore(*common.EXPERTS, *common.PER_TOKEN, *common.SHARED)
         reader.ignore("moe_intermediate_size", "moe_shared_expert_intermediate_size")
         reader.ignore("moe_latent_size", "mlp_bias")
     if "mamba" not in kinds:
@@ -163,7 +155,7 @@ def nemotron_nas(reader: Reader, name: str) -> Model:
         part, more = _chosen_part(entry, form, inside)
         outer = (vector("norms", "other", (norms + more) * form.hidden),) if norms + more else ()
         layers.append(Layer(mixer, part, outer))
-    return assemble(name, "nemotron_nas", form, layers)
+    return common.assemble(name, "nemotron_nas", form, layers)
 
 
 def _chosen_mixer(entry: Reader, form: Shape, bias: bool) -> tuple[Mixer | None, int]:

@@ -6,17 +6,7 @@ from dataclasses import replace
 
 from planner.architecture.attention import grouped_attention
 from planner.architecture.config_reader import MAX_LAYERS, Reader
-from planner.architecture.families.common import (
-    EXPERTS,
-    HEADS,
-    HIDDEN,
-    INNER,
-    LAYERS,
-    PER_TOKEN,
-    assemble,
-    check_experts,
-    context,
-)
+from planner.architecture.families import common
 from planner.architecture.families.hybrids import SCAN_KEYS, step_rank
 from planner.architecture.families.standard import shape, standard
 from planner.architecture.families.traits import Shape, Traits
@@ -79,7 +69,7 @@ def chatglm_kv_heads(reader: Reader, heads: int) -> int:
 
 def gpt2_kv_heads(reader: Reader, heads: int) -> int:
     """Key-value heads of GPT-2 and GPT-3, as many as there are heads, which make up the width."""
-    hidden = reader.whole(HIDDEN)
+    hidden = reader.whole(common.HIDDEN)
     if hidden % heads:
         raise reader.fail("n_head", f"is {heads}, does not divide n_embd {hidden}")
     return heads
@@ -164,7 +154,7 @@ def dbrx(reader: Reader, name: str) -> Model:
     if attention is None or experts is None:
         missing = "attn_config" if attention is None else "ffn_config"
         raise reader.fail(missing, "is missing; expected a mapping")
-    heads = reader.whole(HEADS)
+    heads = reader.whole(common.HEADS)
     cached = attention.whole("kv_n_heads", heads)
     reader.ignore("num_key_value_heads")
     if heads % cached:
@@ -176,17 +166,17 @@ def dbrx(reader: Reader, name: str) -> Model:
         raise experts.fail("moe_top_k", f"is {active}, more than the {routed} routed experts")
     part = mixture(form.hidden, experts.whole("ffn_hidden_size", 3584), routed, active, path="ffn")
     layer = Layer(mixer, part, form.norms())
-    return assemble(name, "dbrx", form, [layer] * form.layers)
+    return common.assemble(name, "dbrx", form, [layer] * form.layers)
 
 
 def jetmoe(reader: Reader, name: str) -> Model:
     """JetMoE: query and output projections are experts too; one key-value set for all of them."""
     cached, width = reader.whole("num_key_value_heads"), reader.whole("kv_channels")
-    experts, active = reader.whole(EXPERTS, 8), reader.whole(PER_TOKEN, 2)
-    check_experts(reader, experts, active)
-    heads = reader.whole(HEADS, cached * active)
+    experts, active = reader.whole(common.EXPERTS, 8), reader.whole(common.PER_TOKEN, 2)
+    common.check_experts(reader, experts, active)
+    heads = reader.whole(common.HEADS, cached * active)
     if heads != cached * active:
-        raise reader.fail(HEADS[0], f"is {heads}, expected {active} for each of {cached}")
+        raise reader.fail(common.HEADS[0], f"is {heads}, expected {active} for each of {cached}")
     form = shape(reader, Traits(heads=heads, tied=True, head_dim=("kv_channels",)))
     hidden, inner, path = form.hidden, cached * width, "self_attention"
     plain = grouped_attention(hidden, heads, cached, width)
@@ -202,26 +192,26 @@ def jetmoe(reader: Reader, name: str) -> Model:
     bias = vector("mlp.bias", "routed", hidden)
     part = FeedForward(part.kind, (*part.weights, bias), part.experts)
     layer = Layer(replace(plain, weights=params), part, form.norms())
-    return assemble(name, "jetmoe", form, [layer] * form.layers)
+    return common.assemble(name, "jetmoe", form, [layer] * form.layers)
 
 
 def _alone(reader: Reader, heads: int, *, tied: bool = False) -> Shape:
     """The outer shape of a decoder without attention, whose state `heads` shards may cut."""
     return Shape(
-        reader.whole((*HIDDEN, "embedding_dim")),
-        reader.whole((*LAYERS, "num_blocks"), most=MAX_LAYERS),
+        reader.whole((*common.HIDDEN, "embedding_dim")),
+        reader.whole((*common.LAYERS, "num_blocks"), most=MAX_LAYERS),
         heads,
         1,
         0,
         reader.whole("vocab_size"),
         reader.flag("tie_word_embeddings", tied),
-        context(reader),
+        common.context(reader),
     )
 
 
 def mamba(reader: Reader, name: str) -> Model:
     """Mamba and Falcon Mamba: one mixer and one norm a layer, no feed-forward part."""
-    hidden = reader.whole(HIDDEN)
+    hidden = reader.whole(common.HIDDEN)
     inner = reader.optional(("intermediate_size", "d_inner"))
     if inner is None:
         inner = reader.whole("expand", 2) * hidden
@@ -238,7 +228,7 @@ def mamba(reader: Reader, name: str) -> Model:
         conv_bias=reader.flag("use_conv_bias", True),
     )
     layer = Layer(mixer, None, form.norms(1))
-    return assemble(name, reader.text("model_type"), form, [layer] * form.layers)
+    return common.assemble(name, reader.text("model_type"), form, [layer] * form.layers)
 
 
 def mamba_2(reader: Reader, name: str) -> Model:
@@ -259,7 +249,7 @@ def mamba_2(reader: Reader, name: str) -> Model:
         conv_bias=reader.flag("use_conv_bias", True),
     )
     layer = Layer(mixer, None, form.norms(1))
-    return assemble(name, "mamba2", form, [layer] * form.layers)
+    return common.assemble(name, "mamba2", form, [layer] * form.layers)
 
 
 def rwkv(reader: Reader, name: str) -> Model:
@@ -268,7 +258,7 @@ def rwkv(reader: Reader, name: str) -> Model:
     form = replace(_alone(reader, width), max_context=reader.optional("context_length"))
     hidden = form.hidden
     reader.ignore("rescale_every")
-    inner = reader.optional(INNER) or 4 * hidden
+    inner = reader.optional(common.INNER) or 4 * hidden
     part = FeedForward(
         "dense",
         (
@@ -280,7 +270,9 @@ def rwkv(reader: Reader, name: str) -> Model:
     )
     layer = Layer(rwkv4(hidden, width), part, form.norms(4))
     first = (vector("pre_ln", "other", 2 * hidden),)
-    return assemble(name, "rwkv", form, [layer] * form.layers, extra=first, final_norm=2 * hidden)
+    return common.assemble(
+        name, "rwkv", form, [layer] * form.layers, extra=first, final_norm=2 * hidden
+    )
 
 
 def xlstm(reader: Reader, name: str) -> Model:
@@ -302,7 +294,7 @@ def xlstm(reader: Reader, name: str) -> Model:
     layer = Layer(
         mlstm(hidden, heads, keys, values, bias), dense(hidden, inner, bias=bias), form.norms()
     )
-    return assemble(name, "xlstm", form, [layer] * form.layers)
+    return common.assemble(name, "xlstm", form, [layer] * form.layers)
 
 
 def _rounded(reader: Reader, key: str, default: float, multiple: int, hidden: int) -> int:

@@ -6,26 +6,8 @@ from dataclasses import dataclass
 
 from planner.architecture.attention import grouped_attention
 from planner.architecture.config_reader import MAX_LAYERS, Reader
-from planner.architecture.families.common import (
-    EXPERTS,
-    HEADS,
-    HIDDEN,
-    INNER,
-    KV_HEADS,
-    LAYERS,
-    MTP,
-    PER_TOKEN,
-    SHARED,
-    Shape,
-    assemble,
-    check_experts,
-    context,
-    expert_groups,
-    predict,
-    sparse_layers,
-    windows,
-)
-from planner.architecture.families.traits import Keys, Moe, Traits, switched
+from planner.architecture.families import common
+from planner.architecture.families.traits import Keys, Moe, Shape, Traits, switched
 from planner.architecture.feedforward import dense, mixture
 from planner.architecture.layers import FeedForward, Layer, Mixer, Model, PredictionBlocks, vector
 
@@ -72,7 +54,7 @@ def standard(reader: Reader, name: str, kind: str, traits: Traits) -> Model:
     extra = traits.outside(reader, form) if traits.outside else ()
     if switched(reader, traits.head_bias):
         extra += (vector("lm_head.bias", "head", form.vocab),)
-    return assemble(
+    return common.assemble(
         name,
         kind,
         form,
@@ -90,8 +72,8 @@ def shape(reader: Reader, traits: Traits, layers: int | None = None) -> Shape:
     must divide. Absent `num_key_value_heads` means multi-head attention unless the family says
     otherwise. Latent attention caches one vector for all heads, and has widths of its own.
     """
-    hidden = reader.whole(HIDDEN)
-    heads = reader.whole(HEADS, traits.heads)
+    hidden = reader.whole(common.HIDDEN)
+    heads = reader.whole(common.HEADS, traits.heads)
     cached, width = 1, 0
     if traits.latent is None:
         cached, width = (
@@ -100,23 +82,23 @@ def shape(reader: Reader, traits: Traits, layers: int | None = None) -> Shape:
         )
     return Shape(
         hidden,
-        layers if layers is not None else reader.whole(LAYERS, most=MAX_LAYERS),
+        layers if layers is not None else reader.whole(common.LAYERS, most=MAX_LAYERS),
         heads,
         cached,
         width,
         reader.whole(traits.vocab_key, traits.vocab),
         reader.flag("tie_word_embeddings", traits.tied),
-        context(reader) or traits.context,
+        common.context(reader) or traits.context,
     )
 
 
 def _cached_heads(reader: Reader, traits: Traits, heads: int) -> int:
     if traits.own_kv_heads is not None:
-        reader.ignore(*KV_HEADS)
+        reader.ignore(*common.KV_HEADS)
         return traits.own_kv_heads(reader, heads)
-    cached = reader.optional(KV_HEADS)
+    cached = reader.optional(common.KV_HEADS)
     if cached is None:
-        has_kv_heads = any(reader.is_set(key) for key in KV_HEADS)
+        has_kv_heads = any(reader.is_set(key) for key in common.KV_HEADS)
         cached = heads if has_kv_heads or traits.kv_heads is None else traits.kv_heads
     if heads % cached:
         raise reader.fail(
@@ -135,7 +117,7 @@ def _head_width(reader: Reader, traits: Traits, hidden: int, heads: int) -> int:
 
 
 def _predict(reader: Reader, block: Layer, hidden: int) -> PredictionBlocks | None:
-    return predict(reader, MTP, block, hidden)
+    return common.predict(reader, common.MTP, block, hidden)
 
 
 def attention(
@@ -188,7 +170,7 @@ def full_attention(reader: Reader, form: Shape, traits: Traits) -> list[Mixer]:
 
 def grouped(reader: Reader, form: Shape, traits: Traits) -> list[Mixer]:
     """Grouped-query attention in every layer, full or windowed."""
-    sizes = windows(reader, form.layers, traits.windows)
+    sizes = common.windows(reader, form.layers, traits.windows)
     if form.max_context is not None:
         # As long as the longest context a window bounds nothing; some families write it so.
         sizes = [None if size is None or size >= form.max_context else size for size in sizes]
@@ -201,11 +183,11 @@ def feed_forward(reader: Reader, form: Shape, traits: Traits) -> list[FeedForwar
     if traits.moe is not None:
         return mixtures(reader, form, traits, traits.moe)
     default = None if traits.inner_ratio is None else traits.inner_ratio * form.hidden
-    widths = reader.per_layer(INNER, form.layers, default)
+    widths = reader.per_layer(common.INNER, form.layers, default)
     parts = {}
     for inner in dict.fromkeys(widths):
         if inner % traits.inner_divisor:
-            raise reader.fail(INNER[0], f"is {inner}, expected an even number")
+            raise reader.fail(common.INNER[0], f"is {inner}, expected an even number")
         parts[inner] = dense_part(reader, form, traits, inner // traits.inner_divisor)
     return [parts[inner] for inner in widths]
 
@@ -223,7 +205,7 @@ def mixtures(reader: Reader, form: Shape, traits: Traits, moe: Moe) -> list[Feed
     """The feed-forward part of each layer, dense or a mixture."""
     sparse = moe.layers(reader, form.layers) if moe.layers is not None else None
     if sparse is None:
-        sparse = sparse_layers(reader, form.layers, moe.first_dense)
+        sparse = common.sparse_layers(reader, form.layers, moe.first_dense)
     only = set(reader.wholes("mlp_only_layers", most=max(form.layers - 1, 0)) or ())
     step = reader.whole("decoder_sparse_step", 1, most=MAX_LAYERS)
     sparse = [
@@ -232,8 +214,14 @@ def mixtures(reader: Reader, form: Shape, traits: Traits, moe: Moe) -> list[Feed
     ]
     mixed = mixture_part(reader, form, moe) if any(sparse) else None
     if mixed is None:
-        reader.ignore(*EXPERTS, *PER_TOKEN, *SHARED, *_names(moe.inner), *_names(moe.shared))
-    dense_inner = moe.dense_inner or INNER
+        reader.ignore(
+            *common.EXPERTS,
+            *common.PER_TOKEN,
+            *common.SHARED,
+            *_names(moe.inner),
+            *_names(moe.shared),
+        )
+    dense_inner = moe.dense_inner or common.INNER
     if all(sparse):
         reader.ignore(*_names(dense_inner))
         return [mixed] * form.layers if mixed is not None else []
@@ -244,17 +232,17 @@ def mixtures(reader: Reader, form: Shape, traits: Traits, moe: Moe) -> list[Feed
 
 def mixture_part(reader: Reader, form: Shape, moe: Moe, *, gated: bool = True) -> FeedForward:
     """The mixture that every sparse layer of a family has."""
-    experts = _same(reader, EXPERTS, form.layers, moe.experts)
-    active = _same(reader, PER_TOKEN, form.layers, moe.active)
-    check_experts(reader, experts, active)
+    experts = _same(reader, common.EXPERTS, form.layers, moe.experts)
+    active = _same(reader, common.PER_TOKEN, form.layers, moe.active)
+    common.check_experts(reader, experts, active)
     inner = _same(reader, moe.inner, form.layers, None)
     shared, wide = 0, None
     if moe.shared:
         wide = reader.whole(moe.shared, moe.shared_width, least=0)
-        reader.ignore(*SHARED)
+        reader.ignore(*common.SHARED)
         shared = 1 if wide else 0
     else:
-        shared = _same(reader, SHARED, form.layers, moe.shared_count, least=0)
+        shared = _same(reader, common.SHARED, form.layers, moe.shared_count, least=0)
     latent = reader.optional(moe.latent) if moe.latent else None
     return mixture(
         form.hidden,
@@ -273,7 +261,7 @@ def mixture_part(reader: Reader, form: Shape, moe: Moe, *, gated: bool = True) -
         shared_bias=switched(reader, moe.shared_bias),
         expert_bias=moe.expert_bias,
         path=moe.path,
-        groups=expert_groups(reader, experts, active),
+        groups=common.expert_groups(reader, experts, active),
     )
 
 

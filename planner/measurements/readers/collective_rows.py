@@ -11,12 +11,7 @@ from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 
-from formulas.network.collectives import (
-    all_gather_traffic,
-    all_reduce_traffic,
-    all_to_all_traffic,
-    in_network_traffic,
-)
+from formulas.network import collectives as equations
 from formulas.network.expert_copies import distinct_nodes_of
 from planner.catalogue.collective_curves import collectives
 from planner.measurements.measurement import CollectiveRow
@@ -31,9 +26,9 @@ FAMILIES: Mapping[str, str] = TABLES["families"]
 REDUCE_FROM: Mapping[str, int] = TABLES["reduce_from"]
 SWEEPS = ("one node", "one tray (4 of an NVL72)")
 TRAFFIC = {
-    "all-reduce": all_reduce_traffic,
-    "all-gather": all_gather_traffic,
-    "reduce-scatter": all_gather_traffic,
+    "all-reduce": equations.all_reduce_traffic,
+    "all-gather": equations.all_gather_traffic,
+    "reduce-scatter": equations.all_gather_traffic,
 }
 TOP_K, EXPERTS = 8, 256  # of the published dispatch and combine tables
 
@@ -217,5 +212,5 @@ def reduces(family: str, algorithm: str, n: int) -> bool:
 def traffic_of(operation: str, algorithm: str, n: int, *, family: str = "") -> float:
     """Bytes on the wire per byte in a group of `n` chips."""
     if reduces(family, algorithm, n):
-        return float(in_network_traffic.rhs)
-    return float(TRAFFIC.get(operation, all_to_all_traffic).numpy()(n_group=n))
+        return float(equations.in_network_traffic.rhs)
+    return float(TRAFFIC.get(operation, equations.all_to_all_traffic).numpy()(n_group=n))

@@ -17,34 +17,9 @@ from dataclasses import replace
 
 from planner.architecture.counts import Sizes
 from planner.catalogue.chips import Chip
+from planner.measurements import published_names
 from planner.measurements.measurement import Measurement, NotComputed, Readings
-from planner.measurements.published_names import (
-    Refused,
-    base_of,
-    chip_of,
-    format_of,
-    machine_of,
-    model_of,
-    sizes_on,
-)
-from planner.measurements.readers.run_settings import (
-    chips_of,
-    drafting,
-    in_decode,
-    pools_of,
-    settings_of,
-    ways_of,
-)
-from planner.measurements.readers.sheets import (
-    Row,
-    Source,
-    count,
-    number_or_none,
-    positive,
-    rows_of,
-    sheet,
-    tokens,
-)
+from planner.measurements.readers import run_settings, sheets
 from planner.text.errors import InputError
 
 TIMES = ("tpot_ms", "ttft_ms")
@@ -66,7 +41,7 @@ SWEPT = "sglang"
 ONE_SWEEP = ("backend", "backend_version", "system", "gemm_quant_mode")
 
 
-def fullest_of(table: Sequence[Row]) -> list[int]:
+def fullest_of(table: Sequence[sheets.Row]) -> list[int]:
     """For every row that which says most of the same run: itself where no other row is that run."""
     same: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for i, row in enumerate(table):
@@ -79,14 +54,14 @@ def fullest_of(table: Sequence[Row]) -> list[int]:
     return fullest
 
 
-def speculated_in(table: Sequence[Row], fullest: Sequence[int]) -> dict[int, bool]:
+def speculated_in(table: Sequence[sheets.Row], fullest: Sequence[int]) -> dict[int, bool]:
     """Whether runs speculate, by index, for those of which the rest of the table tells it.
 
     Of the rows of the open part that are found to, all but three are 1.1 to 2 times as fast as the
     plain run beside them; of those found not to, none is faster than its like.
     """
     plain = {_configuration(row) for row in table if row["model_path"] == PLAIN} - {None}
-    shape = base_of(model_of(PLAIN).name)
+    shape = published_names.base_of(published_names.model_of(PLAIN).name)
     speculated: dict[int, bool] = {}
     for i, row in enumerate(table):
         other_model = table[fullest[i]]["model_path"] != PLAIN
@@ -96,7 +71,7 @@ def speculated_in(table: Sequence[Row], fullest: Sequence[int]) -> dict[int, boo
 
 
 def _unpaired(
-    table: Sequence[Row], fullest: Sequence[int], drafting: dict[int, bool]
+    table: Sequence[sheets.Row], fullest: Sequence[int], drafting: dict[int, bool]
 ) -> dict[int, bool]:
     """Runs of sweeps in which hardly a configuration occurs with two times."""
     sweeps: dict[tuple[str, ...], dict[object, set[int]]] = defaultdict(lambda: defaultdict(set))
@@ -117,28 +92,31 @@ def _unpaired(
     }
 
 
-def _shape(row: Row) -> str | None:
+def _shape(row: sheets.Row) -> str | None:
     try:
-        return base_of(model_of(row["model_path"]).name)
-    except Refused:
+        return published_names.base_of(published_names.model_of(row["model_path"]).name)
+    except published_names.Refused:
         return None
 
 
-def _configuration(row: Row) -> tuple[object, ...] | None:
+def _configuration(row: sheets.Row) -> tuple[object, ...] | None:
     """What tells a configuration of a sweep; sweeps of two pools were tuned from day to day."""
     try:
         if row["mode"] == "disagg":
-            tp, copies = count(row, "decode_tp_size"), count(row, "decode_attention_dp_size", 1)
+            tp, copies = (
+                sheets.count(row, "decode_tp_size"),
+                sheets.count(row, "decode_attention_dp_size", 1),
+            )
             layout: tuple[object, ...] = (tp * copies, row["measured_on"])
         else:
-            ways = ways_of(row, 1)
-            layout = (chips_of(ways), ways["dp_attention"] > 1)
-    except Refused:
+            ways = run_settings.ways_of(row, 1)
+            layout = (run_settings.chips_of(ways), ways["dp_attention"] > 1)
+    except published_names.Refused:
         return None
     return (*(row.get(name, "") for name in SAME_SWEEP), *layout)
 
 
-def _identity(row: Row) -> tuple[str, ...]:
+def _identity(row: sheets.Row) -> tuple[str, ...]:
     times = [row.get(column, "") for column in TIMES]
     if all(sum(map(str.isdigit, time)) >= TELLING for time in times):
         try:
@@ -149,7 +127,7 @@ def _identity(row: Row) -> tuple[str, ...]:
     return tuple(value for name, value in row.items() if name not in OTHER_DAY)
 
 
-def _says(row: Row) -> tuple[bool, bool, int]:
+def _says(row: sheets.Row) -> tuple[bool, bool, int]:
     return (
         bool(row.get("decode_num_workers")),
         row.get("model_path") == PLAIN,
@@ -178,7 +156,7 @@ OTHERS = (
 LARGEST_DOMAIN = 8
 
 
-def runs(path: Source) -> Readings:
+def runs(path: sheets.Source) -> Readings:
     """TPOT and TTFT of every run, ids by line number; repeats are marked, not left out."""
     table = _table(path)
     fullest = fullest_of(table)
@@ -190,16 +168,18 @@ def runs(path: Source) -> Readings:
         try:
             measured = run(table[best], str(i + 2), repeats, refused)
             rows += [_speculating(one, speculated.get(i), table[best]) for one in measured]
-        except Refused as why:
+        except published_names.Refused as why:
             refused.append(NotComputed(str(i + 2), str(why)))
     return Readings("serving runs", tuple(rows), tuple(refused), len(table))
 
 
-def _speculating(row_measured: Measurement, speculates: bool | None, row: Row) -> Measurement:
+def _speculating(
+    row_measured: Measurement, speculates: bool | None, row: sheets.Row
+) -> Measurement:
     """The row with what is known of its drafts, by its sweep where no row beside it tells."""
     certain, drafts = speculates is not None, bool(speculates)
     if row_measured.speculated is None and not certain:
-        drafts = drafting(
+        drafts = run_settings.drafting(
             row["backend"], row["backend_version"], row_measured.as_of, pooled=row_measured.pooled
         )
         certain = drafts and not row_measured.pooled
@@ -213,30 +193,30 @@ def _speculating(row_measured: Measurement, speculates: bool | None, row: Row) -
     return replace(row_measured, drafts=number, speculated=drafts) if certain else row_measured
 
 
-def _table(path: Source) -> list[Row]:
+def _table(path: sheets.Source) -> list[sheets.Row]:
     """Lines with every column that is read; raises InputError if one that is needed is missing."""
-    names = sheet(path).columns
+    names = sheets.sheet(path).columns
     missing = [name for name in NEEDED if name not in names]
     if not {column for _, column in QUANTITIES} & set(names):
         missing.append("tpot_ms or ttft_ms")
     if missing:
         raise InputError(f"{path}: missing columns {', '.join(missing)}")
     blank = dict.fromkeys((*OTHERS, *(column for _, column in QUANTITIES)), "")
-    return [{**blank, **row} for row in rows_of(path)]
+    return [{**blank, **row} for row in sheets.rows_of(path)]
 
 
-def run(row: Row, line: str, repeats: str, refused: list[NotComputed]) -> list[Measurement]:
+def run(row: sheets.Row, line: str, repeats: str, refused: list[NotComputed]) -> list[Measurement]:
     """TPOT and TTFT of one run; a value that is no time goes to `refused`.
 
     Raises Refused if neither can be put into the catalogue's words.
     """
-    chip = chip_of(row["system"])
+    chip = published_names.chip_of(row["system"])
     name = row["model_path"]
     weights = _checkpoint(row)
-    base = base_of(model_of(name).name)
-    prompt, output = tokens(row, "isl"), tokens(row, "osl")
-    settings = settings_of(row, base, chip, weights or USUAL_CACHE)
-    sizes = sizes_on(chip, name, weights, settings.cache or USUAL_CACHE)
+    base = published_names.base_of(published_names.model_of(name).name)
+    prompt, output = sheets.tokens(row, "isl"), sheets.tokens(row, "osl")
+    settings = run_settings.settings_of(row, base, chip, weights or USUAL_CACHE)
+    sizes = published_names.sizes_on(chip, name, weights, settings.cache or USUAL_CACHE)
     prompt, output = settings.length * prompt, settings.length * output
     common = Measurement(
         id=line,
@@ -245,7 +225,7 @@ def run(row: Row, line: str, repeats: str, refused: list[NotComputed]) -> list[M
         model=base,
         sizes=sizes,
         chip=chip,
-        machine=machine_of(chip.name),
+        machine=published_names.machine_of(chip.name),
         chips=0,
         layout=None,
         batch=0.0,
@@ -258,7 +238,7 @@ def run(row: Row, line: str, repeats: str, refused: list[NotComputed]) -> list[M
         precision=weights or "own",
         version=row["backend_version"],
         looped=True,
-        leanest=sizes_on(chip, name, weights, NARROWEST_CACHE),
+        leanest=published_names.sizes_on(chip, name, weights, NARROWEST_CACHE),
         speculated=None if sizes.mtp_blocks and name != PLAIN else False,
         repeats=repeats,
         as_of=row["measured_on"],
@@ -270,25 +250,29 @@ def run(row: Row, line: str, repeats: str, refused: list[NotComputed]) -> list[M
     measured = []
     for quantity, column in QUANTITIES:
         try:
-            seconds = positive(row, column) / 1e3
-        except Refused as why:
+            seconds = sheets.positive(row, column) / 1e3
+        except published_names.Refused as why:
             refused.append(NotComputed(line, str(why), quantity))
             continue
         measured.append(replace(placed[quantity], quantity=quantity, seconds=seconds))
     return measured
 
 
-def _placed(run: Measurement, row: Row, sizes: Sizes, chip: Chip) -> dict[str, Measurement]:
+def _placed(run: Measurement, row: sheets.Row, sizes: Sizes, chip: Chip) -> dict[str, Measurement]:
     """The run where each quantity is made: layout, chips and batch of one replica or one worker."""
     if row["mode"] != "disagg" and not _added_up(row):
-        layout = ways_of(row, sizes.n_experts)
-        together = replace(run, layout=layout, chips=chips_of(layout), batch=_batch(row))
+        layout = run_settings.ways_of(row, sizes.n_experts)
+        together = replace(
+            run, layout=layout, chips=run_settings.chips_of(layout), batch=_batch(row)
+        )
         return {"tpot": together, "ttft": together}
-    pools = pools_of(row, sizes, chip)
-    decoding = in_decode(pools, positive(row, "isl"), positive(row, "osl"), sizes, chip)
+    pools = run_settings.pools_of(row, sizes, chip)
+    decoding = run_settings.in_decode(
+        pools, sheets.positive(row, "isl"), sheets.positive(row, "osl"), sizes, chip
+    )
     waiting = pools.concurrency - decoding
     assumed = "" if pools.decode.stated else "the workers of both pools and what they copy"
-    if number_or_none(row, "concurrency") is None:
+    if sheets.number_or_none(row, "concurrency") is None:
         assumed = "as many requests as the decode pool holds"
     batches = {"tpot": (pools.decode, decoding), "ttft": (pools.prefill, waiting)}
     return {
@@ -304,28 +288,28 @@ def _placed(run: Measurement, row: Row, sizes: Sizes, chip: Chip) -> dict[str, M
     }
 
 
-def _added_up(row: Row) -> bool:
+def _added_up(row: sheets.Row) -> bool:
     """Whether a row that is called aggregated holds the chips of two pools as tensor ways.
 
     Runs on GB200 whose tensor ways are 12 to 72 without an image: the same concurrencies with
     times within 2 % stand in the table once more, as disaggregated.
     """
-    tp, experts = count(row, "tp_size"), count(row, "moe_tp_size", 1)
+    tp, experts = sheets.count(row, "tp_size"), sheets.count(row, "moe_tp_size", 1)
     return tp > LARGEST_DOMAIN and tp == experts and not row.get("image")
 
 
-def _batch(row: Row) -> float:
+def _batch(row: sheets.Row) -> float:
     """Requests in flight in one replica.
 
     `batch_size` is that of a copy of attention. Where fewer fit in than the concurrency holds,
     there were several replicas behind one address.
     """
-    per_copy = number_or_none(row, "batch_size")
-    copies = count(row, "attention_dp_size", 1)
-    requests = number_or_none(row, "concurrency")
+    per_copy = sheets.number_or_none(row, "batch_size")
+    copies = sheets.count(row, "attention_dp_size", 1)
+    requests = sheets.number_or_none(row, "concurrency")
     if requests is None:
         if per_copy is None:
-            raise Refused("neither concurrency nor batch_size is given")
+            raise published_names.Refused("neither concurrency nor batch_size is given")
         return per_copy * copies
     if per_copy is None:
         return requests
@@ -333,7 +317,7 @@ def _batch(row: Row) -> float:
     return requests / replicas
 
 
-def _checkpoint(row: Row) -> str | None:
+def _checkpoint(row: sheets.Row) -> str | None:
     """The format of the weights, or None where the checkpoint's own is meant."""
     stated = row.get("moe_quant_mode") or row.get("gemm_quant_mode") or row.get("precision")
-    return format_of(stated) if stated else None
+    return published_names.format_of(stated) if stated else None

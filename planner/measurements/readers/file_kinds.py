@@ -12,6 +12,7 @@ from pathlib import Path
 
 from planner.measurements.entry import Entry
 from planner.measurements.measurement import NotComputed, Readings
+from planner.measurements.readers import table_entries
 from planner.measurements.readers.engine_runs import runs
 from planner.measurements.readers.load_generators import FORMATS, format_of_document, runs_in
 from planner.measurements.readers.model_configurations import (
@@ -29,16 +30,6 @@ from planner.measurements.readers.sheets import (
     sheet,
 )
 from planner.measurements.readers.steady_batches import steadies
-from planner.measurements.readers.table_entries import (
-    HEADER,
-    collective_entries,
-    exchange_entries,
-    generator_entries,
-    own_entries,
-    run_entries,
-    steady_entries,
-    training_entries,
-)
 from planner.measurements.roofline_bound import strange_units
 from planner.text.errors import InputError, Mistake, quoted
 
@@ -69,29 +60,29 @@ KINDS: Mapping[str, FileKind] = {
     "serving runs": FileKind(
         ("model_path", "system", "backend", "isl", "osl", "concurrency", "tpot_ms"),
         ("tpot_ms", "ttft_ms"),
-        run_entries,
+        table_entries.run_entries,
         "model_path",
         runs,
     ),
     "steady batches": FileKind(
         ("model", "chip", "phase", "batch", "metric", "value"),
         ("value",),
-        steady_entries,
+        table_entries.steady_entries,
         "model",
         steadies,
     ),
     "training runs": FileKind(
         ("hidden", "layers", "global_batch", "measured_iter_time_s"),
         ("iter_time_derived_s", "measured_iter_time_s"),
-        training_entries,
+        table_entries.training_entries,
     ),
     "collectives": FileKind(
         ("accelerator", "ranks", "operation", "size_bytes", "time_us"),
         ("time_us",),
-        collective_entries,
+        table_entries.collective_entries,
     ),
     "exchanges": FileKind(
-        ("op", "chip", "ep", "dtype", "latency_us"), ("latency_us",), exchange_entries
+        ("op", "chip", "ep", "dtype", "latency_us"), ("latency_us",), table_entries.exchange_entries
     ),
 }
 
@@ -182,15 +173,17 @@ def entries_in(
     source = opened(path)
     if isinstance(source, Documents):
         readings = read(source, folders, **facts)
-        lines = tuple(range(1 + HEADER, readings.lines + 1 + HEADER))
+        lines = tuple(range(1 + table_entries.HEADER, readings.lines + 1 + table_entries.HEADER))
         runs_read = MeasurementTable(
             source, recognised(source), ((),) * readings.lines, lines, models=readings.models
         )
-        return runs_read, generator_entries(readings)
+        return runs_read, table_entries.generator_entries(readings)
     measurements = table(source, facts, folders)
     if measurements.kind == OWN:
         meant = columns_of(measurements.columns, facts, str(path))
-        return measurements, own_entries(measurements, read(measurements.sheet, **facts), meant)
+        return measurements, table_entries.own_entries(
+            measurements, read(measurements.sheet, **facts), meant
+        )
     _says_itself(path, measurements.kind, facts)
     return measurements, KINDS[measurements.kind].entries(measurements)
 

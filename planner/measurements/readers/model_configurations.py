@@ -14,16 +14,7 @@ from pathlib import Path
 
 from planner.architecture import sizes
 from planner.architecture.huggingface import read_config
-from planner.measurements.published_names import (
-    CONFIG,
-    Refused,
-    is_entry,
-    letters,
-    model_of,
-    named_in,
-    sizes_of,
-    spellings,
-)
+from planner.measurements import published_names
 from planner.measurements.readers.sheets import Sheet
 from planner.text.errors import InputError, ModelError
 
@@ -44,11 +35,11 @@ class Configurations:
 
     def cell(self, published: str) -> str:
         """What stands for a model's name: the name itself, or a configuration and the name."""
-        path = CONFIG.fullmatch(published)
+        path = published_names.CONFIG.fullmatch(published)
         if path is not None:
             near = self.beside / published
             return str(near) if path[2] is None and near.is_file() else published
-        if not published or is_entry(published):
+        if not published or published_names.is_entry(published):
             return published
         configuration, entry = self._configuration(published), _entry(published)
         if configuration is not None and not (entry and _alike(configuration, entry)):
@@ -72,7 +63,7 @@ class Configurations:
 
     def _configuration(self, published: str) -> str | None:
         """The file of the very name; with the organisation, if a folder holds several."""
-        name = letters(published.rstrip("/").split("/")[-1])
+        name = published_names.letters(published.rstrip("/").split("/")[-1])
         for files in self.folders:
             path = files.get(_whole(published)) or files.get(name)
             if path is not None:
@@ -80,7 +71,7 @@ class Configurations:
         return None
 
     def _nearest(self, published: str) -> str | None:
-        matches = (named_in(published, files) for files in self.folders)
+        matches = (published_names.named_in(published, files) for files in self.folders)
         return next((file for file in matches if file is not None), None)
 
 
@@ -108,7 +99,7 @@ def configurations(folders: Sequence[Path], measurements: Path) -> Configuration
 
 def used_configurations(cells: Iterable[str]) -> dict[str, str]:
     """The file of each name that has one."""
-    matches = (CONFIG.fullmatch(cell) for cell in cells)
+    matches = (published_names.CONFIG.fullmatch(cell) for cell in cells)
     return {each[2] or each[1]: each[1] for each in matches if each is not None}
 
 
@@ -124,7 +115,7 @@ def _files(folder: Path) -> dict[str, str]:
     paths = {_whole(name): path for name, path in names.items()}
     for place in range(3):  # a name that is whole goes before one without its last words
         for name, path in names.items():
-            for key in spellings(name)[place : place + 1]:
+            for key in published_names.spellings(name)[place : place + 1]:
                 paths.setdefault(key, path)
     return paths
 
@@ -132,13 +123,17 @@ def _files(folder: Path) -> dict[str, str]:
 def _whole(name: str) -> str:
     """Letters of a name with its organisation; none, where it has none."""
     organisation, slash, rest = name.strip().rstrip("/").rpartition("/")
-    return f"{letters(organisation)}/{letters(rest)}" if slash else letters(rest)
+    return (
+        f"{published_names.letters(organisation)}/{published_names.letters(rest)}"
+        if slash
+        else published_names.letters(rest)
+    )
 
 
 def _entry(published: str) -> str | None:
     try:
-        return model_of(published).name
-    except Refused:
+        return published_names.model_of(published).name
+    except published_names.Refused:
         return None
 
 
@@ -148,7 +143,7 @@ def _alike(file: str, entry: str) -> bool:
         configured_sizes = sizes(read_config(file), None, None)
     except ModelError:
         return True
-    catalogue_sizes = sizes_of(entry, None, None)
+    catalogue_sizes = published_names.sizes_of(entry, None, None)
     return (configured_sizes.n_layers, configured_sizes.hidden, configured_sizes.n_total) == (
         catalogue_sizes.n_layers,
         catalogue_sizes.hidden,

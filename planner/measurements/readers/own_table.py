@@ -30,25 +30,9 @@ from importlib.resources import files
 from planner.architecture.counts import Sizes
 from planner.catalogue.chips import Chip
 from planner.catalogue.systems import system, system_names
+from planner.measurements import published_names
 from planner.measurements.measurement import ONE, Measurement, NotComputed, Readings
-from planner.measurements.published_names import (
-    Refused,
-    base_of,
-    chip_of,
-    format_of,
-    machine_of,
-    model_of,
-    sizes_on,
-)
-from planner.measurements.readers.sheets import (
-    Row,
-    Source,
-    count,
-    number_or_none,
-    positive,
-    rows_of,
-    tokens,
-)
+from planner.measurements.readers import sheets
 from planner.measurements.roofline_bound import strange_units
 from planner.text.errors import InputError, did_you_mean, quoted
 
@@ -73,19 +57,19 @@ class _RunPlace:
     assumed: str
 
 
-def owns(path: Source, /, **facts: str | float) -> Readings:
+def owns(path: sheets.Source, /, **facts: str | float) -> Readings:
     """Every run of a user's own table; `facts` fill columns that the table lacks.
 
     Raises InputError if columns are missing, given twice or misspelt; every such mistake in one
     message.
     """
-    table = rows_of(path)
+    table = sheets.rows_of(path)
     names = columns_of(list(table[0]), facts, str(path))
     rows = [{names.get(name, name): value for name, value in row.items()} for row in table]
     return entries(rows, facts, "own rows")
 
 
-def entries(rows: Sequence[Row], facts: Mapping[str, str | float], columns: str) -> Readings:
+def entries(rows: Sequence[sheets.Row], facts: Mapping[str, str | float], columns: str) -> Readings:
     """Runs under the names of COLUMNS, ids by line number; the header is line 1."""
     stated = {name: str(value) for name, value in facts.items()}
     measured: list[Measurement] = []
@@ -99,14 +83,14 @@ def entries(rows: Sequence[Row], facts: Mapping[str, str | float], columns: str)
         key = tuple(sorted((name, value) for name, value in whole.items() if name in COLUMNS))
         try:
             measured += measured_run(whole, str(line), seen.get(key, ""), refused)
-        except Refused as why:
+        except published_names.Refused as why:
             refused.append(NotComputed(str(line), str(why)))
         seen.setdefault(key, str(line))
     return Readings(columns, tuple(measured), tuple(refused), len(rows))
 
 
 def measured_run(
-    row: Row, line: str, repeats: str, refused: list[NotComputed]
+    row: sheets.Row, line: str, repeats: str, refused: list[NotComputed]
 ) -> list[Measurement]:
     """The measurements of one run; a value that is no time goes to `refused`.
 
@@ -116,20 +100,20 @@ def measured_run(
     chip, machine = _hardware(row)
     sizes = _sizes(row, chip)
     place = _place(row, sizes, chip)
-    prompt, output = tokens(row, "input_tokens"), tokens(row, "output_tokens")
-    looped = number_or_none(row, "concurrency") is not None
-    if not looped and number_or_none(row, "batch") is None:
+    prompt, output = sheets.tokens(row, "input_tokens"), sheets.tokens(row, "output_tokens")
+    looped = sheets.number_or_none(row, "concurrency") is not None
+    if not looped and sheets.number_or_none(row, "batch") is None:
         zero = " but 0" if row.get("concurrency") or row.get("batch") else ""
-        raise Refused(f"neither concurrency nor batch is given{zero}")
-    batch = positive(row, "concurrency" if looped else "batch") / place.replicas
-    drafts = count(row, "drafts", 0)
+        raise published_names.Refused(f"neither concurrency nor batch is given{zero}")
+    batch = sheets.positive(row, "concurrency" if looped else "batch") / place.replicas
+    drafts = sheets.count(row, "drafts", 0)
     engine = row.get("engine", "").lower()
     values = _values(row, looped, batch * place.replicas, output, line, refused)
     common = Measurement(
         id=line,
         source=row.get("source", "") or "own",
         engine=engine or "unknown",
-        model=base_of(model_of(row["model"]).name),
+        model=published_names.base_of(published_names.model_of(row["model"]).name),
         sizes=sizes,
         chip=chip,
         machine=machine,
@@ -161,7 +145,12 @@ def measured_run(
 
 
 def _values(
-    row: Row, looped: bool, requests: float, output: float, line: str, refused: list[NotComputed]
+    row: sheets.Row,
+    looped: bool,
+    requests: float,
+    output: float,
+    line: str,
+    refused: list[NotComputed],
 ) -> dict[str, float]:
     """Times [s] by quantity. Under a closed loop the time per token is a mean over requests."""
     seconds: dict[str, float] = {}
@@ -173,8 +162,8 @@ def _values(
             continue
         stated = True
         try:
-            value = positive(row, name)
-        except Refused as why:
+            value = sheets.positive(row, name)
+        except published_names.Refused as why:
             refused.append(NotComputed(line, str(why), name.rsplit("_", 1)[0]))
             continue
         stem, unit = name.rsplit("_", 1)
@@ -190,51 +179,56 @@ def _values(
         else:
             seconds.setdefault(meant[stem], value / (1e3 if unit == "ms" else 1.0))
     if not stated:
-        raise Refused("no measured value is given")
+        raise published_names.Refused("no measured value is given")
     return seconds
 
 
-def _hardware(row: Row) -> tuple[Chip, str | None]:
+def _hardware(row: sheets.Row) -> tuple[Chip, str | None]:
     """The chip, and the machine that joins such chips."""
     name = row.get("system") or row.get("chip", "")
     if not name:
-        raise Refused("neither system nor chip is given")
+        raise published_names.Refused("neither system nor chip is given")
     if name.lower() in system_names():
         described = system(name.lower())
-        return described.chip, described.topology or machine_of(described.chip.name)
-    chip = chip_of(name)
-    return chip, machine_of(chip.name)
+        return described.chip, described.topology or published_names.machine_of(described.chip.name)
+    chip = published_names.chip_of(name)
+    return chip, published_names.machine_of(chip.name)
 
 
-def _sizes(row: Row, chip: Chip) -> Sizes:
+def _sizes(row: sheets.Row, chip: Chip) -> Sizes:
     if not row.get("model"):
-        raise Refused("model is not given")
-    formats = [format_of(row[name]) if row.get(name) else None for name in ("weights", "kv")]
-    return sizes_on(chip, row["model"], formats[0], formats[1])
+        raise published_names.Refused("model is not given")
+    formats = [
+        published_names.format_of(row[name]) if row.get(name) else None
+        for name in ("weights", "kv")
+    ]
+    return published_names.sizes_on(chip, row["model"], formats[0], formats[1])
 
 
-def _place(row: Row, sizes: Sizes, chip: Chip) -> _RunPlace:
-    tp, pp = number_or_none(row, "tp"), count(row, "pp", 1)
-    copies, ep = count(row, "dp_attention", 1), count(row, "ep", 1)
-    chips, assumed = number_or_none(row, "n_chips"), ""
+def _place(row: sheets.Row, sizes: Sizes, chip: Chip) -> _RunPlace:
+    tp, pp = sheets.number_or_none(row, "tp"), sheets.count(row, "pp", 1)
+    copies, ep = sheets.count(row, "dp_attention", 1), sheets.count(row, "ep", 1)
+    chips, assumed = sheets.number_or_none(row, "n_chips"), ""
     if tp is None and chips is not None:
         tp, assumed = chips / (pp * copies), "tensor parallelism over the chips of a stage"
-    ways = count({"tp": str(tp)}, "tp") if tp is not None else 1
+    ways = sheets.count({"tp": str(tp)}, "tp") if tp is not None else 1
     replica = ways * pp * copies
     replicas = (chips or replica) / replica
     if replicas != int(replicas):
-        raise Refused(f"{chips:g} chips are no multiple of a replica's {replica}")
+        raise published_names.Refused(f"{chips:g} chips are no multiple of a replica's {replica}")
     if sizes.n_q_heads % ways:
-        raise Refused(f"tp {ways} does not divide the {sizes.n_q_heads} attention heads")
+        raise published_names.Refused(
+            f"tp {ways} does not divide the {sizes.n_q_heads} attention heads"
+        )
     if pp > sizes.n_layers:
-        raise Refused(f"{pp} stages for {sizes.n_layers} layers")
+        raise published_names.Refused(f"{pp} stages for {sizes.n_layers} layers")
     if ep > 1 and not sizes.n_experts:
-        raise Refused(f"{ep} expert groups for a model without experts")
+        raise published_names.Refused(f"{ep} expert groups for a model without experts")
     if ways * copies % ep:
-        raise Refused(f"{ep} expert groups on {ways * copies} chips")
+        raise published_names.Refused(f"{ep} expert groups on {ways * copies} chips")
     stored = sum(sizes.weight_bytes.values())
     if stored > replica * chip.memory:
-        raise Refused(
+        raise published_names.Refused(
             f"{stored / 1e9:.0f} GB of weights do not fit on {replica} {chip.name} "
             f"({replica * chip.memory / 1e9:.0f} GB)"
         )

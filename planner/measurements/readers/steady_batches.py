@@ -8,17 +8,8 @@ from functools import cache
 
 from planner.architecture.counts import Sizes
 from planner.catalogue.chips import Chip
+from planner.measurements import published_names
 from planner.measurements.measurement import ONE, Measurement, NotComputed, Readings, layout_of
-from planner.measurements.published_names import (
-    Refused,
-    aliases,
-    base_of,
-    chip_of,
-    format_of,
-    machine_of,
-    model_of,
-    sizes_of,
-)
 from planner.measurements.readers.sheets import Row, Source, count, number, positive, rows_of, sheet
 from planner.text.errors import InputError
 
@@ -60,7 +51,7 @@ def steadies(path: Source) -> Readings:
         key = tuple(value for column, value in row.items() if column not in ("id", "url"))
         try:
             rows.append(replace(steady(row), id=name, repeats=seen.get(key, "")))
-        except Refused as why:
+        except published_names.Refused as why:
             refused.append(NotComputed(name, str(why)))
         seen.setdefault(key, name)
     return Readings("steady batches", tuple(rows), tuple(refused), len(table))
@@ -74,21 +65,24 @@ def steady(row: Row) -> Measurement:
     row = {**dict.fromkeys((*NEEDED, *OTHERS), ""), **row}
     for name in ("chip", "model", "phase", "metric", "weight_dtype"):
         if not row[name]:
-            raise Refused(f"{name} is not given")
-    chip, phase = chip_of(row["chip"]), row["phase"]
+            raise published_names.Refused(f"{name} is not given")
+    chip, phase = published_names.chip_of(row["chip"]), row["phase"]
     if phase not in QUANTITY:
-        raise Refused(f"unknown phase {phase!r}")
-    weights, states_cache = format_of(row["weight_dtype"]), row["kv_dtype"] not in UNKNOWN
-    kv = format_of(row["kv_dtype"]) if states_cache else USUAL_CACHE
+        raise published_names.Refused(f"unknown phase {phase!r}")
+    weights, states_cache = (
+        published_names.format_of(row["weight_dtype"]),
+        row["kv_dtype"] not in UNKNOWN,
+    )
+    kv = published_names.format_of(row["kv_dtype"]) if states_cache else USUAL_CACHE
     if weights == "nvfp4" and "fp4" not in chip.flops:
-        raise Refused(f"{chip.name} has no fp4 arithmetic")
+        raise published_names.Refused(f"{chip.name} has no fp4 arithmetic")
     sizes = _stored(row["model"], weights, kv, row["weight_dtype"].strip().lower())
     chips = count(row, "n_chips")
     prompt, output, context = _lengths(row)
     layout = layout_of(row["layout"], chips, sizes.n_experts)
     replicas = chips if row["layout"] == "DP" else 1  # copies of the whole model
     chips //= replicas
-    engine = aliases().engines.get(row["source"], row["source"])
+    engine = published_names.aliases().engines.get(row["source"], row["source"])
     if engine in HALF_SUMS:
         chip = _summing_in_half(chip)
     batch, assumed = _batch(row, sizes, chip, chips, prompt + output)
@@ -100,10 +94,10 @@ def steady(row: Row) -> Measurement:
         id=row["id"],
         source=row["source"],
         engine=engine,
-        model=base_of(model_of(row["model"]).name),
+        model=published_names.base_of(published_names.model_of(row["model"]).name),
         sizes=sizes,
         chip=chip,
-        machine=machine_of(chip.name),
+        machine=published_names.machine_of(chip.name),
         chips=chips,
         layout=dict(ONE) if replicas > 1 else layout,
         batch=batch,
@@ -115,7 +109,9 @@ def steady(row: Row) -> Measurement:
         quality=row["quality"],
         drafts=int(drafts[1]) if drafts else 0,
         precision=weights,
-        leanest=None if states_cache else sizes_of(row["model"], weights, NARROWEST_CACHE),
+        leanest=None
+        if states_cache
+        else published_names.sizes_of(row["model"], weights, NARROWEST_CACHE),
         speculated=bool(drafts),
         assumed=assumed,
         by_sequence=bool(BY_SEQUENCE.match(row["layout"])) and phase != "prefill",
@@ -125,7 +121,7 @@ def steady(row: Row) -> Measurement:
 @cache
 def _stored(model: str, weights: str, kv: str, name: str) -> Sizes:
     """`sizes_of`, with the bytes that a mixed format takes."""
-    sizes = sizes_of(model, weights, kv)
+    sizes = published_names.sizes_of(model, weights, kv)
     if name not in MIXED:
         return sizes
     layers, head = MIXED[name]
@@ -164,11 +160,11 @@ def _batch(row: Row, sizes: Sizes, chip: Chip, chips: int, context: float) -> tu
     if row["phase"] == "prefill":
         return 1.0, "one prompt at a time"
     if row["quality"] not in ("server", "near-clean"):
-        raise Refused("batch is not given")
+        raise published_names.Refused("batch is not given")
     per_sequence = context * sizes.kv_bytes_per_token + sizes.state_bytes_per_sequence
     room = FILLED * chips * chip.memory - sum(sizes.weight_bytes.values())
     if room < per_sequence:
-        raise Refused(f"the weights leave no room for a sequence on {chips} chips")
+        raise published_names.Refused(f"the weights leave no room for a sequence on {chips} chips")
     return float(max(1, int(room / per_sequence))), "the batch that fills the memory"
 
 
@@ -187,7 +183,7 @@ def _seconds(
     if row["metric"] in TIMES:
         return value / 1e3
     if row["metric"] not in RATES:
-        raise Refused(f"unknown metric {row['metric']!r}")
+        raise published_names.Refused(f"unknown metric {row['metric']!r}")
     # Rates of whole runs count the tokens that were written (TensorRT-LLM, MLPerf and JetStream
     # tables); an efficiency counts the arithmetic of the prompts too.
     mixed = batch * (prompt + output if row["metric"] == "mfu" else output)
