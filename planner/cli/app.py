@@ -6,6 +6,7 @@ Answers go to standard output, warnings to standard error. Exit status: 0 answer
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -186,7 +187,12 @@ for _command in (
     app.command()(_command)
 
 
+COLLECTED = 100_000  # new objects between two searches for garbage
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit; what goes wrong on purpose is one message, no traceback."""
+    # What is read at the start lives until the end; looking through it again frees nothing.
+    gc.set_threshold(COLLECTED)
     with exits():
         app(args=None if arguments is None else list(arguments), standalone_mode=True)

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -52,8 +54,6 @@ def fit_triple(
     wire : seconds that the bytes of each size take at the full rate. [s]
     root : whether there is a square-root term.
     """
-    from scipy.optimize import nnls
-
     columns = [np.ones_like(sizes), wire] + ([np.sqrt(sizes)] if root else [])
     matrix = np.stack(columns, axis=1) / seconds[:, None]
     target = (seconds - wire) / seconds  # the efficiency's part below one is what is unknown
@@ -61,12 +61,35 @@ def fit_triple(
     weight = np.ones_like(seconds)
     solution = np.zeros(len(columns))
     for _ in range(TURNS):
-        solution = nnls(matrix / scale * weight[:, None], target * weight)[0] / scale
+        solution = non_negative(matrix / scale * weight[:, None], target * weight) / scale
         missed = np.maximum(np.abs(matrix @ solution - target), LEAST)
         weight = missed ** (POWER / 2 - 1)
     return Triple(
         float(solution[0]), float(1 / (1 + solution[1])), float(solution[2]) if root else 0.0
     )
+
+
+def non_negative(matrix: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """Non-negative least squares of a few columns, by all choices of those that are not zero.
+
+    Of the least squares of each choice that have no negative entry the nearest is the optimum. A
+    solver for many columns would be loaded at every start, which takes longer than the search.
+
+    Parameters
+    ----------
+    matrix : shape (m, n), n up to about 4.
+    target : shape (m,).
+    """
+    n = matrix.shape[1]
+    best, least = np.zeros(n), float(target @ target)
+    for chosen in product((False, True), repeat=n):
+        columns = np.flatnonzero(chosen)
+        solution = np.linalg.lstsq(matrix[:, columns], target, rcond=None)[0]
+        missed = target - matrix[:, columns] @ solution
+        if columns.size and (solution >= 0).all() and missed @ missed < least:
+            best, least = np.zeros(n), float(missed @ missed)
+            best[columns] = solution
+    return best
 
 
 def intervals(
@@ -170,9 +193,11 @@ def _row(
     return group.n, alpha, rate * share, gamma, traffic, share, low, high
 
 
+@lru_cache(maxsize=4096)
 def _refitted(
     coefficients: BorrowedCurve, within: tuple[float, float]
 ) -> tuple[float, float, float]:
+    # Where only the rate between domains is varied, curves inside them are the same.
     low, high = within
     if not 0 < low < high < float("inf"):
         raise ValueError(f"messages lie within {within!r} bytes; give 0 < smallest < largest")

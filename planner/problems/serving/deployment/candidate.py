@@ -33,7 +33,6 @@ from planner.problems.serving.point import (
     ServingPoint,
 )
 from planner.problems.serving.search.sizing import carrying
-from planner.problems.serving.step.layouts import Layouts
 from planner.problems.serving.step.pools_step import (
     load_share,
     pools_recomputed,
@@ -290,22 +289,24 @@ class Candidate:
 
 def evaluate_pair(tasks: TaskPair, reading: Step, decoding: Step, pair: Pair) -> Candidate:
     """One pair at its split: the pool with room to spare runs below its most."""
-    layouts = [
+    prefill_step, decode_step = (
         _sized(step, row, replicas, chips)
         for step, row, replicas, chips in zip(
             (reading, decoding), pair.rows, pair.replicas, pair.chips, strict=True
         )
-    ]
-    ranks = float(layouts[0].pp[0] * layouts[0].dp_attention[0])
+    )
+    layouts = prefill_step.layouts
+    ranks = float(layouts.pp[0] * layouts.dp_attention[0])
     waits = tasks.prefill.arrivals is not None
     task = tasks.prefill.with_layout(arrivals=pair.requests if waits else None)
     share = load_share(pair.requests, pair.slots[0], pair.replicas[0])
-    prefill = evaluate(task, layouts[0], ranks, 1.0 if waits else share)
+    step = prefill_step.with_task(task)
+    prefill = evaluate(task, layouts, ranks, 1.0 if waits else share, sized=step)
     task = tasks.decode.with_layout(arrivals=pair.requests)
-    step = Step(task, layouts[1], bound=task.uses_bound)
+    step = decode_step.with_task(task)
     # The load a pool was sized for may lie a rounding beside what it carries.
     batch = float(carrying(step, int(pair.batch))[0]) or pair.batch
-    pools = (prefill, evaluate(task, layouts[1], batch, sized=step))
+    pools = (prefill, evaluate(task, step.layouts, batch, sized=step))
     chips = shards(reading)[pair.rows[0]], shards(decoding)[pair.rows[1]]
     transfer = float(tasks.transfer(*chips))
     chosen = [pool.chosen_by for pool in pools]
@@ -359,9 +360,11 @@ def pools_symbols(
     return "given", {**symbols, "X_arr": tasks.demand}
 
 
-def _sized(step: Step, row: int, replicas: int, chips: int) -> Layouts:
-    layouts = step.layouts.take(np.array([row]))
-    return replace(layouts, replicas=np.array([replicas]), chips=np.array([chips]))
+def _sized(step: Step, row: int, replicas: int, chips: int) -> Step:
+    """One layout of a step, on so many replicas and chips."""
+    part = step.take(np.array([row]))
+    counts = {"replicas": np.array([replicas]), "chips": np.array([chips])}
+    return part.on(replace(part.layouts, **counts))
 
 
 def _per_million(values: Mapping[str, float], name: str) -> float | None:

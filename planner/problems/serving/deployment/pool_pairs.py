@@ -172,7 +172,7 @@ def _split(tasks: TaskPair, a: PhaseLayouts, b: PhaseLayouts, chips: np.ndarray)
         # Of each pair the number of chips that is best for it; equals count, the search settles.
         number = a.rows[order] * (int(b.rows.max()) + 1) + b.rows[order]
         _, leading = np.unique(number, return_index=True)
-        for k in order[np.sort(leading)][:MOST_TIED]:
+        for k in _leading(score, b.rows, order[np.sort(leading)][:MOST_TIED]):
             rows = (int(a.rows[k]), int(b.rows[k]))
             if rows not in pairs or score[k] < pairs[rows].score * (1 - SAME_PRICE):
                 taken = int(n[k] * a.room.chips[k])
@@ -188,6 +188,15 @@ def _split(tasks: TaskPair, a: PhaseLayouts, b: PhaseLayouts, chips: np.ndarray)
                     slots=(float(a.slot[k]), float(b.slot[k])),
                 )
     return list(pairs.values())
+
+
+def _leading(score: np.ndarray, decode: np.ndarray, order: np.ndarray) -> np.ndarray:
+    """Of splits, best first, those that may be among the best of `KEPT` layouts that decode."""
+    _, firsts = np.unique(decode[order], return_index=True)
+    if firsts.size <= KEPT:
+        return order
+    last = score[order[np.sort(firsts)[KEPT - 1]]]
+    return order[score[order] <= last * (1 + 2 * SAME_PRICE)]
 
 
 def _replica_counts(
