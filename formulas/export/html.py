@@ -7,13 +7,8 @@ from html import escape
 from pathlib import Path
 
 from formulas.algebra.steps import DerivationStep
-from formulas.export.formula_document import (
-    Chapter,
-    FormulaDocument,
-    FormulaEntry,
-    NeglectedSize,
-    SymbolRow,
-)
+from formulas.export.document_markup import size_words, value_words
+from formulas.export.formula_document import Chapter, FormulaDocument, FormulaEntry, SymbolRow
 from formulas.export.typesetting.boxes import Layout, fitted
 from formulas.export.typesetting.layout import figure, layout, relation
 from formulas.export.typesetting.markup import mathml
@@ -83,7 +78,7 @@ def _table(whole: FormulaDocument, rows: tuple[SymbolRow, ...]) -> str:
     body = []
     for row in rows:
         values = "".join(
-            f'<td class="value">{"" if v is None else mathml(figure(v))}</td>' for v in row.values
+            f'<td class="value">{"" if v is None else _figure(v)}</td>' for v in row.values
         )
         body.append(
             f'<tr><td title="{escape(row.symbol.name)}">{mathml(layout(row.symbol))}</td>'
@@ -145,8 +140,11 @@ def _step(step: DerivationStep, proof: str) -> str:
 
 def _notes(entry: FormulaEntry) -> str:
     rows = [("where", _inline(relation(layout(e.symbol), "=", layout(e.rhs)))) for e in entry.where]
-    rows += [(case, _value(value, entry.unit)) for case, value in entry.values]
-    rows += [("neglected", _size(size)) for size in entry.sizes]
+    rows += [
+        (case, value_words(value, _figure(value), _unit(entry.unit)))
+        for case, value in entry.values
+    ]
+    rows += [("neglected", size_words(size, _words, _figure)) for size in entry.sizes]
     rows += [("assumes", _words(assumption)) for assumption in entry.assumes]
     source, words = entry.source, _words(str(entry.source))
     rows.append(
@@ -155,23 +153,12 @@ def _notes(entry: FormulaEntry) -> str:
     return "<dl>" + "".join(f"<dt>{_words(k)}</dt><dd>{v}</dd>" for k, v in rows) + "</dl>"
 
 
-def _size(size: NeglectedSize) -> str:
-    if size.size is None:
-        return _words(f"{size.case}: not known, {size.missing}")
-    number = mathml(figure(size.size))
-    term = _words(f"{size.case}: {size.neglected}")
-    return f"{term}: {number} times what is kept{size.remark}"
-
-
-def _value(value: float, unit: str) -> str:
-    number = mathml(figure(value))
-    if value < 0:
-        return f"none: {number} is not positive, so a condition below does not hold"
-    return f"{number} {_unit(unit)}"
+def _figure(value: float) -> str:
+    return mathml(figure(value))
 
 
 def _statement(step: DerivationStep) -> Layout:
-    return relation(layout(step.lhs), "=" if step.exact else "≈", layout(step.rhs))
+    return relation(layout(step.lhs), step.relation, layout(step.rhs))
 
 
 def _display(x: Layout) -> str:

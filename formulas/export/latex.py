@@ -3,17 +3,13 @@
 Words as LaTeX sets them: its own characters made literal, others by their commands.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 
-from formulas.algebra.steps import DerivationStep
-from formulas.export.formula_document import (
-    Chapter,
-    FormulaDocument,
-    FormulaEntry,
-    NeglectedSize,
-    SymbolRow,
-)
-from formulas.export.typesetting.boxes import fitted
+from formulas.algebra.equation import Equation
+from formulas.export.document_markup import DocumentMarkup
+from formulas.export.formula_document import FormulaDocument, FormulaEntry, SymbolRow
+from formulas.export.typesetting.boxes import Layout, fitted
 from formulas.export.typesetting.layout import GREEK, alternating, figure, layout, relation
 from formulas.export.typesetting.markup import latex_math
 
@@ -62,99 +58,41 @@ HEAD = Path(__file__).with_name("preamble.tex").read_text("utf-8")
 def latex(whole: FormulaDocument) -> str:
     """Cover, then a section for every object, in chapters."""
     parts = [HEAD + rf"\title{{{latex_words(whole.title)}}}" + "\n\\author{}\\date{}"]
-    parts += [r"\begin{document}", r"\maketitle", *_cover(whole)]
-    for chapter in whole.chapters:
-        if whole.headed and chapter.subject:
-            parts.append(_chapter(chapter))
-        parts += [_entry(entry) for entry in chapter.entries]
-    return "\n\n".join([*parts, r"\end{document}"]) + "\n"
-
-
-def _cover(whole: FormulaDocument) -> list[str]:
-    parts = [latex_words(paragraph) for paragraph in whole.words]
-    if len(whole.cases) > 1 and whole.differences:
-        parts += [r"\section{Assumptions where they differ}", _table(whole, whole.differences)]
+    parts += [r"\begin{document}", r"\maketitle", *map(latex_words, whole.words)]
+    parts += _LATEX.differences(whole)
     if whole.headed:
         parts += [r"\newpage\tableofcontents\newpage"]
-    parts += [r"\section{Symbols}", _table(whole, whole.rows)]
-    if whole.sources:
-        cited = [
-            rf"\item {latex_words(s.authors)}, {_link(s.link, s.title)} ({s.year})"
-            for s in whole.sources
-        ]
-        parts += [r"\section{Sources}", _list(cited)]
-    return parts
+    parts += [*_LATEX.back(whole), *_LATEX.chapters(whole), r"\end{document}"]
+    return "\n\n".join(parts) + "\n"
 
 
-def _chapter(chapter: Chapter) -> str:
-    head = rf"\newpage\section{{{latex_words(chapter.title)}}}"
-    return f"{head}\n\n\\emph{{{latex_words(chapter.about)}}}"
-
-
-def _entry(entry: FormulaEntry) -> str:
-    lines = [rf"\subsection{{{latex_words(entry.title)}}}\label{{{entry.anchor}}}"]
-    lines.append(rf"\textit{{{latex_words(', '.join([entry.kind, *entry.tags]))}}}")
+def _steps(entry: FormulaEntry) -> Iterator[str]:
     for number, (step, proof) in enumerate(entry.steps, 1):
         if entry.derived:
             why = f" {latex_words(step.why)}" if step.why else ""
             head = rf"\textbf{{{number}. {step.verb}}}{why}"
-            lines += ["", rf"{head} {{\small[{latex_words(proof)}]}}\nopagebreak"]
-        lines.append(_display(step))
+            yield f"\n{head} {{\\small[{latex_words(proof)}]}}\\nopagebreak"
+        yield f"\\[\n{_math(relation(layout(step.lhs), step.relation, layout(step.rhs)))}\n\\]"
         if step.size is not None:
             size = latex_math(fitted(layout(step.size), WIDTH / 2))
-            lines.append(rf"Neglected over kept: $\displaystyle {size}$")
-    return "\n".join([*lines, _notes(entry)])
+            yield rf"Neglected over kept: $\displaystyle {size}$"
 
 
-def _notes(entry: FormulaEntry) -> str:
-    notes = [
-        rf"\item where ${_math(relation(layout(e.symbol), '=', layout(e.rhs)))}$"
-        for e in entry.where
-    ]
-    notes += [
-        rf"\item value, {latex_words(case)}: {_value(value, entry.unit)}"
-        for case, value in entry.values
-    ]
-    notes += [rf"\item {_size(size)}" for size in entry.sizes]
-    notes += [rf"\item assumes: {latex_words(assumption)}" for assumption in entry.assumes]
-    source = entry.source
-    cited = _link(source.link, str(source)) if source.link else latex_words(str(source))
-    return _list([*notes, rf"\item source: {cited}"])
+def _math(x: Layout) -> str:
+    return rf"\displaystyle {latex_math(fitted(x, WIDTH))}"
 
 
-def _size(size: NeglectedSize) -> str:
-    head = f"neglected, {latex_words(size.case)}: "
-    if size.size is None:
-        return f"{head}not known, {latex_words(size.missing)}"
-    number = latex_math(figure(size.size))
-    return f"{head}{latex_words(size.neglected)}: ${number}$ times what is kept{size.remark}"
+def _definition(equation: Equation) -> str:
+    return f"${_math(relation(layout(equation.symbol), '=', layout(equation.rhs)))}$"
 
 
-def _value(value: float, unit: str) -> str:
-    number = f"${latex_math(figure(value))}$"
-    if value < 0:
-        return f"none: {number} is not positive, so a condition below does not hold"
-    return f"{number} {latex_words(f'[{unit}]')}" if unit != "1" else number
-
-
-def _display(step: DerivationStep) -> str:
-    sign = "=" if step.exact else "≈"
-    return f"\\[\n{_math(relation(layout(step.lhs), sign, layout(step.rhs)))}\n\\]"
-
-
-def _math(x: object) -> str:
-    return rf"\displaystyle {latex_math(fitted(x, WIDTH))}"  # type: ignore[arg-type]
-
-
-def _list(items: list[str]) -> str:
-    return "\n".join(
-        [r"\begin{itemize}\setlength{\itemsep}{1pt plus 2pt}", *items, r"\end{itemize}"]
-    )
+def _figure(value: float) -> str:
+    return f"${latex_math(figure(value))}$"
 
 
 def _link(link: str, words: str) -> str:
     address = link.replace("%", r"\%").replace("#", r"\#")
-    return rf"\href{{{address}}}{{{latex_words(words)}}}"
+    return rf"\href{{{address}}}{{{words}}}"
 
 
 def _unit(unit: str) -> str:
@@ -176,7 +114,7 @@ def _table(whole: FormulaDocument, rows: tuple[SymbolRow, ...]) -> str:
             [
                 rf"${latex_math(layout(row.symbol))}$",
                 rf"\raggedright {_unit(row.unit)}",
-                *("" if v is None else f"${latex_math(figure(v))}$" for v in row.values),
+                *("" if v is None else _figure(v) for v in row.values),
                 rf"\raggedright {latex_words(row.meaning)}",
             ]
         )
@@ -187,3 +125,20 @@ def _table(whole: FormulaDocument, rows: tuple[SymbolRow, ...]) -> str:
     head = " & ".join(heads) + r" \\ \midrule \endhead"
     start = rf"\begingroup\small\begin{{longtable}}[l]{{{columns}}} \toprule"
     return "\n".join([start, head, *lines, r"\bottomrule \end{longtable}\endgroup"])
+
+
+_LATEX = DocumentMarkup(
+    words=latex_words,
+    figure=_figure,
+    definition=_definition,
+    link=_link,
+    steps=_steps,
+    table=_table,
+    between="\n",
+    heading=r"\section{%s}",
+    chapter="\\newpage\\section{%s}\n\n\\emph{%s}",
+    title=r"\subsection{%(title)s}\label{%(anchor)s}",
+    kind=r"\textit{%s}",
+    item=r"\item %s",
+    listed="\\begin{itemize}\\setlength{\\itemsep}{1pt plus 2pt}\n%s\n\\end{itemize}",
+)

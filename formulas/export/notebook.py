@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 
 from formulas.export.formula_document import FormulaDocument, FormulaEntry
-from formulas.export.plain_text import cover, section
+from formulas.export.plain_text import MARKDOWN, cover
 from formulas.registry import module_of
 
 
@@ -34,7 +34,7 @@ def notebook(whole: FormulaDocument) -> str:
 
 
 def _entry(entry: FormulaEntry, whole: FormulaDocument) -> Iterator[dict[str, object]]:
-    yield _words(f"{entry.anchor}-words", section(entry))
+    yield _words(f"{entry.anchor}-words", MARKDOWN.section(entry))
     if not entry.python:
         return  # it lives in no module that a cell could import
     lines = [

@@ -3,16 +3,12 @@
 Plain text, for the terminal.
 """
 
+from collections.abc import Iterator
 from textwrap import fill
 
-from formulas.algebra.steps import DerivationStep
-from formulas.export.formula_document import (
-    Chapter,
-    FormulaDocument,
-    FormulaEntry,
-    NeglectedSize,
-    SymbolRow,
-)
+from formulas.algebra.cards import SIGNS
+from formulas.export.document_markup import DocumentMarkup, size_words, value_words
+from formulas.export.formula_document import Chapter, FormulaDocument, FormulaEntry, SymbolRow
 from formulas.numerics.expressions import tex
 
 WIDTH = 100
@@ -34,20 +30,6 @@ def plain(value: float | None) -> str:
         return "–"
     mantissa, _, exponent = f"{value:.4g}".partition("e")
     return f"{mantissa}e{int(exponent)}" if exponent else mantissa
-
-
-def size_words(size: NeglectedSize) -> str:
-    """`lecture: drop x/W: 0.07 times what is kept`."""
-    if size.size is None:
-        return f"{size.case}: not known, {size.missing}"
-    return f"{size.case}: {size.neglected}: {plain(size.size)} times what is kept{size.remark}"
-
-
-def value_words(value: float, unit: str) -> str:
-    """`2400 [seq]`, or that the conditions fail where a positive symbol came out negative."""
-    if value < 0:
-        return f"none: {plain(value)} is not positive, so a condition below does not hold"
-    return f"{plain(value)} [{unit}]" if unit != "1" else plain(value)
 
 
 def _cover(whole: FormulaDocument) -> list[str]:
@@ -75,8 +57,8 @@ def _entry(entry: FormulaEntry) -> str:
     else:
         lines.append(f"  {entry.steps[0][0]}")
     lines += [f"  where  {equation}" for equation in entry.where]
-    lines += [f"  value  {c}: {value_words(value, entry.unit)}" for c, value in entry.values]
-    lines += [f"  size   {size_words(size)}" for size in entry.sizes]
+    lines += [f"  value  {c}: {_value(value, entry.unit)}" for c, value in entry.values]
+    lines += [f"  size   {size_words(size, str, plain)}" for size in entry.sizes]
     lines += [f"  assumes  {assumption}" for assumption in entry.assumes]
     link = f", {entry.source.link}" if entry.source.link else ""
     lines.append(f"  source  {entry.source}{link}")
@@ -97,14 +79,13 @@ def _table(whole: FormulaDocument, rows: tuple[SymbolRow, ...]) -> str:
     )
 
 
+def _value(value: float, unit: str) -> str:
+    return value_words(value, plain(value), f"[{unit}]" if unit != "1" else "")
+
+
 def markdown(whole: FormulaDocument) -> str:
     """Cover, then a section for every object, in chapters."""
-    parts = [cover(whole)]
-    for chapter in whole.chapters:
-        if whole.headed and chapter.subject:
-            parts.append(f"## {chapter.title}\n\n{_escaped(chapter.about)}")
-        parts += [section(entry) for entry in chapter.entries]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join([cover(whole), *MARKDOWN.chapters(whole)]) + "\n"
 
 
 def cover(whole: FormulaDocument) -> str:
@@ -112,38 +93,17 @@ def cover(whole: FormulaDocument) -> str:
     parts = [f"# {_escaped(whole.title)}", *map(_escaped, whole.words)]
     if whole.headed:
         parts += ["## Contents", _contents(whole)]
-    if len(whole.cases) > 1 and whole.differences:
-        parts += ["## Assumptions where they differ", _plain_text_table(whole, whole.differences)]
-    parts += ["## Symbols", _plain_text_table(whole, whole.rows)]
-    if whole.sources:
-        cited = [
-            f"- {_escaped(s.authors)}, [{_escaped(s.title)}]({s.link}) ({s.year})"
-            for s in whole.sources
-        ]
-        parts += ["## Sources", "\n".join(cited)]
-    return "\n\n".join(parts)
+    return "\n\n".join([*parts, *MARKDOWN.differences(whole), *MARKDOWN.back(whole)])
 
 
-def section(entry: FormulaEntry) -> str:
-    """One object."""
-    parts = [f'### <a id="{entry.anchor}"></a>{_escaped(entry.title)}']
-    parts.append(f"*{', '.join([entry.kind, *entry.tags])}*")
+def _steps(entry: FormulaEntry) -> Iterator[str]:
     for number, (step, proof) in enumerate(entry.steps, 1):
         if entry.derived:
             why = f" {_escaped(step.why)}" if step.why else ""
-            parts.append(f"**{number}. {step.verb}**{why} — {_escaped(proof)}")
-        parts.append(f"$$\n{_line(step)}\n$$")
+            yield f"**{number}. {step.verb}**{why} — {_escaped(proof)}"
+        yield f"$$\n{tex(step.lhs)} {SIGNS[step.relation]} {tex(step.rhs)}\n$$"
         if step.size is not None:
-            parts.append(f"Neglected over kept: ${tex(step.size)}$")
-    notes = [f"- where ${equation.latex()}$" for equation in entry.where]
-    notes += [
-        f"- value, {case}: {_escaped(value_words(v, entry.unit))}" for case, v in entry.values
-    ]
-    notes += [f"- neglected, {_escaped(size_words(size))}" for size in entry.sizes]
-    notes += [f"- assumes: {_escaped(assumption)}" for assumption in entry.assumes]
-    link, words = entry.source.link, _escaped(str(entry.source))
-    notes.append(f"- source: [{words}]({link})" if link else f"- source: {words}")
-    return "\n\n".join([*parts, "\n".join(notes)])
+            yield f"Neglected over kept: ${tex(step.size)}$"
 
 
 def _contents(whole: FormulaDocument) -> str:
@@ -152,11 +112,6 @@ def _contents(whole: FormulaDocument) -> str:
         links = [f"[{_escaped(entry.title)}](#{entry.anchor})" for entry in chapter.entries]
         lines += [f"- {chapter.title or 'Others'}", *(f"  - {link}" for link in links)]
     return "\n".join(lines)
-
-
-def _line(step: DerivationStep) -> str:
-    sign = "=" if step.exact else r"\approx"
-    return f"{tex(step.lhs)} {sign} {tex(step.rhs)}"
 
 
 def _escaped(words: str) -> str:
@@ -176,3 +131,20 @@ def _plain_text_table(whole: FormulaDocument, rows: tuple[SymbolRow, ...]) -> st
         for row in rows
     ]
     return "\n".join(lines)
+
+
+MARKDOWN = DocumentMarkup(
+    words=_escaped,
+    figure=plain,
+    definition=lambda equation: f"${equation.latex()}$",
+    link=lambda link, words: f"[{words}]({link})",
+    steps=_steps,
+    table=_plain_text_table,
+    between="\n\n",
+    heading="## %s",
+    chapter="## %s\n\n%s",
+    title='### <a id="%(anchor)s"></a>%(title)s',
+    kind="*%s*",
+    item="- %s",
+    listed="%s",
+)

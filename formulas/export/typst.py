@@ -1,11 +1,13 @@
 """A Typst document that stands alone; `typst` makes a PDF of it without a network."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
-from formulas.algebra.steps import DerivationStep
-from formulas.export.formula_document import FormulaDocument, FormulaEntry, NeglectedSize, SymbolRow
-from formulas.export.typesetting.boxes import Layout, fitted
+from formulas.algebra.equation import Equation
+from formulas.export.document_markup import DocumentMarkup
+from formulas.export.formula_document import FormulaDocument, FormulaEntry, SymbolRow
+from formulas.export.typesetting.boxes import fitted
 from formulas.export.typesetting.layout import figure, layout, relation
 from formulas.export.typesetting.markup import quoted, typst_math
 
@@ -15,95 +17,34 @@ HEAD = Path(__file__).with_name("preamble.typ").read_text("utf-8")
 
 def typst(whole: FormulaDocument) -> str:
     """Cover, then a section for every object, in chapters."""
-    parts = [HEAD, f"#set document(title: {quoted(whole.title)}, date: none)", *_cover(whole)]
-    for chapter in whole.chapters:
-        if whole.headed and chapter.subject:
-            parts.append(f"= {_words(chapter.title)}\n\n#emph[{_words(chapter.about)}]")
-        parts += [_entry(entry) for entry in chapter.entries]
-    return "\n\n".join(parts) + "\n"
-
-
-def _cover(whole: FormulaDocument) -> list[str]:
-    parts = [f"#text(size: 1.9em, weight: 700)[{_words(whole.title)}]\n#v(1em)"]
-    parts += [_words(paragraph) for paragraph in whole.words]
-    if len(whole.cases) > 1 and whole.differences:
-        parts += [_head("Assumptions where they differ"), _table(whole, whole.differences)]
+    parts = [HEAD, f"#set document(title: {quoted(whole.title)}, date: none)"]
+    parts += [f"#text(size: 1.9em, weight: 700)[{_words(whole.title)}]\n#v(1em)"]
+    parts += [*map(_words, whole.words), *_TYPST.differences(whole)]
     if whole.headed:
         parts.append("#pagebreak()\n#outline(depth: 2, indent: 1.2em)\n#pagebreak()")
-    parts += [_head("Symbols"), _table(whole, whole.rows)]
-    if whole.sources:
-        cited = [
-            f"- {_words(s.authors)}, {_link(s.link, s.title)} ({s.year})" for s in whole.sources
-        ]
-        parts += [_head("Sources"), "\n".join(cited)]
-    return parts
+    return "\n\n".join([*parts, *_TYPST.back(whole), *_TYPST.chapters(whole)]) + "\n"
 
 
-def _head(title: str) -> str:
-    return f"#heading(level: 2)[{title}]"
-
-
-def _entry(entry: FormulaEntry) -> str:
-    parts = [f"== {_words(entry.title)}", f"#kind[{_words(', '.join([entry.kind, *entry.tags]))}]"]
+def _steps(entry: FormulaEntry) -> Iterator[str]:
     for number, (step, proof) in enumerate(entry.steps, 1):
-        if not entry.derived:
-            parts.append(_display(step))
-            continue
-        why = f" {_words(step.why)}" if step.why else ""
-        head = f"#block(sticky: true)[*{number}. {step.verb}*{why} #soft[\\[{_words(proof)}\\]]]"
-        body = f"{head}\n\n{_display(step)}"
+        x = relation(layout(step.lhs), step.relation, layout(step.rhs))
+        body = typst_math(fitted(x, WIDTH), display=True)
+        if entry.derived:
+            why = f" {_words(step.why)}" if step.why else ""
+            head = (
+                f"#block(sticky: true)[*{number}. {step.verb}*{why} #soft[\\[{_words(proof)}\\]]]"
+            )
+            body = f"{head}\n\n{body}"
         if step.size is not None:
-            size = _shown(fitted(layout(step.size), WIDTH / 2))
+            size = typst_math(fitted(layout(step.size), WIDTH / 2), large=True)
             body = f"#near[\n{body}\n\n#soft[neglected over kept:] {size}\n]"
-        parts.append(body)
-    return "\n\n".join([*parts, _notes(entry)])
+        yield body
 
 
-def _notes(entry: FormulaEntry) -> str:
-    notes = [
-        f"- where {_inline(relation(layout(e.symbol), '=', layout(e.rhs)))}" for e in entry.where
-    ]
-    notes += [
-        f"- value, {_words(case)}: {_value(value, entry.unit)}" for case, value in entry.values
-    ]
-    notes += [f"- {_size(size)}" for size in entry.sizes]
-    notes += [f"- assumes: {_words(assumption)}" for assumption in entry.assumes]
-    source = entry.source
-    cited = _link(source.link, str(source)) if source.link else _words(str(source))
-    return "\n".join([*notes, f"- source: {cited}"])
-
-
-def _size(size: NeglectedSize) -> str:
-    head = f"neglected, {_words(size.case)}: "
-    if size.size is None:
-        return f"{head}not known, {_words(size.missing)}"
-    number = typst_math(figure(size.size))
-    return f"{head}{_words(size.neglected)}: {number} times what is kept{_words(size.remark)}"
-
-
-def _value(value: float, unit: str) -> str:
-    number = typst_math(figure(value))
-    if value < 0:
-        return f"none: {number} is not positive, so a condition below does not hold"
-    return f"{number} {_words(f'[{unit}]')}" if unit != "1" else number
-
-
-def _display(step: DerivationStep) -> str:
-    x = relation(layout(step.lhs), "=" if step.exact else "≈", layout(step.rhs))
-    return typst_math(fitted(x, WIDTH), display=True)
-
-
-def _inline(x: Layout) -> str:
-    return _shown(fitted(x, WIDTH - 4))
-
-
-def _shown(x: Layout) -> str:
+def _definition(equation: Equation) -> str:
     """In a line of words, but as large as on a line of its own."""
-    return typst_math(x, large=True)
-
-
-def _link(link: str, words: str) -> str:
-    return f"#link({quoted(link)})[{_words(words)}]"
+    x = relation(layout(equation.symbol), "=", layout(equation.rhs))
+    return typst_math(fitted(x, WIDTH - 4), large=True)
 
 
 def _words(words: str) -> str:
@@ -130,3 +71,20 @@ def _table(whole: FormulaDocument, rows: tuple[SymbolRow, ...]) -> str:
     ]
     body = ",\n  ".join(cells)
     return f"#rows(({columns}), table.header({heads}),\n  {body},\n)"
+
+
+_TYPST = DocumentMarkup(
+    words=_words,
+    figure=lambda value: typst_math(figure(value)),
+    definition=_definition,
+    link=lambda link, words: f"#link({quoted(link)})[{words}]",
+    steps=_steps,
+    table=_table,
+    between="\n\n",
+    heading="#heading(level: 2)[%s]",
+    chapter="= %s\n\n#emph[%s]",
+    title="== %(title)s",
+    kind="#kind[%s]",
+    item="- %s",
+    listed="%s",
+)
