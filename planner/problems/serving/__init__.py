@@ -29,37 +29,6 @@ if TYPE_CHECKING:
     from planner.problems.serving.task.task import Task
     from planner.problems.serving.task.task_builder import Hardware, TaskBuilder
 
-__all__ = [
-    "CHORDS",
-    "ESTIMATES",
-    "LIMITS",
-    "PROBLEM",
-    "Candidate",
-    "EvaluatedPool",
-    "Hardware",
-    "Point",
-    "Question",
-    "Scenario",
-    "ServingBand",
-    "ServingPoint",
-    "Step",
-    "Task",
-    "TaskBuilder",
-    "choice_of",
-    "declared",
-    "elastic",
-    "followed",
-    "layout",
-    "layout_given",
-    "modes",
-    "one_pool",
-    "ranked",
-    "resolve",
-    "shared_values",
-    "two_pools",
-    "worth",
-]
-
 _HOMES = {
     "bounds.binding_limits": ("followed", "worth"),
     "bounds.programs": ("CHORDS", "LIMITS", "layout"),
@@ -77,11 +46,12 @@ _HOMES = {
     "task.task": ("Task",),
     "task.task_builder": ("TaskBuilder", "Hardware"),
 }
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+__all__ = list(_HOME_OF)
 
 
 def __getattr__(name: str) -> object:
     wanted = "Scenario" if name == "QUESTION" else name
-    for home, names in _HOMES.items():
-        if wanted in names:
-            return getattr(import_module(f"{__name__}.{home}"), wanted)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if wanted not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOME_OF[wanted]}"), wanted)

@@ -14,7 +14,7 @@ from planner.programs import geometric
 from planner.programs.geometric import Program, ProgramStructure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 
 MARK = "_"  # ends the names of parameters that are no symbols of the equations
@@ -27,15 +27,15 @@ def relaxed(
     *, bound: bool, objective: str, promises: frozenset[str], given_batch: bool, mode: str
 ) -> Program:
     """The program whose optimum no layout of a group beats, at any batch of an interval."""
-    words = ("relaxed", objective, mode, *(["bound"] if bound else []),
-             *(["batch"] if given_batch else []), *sorted(promises))  # fmt: skip
 
-    def compiled() -> Program:
+    def plain() -> dict[str, object]:
         from planner.problems.serving.bounds.programs import relaxed_layouts
 
-        return relaxed_layouts(bound, objective, promises, mode, given_batch=given_batch)
+        program = relaxed_layouts(bound, objective, promises, mode, given_batch=given_batch)
+        return program.structure.plain()
 
-    return _stored_program(words, compiled)
+    flags = {"bound": bound, "batch": given_batch}
+    return _stored_program(("relaxed", objective, mode), flags, promises, plain)
 
 
 @cache
@@ -43,25 +43,26 @@ def continuous(
     *, bound: bool, objective: str, promises: frozenset[str], mode: str, loop: bool = False
 ) -> Program:
     """The program of one layout with a real batch; its multipliers are elasticities."""
-    words = ("layout", objective, mode, *(["bound"] if bound else []),
-             *(["loop"] if loop else []), *sorted(promises))  # fmt: skip
 
-    def compiled() -> Program:
+    def plain() -> dict[str, object]:
         from planner.problems.serving.bounds.programs import layout
 
         P = geometric.GeometricProgram("serving plan")
         P.minimise(
             layout(P, bound=bound, objective=objective, promises=promises, mode=mode, loop=loop)
         )
-        return P.compile()
+        return P.compile().structure.plain()
 
-    return _stored_program(words, compiled)
+    flags = {"bound": bound, "loop": loop}
+    return _stored_program(("layout", objective, mode), flags, promises, plain)
 
 
-def _stored_program(words: tuple[str, ...], compiled: Callable[[], Program]) -> Program:
-    """A program as it was kept, else compiled and kept."""
-
-    def plain() -> dict[str, object]:
-        return compiled().structure.plain()
-
-    return Program(ProgramStructure.of_plain(stored("-".join(words), plain, SOURCES)))
+def _stored_program(
+    words: tuple[str, ...],
+    flags: Mapping[str, bool],
+    promises: frozenset[str],
+    plain: Callable[[], dict[str, object]],
+) -> Program:
+    """A program as it was kept under its words, else compiled to plain data and kept."""
+    name = "-".join([*words, *(flag for flag, on in flags.items() if on), *sorted(promises)])
+    return Program(ProgramStructure.of_plain(stored(name, plain, SOURCES)))

@@ -10,56 +10,12 @@ from __future__ import annotations
 
 import sympy as sp
 
-from formulas.algebra.equation import Equation
-from formulas.nomenclature.lecture import B, coverage, n_chips, p_chip
-from formulas.nomenclature.pools_symbols import T_loop, x_own
-from formulas.nomenclature.serving_symbols import (
-    M_cap,
-    M_need,
-    T_mem_bound,
-    T_tpot,
-    T_tpot_bound,
-    T_ttft,
-    T_ttft_bound,
-    V_kv_dec,
-    V_w_bound,
-    W_chip,
-    b_mem,
-    b_own,
-    b_rank,
-    b_slice,
-    b_stage,
-    b_state,
-    cp,
-    dp,
-    ep,
-    f_pace,
-    n_chunks,
-    n_rep,
-    one_seq,
-    phi_mixed,
-    pp,
-    r_fill,
-    tp,
-    xtp,
-)
+from formulas.algebra.notation import *
 from formulas.nomenclature.symbols import auxiliary
+from formulas.serving import outputs
 from formulas.serving.bounds import DECODE_BOUND, PREFILL_BOUND
 from formulas.serving.closed_loop import CLOSED_LOOP
 from formulas.serving.decode import DECODE
-from formulas.serving.outputs import (
-    DECODING,
-    ENERGY,
-    FIRST_OF_A_LOOP,
-    LATENCY,
-    PRICE,
-    READING_SLOT,
-    ROOFLINE,
-    ROOFLINE_SLOT,
-    immediate_first_token,
-    request_price,
-    request_rate,
-)
 from formulas.serving.prefill import PREFILL
 from formulas.serving.throughput import AGGREGATED, AGGREGATED_BOUND, MEMORY
 from planner.problems.serving.bounds.kept_programs import MARK
@@ -77,22 +33,8 @@ CHORDS = {name: _parameter(name) for name in ("c_cov", "s_cov", "c_others", "s_o
 LIMITS = {
     name: _parameter(name)
     for name in (
-        "lo",
-        "hi",
-        "least_dp",
-        "most_dp",
-        "least_pp",
-        "most_pp",
-        "most_chips",
-        "ttft",
-        "tpot",
-        "latency",
-        "unsaved",
-        "steep",
-        "batch",
-        "paid",
-        "factor",
-        "most_moved",
+        *("lo", "hi", "least_dp", "most_dp", "least_pp", "most_pp", "most_chips"),
+        *("ttft", "tpot", "latency", "unsaved", "steep", "batch", "paid", "factor", "most_moved"),
     )
 }
 # Memory traffic of a step, a choice of its own: a power of it touches what on-chip memory leaves.
@@ -139,12 +81,12 @@ def relaxed_layouts(
     if not bound:
         P.define(sp.Eq(coverage, CHORDS["c_cov"] * b_slice ** CHORDS["s_cov"]))
     if objective == "latency":
-        P.minimise(_of(LATENCY[mode], bound, mode))
+        P.minimise(_of(outputs.LATENCY[mode], bound, mode))
     else:
         # One replica that is full: `factor` is what its chips, or its batch, count per second.
         alone = {p_chip: LIMITS["factor"], n_chips: B if given_batch else chips}
         whole = dict.fromkeys((n_rep, r_fill, one_seq), sp.Integer(1))
-        P.minimise(_of(request_price, bound, mode).subs({**alone, **whole}))
+        P.minimise(_of(outputs.request_price, bound, mode).subs({**alone, **whole}))
     _promise(P, bound, promises, mode)
     return P.compile()
 
@@ -182,9 +124,9 @@ def layout(
         P.define(sp.Eq(coverage, CHORDS["c_cov"] * B ** CHORDS["s_cov"]))
     _promise(P, bound, promises, mode, loop)
     if objective == "throughput":
-        return 1 / _of(request_rate, bound, mode)
-    outputs = {"latency": LATENCY, "energy": ENERGY, "cost": PRICE}
-    return _of(outputs[objective][mode], bound, mode, loop)
+        return 1 / _of(outputs.request_rate, bound, mode)
+    by_mode = {"latency": outputs.LATENCY, "energy": outputs.ENERGY, "cost": outputs.PRICE}
+    return _of(by_mode[objective][mode], bound, mode, loop)
 
 
 def _equations(bound: bool, unsaved: sp.Expr) -> list[Equation | sp.Eq]:
@@ -205,12 +147,12 @@ def _equations(bound: bool, unsaved: sp.Expr) -> list[Equation | sp.Eq]:
 
 def _of(output: Equation, bound: bool, mode: str, loop: bool = False) -> sp.Expr:
     """An output by the times that the program defines, those of the roofline or of the estimate."""
-    first = FIRST_OF_A_LOOP if loop and not bound else immediate_first_token
-    names = [first, *(ROOFLINE if bound else ())]
+    first = outputs.FIRST_OF_A_LOOP if loop and not bound else outputs.immediate_first_token
+    names = [first, *(outputs.ROOFLINE if bound else ())]
     if mode == "prefill":
-        names += READING_SLOT
+        names += outputs.READING_SLOT
     elif bound:
-        names += [*ROOFLINE_SLOT, DECODING["decode"]]
+        names += [*outputs.ROOFLINE_SLOT, outputs.DECODING["decode"]]
     return output.substitute(*names).rhs
 
 
@@ -228,7 +170,7 @@ def _promise(
     quantities = {
         "ttft": _first(bound, loop),
         "tpot": T_tpot_bound if bound else T_tpot,
-        "latency": _of(LATENCY[mode], bound, mode, loop),
+        "latency": _of(outputs.LATENCY[mode], bound, mode, loop),
     }
     for name in sorted(promises):
         P.subject(name, sp.Le(quantities[name], LIMITS[name]), promise=True)
