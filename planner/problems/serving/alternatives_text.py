@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from planner.problems.serving.point import layout_text
+from planner.problems.serving.task.limits import title_of
 from planner.text.quantities import show
 from planner.text.tolerances import UNSEEN
 from planner.text.wording import duration, row, wrapped
@@ -36,8 +37,6 @@ COMPARED = {
     "time": ("longer", "shorter"),
     "price": ("above", "below"),
 }
-PROMISED = {"ttft": "TTFT", "ttft_p95": "TTFT of 95%", "ttft_p99": "TTFT of 99%", "tpot": "TPOT",
-            "e2e": "time of a whole request"}  # fmt: skip
 
 
 def alternatives(answer: ServingAnswer) -> str:
@@ -100,7 +99,7 @@ def relaxed(answer: object) -> list[str]:
     """What each promise would have to be, others unchanged, or that no value of it is feasible."""
     feasible, never = [], []
     for promise in getattr(answer, "eased", None) or ():
-        name = PROMISED[promise.promise]
+        name = title_of(promise.promise)
         if promise.alone is None:
             never.append(f"any {name}")
         else:

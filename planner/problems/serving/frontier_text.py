@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 from planner.problems.serving.point import layout_text
 from planner.problems.serving.presentation import question, shortfall
+from planner.problems.serving.task.limits import LIMITS
 from planner.protocol.page import table_page
 from planner.text.quantities import show
 from planner.text.wording import WIDTH, duration, figure
@@ -23,19 +24,6 @@ NARROW = 40
 LINE = 10_000  # letters of a line of a page, which wraps by itself
 AIM = "least cost at every speed"
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-# What holds the cheapest plan back from a larger batch, by the name of the promise.
-HELD = {
-    "memory": "memory is full",
-    "ttft": "the promise on TTFT is used up",
-    "ttft_p95": "the promise on the TTFT of 95 % is used up",
-    "ttft_p99": "the promise on the TTFT of 99 % is used up",
-    "tpot": "the promise on TPOT is used up; --set promises.tpot=null shows what lies beyond",
-    "e2e": "the promise on the whole request is used up",
-    "prefill keeps up": "prompts take all the time that decoding leaves",
-    "prefill queue is stable": "the pool that reads prompts is busy all the time",
-    "batch": "the batch is given",
-    "demand": "the load is given",
-}
 
 
 class FrontierRow(TypedDict):
@@ -180,7 +168,10 @@ def _ends(answer: ServingFrontier, width: int) -> list[str]:
     shares = ", ".join(f"{name} {share:.0%}" for name, share in fastest.shares.items()
                        if share >= 0.005)  # fmt: skip
     sequences = f"{batch:,} sequence{'s' if batch > 1 else ''} per replica"
-    why = " and ".join(HELD.get(name, name) for name in cheapest.binds)
+    why = " and ".join(
+        LIMITS[name].holds_back if name in LIMITS else f"the {name} is given"
+        for name in cheapest.binds
+    )
     return [
         _entry("fastest", f"{sequences}; a step of {duration(fastest.step)} is {shares}", width),
         _entry("cheapest", why or "past the critical batch: a larger one is slower, no cheaper",

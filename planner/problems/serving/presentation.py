@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from planner.problems.serving.alternatives_text import (
-    PROMISED,
     alternatives,
     other_kinds,
     relaxed,
@@ -15,6 +14,7 @@ from planner.problems.serving.alternatives_text import (
     systems,
 )
 from planner.problems.serving.point import idle, layout_text
+from planner.problems.serving.task.limits import title_of
 from planner.text.quantities import show
 from planner.text.wording import (
     LABEL,
@@ -239,7 +239,7 @@ def shortfall(answer: ServingAnswer | ServingFrontier) -> str:
     """Which promises the nearest plan misses, and by how much."""
     lines = ["No plan keeps every promise. The nearest one"]
     for missed in answer.infeasible or ():
-        name, factor = PROMISED.get(missed.promise, missed.promise), missed.short_by or 1.0
+        name, factor = title_of(missed.promise), missed.short_by or 1.0
         if missed.promise == "demand":
             lines = ["These chips do not carry the load within the promises."]
             served = f"{100 / factor:.3g} % of it can be served"
@@ -258,7 +258,7 @@ def _current(point: CurrentPoint | None) -> str:
     times = [f"{name} {duration(value)}" for name, value in pairs if value is not None]
     lines.append(row("  times", ", ".join(times)))
     for broken in point.breaks:
-        name = PROMISED.get(broken.promise, broken.promise)
+        name = title_of(broken.promise)
         lines.append(row("  misses", f"{name} by {excess(broken.short_by)}"))
     return "\n".join(lines)
 

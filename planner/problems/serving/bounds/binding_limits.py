@@ -8,34 +8,13 @@ from typing import Any
 
 from planner.problems.serving.bounds.kept_programs import MARK
 from planner.problems.serving.parameters import QUANTITIES
+from planner.problems.serving.task.limits import LIMITS
 from planner.programs.geometric import ProgramSolution
 
-# Constraints of the programs as a person would say them.
-NAMES = MappingProxyType(
-    {
-        "memory": "kv and weights fit",
-        "ttft": "ttft is kept",
-        "tpot": "tpot is kept",
-        "latency": "e2e is kept",
-        "prefill keeps up": "prefill keeps up with decode",
-    }
-)
-EXPRESSIONS = MappingProxyType(
-    {
-        "memory": "M_weights + M_kv + M_act + M_reserve <= M_cap",
-        "ttft": "T_ttft <= ttft",
-        "tpot": "(T_dec + T_share)/g <= tpot",
-        "e2e": "T_ttft + L_dec*T_tpot <= e2e",
-        "prefill keeps up": "phi_mixed <= 1",
-        "demand": "x_load*T_slot <= 1 - headroom",
-        "prefill queue is stable": "rho_pf < 1",
-        "ttft_p95": "T_ttft + T_tail <= ttft_p95",
-        "ttft_p99": "T_ttft + T_tail <= ttft_p99",
-    }
-)
 SYMBOLS = {row.path: row.symbols for row in QUANTITIES if row.symbols}
 RANKS, LATE = 4, 0.05  # ranks, and share of a step, from which on waiting is worth a word
-PROMISED = MappingProxyType({"ttft": "ttft", "tpot": "tpot", "latency": "e2e"})
+# Constraints of the programs as a person would say them; times go by the step's names there.
+BINDS = {key: row.binds for row in LIMITS.values() if row.binds for key in (row.name, row.step)}
 
 
 def together(plan: Mapping[str, Any]) -> tuple[str, ...]:
@@ -64,9 +43,9 @@ def binding(solution: ProgramSolution) -> list[dict[str, Any]]:
     0.13 percent.
     """
     return [
-        {"name": NAMES.get(name, name), "elasticity": -multiplier}
+        {"name": BINDS[name], "elasticity": -multiplier}
         for name, multiplier in solution.binding
-        if name in NAMES
+        if name in BINDS
     ]
 
 
@@ -98,6 +77,6 @@ def worth(
         quantity: sum(slopes.get(name, 0.0) for name in names)
         for quantity, names in SYMBOLS.items()
     }
-    for name, promise in PROMISED.items():
-        values[f"promises.{promise}"] = slopes.get(f"{name}{MARK}", 0.0)
+    for promise in ("ttft", "tpot", "e2e"):
+        values[f"promises.{promise}"] = slopes.get(f"{LIMITS[promise].step}{MARK}", 0.0)
     return {name: value for name, value in values.items() if abs(value) > 5e-7}

@@ -28,9 +28,9 @@ from planner.problems.serving.frontier_text import (
 from planner.problems.serving.plan import CurrentPoint, ServingProvenance
 from planner.problems.serving.point import ServingBand, ServingBound, ServingEstimate, ServingPoint
 from planner.problems.serving.question import Scenario
+from planner.problems.serving.task.limits import PROMISES
 from planner.problems.serving.task.requests import modes as modes_of
 from planner.problems.serving.task.resolve import resolve
-from planner.problems.serving.task.task import PROMISES
 from planner.protocol.document import document_of
 from planner.protocol.problem import MissedPromise
 from planner.scenario import resolved

@@ -14,7 +14,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from planner.problems.serving.bounds.binding_limits import EXPRESSIONS
 from planner.problems.serving.deployment.candidate import Candidate, evaluate_pair
 from planner.problems.serving.deployment.pool_matching import shards
 from planner.problems.serving.deployment.pool_pairs import search_pools
@@ -23,13 +22,13 @@ from planner.problems.serving.plan import ExceededPromise, RelaxedPromise
 from planner.problems.serving.search.batch import LARGEST_BATCH, feasible, fixed_batches, search
 from planner.problems.serving.search.sizing import carrying
 from planner.problems.serving.step.step import Step
-from planner.problems.serving.task.task import PROMISES, Task
+from planner.problems.serving.task.limits import LIMITS, PROMISES
+from planner.problems.serving.task.task import Task
 from planner.protocol.bracket import Bracket, bracketed
 from planner.protocol.problem import MissedPromise
 
 PHYSICS = ("need", "mixed")  # limits that nobody made and nobody can relax
 CLOSE = 5e-7  # share of a value below which no smaller one is sought
-WORDS = {promise: name for name, promise in PROMISES.items()}
 
 
 def missed_promises(questions: Sequence[Question]) -> list[MissedPromise]:
@@ -40,7 +39,7 @@ def missed_promises(questions: Sequence[Question]) -> list[MissedPromise]:
         key=lambda missed: max((factor for _, factor in missed), default=math.inf),
     )
     names = [(PROMISES[name], factor) for name, factor in nearest]
-    return [MissedPromise(name, factor, EXPRESSIONS[name]) for name, factor in names]
+    return [MissedPromise(name, factor, LIMITS[name].expression) for name, factor in names]
 
 
 def exceeded_promises(task: Task, values: Mapping[str, float]) -> tuple[ExceededPromise, ...]:
@@ -173,7 +172,9 @@ def _least_of_one(question: OnePool, name: str) -> float:
         return math.inf
     values = step(batch, fill)
     keeps = feasible(task, values)
-    return float(np.broadcast_to(values[WORDS[name]], keeps.shape)[keeps].min(initial=math.inf))
+    return float(
+        np.broadcast_to(values[LIMITS[name].step], keeps.shape)[keeps].min(initial=math.inf)
+    )
 
 
 def _smallest(step: Step) -> tuple[Step, np.ndarray, np.ndarray]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from planner.problems.serving.task.limits import PROMISES
 from planner.text.errors import CatalogueError, InputError
 
 if TYPE_CHECKING:
@@ -37,21 +38,6 @@ BITS = MappingProxyType(
 )
 WIDER = MappingProxyType(
     {"fp4": "fp8", "nvfp4": "fp8", "mxfp4": "fp8", "int4": "int8", "fp8": "bf16", "int8": "bf16"}
-)
-
-# The step's name for a promised quantity, and the promise's own.
-PROMISES = MappingProxyType(
-    {
-        "need": "memory",
-        "ttft": "ttft",
-        "tpot": "tpot",
-        "latency": "e2e",
-        "mixed": "prefill keeps up",
-        "load": "demand",
-        "readers": "prefill queue is stable",
-        "ttft_p95": "ttft_p95",
-        "ttft_p99": "ttft_p99",
-    }
 )
 
 
