@@ -1,7 +1,8 @@
 """A launch as Kubernetes manifests: a Deployment, or a LeaderWorkerSet where a replica has nodes.
 
-Placeholders are listed at the head of the file. Words of the command are lists, so no shell reads
-them; `$(` in a name is doubled, or the kubelet would take it for a variable.
+They are the parts of `manifests.yaml`, filled in; placeholders are listed at the head. Words of the
+command are lists, so no shell reads them; `$(` in a name is doubled, or the kubelet would take it
+for a variable.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
+from importlib.resources import files
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -29,19 +32,11 @@ from planner.engines.launch import (
 )
 from planner.text.errors import Infeasible
 
-AS_OF = "2026-11-21"
-# API versions: Kubernetes documentation, workloads and services; github.com/kubernetes-sigs/lws,
-# which sets LWS_LEADER_ADDRESS, and since v0.6.0 LWS_WORKER_INDEX.
-LWS = "leaderworkerset.x-k8s.io/v1"
 # Resource names of the vendors' device plugins (NVIDIA/k8s-device-plugin, ROCm/k8s-device-plugin).
 RESOURCES = MappingProxyType({"NVIDIA": "nvidia.com/gpu", "AMD": "amd.com/gpu"})
-CLAIM = "model-weights"
-SECRET = "hf-token"
-WEIGHTS = "/models"
 SETTINGS = "/etc/planner"
 NODE = {RANK: "$(LWS_WORKER_INDEX)", LEADER: "$(LWS_LEADER_ADDRESS)"}
 Manifest: TypeAlias = dict[str, object]
-STARTUP = 360  # probes ten seconds apart: an hour to fetch and load the weights
 LONGEST_NAME = 40
 
 
@@ -70,27 +65,47 @@ def _documents(launch: Launch, plan: Deployment, model: str) -> Iterator[Manifes
             "an MPI launcher, which a LeaderWorkerSet does not bring; what would work: --engine "
             "vllm or sglang, or a layout inside one node"
         )
-    name = _name(plan, launch)
+    name: Manifest = {"name": _name(plan, launch)}
+    facts: Manifest = {**name, "labels": _filled("labels", name)}
+    facts |= {"replicas": plan.replicas, "nodes": launch.nodes}
     if launch.config:
         text = "\n".join(configuration(launch.config)) + "\n"
-        yield {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": {"name": name, "labels": _labels(name)},
-            "data": {launch.config_file: LiteralScalarString(text)},
-        }
-    yield _service(launch, name)
-    yield (_group if launch.nodes > 1 else _set)(launch, plan, model, name)
+        yield _filled("config", facts | {"files": {launch.config_file: LiteralScalarString(text)}})
+    yield _filled("service", facts)
+    for role in ("server", "worker"):
+        facts[role] = _pod(launch, plan, model, name, role)
+    yield _filled("groups" if launch.nodes > 1 else "pods", facts)
+
+
+@cache
+def _parts() -> dict[str, Manifest]:
+    """The parts of `manifests.yaml` by name."""
+    text = files("planner.engines").joinpath("manifests.yaml").read_text(encoding="utf-8")
+    parts: dict[str, Manifest] = YAML(typ="safe").load(text)
+    return parts
+
+
+def _filled(name: str, facts: Manifest) -> Manifest:
+    """A part with a fact in place of every word between @."""
+
+    def filled(part: object) -> object:
+        if isinstance(part, dict):
+            return {key: filled(value) for key, value in part.items()}
+        if isinstance(part, list):
+            return [filled(value) for value in part]
+        return facts[part.strip("@")] if isinstance(part, str) and part.startswith("@") else part
+
+    return {key: filled(value) for key, value in _parts()[name].items()}
 
 
 def _placeholders(launch: Launch, plan: Deployment) -> Iterator[str]:
     image = launch.release.vendors[plan.vendor]
     yield f"  image {image}: named as the project names its images, not pulled; pin one you tested"
-    yield f"  claim {CLAIM}: a volume that every node reads, mounted at {WEIGHTS}"
+    yield "  claim model-weights: a volume that every node reads, mounted at /models"
     if plan.checkpoint.folder:
-        yield f"  the folder of the weights below {WEIGHTS}, where the command names it"
+        yield "  the folder of the weights below /models, where the command names it"
     else:
-        yield f"  secret {SECRET}, key token: wanted for gated repositories only"
+        yield "  secret hf-token, key token: wanted for gated repositories only"
     if plan.role:
         yield "  a router before the two services, as the engine wants it; it is not part of this"
     if launch.nodes > 1:
@@ -98,95 +113,35 @@ def _placeholders(launch: Launch, plan: Deployment) -> Iterator[str]:
         yield "A StatefulSet per replica would do as well; LeaderWorkerSet must be installed."
 
 
-def _service(launch: Launch, name: str) -> Manifest:
-    return {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": {"name": name, "labels": _labels(name)},
-        "spec": {
-            "selector": {"app.kubernetes.io/instance": name, "role": "server"},
-            "ports": [{"name": "http", "port": 80, "targetPort": "http"}],
+def _pod(launch: Launch, plan: Deployment, model: str, facts: Manifest, role: str) -> Manifest:
+    """The pod of a server, or of a worker that only computes for one."""
+    serves, environment = role == "server", _parts()["environment"]
+    wanted = ("weights", "shared-memory", *(["settings"] if launch.config else []))
+    mounts, volumes = _parts()["mounts"], _filled("volumes", facts)
+    container = _filled(
+        "container",
+        {
+            "engine": launch.release.name,
+            "image": launch.release.vendors[plan.vendor],
+            "command": [_word(word, model) for word in launch.program],
+            "args": _arguments(launch, model, serves=serves),
+            "environment": [
+                *(
+                    {"name": variable.name, "valueFrom": environment["own_address"]}
+                    for variable in launch.environment
+                ),
+                environment["home"],
+                environment["token"],
+            ],
+            "chips": {RESOURCES[plan.vendor]: launch.local},
+            "mounts": [mounts[volume] for volume in wanted],
         },
-    }
-
-
-def _set(launch: Launch, plan: Deployment, model: str, name: str) -> Manifest:
-    """A Deployment of one pod per replica; one is taken down first, for no chip is spare."""
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": name, "labels": _labels(name)},
-        "spec": {
-            "replicas": plan.replicas,
-            "selector": {"matchLabels": {"app.kubernetes.io/instance": name}},
-            "strategy": {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}},
-            "template": _pod(launch, plan, model, name, serves=True),
-        },
-    }
-
-
-def _group(launch: Launch, plan: Deployment, model: str, name: str) -> Manifest:
-    """A LeaderWorkerSet: one group of pods per replica, a pod per node, restarted together."""
-    return {
-        "apiVersion": LWS,
-        "kind": "LeaderWorkerSet",
-        "metadata": {"name": name, "labels": _labels(name)},
-        "spec": {
-            "replicas": plan.replicas,
-            "leaderWorkerTemplate": {
-                "size": launch.nodes,
-                "restartPolicy": "RecreateGroupOnPodRestart",
-                "leaderTemplate": _pod(launch, plan, model, name, serves=True),
-                "workerTemplate": _pod(launch, plan, model, name, serves=False),
-            },
-        },
-    }
-
-
-def _pod(launch: Launch, plan: Deployment, model: str, name: str, *, serves: bool) -> Manifest:
-    mounts = [
-        {"name": "weights", "mountPath": WEIGHTS},
-        {"name": "shared-memory", "mountPath": "/dev/shm"},
-    ]
-    container: Manifest = {
-        "name": launch.release.name,
-        "image": launch.release.vendors[plan.vendor],
-        "command": [_word(word, model) for word in launch.program],
-        "args": _arguments(launch, model, serves=serves),
-        "env": list(_environment(launch)),
-        "resources": {"limits": {RESOURCES[plan.vendor]: launch.local}},
-        "volumeMounts": mounts,
-    }
-    volumes: list[Manifest] = [
-        {"name": "weights", "persistentVolumeClaim": {"claimName": CLAIM}},
-        {"name": "shared-memory", "emptyDir": {"medium": "Memory"}},
-    ]
-    if launch.config:
-        mounts.append({"name": "settings", "mountPath": SETTINGS})
-        volumes.append({"name": "settings", "configMap": {"name": name}})
+    )
     if serves:
-        container |= {"ports": [{"name": "http", "containerPort": launch.port}], **_probes(launch)}
-    labels = _labels(name) | {"role": "server" if serves else "worker"}
-    return {"metadata": {"labels": labels}, "spec": {"containers": [container], "volumes": volumes}}
-
-
-def _probes(launch: Launch) -> Manifest:
-    """Loading may take an hour; then a server that fails for a minute is restarted."""
-    ask = {"httpGet": {"path": launch.health, "port": "http"}, "periodSeconds": 10}
-    return {
-        "startupProbe": {**ask, "failureThreshold": STARTUP},
-        "readinessProbe": {**ask, "timeoutSeconds": 5, "failureThreshold": 3},
-        "livenessProbe": {**ask, "timeoutSeconds": 5, "failureThreshold": 6},
-    }
-
-
-def _environment(launch: Launch) -> Iterator[Manifest]:
-    for variable in launch.environment:
-        address = {"fieldRef": {"fieldPath": "status.podIP"}}
-        yield {"name": variable.name, "valueFrom": address}
-    yield {"name": "HF_HOME", "value": WEIGHTS}
-    token = {"name": SECRET, "key": "token", "optional": True}
-    yield {"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": token}}
+        container |= _filled("serving", {"port": launch.port, "health": launch.health})
+    labels = _filled("labels", facts) | {"role": role}
+    parts = {"container": container, "volumes": [volumes[volume] for volume in wanted]}
+    return _filled("pod", {"labels": labels, **parts})
 
 
 def _arguments(launch: Launch, model: str, *, serves: bool) -> CommentedSeq:
@@ -208,14 +163,6 @@ def _word(word: str, model: str) -> str:
         if place in word:
             return word.replace(place, variable)
     return word.replace(MODEL, model).replace("$(", "$$(")
-
-
-def _labels(name: str) -> dict[str, str]:
-    return {
-        "app.kubernetes.io/name": "inference-server",
-        "app.kubernetes.io/instance": name,
-        "app.kubernetes.io/managed-by": "token-planner",
-    }
 
 
 def _name(plan: Deployment, launch: Launch) -> str:
