@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from planner.problems.serving.point import layout_text
-from planner.problems.serving.task.limits import title_of
+from planner.problems.serving.task.plan_limits import title_of
 from planner.text.quantities import show
 from planner.text.tolerances import UNSEEN
 from planner.text.wording import duration, row, wrapped

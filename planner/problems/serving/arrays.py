@@ -19,7 +19,7 @@ from planner.problems.serving.search.batch import fixed_batches
 from planner.problems.serving.step.kernels import PARTS
 from planner.problems.serving.step.layouts import Layouts
 from planner.problems.serving.step.step import Step
-from planner.problems.serving.task.limits import PROMISES
+from planner.problems.serving.task.plan_limits import PROMISES
 from planner.problems.serving.task.requests import context, promised
 from planner.problems.serving.task.resolve import resolve
 from planner.problems.serving.task.task import Task

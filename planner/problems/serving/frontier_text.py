@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 from planner.problems.serving.point import layout_text
 from planner.problems.serving.presentation import question, shortfall
-from planner.problems.serving.task.limits import LIMITS
+from planner.problems.serving.task.plan_limits import LIMITS
 from planner.protocol.page import table_page
 from planner.text.quantities import show
 from planner.text.wording import WIDTH, duration, figure

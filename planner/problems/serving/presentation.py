@@ -14,7 +14,7 @@ from planner.problems.serving.alternatives_text import (
     systems,
 )
 from planner.problems.serving.point import idle, layout_text
-from planner.problems.serving.task.limits import title_of
+from planner.problems.serving.task.plan_limits import title_of
 from planner.text.quantities import show
 from planner.text.wording import (
     LABEL,

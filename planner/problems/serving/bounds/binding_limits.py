@@ -8,7 +8,7 @@ from typing import Any
 
 from planner.problems.serving.bounds.kept_programs import MARK
 from planner.problems.serving.parameters import QUANTITIES
-from planner.problems.serving.task.limits import LIMITS
+from planner.problems.serving.task.plan_limits import LIMITS
 from planner.programs.geometric import ProgramSolution
 
 SYMBOLS = {row.path: row.symbols for row in QUANTITIES if row.symbols}

@@ -23,7 +23,7 @@ from planner.problems.serving.bounds.monomials import chords, least_unsaved, tan
 from planner.problems.serving.search.batch import Found
 from planner.problems.serving.step.engine_effects import loop_symbols
 from planner.problems.serving.step.step import Step
-from planner.problems.serving.task.limits import PROMISES
+from planner.problems.serving.task.plan_limits import PROMISES
 from planner.problems.serving.task.task import Task
 from planner.programs.geometric import Program, ProgramSolution
 from planner.text.errors import SolverError

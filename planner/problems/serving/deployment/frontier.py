@@ -28,7 +28,7 @@ from planner.problems.serving.frontier_text import (
 from planner.problems.serving.plan import CurrentPoint, ServingProvenance
 from planner.problems.serving.point import ServingBand, ServingBound, ServingEstimate, ServingPoint
 from planner.problems.serving.question import Scenario
-from planner.problems.serving.task.limits import PROMISES
+from planner.problems.serving.task.plan_limits import PROMISES
 from planner.problems.serving.task.requests import modes as modes_of
 from planner.problems.serving.task.resolve import resolve
 from planner.protocol.document import document_of

@@ -22,7 +22,7 @@ from planner.problems.serving.plan import ExceededPromise, RelaxedPromise
 from planner.problems.serving.search.batch import LARGEST_BATCH, feasible, fixed_batches, search
 from planner.problems.serving.search.sizing import carrying
 from planner.problems.serving.step.step import Step
-from planner.problems.serving.task.limits import LIMITS, PROMISES
+from planner.problems.serving.task.plan_limits import LIMITS, PROMISES
 from planner.problems.serving.task.task import Task
 from planner.protocol.bracket import Bracket, bracketed
 from planner.protocol.problem import MissedPromise

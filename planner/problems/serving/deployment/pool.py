@@ -22,7 +22,7 @@ from planner.problems.serving.step.engine_effects import loop_symbols
 from planner.problems.serving.step.kernels import PARTS, walked
 from planner.problems.serving.step.queueing import TAILS
 from planner.problems.serving.step.step import Step
-from planner.problems.serving.task.limits import PROMISES
+from planner.problems.serving.task.plan_limits import PROMISES
 from planner.text.errors import SolverError
 from planner.text.tolerances import SAME
 

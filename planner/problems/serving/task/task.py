@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.problems.serving.task.limits import PROMISES
+from planner.problems.serving.task.plan_limits import PROMISES
 from planner.text.errors import CatalogueError, InputError
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from types import MappingProxyType
 
 
 @dataclass(frozen=True)
-class Limit:
-    """One limit: a row of `limits.toml`, where the fields are explained."""
+class PlanLimit:
+    """One limit: a row of `plan_limits.toml`, where the fields are explained."""
 
     name: str
     step: str
@@ -20,11 +20,11 @@ class Limit:
     title: str = ""
 
 
-def _limits() -> tuple[Limit, ...]:
-    """The rows of `limits.toml`."""
-    file = files("planner.problems.serving.task").joinpath("limits.toml")
+def _limits() -> tuple[PlanLimit, ...]:
+    """The rows of `plan_limits.toml`."""
+    file = files("planner.problems.serving.task").joinpath("plan_limits.toml")
     rows = tomllib.loads(file.read_text(encoding="utf-8"))["limits"]
-    return tuple(Limit(**row) for row in rows)
+    return tuple(PlanLimit(**row) for row in rows)
 
 
 LIMITS = MappingProxyType({limit.name: limit for limit in _limits()})
