@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from planner.protocol.output import Output, values_in
 from planner.protocol.section import Line, Section
-from planner.text.wording import count, excess, filled, money, ranged, row, whole, wrapped
+from planner.text import wording as say
 
 if TYPE_CHECKING:
-    from planner.protocol.plan import BindingLimit, DataSource, Shortfall
+    from planner.protocol.plan import BindingLimit, Shortfall
     from planner.token_costs.phase_keys import Quality
-    from planner.token_costs.spending import LawInterval, LifeAnswer, LifePoint, SizeAndTokens
+    from planner.token_costs.spending import (
+        LawInterval,
+        LifeAnswer,
+        LifePlan,
+        LifePoint,
+        LifeProvenance,
+        SizeAndTokens,
+    )
 
 LABELS = {
     "cost.total.usd": "cost", "cost.total.flop": "arithmetic", "cost.pretrain.usd": "pre-training",
@@ -94,7 +101,7 @@ def _next(alternatives: Sequence[SizeAndTokens]) -> Iterator[Section]:
 def binding(limits: tuple[BindingLimit, ...], aim: str) -> Iterator[str]:
     """The limits that bind, and what a percent of each changes."""
     for limit in limits:
-        yield from wrapped(
+        yield from say.wrapped(
             f"binds: {limit.name}; one percent more of it changes the {aim} by "
             f"{limit.elasticity:+.2f} %"
         )
@@ -110,8 +117,8 @@ def quality_text(quality: Quality) -> str:
     if quality.like is None:
         return f"a loss of {quality.loss:g}"
     like = quality.like
-    size = like.model or f"{count(like.n_active or 0.0)} parameters"
-    trained = f" on {count(like.tokens)} tokens" if like.tokens else ""
+    size = like.model or f"{say.count(like.n_active or 0.0)} parameters"
+    trained = f" on {say.count(like.tokens)} tokens" if like.tokens else ""
     kind = "a model" if like.tokens else "a compute-optimal model"
     return f"as good as {kind} of {size}{trained}"
 
@@ -120,20 +127,20 @@ def size_and_tokens(
     point: LifePoint, band: LawInterval | None, ratio: str, beside: str = ""
 ) -> list[str]:
     """Size, with `beside` under it, tokens of each phase of training, and their `ratio`."""
-    size = f"{count(point.n_active)} parameters"
+    size = f"{say.count(point.n_active)} parameters"
     if point.sparsity > 1:
-        size = f"{count(point.n_active)} active of {count(point.n_total)}"
+        size = f"{say.count(point.n_active)} active of {say.count(point.n_total)}"
     pretrain, rl = point.tokens.pretrain, point.tokens.rl
     lines = [
-        ranged("model", size, band.n_active if band else None, count),
-        *([row("", beside)] if beside else []),
-        ranged("pre-training", f"{count(pretrain)} tokens", band.pretrain if band else None, count),
+        within("model", size, band, "n_active", say.count),
+        *([say.row("", beside)] if beside else []),
+        within("pre-training", f"{say.count(pretrain)} tokens", band, "pretrain", say.count),
     ]
     if rl:
-        lines.append(row("RL", f"{count(rl)} tokens"))
+        lines.append(say.row("RL", f"{say.count(rl)} tokens"))
     if (point.epochs or 1) > 1:
-        lines.append(row("epochs", f"{point.epochs:.3g} over the unique tokens"))
-    return [*lines, row("ratio", f"{ratio} tokens per active parameter")]
+        lines.append(say.row("epochs", f"{point.epochs:.3g} over the unique tokens"))
+    return [*lines, say.row("ratio", f"{ratio} tokens per active parameter")]
 
 
 def band_text(band: LawInterval | None) -> list[str]:
@@ -143,7 +150,7 @@ def band_text(band: LawInterval | None) -> list[str]:
     text = f"ranges hold {band.coverage:.0%} of {band.source}"
     if band.answered < 1:
         text += f"; {1 - band.answered:.0%} of them leave no answer"
-    return [row("", text)]
+    return [say.row("", text)]
 
 
 def spent(point: LifePoint) -> str:
@@ -164,7 +171,7 @@ def spent(point: LifePoint) -> str:
         if rated:
             line += f"{spending.flop_paid:>10.3g}"
         if priced:
-            line += f"{money(spending.usd):>11}{whole(spending.chip_hours):>12}"
+            line += f"{say.money(spending.usd):>11}{say.whole(spending.chip_hours):>12}"
         if name in PHASE_LABELS:
             share = getattr(point.share, name)
             bar = "█" * max(1, round((SHORT if priced else BAR) * share))
@@ -178,28 +185,43 @@ def shortfall(title: str, missed: Sequence[Shortfall]) -> str:
     lines = [title]
     for miss in missed:
         factor = miss.short_by or 1.0
-        what = f"misses {miss.promise} by {excess(factor)}" if factor > 1 else miss.promise
-        lines += wrapped(f"{what}: {miss.expression}")
+        what = f"misses {miss.promise} by {say.excess(factor)}" if factor > 1 else miss.promise
+        lines += say.wrapped(f"{what}: {miss.expression}")
     return "\n".join(lines)
 
 
-def grounds(
-    lines: list[str],
-    coefficients: Mapping[str, float] | None,
-    law: str,
-    scope: str,
-    note: str,
-    version: str,
-    data: tuple[DataSource, ...],
+def answer_text(
+    question: str, plan: LifePlan[Any], blocks: Iterable[str], nothing: str, method: list[str]
 ) -> str:
-    """Lines on the proof, then the law with its coefficients, and sources with dates."""
-    if coefficients is not None:
-        values = ", ".join(f"{name} {value:.6g}" for name, value in coefficients.items())
-        lines.append(f"law {law} ({scope}): {values}")
-        if note:
-            lines.append(f"note on it: {note}")
-    lines.append(f"token-planner {version}")
-    for source in data:
+    """The whole answer as lines of at most 80 columns; `nothing` says that there is none."""
+    middle = blocks if plan.answer.plan is not None else [shortfall(nothing, plan.infeasible)]
+    ends = _grounds(method, plan.answer.plan, plan.answer.provenance)
+    return "\n\n".join(block for block in (question, *middle, ends) if block)
+
+
+def listing(title: str, rows: Iterable[tuple[str, str]], width: int = say.LABEL) -> str:
+    """Labels with their texts beside them under a title; nothing where there are none."""
+    lines = [line for label, text in rows for line in say.listed(label, text, width)]
+    return "\n".join([title, *lines]) if lines else ""
+
+
+def within(
+    label: str, text: str, band: LawInterval | None, name: str, form: Callable[[float], str]
+) -> str:
+    """A label, its value, and the ends that a band has under a name."""
+    return say.ranged(label, text, getattr(band, name, None), form)
+
+
+def _grounds(method: list[str], point: LifePoint | None, ground: LifeProvenance) -> str:
+    """How it was solved, then the law with its coefficients, and sources with dates."""
+    lines, law = list(method), ground.law
+    if point is not None:
+        values = ", ".join(f"{name} {value:.6g}" for name, value in point.coefficients.items())
+        lines.append(f"law {law.name} ({law.scope}): {values}")
+        if law.note:
+            lines.append(f"note on it: {law.note}")
+    lines.append(f"token-planner {ground.version}")
+    for source in ground.data:
         date = f" ({source.as_of})" if source.as_of else ""
         lines.append(f"{source.what}: {source.source}{date}")
-    return "\n".join(text for line in lines for text in filled(line))
+    return "\n".join(text for line in lines for text in say.filled(line))

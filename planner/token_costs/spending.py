@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
+from types import ModuleType
 from typing import Annotated, Protocol, Self, TypeVar
 
 import numpy as np
@@ -209,7 +211,7 @@ A = TypeVar("A", bound=LifeAnswer)
 
 
 class LifePlan(Plan[A]):
-    """The answer to a budget or to a lifecycle."""
+    """The answer to a budget or to a lifecycle, told by the `presentation` of its room."""
 
     @property
     def cost(self) -> float | None:
@@ -219,3 +221,15 @@ class LifePlan(Plan[A]):
     def summary(self) -> str:
         """Size, tokens and cost."""
         return str(self.answer.plan or "")
+
+    def why(self) -> str:
+        """What binds, what a percent of each quantity is worth, and the closed form, as text."""
+        text: str = self._presentation().why(self)
+        return text
+
+    def __str__(self) -> str:
+        text: str = self._presentation().answer(self)
+        return text
+
+    def _presentation(self) -> ModuleType:
+        return import_module(f"planner.problems.{self.kind}.presentation")

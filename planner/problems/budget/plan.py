@@ -189,14 +189,3 @@ class BudgetPlan(LifePlan[BudgetAnswer]):
 
     kind = "budget"
     answer_type = BudgetAnswer
-
-    def why(self) -> str:
-        """What binds, what a percent of each quantity is worth, and the closed form, as text."""
-        from planner.problems.budget.presentation import why
-
-        return why(self)
-
-    def __str__(self) -> str:
-        from planner.problems.budget.presentation import answer
-
-        return answer(self)

@@ -163,8 +163,8 @@ def _binding(best: FixedLayoutOptimum, slopes: dict[str, float]) -> tuple[Bindin
         slope = slopes.get(f"serving.promises.{name}")
         if slope:
             limits.append(BindingLimit(f"{name} is kept in serving", slope))
-    held = (best.size_limit, "data.unique")
-    limits += [BindingLimit(name, slopes[name]) for name in held if name in slopes]
+    paths = (best.size_limit, "data.unique")
+    limits += [BindingLimit(name, slopes[name]) for name in paths if name in slopes]
     memory = slopes.get("serving.system.memory")
     if memory:
         limits.append(BindingLimit("kv and weights fit in serving", memory))

@@ -295,14 +295,3 @@ class LifecyclePlan(LifePlan[LifecycleAnswer]):
 
     kind = "lifecycle"
     answer_type = LifecycleAnswer
-
-    def why(self) -> str:
-        """What binds, what a percent of each quantity is worth, and the closed form, as text."""
-        from planner.problems.lifecycle.presentation import why
-
-        return why(self)
-
-    def __str__(self) -> str:
-        from planner.problems.lifecycle.presentation import answer
-
-        return answer(self)

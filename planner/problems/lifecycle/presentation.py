@@ -6,49 +6,12 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from planner.protocol.document import document_of
+from planner.text import wording as say
 from planner.text.tolerances import UNSEEN
-from planner.text.wording import (
-    LABEL,
-    apart,
-    count,
-    duration,
-    figure,
-    filled,
-    formats,
-    laid_out,
-    length,
-    listed,
-    money,
-    more,
-    named,
-    percent,
-    ranged,
-    row,
-    signed,
-    size,
-    wrapped,
-)
-from planner.token_costs.presentation import (
-    band_text,
-    binding,
-    by_size,
-    grounds,
-    quality_text,
-    shortfall,
-    size_and_tokens,
-    spent,
-)
+from planner.token_costs import presentation as life
 
 if TYPE_CHECKING:
-    from planner.problems.lifecycle.plan import (
-        EvaluatedSize,
-        LifecycleAnswer,
-        LifecycleCertificate,
-        LifecyclePlan,
-        LifecyclePoint,
-        ModelShape,
-        TrainingChips,
-    )
+    from planner.problems.lifecycle import plan as records
     from planner.problems.lifecycle.question import LifecycleScenario
     from planner.token_costs.spending import ServedTokens
 
@@ -58,51 +21,46 @@ NAMES = 36  # width of the names of quantities, unless one is longer
 UNSERVED = "No model does that."
 
 
-def answer(plan: LifecyclePlan) -> str:
+def answer(plan: records.LifecyclePlan) -> str:
     """The whole answer as lines of at most 80 columns."""
     whole, point = plan.answer, plan.answer.plan
-    blocks = [question_text(plan.question, whole.demand, whole.scenario)]
-    if point is not None:
-        blocks += [_chosen(point, whole), spent(point), hardware(point, whole)]
-        blocks += [_sizes(point, whole), _beside(whole), _others(whole), _proof(whole)]
-    else:
-        blocks.append(shortfall(UNSERVED, plan.infeasible))
-    law, ground = whole.provenance.law, whole.provenance
-    values = point.coefficients if point is not None else None
+    question = question_text(plan.question, whole.demand, whole.scenario)
+    blocks = () if point is None else (
+        _chosen(point, whole), life.spent(point), hardware(point, whole), _sizes(point, whole),
+        _beside(whole), life.listing("next best, of other sparsities", _others(whole)),
+        _proof(whole),
+    )  # fmt: skip
     method = [whole.certificate.method] if point is not None else []
-    blocks.append(
-        grounds(method, values, law.name, law.scope, law.note, ground.version, ground.data)
-    )
-    return "\n\n".join(block for block in blocks if block)
+    return life.answer_text(question, plan, blocks, UNSERVED, method)
 
 
-def why(plan: LifecyclePlan) -> str:
+def why(plan: records.LifecyclePlan) -> str:
     """What binds, what a percent of anything is worth, and the closed form it comes from."""
     whole, point = plan.answer, plan.answer.plan
     if point is None:
-        return shortfall(UNSERVED, plan.infeasible)
-    lines = ["Why this life", *binding(whole.binding, "cost")]
+        return life.shortfall(UNSERVED, plan.infeasible)
+    lines = ["Why this life", *life.binding(whole.binding, "cost")]
     total = plan.cost or 0.0
     slopes = {name: slope for name, slope in whole.elasticities.items() if abs(slope) >= UNSEEN}
     width = max([NAMES, *map(len, slopes)])
     lines += ["", f"{'One percent more of':<{width + 3}}changes the cost by"]
-    for name, slope in by_size(slopes):
-        lines.append(f"  {name:<{width}}{slope:+8.3f} %{signed(slope * total / 100):>12}")
+    for name, slope in life.by_size(slopes):
+        lines.append(f"  {name:<{width}}{slope:+8.3f} %{say.signed(slope * total / 100):>12}")
     lines += ["", "Closed form on the active constraints", *_closed_form(point, whole)]
     return "\n".join(lines)
 
 
-def hardware(point: LifecyclePoint, whole: LifecycleAnswer) -> str:
+def hardware(point: records.LifecyclePoint, whole: records.LifecycleAnswer) -> str:
     """Chips of every phase, and the plan that serves."""
     lines = []
     for name, label in (("pretrain", "train on"), ("rl", "RL on")):
-        chips: TrainingChips | None = getattr(point.chips, name, None)
+        chips = getattr(point.chips, name, None)
         if chips is None:
             continue
         text = f"{chips.chip} at {chips.mfu:.0%} of its peak"
         if chips.count:
             text = f"{chips.count:,} {text}, for {chips.days:.3g} days"
-        lines.append(row(label, text))
+        lines.append(say.row(label, text))
     serving, unit = document_of(point.serving), point.chips.inference
     chip = unit.chip or "chips of two kinds"
     rate = f"{unit.tokens_per_s_per_unit:,.0f} tokens/s, input and output together"
@@ -113,22 +71,22 @@ def hardware(point: LifecyclePoint, whole: LifecycleAnswer) -> str:
     ends = band and band.usd_per_mtok
     text += f"${ends[0]:.3g} to ${ends[1]:.3g}/Mtok" if ends else ""
     least = whole.bound.usd_per_mtok if whole.bound else 0.0
-    times = [f"{k.upper()} {duration(serving[k])}" for k in ("tpot", "ttft") if serving[k]]
+    times = [f"{k.upper()} {say.duration(serving[k])}" for k in ("tpot", "ttft") if serving[k]]
     slope = f"a model one percent larger costs {point.slope_of_price:.2f} % more per token"
     store = point.checkpoints
     stored = (
-        f"{store.count} of {size(store.bytes)} for {store.seconds / 86400:.3g} days are "
-        f"{money(store.usd)}, {percent(store.share)} of the cost: left out"
+        f"{store.count} of {say.size(store.bytes)} for {store.seconds / 86400:.3g} days are "
+        f"{say.money(store.usd)}, {say.percent(store.share)} of the cost: left out"
     )
-    contents = f"{unit.chips_per_unit} {chip}, {formats(serving)}, {serving['batch']} in flight"
+    contents = f"{unit.chips_per_unit} {chip}, {say.formats(serving)}, {serving['batch']} in flight"
     lines += [
-        row("serve as", laid_out(serving)),
-        row("a unit is", contents),
-        row("it carries", rate),
-        f"{'price':<{LABEL}}{text:<42} bound ${least:.3g}/Mtok",
-        row("times", ", ".join(times)),
-        row("by size", slope),
-        row("checkpoints", stored),
+        say.row("serve as", say.laid_out(serving)),
+        say.row("a unit is", contents),
+        say.row("it carries", rate),
+        f"{'price':<{say.LABEL}}{text:<42} bound ${least:.3g}/Mtok",
+        say.row("times", ", ".join(times)),
+        say.row("by size", slope),
+        say.row("checkpoints", stored),
     ]
     return "\n".join(lines)
 
@@ -139,59 +97,60 @@ def question_text(
     """What was asked, in a sentence."""
     counted = ""
     if served.counted != served.tokens:
-        counted = f", counted as {count(served.counted)}"
+        counted = f", counted as {say.count(served.counted)}"
     unit = cast("Mapping[str, Any]", resolved["serving"])
     load, limits = unit["workload"], unit["promises"]
     speed = limits["tokens_per_s_per_user"]
     promises = [
-        f"{name} {duration(value)}" for name, value in limits.items()
+        f"{name} {say.duration(value)}" for name, value in limits.items()
         if value and name != "tokens_per_s_per_user"
     ]  # fmt: skip
     promises += [f"{speed:g} tokens/s per user"] if speed else []
     promised = f"keeping {', '.join(promises)}" if promises else "with no promise"
     many = "tokens served for ever"
     if served.tokens is not None:
-        many = f"{count(served.tokens)} tokens served"
+        many = f"{say.count(served.tokens)} tokens served"
     text = (
-        f"{quality_text(scenario.quality)}, {many}{counted}, in requests of "
-        f"{length(load['input_tokens'])} tokens in and {length(load['output_tokens'])} out on "
-        f"{named(unit['system'], 'system')}, {promised}; least cost of the whole life"
+        f"{life.quality_text(scenario.quality)}, {many}{counted}, in requests of "
+        f"{say.length(load['input_tokens'])} tokens in and {say.length(load['output_tokens'])} out "
+        f"on {say.named(unit['system'], 'system')}, {promised}; least cost of the whole life"
     )
-    return "\n".join(filled(text))
+    return "\n".join(say.filled(text))
 
 
-def _chosen(point: LifecyclePoint, whole: LifecycleAnswer) -> str:
+def _chosen(point: records.LifecyclePoint, whole: records.LifecycleAnswer) -> str:
     band = whole.band
-    ratio = figure(point.tokens_per_parameter)
-    lines = size_and_tokens(point, band, ratio, _shape(point.model))
+    ratio = say.figure(point.tokens_per_parameter)
+    lines = life.size_and_tokens(point, band, ratio, _shape(point))
     if point.over_training is not None:
         text = f"{point.over_training:.3g} x its compute-optimal tokens"
-        lines.append(row("over-trained", text))
-    lines.append(row("loss", f"{point.loss:.4f} nat per token"))
+        lines.append(say.row("over-trained", text))
+    lines.append(say.row("loss", f"{point.loss:.4f} nat per token"))
     total = point.cost.total.usd or 0.0
-    lines.append(ranged("cost", money(total), band.cost if band else None, money))
-    return "\n".join([*lines, *band_text(band)])
+    lines.append(life.within("cost", say.money(total), band, "cost", say.money))
+    return "\n".join([*lines, *life.band_text(band)])
 
 
-def _shape(model: ModelShape) -> str:
+def _shape(point: records.LifecyclePoint) -> str:
     """Layers, width, heads and experts."""
+    model = point.model
     text = f"{model.layers} layers of width {model.hidden:.0f}, {model.heads} heads"
     if model.experts:
         beside = f" beside {model.shared_experts} shared" if model.shared_experts else ""
         text += f", {model.experts_active} of {model.experts} experts{beside}"
-    cache = size(model.kv_bytes_per_token)
+    cache = say.size(model.kv_bytes_per_token)
     return f"{text}, {cache} of cache per token (family: {model.family})"
 
 
-def _sizes(point: LifecyclePoint, whole: LifecycleAnswer) -> str:
+def _sizes(point: records.LifecyclePoint, whole: records.LifecycleAnswer) -> str:
     """The cost of the whole life at other sizes, the quality the same."""
     best = point.cost.total.usd or 0.0
-    rows: dict[str, EvaluatedSize] = {
-        count(each.n_active): each
+    rows = {
+        say.count(each.n_active): each
         for each in whole.evaluated or ()
         if each.total_usd and each.total_usd < TOLD * best
     }
-    mine = count(point.n_active)
+    mine = say.count(point.n_active)
     others = [name for name in rows if name != mine]
     every = max(1, -(-len(others) // ROWS))
     shown = {*others[::every], mine}
@@ -199,80 +158,72 @@ def _sizes(point: LifecyclePoint, whole: LifecycleAnswer) -> str:
     lines = [f"{'at the same loss':<18}{title}"]
     for name, at in rows.items():
         if name in shown:
-            note = "the plan" if name == mine else more((at.total_usd or 0.0) / best - 1)
-            lines.append(
-                f"  {name:<16}{count(at.pretrain or 0.0):>9}{money(at.training_usd or 0.0):>11}"
-                f"{at.usd_per_mtok:>9.3g}{money(at.serving_usd or 0.0):>11}"
-                f"{money(at.total_usd or 0.0):>11}  {note}"
+            training, serving, total = (
+                say.money(usd or 0.0) for usd in (at.training_usd, at.serving_usd, at.total_usd)
             )
+            note = "the plan" if name == mine else say.more((at.total_usd or 0.0) / best - 1)
+            lines.append(f"  {name:<16}{say.count(at.pretrain or 0.0):>9}{training:>11}"
+                         f"{at.usd_per_mtok:>9.3g}{serving:>11}{total:>11}  {note}")  # fmt: skip
     return "\n".join(lines)
 
 
-def _beside(whole: LifecycleAnswer) -> str:
+def _beside(whole: records.LifecycleAnswer) -> str:
     """Simpler rules, with what it costs to follow them."""
-    lines = []
-    for rule, label in ((whole.heuristic, "equal pools"), (whole.flat_price, "flat price")):
-        if rule is not None:
-            text = (
-                f"{count(rule.n_active)} on {count(rule.tokens.pretrain)} tokens: "
-                f"{money(rule.cost)}, {more(rule.worse_by)}"
-            )
-            lines += listed(label, text)
-    if whole.flat_price is not None:
-        lines += wrapped("(flat price: the size that a budget gives which takes the price of a "
-                         "served FLOP for constant, charged what serving it costs)")  # fmt: skip
-    return "\n".join(["beside it", *lines]) if lines else ""
+    rules = (("equal pools", whole.heuristic), ("flat price", whole.flat_price))
+    text = life.listing("beside it", (
+        (label, f"{say.count(rule.n_active)} on {say.count(rule.tokens.pretrain)} tokens: "
+                f"{say.money(rule.cost)}, {say.more(rule.worse_by)}")
+        for label, rule in rules if rule is not None
+    ))  # fmt: skip
+    note = say.wrapped("(flat price: the size that a budget gives which takes the price of a "
+                       "served FLOP for constant, charged what serving it costs)")  # fmt: skip
+    return "\n".join([text, *note]) if whole.flat_price is not None else text
 
 
-def _others(whole: LifecycleAnswer) -> str:
-    lines = []
+def _others(whole: records.LifecycleAnswer) -> Iterator[tuple[str, str]]:
     for choice in whole.alternatives:
         label = f"sparsity {choice.sparsity:.3g}" if choice.sparsity > 1 else "dense"
-        text = (
-            f"{count(choice.n_active)} of {count(choice.n_total)} on "
-            f"{count(choice.tokens.pretrain)} tokens, ${choice.usd_per_mtok:.3g}/Mtok: "
-            f"{money(choice.cost.total.usd)}"
-        )
-        lines += listed(label, text)
-    return "\n".join(["next best, of other sparsities", *lines]) if lines else ""
+        size, tokens = say.count(choice.n_active), say.count(choice.tokens.pretrain)
+        text = f"{size} of {say.count(choice.n_total)} on {tokens} tokens, "
+        yield label, f"{text}${choice.usd_per_mtok:.3g}/Mtok: {say.money(choice.cost.total.usd)}"
 
 
-def _proof(whole: LifecycleAnswer) -> str:
+def _proof(whole: records.LifecycleAnswer) -> str:
     """How the optimum was found, and how far whole numbers lie from it."""
-    proof = cast("LifecycleCertificate", whole.certificate)
+    proof = cast("records.LifecycleCertificate", whole.certificate)
     smooth = proof.smooth
     text = (
         f"with real numbers of layers and sequences the optimum of this layout is"
-        f" {count(smooth.n_active)} on {count(smooth.pretrain)} tokens at "
-        f"{money(smooth.usd)}, {percent(abs(proof.whole_over_smooth))} "
+        f" {say.count(smooth.n_active)} on {say.count(smooth.pretrain)} tokens at "
+        f"{say.money(smooth.usd)}, {say.percent(abs(proof.whole_over_smooth))} "
         f"{'below' if proof.whole_over_smooth >= 0 else 'above'} the plan; prices between the "
-        f"sizes asked are good to {percent(proof.interpolation_error)}"
+        f"sizes asked are good to {say.percent(proof.interpolation_error)}"
     )
     if proof.program is not None:
         bound = 1 - proof.program.lower_bound / proof.program.usd
         text += (
             "; one geometric program over size, tokens and batch, from the bandwidth of memory to "
             "the exponents of the law, has the same optimum, and no choice on this layout lies "
-            f"more than {apart(bound).removeprefix('less than ')} below it"
+            f"more than {say.apart(bound).removeprefix('less than ')} below it"
         )
-    return "\n".join(filled(text))
+    return "\n".join(say.filled(text))
 
 
-def _closed_form(point: LifecyclePoint, whole: LifecycleAnswer) -> Iterator[str]:
+def _closed_form(point: records.LifecyclePoint, whole: records.LifecycleAnswer) -> Iterator[str]:
     """The identity of over-training in numbers, and the equations it comes from."""
     from formulas.scaling.overtraining import overtraining
     from formulas.scaling.power_laws import chinchilla_loss
     from formulas.serving.outputs import mixed_price
 
-    proof = cast("LifecycleCertificate", whole.certificate).over_training
-    yield from wrapped("cost = (price of a FLOP) * 6 * N_active * D_pt + (price of serving a token "
-                       "at N_active) * D_inf")  # fmt: skip
-    yield from wrapped(str(mixed_price))
+    proof = cast("records.LifecycleCertificate", whole.certificate).over_training
+    yield from say.wrapped("cost = (price of a FLOP) * 6 * N_active * D_pt + (price of serving a "
+                           "token at N_active) * D_inf")  # fmt: skip
+    yield from say.wrapped(str(mixed_price))
     if {"A_N", "B_D", "loss_min"} <= point.coefficients.keys():
-        yield from wrapped(str(chinchilla_loss))
+        yield from say.wrapped(str(chinchilla_loss))
     if proof.from_pools is not None:
-        yield from wrapped(str(overtraining.equation()))
-        yield from wrapped(
+        yield from say.wrapped(str(overtraining.equation()))
+        yield from say.wrapped(
             f"here eps_inf = {point.slope_of_price:.4g}, and at the optimum of the layout "
             f"D_pt/D_opt is {proof.ratio:.5g}; the pools ask for {proof.from_pools:.5g}"
         )

@@ -19,26 +19,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
+from planner.problems import serving
 from planner.problems.lifecycle.members import FamilyRule, Formats, Member, ScaledModel
-from planner.problems.serving import (
-    Candidate,
-    EvaluatedPool,
-    Hardware,
-    Point,
-    Question,
-    Scenario,
-    Step,
-    TaskBuilder,
-    elastic,
-    followed,
-    modes,
-    one_pool,
-    ranked,
-    resolve,
-    shared_values,
-    two_pools,
-    worth,
-)
 from planner.programs.geometric import ProgramSolution
 from planner.protocol.plan import DataSource
 from planner.scenario.keys.model_keys import ModelDescription
@@ -47,8 +29,8 @@ from planner.text.errors import FieldError
 
 if TYPE_CHECKING:
     from planner.architecture.counts import Sizes
+    from planner.problems import serving
     from planner.problems.lifecycle.question import Serving
-    from planner.problems.serving import ServingBand, ServingPoint, Task
 
 
 MILLION = 1e6
@@ -64,8 +46,8 @@ class ServingQuestion:
     `hardware` are the machines it may run on, `utilisation` the share of their time that is sold.
     """
 
-    scenario: Scenario
-    hardware: tuple[Hardware, ...]
+    scenario: serving.Scenario
+    hardware: tuple[serving.Hardware, ...]
     utilisation: float
     data: tuple[DataSource, ...]
     warnings: tuple[str, ...]
@@ -78,26 +60,28 @@ class ServingQuestion:
         Raises FieldError if the limits on the choices admit no layout; ModelError if the family has
         no such member.
         """
-        best: tuple[float, Point, Member] | None = None
+        best: tuple[float, serving.Point, Member] | None = None
         for formats, chunk, redundant in self._formats():
             member = family.member(n_active, sparsity, formats)
             if redundant and not member.sizes.n_experts:
                 continue
-            builder = TaskBuilder(self.scenario, member.sizes, chunk, redundant)
-            points = ranked(list(self._questions(builder)))
+            builder = serving.TaskBuilder(self.scenario, member.sizes, chunk, redundant)
+            points = serving.ranked(list(self._questions(builder)))
             if points and (best is None or points[0].score < best[0]):
                 best = points[0].score, points[0], member
         if best is None:
             return None
         return ServedMember(best[2], best[1].candidate, self.utilisation)
 
-    def _questions(self, builder: TaskBuilder) -> Iterator[Question]:
+    def _questions(self, builder: serving.TaskBuilder) -> Iterator[serving.Question]:
         with _within("serving"):
-            for mode in modes(self.scenario):
+            for mode in serving.modes(self.scenario):
                 if mode == "disaggregated":
-                    yield from map(two_pools, builder.pools(self.hardware))
+                    yield from map(serving.two_pools, builder.pools(self.hardware))
                 else:
-                    yield from (one_pool(builder.task(each, mode)) for each in self.hardware)
+                    yield from (
+                        serving.one_pool(builder.task(each, mode)) for each in self.hardware
+                    )
 
     def _formats(self) -> Iterator[tuple[Formats, int | None, int]]:
         choose = self.scenario.choose
@@ -116,17 +100,17 @@ class ServedMember:
     """A member, the plan that serves it, and its price; sizes around it on the same layout."""
 
     member: Member
-    candidate: Candidate
+    candidate: serving.Candidate
     utilisation: float
-    pools: tuple[tuple[EvaluatedPool, float, float], ...] | None = None
+    pools: tuple[tuple[serving.EvaluatedPool, float, float], ...] | None = None
 
     @cached_property
-    def plan(self) -> ServingPoint:
+    def plan(self) -> serving.ServingPoint:
         """The plan as a serving answer has it."""
         return self.candidate.plan()
 
     @cached_property
-    def band(self) -> ServingBand | None:
+    def band(self) -> serving.ServingBand | None:
         """Ranges of the serving plan that hold the stated share of measured runs."""
         band = self.candidate.band(self.plan)
         if band is None or band.usd_per_mtok is None:
@@ -188,11 +172,11 @@ class ServedMember:
             part = weight * solved.value / value
             whole += part
             powers = _step(pool, sizes).coefficient_powers(pool.batch)
-            for name, slope in worth(solved, powers).items():
+            for name, slope in serving.worth(solved, powers).items():
                 total[name] = total.get(name, 0.0) + part * slope
         return {name: slope / whole for name, slope in total.items()}
 
-    def changed(self, change: Callable[[Task], Task]) -> ServedMember:
+    def changed(self, change: Callable[[serving.Task], serving.Task]) -> ServedMember:
         """The member on its layouts under a changed task, such as one with a faster memory.
 
         The factor of whole numbers stays that of the question as it was, so prices compare.
@@ -201,7 +185,7 @@ class ServedMember:
         return replace(self, pools=pools)
 
     @cached_property
-    def parts(self) -> tuple[tuple[EvaluatedPool, float, float], ...]:
+    def parts(self) -> tuple[tuple[serving.EvaluatedPool, float, float], ...]:
         """The pools, the share of the price that each bears, and its value at the member."""
         if self.pools is not None:
             return self.pools
@@ -209,10 +193,12 @@ class ServedMember:
         whole = sum(weight for _, weight in pools)
         return tuple((c, w / whole, _solved(c, c.task.sizes).value) for c, w in pools)
 
-    def _chained(self, pool: EvaluatedPool, solved: ProgramSolution, n_active: float) -> float:
+    def _chained(
+        self, pool: serving.EvaluatedPool, solved: ProgramSolution, n_active: float
+    ) -> float:
         """d ln value / d ln N: the duals of the model's symbols times how each follows the size."""
         low, high = (
-            shared_values(replace(pool.task, sizes=self.member.at(n_active * factor)))
+            serving.shared_values(replace(pool.task, sizes=self.member.at(n_active * factor)))
             for factor in (1 - NUDGE, 1 + NUDGE)
         )
         span = math.log1p(NUDGE) - math.log1p(-NUDGE)
@@ -220,7 +206,7 @@ class ServedMember:
         powers = _step(pool, self.member.at(n_active)).coefficient_powers(pool.batch)
         return sum(
             slope * math.log(high[symbol] / low[symbol]) / span
-            for symbol, slope in followed(slopes, powers).items()
+            for symbol, slope in serving.followed(slopes, powers).items()
             if slope and low.get(symbol, 0.0) > 0
         )
 
@@ -243,7 +229,7 @@ def serving_question(part: Serving) -> ServingQuestion:
         "profile": part.profile,
     }
     try:
-        scenario = Scenario.model_validate(keys)
+        scenario = serving.Scenario.model_validate(keys)
     except ValidationError as error:
         faults = [
             (".".join(("serving", *map(str, one["loc"]))), one["msg"])
@@ -252,9 +238,9 @@ def serving_question(part: Serving) -> ServingQuestion:
         raise FieldError(*faults) from error
     with _within("serving"):
         plain = scenario.model_copy(update={"choose": Choose(mode="aggregated")})
-        resolved = resolve(plain)
+        resolved = serving.resolve(plain)
     hardware = tuple(
-        Hardware(t.chip, t.machine, t.price - t.electricity, t.profile, t.fabric)
+        serving.Hardware(t.chip, t.machine, t.price - t.electricity, t.profile, t.fabric)
         for t in resolved.tasks
     )
     data = tuple(DataSource(**each) for each in resolved.data if each["what"] != "model")
@@ -270,7 +256,7 @@ def _within(part: str) -> Iterator[None]:
         raise FieldError(*((f"{part}.{path}", told) for path, told in error.faults)) from error
 
 
-def _pools(chosen: Candidate) -> list[tuple[EvaluatedPool, float]]:
+def _pools(chosen: serving.Candidate) -> list[tuple[serving.EvaluatedPool, float]]:
     """The pools of a plan, each at its most, and what each costs per request."""
     if len(chosen.pools) == 1:
         return [(chosen.pools[0], 1.0)]
@@ -278,12 +264,12 @@ def _pools(chosen: Candidate) -> list[tuple[EvaluatedPool, float]]:
     return list(zip(chosen.resized(), costs, strict=True))
 
 
-def _solved(pool: EvaluatedPool, sizes: Sizes) -> ProgramSolution:
+def _solved(pool: serving.EvaluatedPool, sizes: Sizes) -> ProgramSolution:
     """The program of a pool's layout with a real batch, for a model of these sizes."""
-    return elastic(_step(pool, sizes), pool.batch)
+    return serving.elastic(_step(pool, sizes), pool.batch)
 
 
-def _step(pool: EvaluatedPool, sizes: Sizes) -> Step:
+def _step(pool: serving.EvaluatedPool, sizes: Sizes) -> serving.Step:
     """The step of a pool's layout for a model of these sizes."""
     task = replace(pool.task, sizes=sizes)
-    return Step(task, pool.layouts, bound=task.uses_bound)
+    return serving.Step(task, pool.layouts, bound=task.uses_bound)

@@ -17,16 +17,8 @@ from typing import Any
 import sympy as sp
 
 from formulas.nomenclature.symbols import SYMBOLS, auxiliary
+from planner.problems import serving
 from planner.problems.lifecycle.search.fixed_layout_optimum import FixedLayoutOptimum
-from planner.problems.serving import (
-    CHORDS,
-    LIMITS,
-    Step,
-    declared,
-    layout,
-    layout_given,
-    shared_values,
-)
 from planner.programs.geometric import GeometricProgram, Program
 
 NUDGE = 1e-5
@@ -68,10 +60,10 @@ def joint_optimum(settled: FixedLayoutOptimum) -> JointOptimum | None:
     pool, _, value = parts[0]
     size, tokens = settled.answer.n_active, settled.answer.pretrain
     task = replace(pool.task, sizes=settled.served.member.at(size))
-    step = Step(task, pool.layouts, bound=task.uses_bound)
+    step = serving.Step(task, pool.layouts, bound=task.uses_bound)
     model = _of_the_model(settled, step)
     used = tuple((bool(term.size), bool(term.tokens)) for term in terms.terms)
-    program = _compiled(tuple(sorted(declared(step).items(), key=str)), tuple(model), used)
+    program = _compiled(tuple(sorted(serving.declared(step).items(), key=str)), tuple(model), used)
     limit = budget.required.value(budget.law) - terms.floor if budget.required else math.nan
     # The price of the program is that of a token; whole numbers and idle time are a factor.
     whole = settled.served.price / value
@@ -86,11 +78,13 @@ def joint_optimum(settled: FixedLayoutOptimum) -> JointOptimum | None:
     return _solved(program, step, pool.batch, inputs | _inputs_of(model), (size, tokens))
 
 
-def _of_the_model(settled: FixedLayoutOptimum, step: Step) -> dict[str, tuple[float, float]]:
+def _of_the_model(
+    settled: FixedLayoutOptimum, step: serving.Step
+) -> dict[str, tuple[float, float]]:
     """Symbols that follow the size: value at the optimum, and d ln(value) / d ln N there."""
     member, size = settled.served.member, settled.answer.n_active
     low, here, high = (
-        shared_values(replace(step.task, sizes=member.at(size * factor)))
+        serving.shared_values(replace(step.task, sizes=member.at(size * factor)))
         for factor in (1 - NUDGE, 1.0, 1 + NUDGE)
     )
     span = math.log1p(NUDGE) - math.log1p(-NUDGE)
@@ -122,7 +116,7 @@ def _compiled(
         *(sp.Eq(SYMBOLS[name], _input("scale", name) * SIZE ** _input("power", name))
           for name in model)
     )  # fmt: skip
-    price = layout(problem, **dict(words))
+    price = serving.layout(problem, **dict(words))
     loss = sp.Add(*(
         _input("loss", place)
         * (SIZE ** -_input("size", place) if of_size else 1)
@@ -140,16 +134,16 @@ def _input(part: str, name: object) -> sp.Symbol:
 
 def _solved(
     program: Program,
-    step: Step,
+    step: serving.Step,
     batch: float,
     inputs: Mapping[str, float],
     reference: tuple[float, float],
 ) -> JointOptimum:
     """Solve, renewing the tangents in the batch until it settles."""
-    names = {symbol: name for name, symbol in {**CHORDS, **LIMITS}.items()}
+    names = {symbol: name for name, symbol in {**serving.CHORDS, **serving.LIMITS}.items()}
     at = batch
     for _ in range(ROUNDS):
-        row = {**layout_given(step, batch, at), **inputs}
+        row = {**serving.layout_given(step, batch, at), **inputs}
         solution = program.solve({s: row[names.get(s, str(s))] for s in program.givens})
         chosen = solution.choices[SYMBOLS["B"]]
         if abs(chosen / at - 1) < SETTLED:
