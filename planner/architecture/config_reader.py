@@ -8,11 +8,13 @@ means that the layers built from the known ones would be wrong.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from typing import TypeVar
 
 from planner.architecture.quantization import Precision, torch_dtype
 from planner.text.errors import ModelError, did_you_mean, quoted
 
+T = TypeVar("T")
 MAX_LAYERS = 4096
 MAX_COUNT = 2**31
 
@@ -45,9 +47,7 @@ _HARMLESS = re.compile(
 class Reader:
     """One configuration and the keys read from it so far; `where` names the file in errors."""
 
-    def __init__(
-        self, values: Mapping[str, object], where: str, outer: Reader | None = None
-    ) -> None:
+    def __init__(self, values: Mapping[str, object], where: str) -> None:
         self._values = values
         self._read: set[str] = set()
         self.where = where
@@ -101,9 +101,9 @@ class Reader:
         if value is not None:
             return value
         if default is None:
-            first = keys if isinstance(keys, str) else keys[0]
-            hint = did_you_mean(first, [key for key in self._values if key not in self._read])
-            raise self.fail(first, f"is missing; expected a whole number{hint}")
+            unread = [key for key in self._values if key not in self._read]
+            hint = did_you_mean(_first(keys), unread)
+            raise self.fail(_first(keys), f"is missing; expected a whole number{hint}")
         return default
 
     def optional(
@@ -113,11 +113,10 @@ class Reader:
         value = self.value(keys)
         if value is None:
             return None
-        first = keys if isinstance(keys, str) else keys[0]
         if isinstance(value, bool) or not isinstance(value, int):
-            raise self.fail(first, f"is {quoted(value)}, expected a whole number")
+            raise self.fail(_first(keys), f"is {quoted(value)}, expected a whole number")
         if not least <= value <= most:
-            raise self.fail(first, f"is {quoted(value)}, expected {least} to {most}")
+            raise self.fail(_first(keys), f"is {quoted(value)}, expected {least} to {most}")
         return value
 
     def number(self, key: str) -> float:
@@ -135,8 +134,7 @@ class Reader:
         if value is None:
             return default
         if not isinstance(value, bool):
-            first = keys if isinstance(keys, str) else keys[0]
-            raise self.fail(first, f"is {quoted(value)}, expected true or false")
+            raise self.fail(_first(keys), f"is {quoted(value)}, expected true or false")
         return value
 
     def text(self, keys: str | tuple[str, ...], default: str = "") -> str:
@@ -145,8 +143,7 @@ class Reader:
         if value is None:
             return default
         if not isinstance(value, str):
-            first = keys if isinstance(keys, str) else keys[0]
-            raise self.fail(first, f"is {quoted(value)}, expected text")
+            raise self.fail(_first(keys), f"is {quoted(value)}, expected text")
         return value
 
     def precision(self, key: str, default: str) -> Precision:
@@ -157,8 +154,8 @@ class Reader:
             raise self.fail(key, f"is {quoted(name)}, expected a number format such as bfloat16")
         return precision
 
-    def words(self, key: str, length: int, allowed: Sequence[str]) -> list[str] | None:
-        """A list of `length` words out of `allowed`, or None where absent."""
+    def words(self, key: str, length: int, meanings: Mapping[str, T]) -> list[T] | None:
+        """What each of a list of `length` words means, or None where absent."""
         value = self.value(key)
         if value is None:
             return None
@@ -167,21 +164,26 @@ class Reader:
         if len(value) != length:
             raise self.fail(key, f"has {len(value)} entries for {length} layers")
         for word in value:
-            if word not in allowed:
-                raise self.fail(key, f"names {quoted(word)}, expected one of {', '.join(allowed)}")
-        return value
+            if word not in meanings:
+                expected = ", ".join(meanings)
+                raise self.fail(key, f"names {quoted(word)}, expected one of {expected}")
+        return [meanings[word] for word in value]
 
     def wholes(self, key: str, *, most: int = MAX_COUNT) -> list[int] | None:
         """A list of whole numbers from 0 to `most`, or None where absent."""
         value = self.value(key)
         if value is None:
             return None
-        if not isinstance(value, list) or any(
-            isinstance(item, bool) or not isinstance(item, int) or not 0 <= item <= most
-            for item in value
-        ):
+        if not isinstance(value, list) or not all(_whole(item, 0, most) for item in value):
             raise self.fail(key, f"is {quoted(value)}, expected a list of numbers up to {most}")
         return value
+
+    def flags(self, key: str, length: int) -> list[bool] | None:
+        """A list of `length` zeros and ones, or None where absent."""
+        listed = self.wholes(key, most=1)
+        if listed is not None and len(listed) != length:
+            raise self.fail(key, f"has {len(listed)} entries for {length} layers")
+        return None if listed is None else list(map(bool, listed))
 
     def per_layer(
         self, keys: str | tuple[str, ...], count: int, default: int | None = None, *, least: int = 1
@@ -190,15 +192,11 @@ class Reader:
         value = self.value(keys)
         if not isinstance(value, list):
             return [self.whole(keys, default, least=least)] * count
-        first = keys if isinstance(keys, str) else keys[0]
+        first = _first(keys)
         if len(value) != count:
             raise self.fail(first, f"has {len(value)} entries for {count} layers")
         for item in value:
-            if (
-                isinstance(item, bool)
-                or not isinstance(item, int)
-                or not least <= item <= MAX_COUNT
-            ):
+            if not _whole(item, least, MAX_COUNT):
                 raise self.fail(first, f"names {quoted(item)}, expected whole numbers from {least}")
         return value
 
@@ -220,7 +218,7 @@ class Reader:
             key
             for key, value in self._values.items()
             if key not in self._read
-            and _says_something(value)
+            and value not in (None, False, 0, "", [], {})
             and (_DECISIVE.search(key) if decisive else _structural(key))
         )
         if unread:
@@ -239,5 +237,10 @@ def _structural(key: str) -> bool:
     return bool(_STRUCTURAL.search(key)) and not _HARMLESS.search(key)
 
 
-def _says_something(value: object) -> bool:
-    return value not in (None, False, 0, "", [], {})
+def _first(keys: str | tuple[str, ...]) -> str:
+    """The name that errors use."""
+    return keys if isinstance(keys, str) else keys[0]
+
+
+def _whole(value: object, least: int, most: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most

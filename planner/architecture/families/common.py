@@ -41,6 +41,7 @@ GROUPS = ("n_group", "num_expert_group")
 FIRST_DENSE = ("first_k_dense_replace", "num_dense_layers", "moe_layer_start_index")
 MTP = ("num_nextn_predict_layers", "num_mtp_layers")
 
+FULL_OR_LINEAR = {"full_attention": True, "linear_attention": False}
 _UNGROUPED = ("greedy", "gready")  # as DeepSeek-V2-Lite spells it
 
 
@@ -88,25 +89,19 @@ def assemble(
 
 def full_layers(reader: Reader, count: int, every: int) -> list[bool]:
     """Per layer whether attention is full, not linear: by `layer_types`, else each `every`-th."""
-    named = reader.words("layer_types", count, ("full_attention", "linear_attention"))
-    if named is None:
-        return [(index + 1) % every == 0 for index in range(count)]
-    return [word == "full_attention" for word in named]
+    named = reader.words("layer_types", count, FULL_OR_LINEAR)
+    return named or [(index + 1) % every == 0 for index in range(count)]
 
 
 def sparse_layers(reader: Reader, count: int, first_dense: int = 0) -> list[bool]:
     """Per layer whether its feed-forward part is a mixture, by whichever keys say so."""
-    named = reader.words("mlp_layer_types", count, ("dense", "sparse"))
+    named = reader.words("mlp_layer_types", count, {"dense": False, "sparse": True})
     first = reader.whole(FIRST_DENSE, first_dense, least=0, most=MAX_LAYERS)
     last = reader.optional("moe_layer_end_index", least=0, most=MAX_LAYERS)
     frequency = reader.value("moe_layer_freq")
-    if named is not None:
-        return [word == "sparse" for word in named]
-    if isinstance(frequency, list):
-        listed = reader.wholes("moe_layer_freq", most=1) or []
-        if len(listed) != count:
-            raise reader.fail("moe_layer_freq", f"has {len(listed)} entries for {count} layers")
-        return [bool(item) for item in listed]
+    listed = reader.flags("moe_layer_freq", count) if isinstance(frequency, list) else None
+    if named is not None or listed is not None:
+        return named or listed or []
     every = reader.whole("moe_layer_freq", 1, most=MAX_LAYERS)
     # Counted from one, unlike the other key of the same meaning.
     interval = reader.whole("moe_layer_interval", 1, most=MAX_LAYERS)
@@ -178,7 +173,7 @@ PATTERNS = (
     "global_attn_every_n_layers",
     "layer_group_size",
 )
-_WORDS = {
+_WINDOWED = {
     "full_attention": False,
     "attention": False,
     "global": False,
@@ -189,7 +184,7 @@ _WORDS = {
 
 def windows(reader: Reader, count: int, habit: Windows) -> list[int | None]:
     """The window of each of `count` layers [token], None where attention is full."""
-    named = reader.words("layer_types", count, tuple(_WORDS))
+    named = reader.words("layer_types", count, _WINDOWED)
     size = reader.optional(SIZES, least=0) or None
     if size is None and not any(reader.is_set(key) for key in SIZES):
         size = habit.size
@@ -201,7 +196,7 @@ def windows(reader: Reader, count: int, habit: Windows) -> list[int | None]:
     if not used:
         bounded = [False] * count
     elif named is not None:
-        bounded = [_WORDS[word] for word in named]
+        bounded = named
     elif isinstance(pattern, str):
         bounded = _lettered(reader, pattern, count)
     elif habit.every is not None and size is not None:

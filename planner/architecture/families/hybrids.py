@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 from planner.architecture.config_reader import MAX_LAYERS, Reader
-from planner.architecture.families.common import INNER, full_layers
+from planner.architecture.families.common import FULL_OR_LINEAR, INNER, full_layers
 from planner.architecture.families.standard import attention, dense_part, mixtures
 from planner.architecture.families.traits import Shape, Traits
 from planner.architecture.layers import FeedForward, Layer, Mixer, PredictionBlocks
@@ -30,13 +30,7 @@ SCAN_KEYS = (
     "num_logits_to_keep",
     "mamba_norm_before_gate",
 )
-_ATTENDS = {
-    "mamba": False,
-    "linear_attention": False,
-    "attention": True,
-    "full_attention": True,
-    "hybrid": True,
-}
+_ATTENDS = {"mamba": False, "linear_attention": False, "attention": True, "full_attention": True}
 
 
 def gated_delta_layers(reader: Reader, form: Shape, traits: Traits) -> list[Mixer]:
@@ -73,16 +67,11 @@ def qwen_prediction(reader: Reader, block: Layer, hidden: int) -> PredictionBloc
 def lightning_layers(reader: Reader, form: Shape, traits: Traits) -> list[Mixer]:
     """MiniMax-01 and M1: lightning attention, full where `attn_type_list` says 1."""
     full, linear = attention(reader, form, traits), lightning(form.hidden, form.heads, form.width)
-    named = reader.words("layer_types", form.layers, ("full_attention", "linear_attention"))
-    is_full = None if named is None else [word == "full_attention" for word in named]
-    listed = reader.wholes("attn_type_list", most=1)
-    if listed is not None:
-        if len(listed) != form.layers:
-            problem = f"has {len(listed)} entries for {form.layers} layers"
-            raise reader.fail("attn_type_list", problem)
-        if is_full is not None and is_full != list(map(bool, listed)):
-            raise reader.fail("attn_type_list", "and layer_types disagree")
-        is_full = list(map(bool, listed))
+    named = reader.words("layer_types", form.layers, FULL_OR_LINEAR)
+    listed = reader.flags("attn_type_list", form.layers)
+    if listed is not None and named not in (None, listed):
+        raise reader.fail("attn_type_list", "and layer_types disagree")
+    is_full = named if listed is None else listed
     if is_full is None:
         raise reader.fail("attn_type_list", "is missing; expected 0 (lightning) or 1 (full)")
     return [full if each else linear for each in is_full]
@@ -91,7 +80,7 @@ def lightning_layers(reader: Reader, form: Shape, traits: Traits) -> list[Mixer]
 def convolution_layers(reader: Reader, form: Shape, traits: Traits) -> list[Mixer]:
     """LFM2 and 3: gated short convolutions, attention by `layer_types` or a list of its layers."""
     words = ("conv", "full_attention", "sliding_attention")
-    named = reader.words("layer_types", form.layers, words)
+    named = reader.words("layer_types", form.layers, {word: word for word in words})
     listed = reader.wholes("full_attn_idxs", most=max(form.layers - 1, 0))
     window = reader.optional("sliding_window")
     if named is None:
@@ -181,7 +170,7 @@ def step_rank(reader: Reader, key: str, hidden: int) -> int:
 def mamba2_layers(reader: Reader, form: Shape, traits: Traits) -> list[Mixer]:
     """Bamba and Granite 4: Mamba-2, some layers attention."""
     listed = reader.wholes("attn_layer_indices", most=max(form.layers - 1, 0)) or []
-    attends = _attending(reader, form.layers, tuple(_ATTENDS)[:-1])
+    attends = _attending(reader, form.layers, _ATTENDS)
     if attends is None:
         attends = [index in set(listed) for index in range(form.layers)]
     full, linear = attention(reader, form, traits), _mamba2(reader, form)
@@ -198,20 +187,17 @@ def falcon_h1_layers(reader: Reader, form: Shape, traits: Traits) -> list[Mixer]
         norm=reader.flag("mamba_rms_norm", False),
     )
     full = attention(reader, form, traits)
-    attends = _attending(reader, form.layers, ("hybrid", *tuple(_ATTENDS)[:-1]))
+    attends = _attending(reader, form.layers, {"hybrid": True, **_ATTENDS})
     if attends is not None and not all(attends):
         raise reader.fail("layer_types", "expected hybrid layers alone")
     both = Mixer("hybrid", full.weights + linear.weights, full.caches, linear.state)
     return [both] * form.layers
 
 
-def _attending(reader: Reader, count: int, allowed: Sequence[str]) -> list[bool] | None:
+def _attending(reader: Reader, count: int, words: Mapping[str, bool]) -> list[bool] | None:
     """Per layer whether it attends, None where no list says so."""
-    for key in ("layer_types", "layers_block_type"):
-        named = reader.words(key, count, allowed)
-        if named is not None:
-            return [_ATTENDS[word] for word in named]
-    return None
+    named = reader.words("layer_types", count, words)
+    return reader.words("layers_block_type", count, words) if named is None else named
 
 
 def _mamba2(

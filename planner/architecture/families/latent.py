@@ -61,20 +61,19 @@ def latent_layers(reader: Reader, form: Shape, traits: Traits) -> list[Mixer]:
 def indexed_layers(reader: Reader, form: Shape, traits: Traits) -> list[Mixer]:
     """Latent attention to what an indexer picks; some layers reuse the nearest earlier choice."""
     count = form.layers
-    named = reader.words("indexer_types", count, ("full", "shared"))
+    scores = reader.words("indexer_types", count, {"full": True, "shared": False})
     pattern = reader.value("index_topk_pattern")
     every = reader.whole("index_topk_freq", 1, most=MAX_LAYERS)
     offset = reader.whole("index_skip_topk_offset", 2, least=0, most=MAX_LAYERS)
-    reader.words("layer_types", count, _SPARSE_NAMES)
-    if named is None and pattern is not None:
+    reader.words("layer_types", count, dict.fromkeys(_SPARSE_NAMES))
+    if scores is None and pattern is not None:
         if not isinstance(pattern, str) or set(pattern) - set("FS") or len(pattern) != count:
             raise reader.fail(
                 "index_topk_pattern", f"expected {count} letters F (full) or S (shared)"
             )
-        named = ["full" if letter == "F" else "shared" for letter in pattern]
-    scores = [max(index - offset + 1, 0) % every == 0 for index in range(count)]
-    if named is not None:
-        scores = [word == "full" for word in named]
+        scores = [letter == "F" for letter in pattern]
+    if scores is None:
+        scores = [max(index - offset + 1, 0) % every == 0 for index in range(count)]
     mixers = {
         has_weights: latent_mixer(reader, form, traits, _indexer(reader, has_weights))
         for has_weights in (False, True)
@@ -143,14 +142,14 @@ def compressed_layers(reader: Reader, form: Shape, traits: Traits) -> list[Mixer
 
 def _ratios(reader: Reader, count: int) -> list[int]:
     """Tokens per entry, by layer; the published list also has entries for prediction blocks."""
-    named = reader.words("layer_types", count, tuple(_NAMED_RATIOS))
+    named = reader.words("layer_types", count, _NAMED_RATIOS)
     rates = reader.section("compress_rates")
     for word, ratio in _NAMED_RATIOS.items():
         if rates is not None and rates.optional(word) not in (None, ratio):
             raise rates.fail(word, f"expected {ratio}")
     listed = reader.wholes("compress_ratios", most=128)
     if named is not None:
-        return [_NAMED_RATIOS[word] for word in named]
+        return named
     if listed is None:
         raise reader.fail("compress_ratios", "is missing; expected 0, 4 or 128 for each layer")
     if len(listed) < count:
@@ -176,7 +175,7 @@ def kimi_layers(reader: Reader, form: Shape, traits: Traits) -> list[Mixer]:
     inner = reader.section("linear_attn_config") or Reader({}, reader.where)
     heads, width, kernel = (inner.whole(key, default) for key, default in flat.items())
     delta = kimi_delta(form.hidden, heads, width, kernel, inner.flag("use_full_rank_gate", False))
-    named = reader.words("layer_types", form.layers, ("full_attention", "linear_attention"))
+    named = reader.words("layer_types", form.layers, common.FULL_OR_LINEAR)
     listed = inner.has("full_attn_layers")
     # Layers are counted from 1 in these two lists.
     whole = set(inner.wholes("full_attn_layers", most=form.layers) or ())
@@ -188,10 +187,8 @@ def kimi_layers(reader: Reader, form: Shape, traits: Traits) -> list[Mixer]:
             "full_attn_layers", f"and kda_layers do not name each of {form.layers} layers once"
         )
     # The published default: every fourth layer from the fifth on is full.
-    is_full = [index > 0 and index % 4 == 0 for index in range(form.layers)]
-    if named is not None:
-        is_full = [word == "full_attention" for word in named]
-    elif listed:
+    is_full = named or [index > 0 and index % 4 == 0 for index in range(form.layers)]
+    if named is None and listed:
         is_full = [index + 1 in whole for index in range(form.layers)]
     return [full if each else delta for each in (*is_full, True)]
 

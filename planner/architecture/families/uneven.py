@@ -22,12 +22,9 @@ from planner.architecture.layers import (
 def mimo_layers(reader: Reader, form: Shape, traits: Traits) -> list[Mixer]:
     """MiMo V2: windowed layers have sinks and twice the key-value heads; values are narrower."""
     value = reader.whole("v_head_dim", 128)
-    pattern = reader.wholes("hybrid_layer_pattern", most=1)
+    pattern = reader.flags("hybrid_layer_pattern", form.layers)
     if pattern is None and not reader.has("layer_types"):
         raise reader.fail("hybrid_layer_pattern", "is missing, and so is layer_types")
-    if pattern is not None and len(pattern) != form.layers:
-        problem = f"has {len(pattern)} entries for {form.layers} layers"
-        raise reader.fail("hybrid_layer_pattern", problem)
     narrow = replace(
         form,
         heads=reader.whole("swa_num_attention_heads", form.heads),
@@ -118,18 +115,15 @@ def no_layer(reader: Reader, count: int) -> list[bool]:
 
 def chunked_layers(reader: Reader, form: Shape, traits: Traits) -> list[Mixer]:
     """Llama 4: attention within chunks, every fourth layer full."""
-    named = reader.words("layer_types", form.layers, ("full_attention", "chunked_attention"))
+    words = {"full_attention": False, "chunked_attention": True}
+    chunked = reader.words("layer_types", form.layers, words)
     every = reader.whole("no_rope_layer_interval", 4, most=MAX_LAYERS)
     # The key lists which layers *have* rotary positions, whatever its name says.
     rotary = reader.wholes("no_rope_layers", most=1)
-    chunked = [(index + 1) % every != 0 for index in range(form.layers)]
-    if named is not None:
-        chunked = [word == "chunked_attention" for word in named]
-    elif rotary:
-        if len(rotary) != form.layers:
-            problem = f"has {len(rotary)} entries for {form.layers} layers"
-            raise reader.fail("no_rope_layers", problem)
-        chunked = list(map(bool, rotary))
+    if chunked is None and rotary:
+        chunked = reader.flags("no_rope_layers", form.layers)
+    if chunked is None:
+        chunked = [(index + 1) % every != 0 for index in range(form.layers)]
     size = reader.whole("attention_chunk_size", 8192)
     full = attention(reader, form, traits)
     bounded = attention(reader, form, traits, size, kind="chunked")
@@ -147,7 +141,7 @@ def llama4_mixtures(reader: Reader, count: int) -> list[bool]:
 
 def gpt_neo_layers(reader: Reader, form: Shape, traits: Traits) -> list[Mixer]:
     """GPT-Neo: global and local layers, also written [[["global", "local"], 12]]."""
-    words = reader.words("attention_layers", form.layers, ("global", "local"))
+    words = reader.words("attention_layers", form.layers, {"global": "global", "local": "local"})
     kinds = reader.value("attention_types")
     if words is None:
         words = []
@@ -170,19 +164,17 @@ def block_sparse_layers(reader: Reader, form: Shape, traits: Traits) -> list[Mix
     if reader.text("qk_norm_type", "per_head") != "per_head":
         traits = replace(traits, qk_norm="all")
     full = attention(reader, form, traits)
-    named = reader.words("layer_types", form.layers, ("full_attention", "minimax_m3_sparse"))
+    words = {"full_attention": False, "minimax_m3_sparse": True}
+    picks = reader.words("layer_types", form.layers, words)
     section = reader.section("sparse_attention_config")
-    picks = [False] * form.layers
-    if named is not None:
-        picks = [word == "minimax_m3_sparse" for word in named]
-    elif section is not None and section.flag("use_sparse_attention", True):
+    if picks is None and section is not None and section.flag("use_sparse_attention", True):
         listed = section.wholes("sparse_attention_freq", most=1)
         if listed is None or len(listed) != form.layers:
             problem = f"expected {form.layers} entries of 0 or 1"
             raise section.fail("sparse_attention_freq", problem)
         picks = list(map(bool, listed))
     reader.ignore("index_n_heads", "index_head_dim", "index_block_size", "index_topk_blocks")
-    if not any(picks):
+    if picks is None or not any(picks):
         return [full] * form.layers
     # Attention to the blocks with the best index keys; everything stays in memory.
     inner = reader if section is None else section
