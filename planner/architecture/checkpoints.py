@@ -11,7 +11,14 @@ import re
 from collections.abc import Mapping
 from fractions import Fraction
 
-from planner.architecture.quantization import DTYPES, Patterns, Precision, Quantization, with_scales
+from planner.architecture.quantization import (
+    DTYPES,
+    FORMATS,
+    Patterns,
+    Precision,
+    Quantization,
+    with_scales,
+)
 from planner.text.errors import ModelError, quoted
 
 _MAX_NAMES = 200_000
@@ -20,28 +27,6 @@ _MAX_EXPRESSION = 300
 _RUNAWAY = re.compile(r"\([^()]*[*+}][^()]*\)[*+{]")
 
 _FP8, _NVFP4, _MXFP4 = DTYPES["fp8"], DTYPES["nvfp4"], DTYPES["mxfp4"]
-_INT4 = with_scales("int4", 128, Fraction(5, 2))
-_MXFP8 = with_scales("fp8", 32, Fraction(1))
-# ModelOpt's algorithm names: format of the weights, and of the activations they multiply with
-# (None: the checkpoint's own).
-_ALGORITHMS: dict[str, tuple[Precision, Precision | None]] = {
-    "FP8": (_FP8, _FP8),
-    "FP8_PER_CHANNEL_PER_TOKEN": (_FP8, _FP8),
-    "FP8_PB_REAL": (with_scales("fp8", 128 * 128, Fraction(4)), _FP8),
-    "FP8_PB_WO": (with_scales("fp8", 128 * 128, Fraction(4)), _FP8),
-    "NVFP4": (_NVFP4, _NVFP4),
-    "NVFP4_AWQ": (_NVFP4, _NVFP4),
-    "W4A16_NVFP4": (_NVFP4, None),
-    "W4A8_NVFP4_FP8": (_NVFP4, _FP8),
-    "MXFP4": (_MXFP4, _MXFP4),
-    "W4A8_MXFP4_FP8": (_MXFP4, _FP8),
-    "MXFP8": (_MXFP8, _FP8),
-    "W4A16_AWQ": (_INT4, None),
-    "W4A8_AWQ": (_INT4, _FP8),
-    "INT8_SQ": (DTYPES["int8"], DTYPES["int8"]),
-    "W8A8_SQ_PER_CHANNEL": (DTYPES["int8"], DTYPES["int8"]),
-    "W8A16": (DTYPES["int8"], None),
-}
 
 
 def read_quantization(
@@ -220,10 +205,16 @@ def _scheme(values: Mapping[str, object], form: str, place: str) -> Precision:
 
 
 def _algorithm(name: object, place: str) -> tuple[Precision, Precision | None]:
-    if isinstance(name, str) and name in _ALGORITHMS:
-        return _ALGORITHMS[name]
-    names = ", ".join(_ALGORITHMS)
-    raise ModelError(f"{place}.quant_algo: is {quoted(name)}, expected one of {names}")
+    """ModelOpt's formats of weights, and of activations (None: the checkpoint's own)."""
+    algorithms = FORMATS["algorithms"]
+    if not isinstance(name, str) or name not in algorithms:
+        names = ", ".join(algorithms)
+        raise ModelError(f"{place}.quant_algo: is {quoted(name)}, expected one of {names}")
+    row = algorithms[name]
+    weights = DTYPES[row["weights"]]
+    if "group" in row:
+        weights = with_scales(weights.name, row["group"], Fraction(row["scales"]))
+    return weights, DTYPES[row["activations"]] if "activations" in row else None
 
 
 def _cache(values: Mapping[str, object], place: str) -> Precision | None:

@@ -13,35 +13,16 @@ from typing import TypeVar
 
 from planner.architecture.quantization import Precision, torch_dtype
 from planner.text.errors import ModelError, did_you_mean, quoted
+from planner.text.tables import table
 
 T = TypeVar("T")
 MAX_LAYERS = 4096
 MAX_COUNT = 2**31
 
-_DECISIVE = re.compile(
-    r"experts?_per_tok|head_dim$|^num_.*heads$|expert_hidden|^block_configs$|lora_rank|_experts$"
-)
-_STRUCTURAL = re.compile(
-    r"^(num|n|mtp|moe|index|indexer|linear|mamba|ssm|kv|qk|hc|d|attn|o|q|v)_"
-    r"|_(layers?|sizes?|dims?|heads?|ranks?|types?|freq|step|interval|groups?|kernel|modules|topk"
-    r"|width|depth|mult|streams|ratios?|bias|configs?)$"
-    r"|expert|pattern|window|sparse|compress|hybrid|latent|shared|lora|chunk_size|intermediate"
-    r"|kernel|hidden|layer|block|tie_|gate"
-)
-_HARMLESS = re.compile(
-    r"token|dropout|drop$|_eps$|epsilon|rope|rotary|init|dtype$|cache|logit|_act$|projector"
-    r"|vision|image|img_|video|audio|multimodal|reward|spatial|patch|summary"
-    r"|^(ep_size|problem_type|model_type|tokenizer|position_embedding_type|hidden_activation"
-    r"|qk_norm_type|scoring_func|topk_|norm_|scale_|router_|routed_scaling|output_hidden|return_"
-    r"|use_mamba_kernels|n_group|num_expert_group|num_beams|num_beam_groups|num_return_sequences"
-    r"|num_labels|n_ctx|chunk_size|chunk_size_feed_forward|time_step|mm_|pretraining"
-    r"|cross_attention|attention_type|attn_temperature|attn_scale|attn_res_block|attn_implementation"
-    r"|moe_renormalize|moe_router|moe_shared_expert_overlap|moe_aux|moe_loss|moe_z|moe_input_jitter"
-    r"|moe_routed_scaling|use_grouped|residual_multiplier|hc_sinkhorn|linear_attn_(alpha|beta)"
-    r"|full_attn_(alpha|beta)|mlp_(alpha|beta)|layernorm_|tie_encoder_decoder|seq_aux"
-    r"|index_share_for_mtp|layer_norm|mtp_use_dedicated|no_repeat|encoder_no_repeat|type_vocab"
-    r"|gradient|pruned|max_position|quantization|compression|output_gate_type|_)"
-)
+_KEYS = {
+    name: re.compile("|".join(patterns))
+    for name, patterns in table("planner.architecture", "config_keys.toml").items()
+}
 
 
 class Reader:
@@ -219,7 +200,7 @@ class Reader:
             for key, value in self._values.items()
             if key not in self._read
             and value not in (None, False, 0, "", [], {})
-            and (_DECISIVE.search(key) if decisive else _structural(key))
+            and (_KEYS["decisive"].search(key) if decisive else _structural(key))
         )
         if unread:
             read_keys = sorted(self._read)
@@ -232,9 +213,9 @@ class Reader:
 
 
 def _structural(key: str) -> bool:
-    if _DECISIVE.search(key):
+    if _KEYS["decisive"].search(key):
         return True
-    return bool(_STRUCTURAL.search(key)) and not _HARMLESS.search(key)
+    return bool(_KEYS["structural"].search(key)) and not _KEYS["harmless"].search(key)
 
 
 def _first(keys: str | tuple[str, ...]) -> str:

@@ -20,6 +20,7 @@ from fnmatch import translate
 from fractions import Fraction
 
 from planner.text.errors import ModelError, did_you_mean, quoted
+from planner.text.tables import table
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,32 +31,8 @@ class Precision:
     bytes: Fraction
 
 
-# OCP Microscaling Formats specification v1.0 (MXFP4: blocks of 32, one byte of scale); NVIDIA
-# Blackwell NVFP4: blocks of 16, one FP8 scale (the scale per tensor is negligible).
-DTYPES: dict[str, Precision] = {
-    name: Precision(name, size)
-    for name, size in {
-        "fp32": Fraction(4),
-        "bf16": Fraction(2),
-        "fp16": Fraction(2),
-        "fp8": Fraction(1),
-        "int8": Fraction(1),
-        "fp4": Fraction(1, 2),
-        "int4": Fraction(1, 2),
-        "nvfp4": Fraction(1, 2) + Fraction(1, 16),
-        "mxfp4": Fraction(1, 2) + Fraction(1, 32),
-    }.items()
-}
-
-_TORCH = {
-    "bfloat16": "bf16",
-    "float16": "fp16",
-    "half": "fp16",
-    "float32": "fp32",
-    "float": "fp32",
-    "float8_e4m3fn": "fp8",
-    "float8_e5m2": "fp8",
-}
+FORMATS = table("planner.architecture", "number_formats.toml")
+DTYPES = {name: Precision(name, Fraction(size)) for name, size in FORMATS["bytes"].items()}
 
 
 def dtype(name: str) -> Precision:
@@ -68,7 +45,7 @@ def dtype(name: str) -> Precision:
 
 def torch_dtype(name: str) -> Precision | None:
     """The format a checkpoint calls `name` (`bfloat16`, `torch.float16`), or None if unknown."""
-    precision = _TORCH.get(name.removeprefix("torch."))
+    precision = FORMATS["torch"].get(name.removeprefix("torch."))
     return DTYPES[precision] if precision else DTYPES.get(name)
 
 

@@ -15,12 +15,10 @@ from __future__ import annotations
 import math
 import re
 import time
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cache
-from importlib.resources import files
 from itertools import product
 from typing import NamedTuple, TypeVar
 
@@ -48,6 +46,7 @@ from planner.benchmark.works import (
     Work,
 )
 from planner.catalogue.chips import chip
+from planner.text.tables import table
 
 LEAST = 64 * 2**20  # [byte] of an array, where that level is small
 DECODE = (1, 8, 16, 32, 64, 128, 256, 512)  # tokens of a decode step
@@ -223,8 +222,7 @@ class DeviceName(NamedTuple):
 
 @cache
 def _names() -> tuple[DeviceName, ...]:
-    text = files("planner.benchmark").joinpath("names.toml").read_text(encoding="utf-8")
-    names = tomllib.loads(text)
+    names = table("planner.benchmark", "names.toml")
     part = names["part"]
     return tuple(
         DeviceName(row["chip"], row["words"], [*part, *row.get("without", [])])

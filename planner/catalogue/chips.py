@@ -12,8 +12,9 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any
 
-from planner.catalogue.figures import Figure, figure, table
+from planner.catalogue.figures import Figure, figure
 from planner.text.errors import CatalogueError
+from planner.text.tables import table
 
 FILES = ("chips_nvidia.toml", "chips_workstation.toml", "chips_others.toml")
 DIMENSION = {
@@ -91,7 +92,9 @@ def chip(name: str) -> Chip:
 
 @cache
 def _all() -> Mapping[str, Chip]:
-    return MappingProxyType({name: _chip(name, row) for name, row in table(*FILES).items()})
+    return MappingProxyType(
+        {name: _chip(name, row) for name, row in table("planner.catalogue", *FILES).items()}
+    )
 
 
 def _chip(name: str, row: Mapping[str, Any]) -> Chip:

@@ -6,15 +6,14 @@ of their own take those of their family, and chips of no known family those of `
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
-from importlib.resources import files
 from types import MappingProxyType
 from typing import Any
 
 from planner.text.errors import CatalogueError, did_you_mean
+from planner.text.tables import table
 
 ANY = "any"
 
@@ -132,8 +131,7 @@ class Collectives:
 @cache
 def collectives() -> Collectives:
     """The curves that ship."""
-    path = files("planner.catalogue").joinpath("collectives.toml")
-    return collectives_from(tomllib.loads(path.read_text(encoding="utf-8")))
+    return collectives_from(table("planner.catalogue", "collectives.toml"))
 
 
 def collectives_from(raw: Mapping[str, Any]) -> Collectives:

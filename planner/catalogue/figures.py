@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from importlib import resources
 from typing import Any
 
 from planner.text.quantities import parse
@@ -30,15 +28,6 @@ class Figure:
     def scaled(self, factor: float) -> Figure:
         """The same figure multiplied, as when the user varies it."""
         return replace(self, value=self.value * factor, base=self.base * factor)
-
-
-def table(*files: str) -> dict[str, Any]:
-    """The TOML files of this package, joined; later files add entries."""
-    joined: dict[str, Any] = {}
-    folder = resources.files("planner.catalogue")
-    for file in files:
-        joined.update(tomllib.loads(folder.joinpath(file).read_text(encoding="utf-8")))
-    return joined
 
 
 def figure(entry: Mapping[str, Any], owner: Mapping[str, Any], dimension: str) -> Figure:

@@ -11,9 +11,10 @@ from datetime import date
 from functools import cache
 from statistics import median
 
-from planner.catalogue.figures import Figure, figure, table
+from planner.catalogue.figures import Figure, figure
 from planner.text.errors import CatalogueError
 from planner.text.quantities import parse, show
+from planner.text.tables import table
 
 FILE = "prices.toml"
 COUNTED = "on-demand"
@@ -95,13 +96,13 @@ def given_price(value: float) -> Price:
 
 def electricity() -> Figure:
     """Price of electrical energy [USD/J], US industrial average."""
-    row = table(FILE)["electricity"]
+    row = table("planner.catalogue", FILE)["electricity"]
     return figure(row, row, "energy_price")
 
 
 @cache
 def _rows() -> tuple[Rental, ...]:
-    data = table(FILE)
+    data = table("planner.catalogue", FILE)
     unit = data["unit"]
     return tuple(
         Rental(**row | {"value": parse(f"{row['value']} {unit}", "price")})
@@ -151,7 +152,7 @@ def tier(name: str) -> Tier:
 
 @cache
 def _tiers() -> dict[str, Tier]:
-    rows = table(TIERS_FILE)["tier"]
+    rows = table("planner.catalogue", TIERS_FILE)["tier"]
     tiers = {
         name: Tier(
             name,

@@ -21,6 +21,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from planner.text.errors import CatalogueError, did_you_mean
+from planner.text.tables import table
 
 if TYPE_CHECKING:
     from planner.architecture.counts import Sizes
@@ -333,8 +334,7 @@ def _bands_of(
 
 @cache
 def _shipped(name: str) -> Profile:
-    path = files("planner.catalogue").joinpath("profiles", f"{name}.toml")
-    return profile_from(name, tomllib.loads(path.read_text(encoding="utf-8")))
+    return profile_from(name, table("planner.catalogue", f"profiles/{name}.toml"))
 
 
 def _profile_of_file(path: Path) -> Profile:

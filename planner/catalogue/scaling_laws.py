@@ -12,28 +12,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from planner.catalogue.figures import table
 from planner.text.errors import CatalogueError
-
-FILE = "laws.toml"
-
-# {form: equations of `formulas` that its coefficients fill}
-FORMS: Mapping[str, tuple[str, ...]] = {
-    "chinchilla": ("chinchilla_loss", "optimal_tokens", "optimal_parameters", "overtraining"),
-    "repetition": ("repeated_loss", "repetition_worth", "excess_worth", "fed_parameters"),
-    "reinforced": ("reinforced_loss",),
-    "kaplan": ("kaplan_loss", "kaplan_optimal_tokens", "kaplan_optimal_parameters"),
-    "power-of-size": ("kaplan_size_loss",),
-    "power-of-tokens": ("kaplan_data_loss",),
-    "power-of-arithmetic": ("kaplan_arithmetic_loss",),
-    "clark": ("routed_loss", "effective_parameters", "routing_cutoff"),
-    "joint": ("joint_loss", "joint_optimal_tokens"),
-    "krajewski": ("fine_grained_loss", "fine_grained_optimal_tokens"),
-    "abnar": ("sparse_loss", "sparse_monomials", "sparse_optimal_tokens"),
-    "allocation": ("allocated_parameters", "allocated_tokens", "allocated_arithmetic"),
-    "ratio": ("ratio_parameters",),
-    "sigmoid": ("rl_reward", "rl_arithmetic_needed"),
-}
+from planner.text.tables import table
 
 # {range of a law: its dimension}; n is in active parameters, `epochs` in passes over the data.
 RANGES: Mapping[str, str] = {
@@ -86,7 +66,7 @@ class Law:
 
     Attributes
     ----------
-    form : A key of `FORMS`.
+    form : A key of the table `form` beside the laws, which names the equations that it fills.
     coefficients : {name: number with its standard error}; logarithms have been undone.
     scope : What it was fitted on.
     verified : `yes`, `secondary` (a transcribed copy was read), or `no`.
@@ -128,11 +108,6 @@ def law(name: str) -> Law:
     return _laws()[name]
 
 
-def default_law() -> Law:
-    """The law used where none is named."""
-    return law(table(FILE)["default"])
-
-
 def law_of(name: str, row: Mapping[str, Any]) -> Law:
     """The law of an entry shaped as those of the catalogue, already checked."""
     covariance = row.get("covariance")
@@ -150,7 +125,10 @@ def law_of(name: str, row: Mapping[str, Any]) -> Law:
 
 @cache
 def _laws() -> dict[str, Law]:
-    return {name: law_of(name, row) for name, row in table(FILE)["law"].items()}
+    return {
+        name: law_of(name, row)
+        for name, row in table("planner.catalogue", "laws.toml")["law"].items()
+    }
 
 
 def _coefficient(entry: Mapping[str, Any]) -> Coefficient:

@@ -14,8 +14,9 @@ from types import MappingProxyType
 from typing import Any
 
 from planner.catalogue.chips import MATH, Chip, chip
-from planner.catalogue.figures import Figure, figure, table
+from planner.catalogue.figures import Figure, figure
 from planner.text.errors import CatalogueError, did_you_mean
+from planner.text.tables import table
 
 DIMENSION = {"chips_per_domain": "number", "scale_up": "bandwidth", "scale_out": "bandwidth"}
 CHIP_KEYS = ("memory", "memory_bandwidth", "sram", "power")
@@ -113,7 +114,10 @@ def _unit(dtype: str) -> str:
 @cache
 def _all() -> Mapping[str, System]:
     return MappingProxyType(
-        {name: _system(name, row) for name, row in table("systems.toml").items()}
+        {
+            name: _system(name, row)
+            for name, row in table("planner.catalogue", "systems.toml").items()
+        }
     )
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cache
 
 from planner.catalogue.chips import Chip
-from planner.catalogue.figures import table
 from planner.text.errors import CatalogueError
+from planner.text.tables import table
 
 FILE = "training.toml"
 TERA = 1e12
@@ -34,7 +34,7 @@ class TrainingRate:
 
 def training_rates() -> tuple[TrainingRate, ...]:
     """Every row of the catalogue."""
-    data = table(FILE)
+    data = table("planner.catalogue", FILE)
     return tuple(
         TrainingRate(
             chip=row["chip"],
@@ -78,4 +78,4 @@ def _by_key() -> dict[tuple[str, bool, str], TrainingRate]:
 
 @cache
 def _borrows() -> dict[str, str]:
-    return dict(table(FILE)["borrows"])
+    return dict(table("planner.catalogue", FILE)["borrows"])

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from importlib import resources
 from typing import TypedDict
 
 from formulas.claims.claim import Worked
@@ -14,6 +12,7 @@ from planner.catalogue.listed_prices import tier, tier_names
 from planner.catalogue.scaling_laws import law
 from planner.catalogue.systems import system
 from planner.claims.figure import PhysicalFigure, chip_case, counted, figure_of, model_case
+from planner.text.tables import table
 
 V3 = "deepseek-v3"
 PUBLISHED = "model as published, weights and caches in fp8"
@@ -86,16 +85,12 @@ def _number(value: float | str) -> float:
 
 @cache
 def _tables() -> Mapping[str, ClaimRow]:
-    return tomllib.loads(_text("figures.toml"))
+    return table("planner.claims", "figures.toml")
 
 
 @cache
 def _records() -> Mapping[str, Mapping[str, RecordedFigure]]:
-    return tomllib.loads(_text("records.toml"))
-
-
-def _text(file: str) -> str:
-    return resources.files("planner.claims").joinpath(file).read_text(encoding="utf-8")
+    return table("planner.claims", "records.toml")
 
 
 def edge_of_arithmetic(model: str, name: str, fmt: str) -> PhysicalFigure:

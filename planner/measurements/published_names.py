@@ -9,11 +9,9 @@ configuration, with the id that it stands for after a number sign: `New_config.j
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import TypedDict
 
@@ -24,25 +22,12 @@ from planner.architecture.quantization import DTYPES
 from planner.catalogue.chips import MATH, Chip, chip, chip_names
 from planner.catalogue.models import load, record
 from planner.catalogue.models import names as model_names
+from planner.text import tables
 from planner.text.errors import InputError, ModelError, did_you_mean, quoted
 
 CONFIG = re.compile(r"(.+\.json)(?:#(.+))?")  # a configuration, and the id that it stands for
 
 RELEASE = re.compile(r"\d{4}|\d{6,8}|v\d+\.\d+|\d+k")  # 0528, 20250826, v0.1, 8k
-FORMATS = {
-    "nvfp4": "nvfp4",
-    "fp4": "nvfp4",
-    "mxfp4": "mxfp4",
-    "fp8": "fp8",
-    "bf16": "bf16",
-    "fp16": "fp16",
-    "int8": "int8",
-    "int4": "int4",
-    "awq": "int4",
-    "gptq": "int4",
-    "w4a16": "int4",
-    "w8a8": "fp8",
-}
 
 
 class Refused(InputError):  # noqa: N818 - an answer, raised
@@ -80,6 +65,7 @@ class Aliases:
     same_shape: Mapping[str, str]
     quantised: Mapping[str, str]
     formats: Mapping[str, str]
+    words: Mapping[str, str]
     engines: Mapping[str, str]
     shapes: Mapping[str, PublishedShape]
 
@@ -87,8 +73,7 @@ class Aliases:
 @cache
 def aliases() -> Aliases:
     """The table of names."""
-    path = files("planner.measurements").joinpath("aliases.toml")
-    return Aliases(**tomllib.loads(path.read_text(encoding="utf-8")))
+    return Aliases(**tables.table("planner.measurements", "aliases.toml"))
 
 
 @cache
@@ -142,7 +127,7 @@ def model_of(published: str) -> NamedModel:
         hint = did_you_mean(published.rsplit("/", maxsplit=1)[-1].lower(), model_names())
         put = hint or "; a folder with its config.json can be given by --models"
         raise Refused(f"no shape for the model {quoted(published)}{put}")
-    formats = [FORMATS[word] for word in _words(published) if word in FORMATS]
+    formats = [aliases().words[word] for word in _words(published) if word in aliases().words]
     quantised = any(entry.endswith(f"-{each}") for each in formats)
     return NamedModel(entry, None if quantised or not formats else formats[-1])
 
@@ -223,8 +208,8 @@ def _configured(path: str, published: str | None) -> NamedModel:
     folder = file.resolve().parent.name if file.name == "config.json" else ""
     words = _words((folder or file.stem.removesuffix("_config")).replace("--", "/", 1))
     described = words if published is None else _words(published)
-    formats = [FORMATS[word] for word in described if word in FORMATS]
-    while len(words) > 1 and words[-1] in FORMATS:
+    formats = [aliases().words[word] for word in described if word in aliases().words]
+    while len(words) > 1 and words[-1] in aliases().words:
         words.pop()
     return NamedModel("-".join(words), formats[-1] if formats else None, path)
 
@@ -252,9 +237,9 @@ def named_in(published: str, entries: Mapping[str, str]) -> str | None:
     words = _words(published)
     for start in range(min(2, len(words))):  # a leading `meta` or `nvidia` repeats the vendor
         rest = words[start:]
-        formats = [word for word in rest if word in FORMATS]
+        formats = [word for word in rest if word in aliases().words]
         while rest:
-            for ending in ([FORMATS[formats[-1]]] if formats else []) + [""]:
+            for ending in ([aliases().words[formats[-1]]] if formats else []) + [""]:
                 name = letters("".join(rest) + ending)
                 if name in entries:
                     return entries[name]
@@ -281,7 +266,9 @@ def _words(published: str) -> list[str]:
 
 
 def _empty(word: str) -> bool:
-    return word in aliases().tunings or word in FORMATS or RELEASE.fullmatch(word) is not None
+    return (
+        word in aliases().tunings or word in aliases().words or RELEASE.fullmatch(word) is not None
+    )
 
 
 def letters(name: str) -> str:

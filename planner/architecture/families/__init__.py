@@ -6,9 +6,7 @@ every structural key it depends on, with the family's published defaults for abs
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Mapping
-from importlib.resources import files
 
 from planner.architecture.config_reader import Reader
 from planner.architecture.families import gemma, hybrids, latent, singular, standard, uneven
@@ -16,12 +14,11 @@ from planner.architecture.families.nemotron import nemotron_h, nemotron_nas
 from planner.architecture.families.standard import StandardFamily
 from planner.architecture.families.traits import LatentKeys, Moe, Traits, Windows
 from planner.architecture.layers import Model
+from planner.text.tables import table
 
 __all__ = ["FAMILIES", "REFUSED", "WRAPPERS"]
 
-_TABLE = tomllib.loads(
-    files("planner.architecture.families").joinpath("families.toml").read_text(encoding="utf-8")
-)
+_TABLE = table("planner.architecture.families", "families.toml")
 # Types whose configuration nests the language model, and the type of that nested part.
 WRAPPERS: Mapping[str, str] = _TABLE["wrappers"]
 # Families whose layers cannot be said in the terms there are, and what is missing.

@@ -5,21 +5,18 @@ from __future__ import annotations
 import csv
 import math
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Mapping
-from importlib.resources import files
 from pathlib import Path
 
 from formulas.network import collectives as equations
 from formulas.network.expert_copies import distinct_nodes_of
 from planner.catalogue.collective_curves import collectives
 from planner.measurements.measurement import CollectiveRow
+from planner.text.tables import table
 from topologies import group_rate, machine
 
-TABLES = tomllib.loads(
-    files("planner.measurements").joinpath("collective_names.toml").read_text(encoding="utf-8")
-)
+TABLES = table("planner.measurements", "collective_names.toml")
 MACHINES: Mapping[str, str] = TABLES["machines"]
 OTHERS: Mapping[str, str] = TABLES["other_machines"]
 FAMILIES: Mapping[str, str] = TABLES["families"]

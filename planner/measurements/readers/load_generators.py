@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from planner.measurements.published_names import FORMATS as NUMBERS
+from planner.measurements.published_names import aliases
 
 Document = Mapping[str, object]
 FORMATS = ("vllm", "sglang", "guidellm", "inference-perf")
@@ -119,7 +119,7 @@ def _engine(document: Document, client: str) -> str:
 def _format(name: object) -> str | None:
     """The number format that an engine's option names; None for `auto`, or where it names none."""
     words = str(name or "").lower().replace("_", "-").split("-")
-    return next((word for word in reversed(words) if word in NUMBERS), None)
+    return next((word for word in reversed(words) if word in aliases().words), None)
 
 
 def _closed_or_open(document: Document, latency: object) -> dict[str, object]:

@@ -22,10 +22,8 @@ that vLLM, SGLang and others use for them.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib.resources import files
 
 from planner.architecture.counts import Sizes
 from planner.catalogue.chips import Chip
@@ -35,11 +33,10 @@ from planner.measurements.measurement import ONE, Measurement, NotComputed, Read
 from planner.measurements.readers import sheets
 from planner.measurements.roofline_bound import strange_units
 from planner.text.errors import InputError, did_you_mean, quoted
+from planner.text.tables import table
 
 # Every column, and the words that others use for it, in the form that `_plain` gives.
-COLUMNS: Mapping[str, Sequence[str]] = tomllib.loads(
-    files("planner.measurements").joinpath("own_columns.toml").read_text(encoding="utf-8")
-)
+COLUMNS: Mapping[str, Sequence[str]] = table("planner.measurements", "own_columns.toml")
 VALUES = tuple(name for name in COLUMNS if name.endswith("_s") or name.endswith("_ms"))
 NEEDED = (("model",), ("system", "chip"), ("input_tokens",), ("output_tokens",))
 LOADS = ("concurrency", "batch")
@@ -63,9 +60,9 @@ def owns(path: sheets.Source, /, **facts: str | float) -> Readings:
     Raises InputError if columns are missing, given twice or misspelt; every such mistake in one
     message.
     """
-    table = sheets.rows_of(path)
-    names = columns_of(list(table[0]), facts, str(path))
-    rows = [{names.get(name, name): value for name, value in row.items()} for row in table]
+    cells = sheets.rows_of(path)
+    names = columns_of(list(cells[0]), facts, str(path))
+    rows = [{names.get(name, name): value for name, value in row.items()} for row in cells]
     return entries(rows, facts, "own rows")
 
 

@@ -8,11 +8,14 @@ import pytest
 
 from formulas.algebra.derivation import Derivation
 from formulas.registry import by_name
-from planner.catalogue.scaling_laws import FORMS, RANGES, default_law, law, law_names
+from planner.catalogue.scaling_laws import RANGES, law, law_names
 from planner.report.text.catalog import catalog_text, listed
+from planner.scenario.keys.budget_fields import LAW
 from planner.text.errors import CatalogueError
+from planner.text.tables import table
 from tests.paths import FACTS
 
+FORMS = table("planner.catalogue", "laws.toml")["form"]
 UNITS = {"c_fwd": 2, "one_param": 1, "one_token": 1}
 
 
@@ -84,7 +87,7 @@ def test_every_law_says_where_it_comes_from(name):
     assert found.coefficients
 
 
-@pytest.mark.parametrize("form", [form for form, equations in FORMS.items() if equations])
+@pytest.mark.parametrize("form", FORMS)
 def test_coefficients_bear_the_names_of_symbols(form):
     """What a law of the form holds, its equations take."""
     names = set()
@@ -98,9 +101,8 @@ def test_coefficients_bear_the_names_of_symbols(form):
 
 def test_the_default_is_the_refit():
     """Besiroglu et al., with the standard errors of all five coefficients."""
-    found = default_law()
-    assert found.name == "besiroglu-2024"
-    assert all(each.error for each in found.coefficients.values())
+    assert LAW[:2] == ("law", "besiroglu-2024")
+    assert all(each.error for each in law(LAW[1]).coefficients.values())
 
 
 def test_a_wrong_name_is_met_with_the_nearest():

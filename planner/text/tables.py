@@ -1,0 +1,16 @@
+"""Tables that ship beside the code: TOML files of a package."""
+
+from __future__ import annotations
+
+import tomllib
+from importlib.resources import files
+from typing import Any
+
+
+def table(package: str, *names: str) -> dict[str, Any]:
+    """The TOML files of a package by their paths in it, joined; later files add entries."""
+    joined: dict[str, Any] = {}
+    for name in names:
+        text = files(package).joinpath(name).read_text(encoding="utf-8")
+        joined.update(tomllib.loads(text))
+    return joined
