@@ -15,7 +15,7 @@ from typing import Annotated
 import typer
 
 from planner.cli import lookup, measurements, study
-from planner.cli.options import File, Json, Out, Sets, require_folder, warn
+from planner.cli.options import documented, require_folder, warn
 from planner.report.files import deliver, dumps
 from planner.text.console import QUIET, Commands, exits, note, show
 from planner.text.errors import InputError
@@ -55,16 +55,11 @@ def options(
 
 
 def solve(
-    file: File,
-    sets: Sets = None,
-    json: Json = False,
-    why: Annotated[
-        bool, typer.Option("--why", help="what binds, elasticities, closed form")
-    ] = False,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", help="folder for plan.json, plan.txt, and plan.svg of budgets"),
-    ] = None,
+    file: str,
+    sets: list[str] | None = None,
+    json: bool = False,
+    why: bool = False,
+    out: Path | None = None,
 ) -> None:
     """Answer a scenario, whatever its problem."""
     from planner.protocol.solve import solve as answer
@@ -88,13 +83,11 @@ def solve(
 
 
 def pareto(
-    file: File,
-    sets: Sets = None,
-    points: Annotated[int, typer.Option("--points", help="speeds to look at")] = 25,
-    json: Json = False,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="write it: .svg .png .pdf .csv .json .txt")
-    ] = None,
+    file: str,
+    sets: list[str] | None = None,
+    points: int = 25,
+    json: bool = False,
+    out: Path | None = None,
 ) -> None:
     """Show price against speed: the cheapest plan at each speed, and its layout."""
     from planner.protocol.solve import pareto as answer
@@ -110,7 +103,7 @@ def pareto(
     raise typer.Exit(0 if curve.status == "optimal" else 1)
 
 
-def check(file: File, sets: Sets = None, json: Json = False) -> None:
+def check(file: str, sets: list[str] | None = None, json: bool = False) -> None:
     """Validate a scenario without solving it."""
     from planner.library import check as answer
     from planner.scenario import resolved
@@ -122,9 +115,7 @@ def check(file: File, sets: Sets = None, json: Json = False) -> None:
         show(f"{file}: a sound scenario ({scenario.problem})")
 
 
-def init(
-    kind: Annotated[str, typer.Argument(help="which problem")] = "serving", out: Out = None
-) -> None:
+def init(kind: str = "serving", out: Path | None = None) -> None:
     """Write a commented starter scenario."""
     from planner.scenario.kinds import starter
 
@@ -135,16 +126,12 @@ def init(
 
 
 def export(
-    file: File,
-    engine: Annotated[
-        str | None, typer.Option("--engine", help="vllm, sglang, trtllm or kubernetes")
-    ] = None,
-    to: Annotated[
-        str | None, typer.Option("--to", help="the same; with kubernetes, --engine is in the pods")
-    ] = None,
-    sets: Sets = None,
-    json: Json = False,
-    out: Annotated[Path | None, typer.Option("--out", help="folder for the files")] = None,
+    file: str,
+    engine: str | None = None,
+    to: str | None = None,
+    sets: list[str] | None = None,
+    json: bool = False,
+    out: Path | None = None,
 ) -> None:
     """Write the chosen plan as launch flags of an engine, or as Kubernetes manifests."""
     from planner.engines import TARGETS, engine_of
@@ -184,7 +171,7 @@ for _command in (
     study.sweep,
     measurements.validate,
 ):
-    app.command()(_command)
+    app.command()(documented(_command))
 
 
 COLLECTED = 100_000  # new objects between two searches for garbage

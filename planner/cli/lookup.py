@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from planner.cli.options import Json, Out, warn
+from planner.cli.options import warn
 from planner.report.files import deliver, dumps
 from planner.text.console import show
 from planner.text.errors import InputError
 
 
-def model(
-    name: Annotated[str, typer.Argument(metavar="NAME_OR_CONFIG", help="catalogue name or path")],
-    json: Json = False,
-) -> None:
+def model(name: str, json: bool = False) -> None:
     """Say what a model is made of."""
     from planner.library import model as answer
     from planner.report.text.catalog import model_text
@@ -25,13 +19,7 @@ def model(
     show(dumps(document) if json else model_text(document))
 
 
-def catalog(
-    kind: Annotated[
-        str | None, typer.Argument(help="chips, systems, models, prices, profiles")
-    ] = None,
-    name: Annotated[str | None, typer.Argument(help="one entry")] = None,
-    json: Json = False,
-) -> None:
+def catalog(kind: str | None = None, name: str | None = None, json: bool = False) -> None:
     """Show what is known, with source and date of every figure."""
     from planner.library import catalog as answer
     from planner.report.text.catalog import catalog_text
@@ -41,12 +29,10 @@ def catalog(
 
 
 def formula(
-    name: Annotated[str | None, typer.Argument(help="equation, by name, title or symbol")] = None,
-    solve_for: Annotated[str | None, typer.Option("--solve-for", metavar="SYMBOL")] = None,
-    sets: Annotated[
-        list[str] | None, typer.Option("--set", metavar="SYMBOL=VALUE", help="give a value")
-    ] = None,
-    json: Json = False,
+    name: str | None = None,
+    solve_for: str | None = None,
+    sets: list[str] | None = None,
+    json: bool = False,
 ) -> None:
     """Show one equation: text, symbols with units, source, value."""
     from planner.protocol.document import document_of
@@ -61,17 +47,11 @@ def formula(
 
 
 def derive(
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[NAME]...", help="equations and derivations, or claims"),
-    ] = None,
-    every: Annotated[bool, typer.Option("--all", help="all of them")] = False,
-    form: Annotated[
-        str | None,
-        typer.Option("--format", help="text, markdown, latex, html, notebook, typst or pdf"),
-    ] = None,
-    out: Out = None,
-    json: Json = False,
+    names: list[str] | None = None,
+    every: bool = False,
+    form: str | None = None,
+    out: Path | None = None,
+    json: bool = False,
 ) -> None:
     """List what is derived, or print some of it with every step checked on the way."""
     from planner.report.text.derivations import answered
@@ -79,12 +59,7 @@ def derive(
     deliver(answered(names or (), every=every, form=form, out=out, json=json), out)
 
 
-AnswerOf = Annotated[
-    str | None, typer.Option("--answer", metavar="KIND", help="of what a problem's --json prints")
-]
-
-
-def schema(answer: AnswerOf = None, out: Out = None) -> None:
+def schema(answer: str | None = None, out: Path | None = None) -> None:
     """Print the JSON Schema of the scenario, for editors."""
     from planner.scenario import json_schema
 
@@ -96,47 +71,21 @@ def schema(answer: AnswerOf = None, out: Out = None) -> None:
     deliver(dumps(answer_schema(answer)), out)
 
 
-Network = Annotated[
-    str | None, typer.Argument(metavar="NAME_OR_FILE", help="machine of the catalogue, or file")
-]
-Shape = Annotated[str | None, typer.Option("--shape", metavar="4x4x8", help="slice of a torus")]
-Join = Annotated[
-    str | None, typer.Option("--join", help="what joins domains: spine, rails or clos")
-]
-Leaf = Annotated[int | None, typer.Option("--leaf", help="network cards on a leaf of a clos")]
-Oversubscription = Annotated[
-    float | None, typer.Option("--oversubscription", help="4 for 4:1 above leaves or rails")
-]
-Groups = Annotated[
-    list[int] | None, typer.Option("--group", metavar="N", help="chips of a group; repeatable")
-]
-Collective = Annotated[
-    str | None, typer.Option("--collective", metavar="OP", help="time this: all-reduce, ...")
-]
-Messages = Annotated[
-    list[str] | None, typer.Option("--bytes", metavar="B", help="message, 16 MB; repeatable")
-]
-
-
 def topology(
-    name: Network = None,
-    chips: Annotated[
-        int | None, typer.Option("--chips", help="how many chips of a machine")
-    ] = None,
-    shape: Shape = None,
-    twisted: Annotated[bool, typer.Option("--twisted", help="a twisted torus")] = False,
-    join: Join = None,
-    leaf: Leaf = None,
-    oversubscription: Oversubscription = None,
-    group: Groups = None,
-    collective: Collective = None,
-    sizes: Messages = None,
-    routing: Annotated[str, typer.Option("--routing", help="optimal or shortest_ecmp")] = "optimal",
-    svg: Annotated[Path | None, typer.Option("--svg", help="draw it into this file")] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="write it: .svg .json .yaml .graphml")
-    ] = None,
-    json: Json = False,
+    name: str | None = None,
+    chips: int | None = None,
+    shape: str | None = None,
+    twisted: bool = False,
+    join: str | None = None,
+    leaf: int | None = None,
+    oversubscription: float | None = None,
+    group: list[int] | None = None,
+    collective: str | None = None,
+    sizes: list[str] | None = None,
+    routing: str = "optimal",
+    svg: Path | None = None,
+    out: Path | None = None,
+    json: bool = False,
 ) -> None:
     """Check, measure and draw a network; without a name list the machines."""
     from planner.library import topology as answer

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
-from planner.cli.options import Facts, Json, Models, require_file
+from planner.cli.options import require_file
 from planner.report.files import deliver, dumps
 from planner.text.console import note, show
 from planner.text.errors import InputError, SolverError, did_you_mean
@@ -17,29 +16,15 @@ LEAVES = ("configurations", "groups", "models")
 
 
 def calibrate(
-    data: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="DATA...", help="runs of yours: CSV, or what vLLM, SGLang, GuideLLM wrote"
-        ),
-    ],
-    name: Annotated[str, typer.Option("--name", help="what the profile is called")],
-    out: Annotated[Path, typer.Option("--out", metavar="FILE.toml", help="write the profile here")],
-    like: Annotated[
-        str,
-        typer.Option("--like", metavar="PROFILE", help="what to start from; auto: as a plan would"),
-    ] = "auto",
-    measured: Annotated[
-        Path | None,
-        typer.Option("--measured", metavar="CHIP.toml", help="a file of planner measure"),
-    ] = None,
-    facts: Facts = None,
-    models: Models = None,
-    as_of: Annotated[
-        str | None,
-        typer.Option("--as-of", metavar="YYYY-MM-DD", help="day of the runs; default today"),
-    ] = None,
-    json: Json = False,
+    data: list[Path],
+    name: str,
+    out: Path,
+    like: str = "auto",
+    measured: Path | None = None,
+    facts: list[str] | None = None,
+    models: list[Path] | None = None,
+    as_of: str | None = None,
+    json: bool = False,
 ) -> None:
     """Fit a profile to runs of your own, starting from a shipped one.
 
@@ -74,16 +59,11 @@ def calibrate(
 
 
 def measure(
-    device: Annotated[
-        str | None,
-        typer.Option("--device", help="cuda, cuda:1, xpu, mps or cpu; default: the first"),
-    ] = None,
-    seconds: Annotated[float, typer.Option("--seconds", help="about how long it may take")] = 120.0,
-    quick: Annotated[bool, typer.Option("--quick", help="fewer sizes")] = False,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="write the chip's file here: my-chip.toml")
-    ] = None,
-    json: Json = False,
+    device: str | None = None,
+    seconds: float = 120.0,
+    quick: bool = False,
+    out: Path | None = None,
+    json: bool = False,
 ) -> None:
     """Measure your own chip: memory, matrix products, attention, launches, an all-reduce.
 
@@ -116,32 +96,15 @@ def _progress(text: str) -> None:
 
 
 def validate(
-    data: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--data", metavar="FILE", help="measurements, or a folder of them; repeatable"
-        ),
-    ] = None,
-    facts: Facts = None,
-    models: Models = None,
-    profile: Annotated[str, typer.Option("--profile", help="a profile's name, or auto")] = "auto",
-    predictions: Annotated[
-        Path | None,
-        typer.Option("--predictions", metavar="OUT.csv", help="each row with ours beside"),
-    ] = None,
-    refit: Annotated[
-        str | None,
-        typer.Option(
-            "--refit", metavar="|".join(LEAVES), help="predict each by a fit of the others"
-        ),
-    ] = None,
-    by: Annotated[
-        str, typer.Option("--by", help="tables by these: engine, chip, model")
-    ] = "engine,chip,model",
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="PAGE.html", help="write a page")
-    ] = None,
-    json: Json = False,
+    data: list[Path] | None = None,
+    facts: list[str] | None = None,
+    models: list[Path] | None = None,
+    profile: str = "auto",
+    predictions: Path | None = None,
+    refit: str | None = None,
+    by: str = "engine,chip,model",
+    out: Path | None = None,
+    json: bool = False,
 ) -> None:
     """Show predicted against measured, beside plain baselines."""
     from planner.library import validate as answer

@@ -1,35 +1,35 @@
-"""Options that several commands take, and what they share: one sentence of help for each."""
+"""What commands share: the help of their options, a row of options.toml each, and refusals."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import tomllib
+from collections.abc import Callable, Iterable
+from importlib.resources import files
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, get_type_hints
 
 import typer
 
 from planner.text.console import note
 from planner.text.errors import InputError
 
-File = Annotated[str, typer.Argument(metavar="FILE", help="scenario: YAML, TOML, JSON, or -")]
-Json = Annotated[bool, typer.Option("--json", help="print one JSON document and nothing else")]
-Sets = Annotated[
-    list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="change one value")
-]
-Out = Annotated[Path | None, typer.Option("--out", help="write here instead of printing")]
-Workers = Annotated[int, typer.Option("--workers", metavar="N", help="processes that solve")]
-Facts = Annotated[
-    list[str] | None,
-    typer.Option("--fact", metavar="NAME=VALUE", help="what a file does not say: system=hgx-h200"),
-]
-Models = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--models",
-        metavar="FOLDER",
-        help="config.json of models that the catalogue lacks; default hf_configs beside the file",
-    ),
-]
+ROWS = tomllib.loads(files("planner.cli").joinpath("options.toml").read_text(encoding="utf-8"))
+
+
+def documented(command: Callable[..., None]) -> Callable[..., None]:
+    """A command whose parameters are options and arguments with the help of their rows."""
+    rows = {**ROWS["several"], **ROWS.get(command.__name__, {})}
+    for name, hint in get_type_hints(command).items():
+        if name == "return":
+            continue
+        row = dict(rows[name])
+        if row.pop("argument", False):
+            described = typer.Argument(**row)
+        else:
+            flags = row.pop("flags", [f"--{name.replace('_', '-')}"])
+            described = typer.Option(*flags, **row)
+        command.__annotations__[name] = Annotated[hint, described]
+    return command
 
 
 def warn(warnings: Iterable[str]) -> None:

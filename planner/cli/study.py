@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from planner.cli.options import File, Json, Sets, Workers, require_workers
+from planner.cli.options import require_workers
 from planner.report.files import deliver, dumps
 from planner.text.console import note, show
 from planner.text.errors import InputError
@@ -17,46 +15,20 @@ if TYPE_CHECKING:
     from planner.sweep.run import Order, Outcome
 
 
-Quantity = Annotated[
-    str, typer.Option("--of", help="cost, tpot, ttft, throughput, tokens, over_training, ...")
-]
-Switches = Annotated[
-    bool | None, typer.Option("--switches/--no-switches", help="seek the next switch each way")
-]
-Plot = Annotated[
-    Path | None, typer.Option("--plot", metavar="FILE", help="draw it: .svg, .png or .pdf")
-]
-BreakEven = Annotated[
-    str | None, typer.Option("--break-even", metavar="PATH=A,B", help="where are A and B as good?")
-]
-Varied = Annotated[
-    str | None,
-    typer.Option("--over", metavar="PATH[=SPEC]", help="what is varied for --break-even"),
-]
-Sobol = Annotated[
-    int | None, typer.Option("--sobol", metavar="N", help="study uncertain: with N base draws")
-]
-Morris = Annotated[
-    int | None, typer.Option("--morris", metavar="R", help="the same, coarser, by R trajectories")
-]
-
-
 def sensitivity(
-    file: File,
-    of: Quantity = "cost",
-    sets: Sets = None,
-    switches: Switches = None,
-    plot: Plot = None,
-    swing: Annotated[
-        float, typer.Option("--swing", help="share by which the tornado varies")
-    ] = 0.2,
-    even: BreakEven = None,
-    over: Varied = None,
-    sobol: Sobol = None,
-    morris: Morris = None,
-    seed: Annotated[int, typer.Option("--seed", help="of the draws")] = 0,
-    workers: Workers = 1,
-    json: Json = False,
+    file: str,
+    of: str = "cost",
+    sets: list[str] | None = None,
+    switches: bool | None = None,
+    plot: Path | None = None,
+    swing: float = 0.2,
+    even: str | None = None,
+    over: str | None = None,
+    sobol: int | None = None,
+    morris: int | None = None,
+    seed: int = 0,
+    workers: int = 1,
+    json: bool = False,
 ) -> None:
     """Say what one percent of every given quantity is worth, and what would switch the choice."""
     from planner.report.pictures.picture_files import check_picture, form_of
@@ -119,36 +91,18 @@ def _table(
 
 
 def sweep(
-    file: File,
-    over: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--over", metavar="PATH=SPEC", help="8,16 or 1..8 or lin(1..9,5) or log(1k..200k,20)"
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", help="the table: .parquet, .csv or .jsonl", metavar="FILE"),
-    ] = None,
-    workers: Workers = 1,
-    scheduler: Annotated[
-        str | None, typer.Option("--scheduler", metavar="ADDRESS", help="Dask: tcp://host:8786")
-    ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="go on with what an earlier run left")
-    ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="however many points there are")] = False,
-    certify: Annotated[
-        bool, typer.Option("--certify", help="prove the gap of every point too")
-    ] = False,
-    sets: Sets = None,
-    plot: Annotated[
-        Path | None, typer.Option("--plot", help="draw it too: .svg, .png or .pdf", metavar="FILE")
-    ] = None,
-    of: Annotated[
-        str | None, typer.Option("--of", metavar="COLUMN", help="what is drawn; else the cost")
-    ] = None,
-    json: Json = False,
+    file: str,
+    over: list[str] | None = None,
+    out: Path | None = None,
+    workers: int = 1,
+    scheduler: str | None = None,
+    resume: bool = False,
+    yes: bool = False,
+    certify: bool = False,
+    sets: list[str] | None = None,
+    plot: Path | None = None,
+    of: str | None = None,
+    json: bool = False,
 ) -> None:
     """Answer a scenario at every point of a grid; survives being killed."""
     if out is None:
