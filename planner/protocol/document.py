@@ -60,10 +60,7 @@ def _keys(cls: type) -> tuple[tuple[str, str], ...]:
 def typed(hint: object, value: Any) -> Any:
     """A document read back as what `document_of` made it of: the value of a type hint.
 
-    Raises
-    ------
-    TypeError
-        If a mapping has other keys than the dataclass that it should be.
+    Raises TypeError if a mapping has other keys than the dataclass that it should be.
     """
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Annotated:

@@ -46,10 +46,7 @@ class Output:
 def output_named(problem: Problem[Q], question: Q, name: str) -> Output:
     """The output that a name or an alias means in a question.
 
-    Raises
-    ------
-    InputError
-        If there is none, with the nearest.
+    Raises InputError if there is none, with the nearest.
     """
     for output in problem.outputs:
         meant = output.applies is None or output.applies(question)

@@ -17,10 +17,7 @@ DISK = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}  # full, over quota,
 def dumps(document: object) -> str:
     """The document as indented JSON text.
 
-    Raises
-    ------
-    ValueError
-        If a number in it is not finite: NaN and Infinity are no JSON.
+    Raises ValueError if a number in it is not finite: NaN and Infinity are no JSON.
     """
     return json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False)
 
@@ -28,12 +25,8 @@ def dumps(document: object) -> str:
 def pdf(markup: str) -> bytes:
     """The document as PDF.
 
-    Raises
-    ------
-    MissingExtra
-        If `typst` is not installed.
-    SolverError
-        If the markup does not compile: a fault of ours.
+    Raises MissingExtra if `typst` is not installed; SolverError if the markup does not compile: a
+    fault of ours.
     """
     try:
         import typst
@@ -51,10 +44,7 @@ def pdf(markup: str) -> bytes:
 def deliver(content: str | bytes, out: Path | None) -> None:
     """To a file, else to standard output.
 
-    Raises
-    ------
-    InputError
-        If the file cannot be written, or what is no text would go to a terminal.
+    Raises InputError if the file cannot be written, or what is no text would go to a terminal.
     """
     if out is not None:
         write(out, content)
@@ -70,14 +60,8 @@ def deliver(content: str | bytes, out: Path | None) -> None:
 def write(path: Path, content: str | bytes) -> None:
     """Write a file beside its place and move it there, folders included; text ends with a newline.
 
-    A device or a pipe is written to as it stands.
-
-    Raises
-    ------
-    InputError
-        If it cannot be written; nothing is left behind, and what was there is as it was.
-    SolverError
-        If the disk is at fault, not the name.
+    A device or a pipe is written to as it stands. Raises InputError if it cannot be written,
+    SolverError if the disk is at fault, not the name; what was there is then as it was.
     """
     if isinstance(content, str):
         content = (content if content.endswith("\n") else content + "\n").encode()

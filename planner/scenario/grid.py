@@ -122,10 +122,7 @@ class Grid:
 def grid_of(over: Mapping[str, object] | Sequence[str]) -> Grid:
     """The grid of `PATH=SPEC` texts, or of a mapping from paths to a SPEC or to values.
 
-    Raises
-    ------
-    InputError
-        With everything that cannot be read.
+    Raises InputError with everything that cannot be read.
     """
     wrong: list[str] = []
     axes: list[Axis] = []

@@ -40,10 +40,7 @@ class Document:
 def room(kind: str) -> ModuleType:
     """The room of a kind.
 
-    Raises
-    ------
-    InputError
-        For a kind without a room.
+    Raises InputError for a kind without a room.
     """
     if kind not in ROOMS:
         raise InputError(f"problem: {kind} is not answered by this version")
@@ -64,10 +61,7 @@ def question_types() -> tuple[type[QuestionRecord], ...]:
 def starter(kind: str = "serving") -> str:
     """The text of a starter scenario, `starter.yaml` of the kind's room.
 
-    Raises
-    ------
-    CatalogueError
-        For an unknown kind.
+    Raises CatalogueError for an unknown kind.
     """
     if kind not in ROOMS:
         raise CatalogueError.unknown("kind of scenario", kind, ROOMS)

@@ -73,10 +73,7 @@ MOST_VALUES = 20_000  # of a scenario, aliases written out
 def yaml_tree(text: str, file: str) -> Tree:
     """The one document of a YAML text, with duplicate keys and foreign tags as its mistakes.
 
-    Raises
-    ------
-    InputError
-        If the text is not YAML, or too large or deep.
+    Raises InputError if the text is not YAML, or too large or deep.
     """
     parsed = document(text, MOST_VALUES)
     mistakes = tuple(_mistake(file, fault) for fault in parsed.faults)

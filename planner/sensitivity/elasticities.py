@@ -61,13 +61,7 @@ def elasticity_table(
     With `switches` the next switches of the choice are sought, which a kind whose search is slow
     does only when told to; with `swing` the document has the `bars` of a tornado, every parameter
     less and more by that share. `shown` draws a bar on standard error while switches are sought.
-
-    Raises
-    ------
-    Infeasible
-        If nothing keeps the promises.
-    InputError
-        If the plan has no such output.
+    Raises Infeasible if nothing keeps the promises; InputError if the plan has no such output.
     """
     from planner.protocol.output import output_named
     from planner.protocol.problem import problem_of

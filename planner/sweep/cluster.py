@@ -31,14 +31,9 @@ ADDRESS = re.compile(r"(tcp|tls|ws|wss|ucx)://([^\s/:]+|\[[0-9a-fA-F:]+\]):\d{1,
 class Cluster:
     """A connection to a Dask scheduler; used with `with`.
 
-    Raises
-    ------
-    InputError
-        If the address is none, or workers have another version of this package.
-    MissingExtra
-        If Dask is not installed.
-    SolverError
-        If the scheduler does not answer, has no workers, or goes away.
+    Raises InputError if the address is none, or workers have another version of this package;
+    MissingExtra if Dask is not installed; SolverError if the scheduler does not answer, has no
+    workers, or goes away.
     """
 
     def __init__(self, address: str) -> None:

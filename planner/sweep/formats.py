@@ -53,12 +53,8 @@ STATUS = re.compile(r'"status": "(\w+)"')
 def kind_of(out: Path) -> str:
     """Which kind of file a name asks for.
 
-    Raises
-    ------
-    InputError
-        If no kind has that ending.
-    MissingExtra
-        If it is Parquet and PyArrow is not installed.
+    Raises InputError if no kind has that ending; MissingExtra if it is Parquet and PyArrow is not
+    installed.
     """
     kind = out.suffix.lower().removeprefix(".")
     if kind not in KINDS:

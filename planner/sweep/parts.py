@@ -27,15 +27,13 @@ NAMED = re.compile(r"(\d{12})-(\d{12})\.([0-9a-f]{12})\.(\w+)")
 class Parts:
     """The parts of one sweep, and the file they will be.
 
+    Raises InputError if the folder holds parts of another sweep, or of this one and `resume` is not
+    asked for.
+
     Parameters
     ----------
     out : the file; its ending says of which kind.
     meta : what the sweep is: its `digest`, `version`, `points`, units and scenario.
-
-    Raises
-    ------
-    InputError
-        If the folder holds parts of another sweep, or of this one and `resume` is not asked for.
     """
 
     def __init__(self, out: Path, meta: Meta, *, resume: bool) -> None:
@@ -83,10 +81,7 @@ class Parts:
     def keep(self, first: int, last: int, columns: Columns) -> None:
         """Write the rows of points `first` to `last`.
 
-        Raises
-        ------
-        SolverError
-            If the disk is full or broken.
+        Raises SolverError if the disk is full or broken.
         """
         part = self.folder / f"{first:012d}-{last:012d}.{self.digest}.{PARTS[self.kind]}"
         write(part, encoded(columns, self.kind, {"digest": self.meta["digest"]}))
@@ -95,10 +90,7 @@ class Parts:
     def finish(self) -> dict[str, int]:
         """Put the parts together, and remove them; how many rows have each status.
 
-        Raises
-        ------
-        SolverError
-            If the disk is full or broken; the parts are kept.
+        Raises SolverError if the disk is full or broken; the parts are kept.
         """
         target = self.out.resolve()
         # One name in every run: what a killed one left is written over. The lock keeps others out.

@@ -67,12 +67,8 @@ class Survey:
 def survey(source: Source, sets: Sequence[str], grid: Grid, certify: bool = False) -> Survey:
     """The sweep of a scenario over a grid, looked at.
 
-    `certify` says that the gap of every point to an independent bound is wanted.
-
-    Raises
-    ------
-    InputError
-        With every mistake in the scenario and in the values of the axes.
+    `certify` says that the gap of every point to an independent bound is wanted. Raises InputError
+    with every mistake in the scenario and in the values of the axes.
     """
     if isinstance(source, Path):
         source = str(source)

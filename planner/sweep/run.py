@@ -97,11 +97,8 @@ def ordered(
 ) -> Order:
     """A sweep looked at; nothing is computed yet.
 
-    Raises
-    ------
-    InputError
-        With every mistake in the scenario and the grid, or if it has more points than can be
-        meant; `yes` says that they are.
+    Raises InputError with every mistake in the scenario and the grid, or if it has more points than
+    can be meant; `yes` says that they are.
     """
     grid = grid_of(over)
     if grid.count > MOST:
@@ -131,13 +128,8 @@ def executed(
 ) -> Outcome:
     """Compute what is missing, keep it part by part, and put the parts together.
 
-    Raises
-    ------
-    SolverError
-        If the disk or the cluster is at fault; what was computed is kept, and the message says
-        how to go on.
-    KeyboardInterrupt
-        As it came, with a note that says the same.
+    Raises SolverError if the disk or the cluster is at fault; what was computed is kept, and the
+    message says how to go on; KeyboardInterrupt as it came, with a note that says the same.
     """
     start, resumed = perf_counter(), parts.done
     try:

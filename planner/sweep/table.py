@@ -42,10 +42,7 @@ class Table:
     def read(cls, file: str | Path) -> Table:
         """The table of a file that a sweep wrote.
 
-        Raises
-        ------
-        InputError
-            If it is none.
+        Raises InputError if it is none.
         """
         path = Path(file)
         meta = meta_of(path, kind_of(path)) if path.is_file() else None
@@ -83,10 +80,7 @@ class Table:
     def to_pandas(self) -> pd.DataFrame:
         """The table as a data frame.
 
-        Raises
-        ------
-        MissingExtra
-            If pandas is not installed.
+        Raises MissingExtra if pandas is not installed.
         """
         try:
             import pandas as pd
@@ -99,12 +93,8 @@ class Table:
     def plot(self, file: str | Path, of: str | None = None) -> None:
         """Draw a column, or the cost, over one or two axes into a file (.svg, .png, .pdf).
 
-        Raises
-        ------
-        InputError
-            If the column is no number, or the table has more axes.
-        MissingExtra
-            If Matplotlib is not installed.
+        Raises InputError if the column is no number, or the table has more axes; MissingExtra if
+        Matplotlib is not installed.
         """
         from planner.report.pictures.picture_files import check_sweep_picture, write_sweep
 

@@ -24,14 +24,9 @@ UNSAID = ("bytes_per_param", "bytes_per_token", "flop_per_token")  # shown witho
 def read_values(equation: Equation, sets: Sequence[str]) -> dict[str, float]:
     """{symbol: value in base units} from texts such as `W=3.35 TB/s` and `B=64`.
 
-    Counts below the line may be left out, since the symbol's meaning says them: `b_kv=70 kB` is
-    per token, `p_chip=$3.50/hour` per chip.
-
-    Raises
-    ------
-    InputError
-        If a symbol does not occur or is given twice, or a value is not of the symbol's unit,
-        negative, or not finite.
+    Counts below the line may be left out, since the symbol's meaning says them: `b_kv=70 kB` is per
+    token, `p_chip=$3.50/hour` per chip. Raises InputError if a symbol does not occur or is given
+    twice, or a value is not of the symbol's unit, negative, or not finite.
     """
     symbols = {x.name: x for x in (*equation.symbols, *equation.givens)}
     values: dict[str, float] = {}

@@ -65,10 +65,7 @@ class Marginal:
 def marginals_of(tree: Tree, folder: Path, scenario: Question) -> list[Marginal]:
     """Every uncertain parameter of a scenario, its ends read as the path reads them.
 
-    Raises
-    ------
-    InputError
-        With every mistake: paths that do not exist, ends that are no value of theirs.
+    Raises InputError with every mistake: paths that do not exist, ends that are no value of theirs.
     """
     uncertain: Mapping[str, Any] | None = getattr(scenario, "uncertain", None)
     if not uncertain:

@@ -61,19 +61,14 @@ def explore(
 ) -> Study:
     """The spread of an output under the scenario's `uncertain:` givens, and where it comes from.
 
+    Raises InputError with every mistake in the scenario; Infeasible if no draw keeps the promises.
+
     Parameters
     ----------
     sobol : base draws, a power of two; (d + 2) times as many are answered for d uncertain givens.
     morris : trajectories, each of d + 1 draws.
     workers : processes that solve, where draws are solved one by one.
     shown : draw a bar on standard error.
-
-    Raises
-    ------
-    InputError
-        With every mistake in the scenario.
-    Infeasible
-        If no draw keeps the promises.
     """
     tree, scenario = opened(source, sets)
     folder = folder_of(source)

@@ -53,10 +53,7 @@ class Morris:
 def sobol_design(count: int, dimensions: int, seed: int) -> np.ndarray:
     """Points of the unit cube, shape (n (d + 2), d): A, B, and A with a column of B each.
 
-    Raises
-    ------
-    InputError
-        If the count is not a power of two.
+    Raises InputError if the count is not a power of two.
     """
     from scipy.stats import qmc
 

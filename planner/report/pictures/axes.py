@@ -42,10 +42,7 @@ LARGE = 1e4  # from which on an axis is in thousands, millions, ...
 def pictured(inches: tuple[float, float], fill: Callable[[Figure], None], form: str) -> bytes:
     """What `fill` draws on a figure of so many inches, as `svg`, `png` or `pdf`.
 
-    Raises
-    ------
-    MissingExtra
-        If Matplotlib is not installed.
+    Raises MissingExtra if Matplotlib is not installed.
     """
     try:
         import matplotlib as mpl

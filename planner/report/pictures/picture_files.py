@@ -34,16 +34,12 @@ def form_of(out: Path) -> str:
 def check_picture(out: Path, option: str = "--plot", texts: Sequence[str] = ()) -> None:
     """Refuse, before anything is computed, a file that could not be written.
 
+    Raises InputError if no form has its ending, or it is a folder; MissingExtra if it is a picture
+    and Matplotlib is not installed.
+
     Parameters
     ----------
     texts : other forms than pictures that are written too.
-
-    Raises
-    ------
-    InputError
-        If no form has its ending, or it is a folder.
-    MissingExtra
-        If it is a picture and Matplotlib is not installed.
     """
     form = form_of(out)
     if form not in (*FORMS, *texts):
@@ -83,10 +79,7 @@ def check_frontier_file(out: Path) -> None:
 def write_frontier(frontier: FrontierAnswer, out: Path) -> None:
     """Write the frontier in the form that the file's ending says.
 
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
+    Raises InputError if the file cannot be written.
     """
     form = form_of(out)
     if form in TEXTS:
@@ -120,10 +113,7 @@ TEXTS: Mapping[str, Callable[[FrontierAnswer], str]] = {
 def check_sweep_picture(out: Path, sizes: Sequence[int]) -> None:
     """`check_picture` for a sweep whose axes have these numbers of values.
 
-    Raises
-    ------
-    InputError
-        Also if the sweep has too many axes or points.
+    Raises InputError also if the sweep has too many axes or points.
     """
     check_picture(out)
     several = sum(size > 1 for size in sizes)
@@ -137,10 +127,7 @@ def check_sweep_picture(out: Path, sizes: Sequence[int]) -> None:
 def write_sweep(table: SweptTable, out: Path, of: str | None, crossings: Kinks = ()) -> None:
     """Draw a column of a table into a file, with the kinks of its lines.
 
-    Raises
-    ------
-    InputError
-        If the column is no number, or the file cannot be written.
+    Raises InputError if the column is no number, or the file cannot be written.
     """
     from planner.report.pictures.sweep_lines import drawn
 

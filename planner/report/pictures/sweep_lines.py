@@ -59,18 +59,14 @@ Kinks = Sequence[Kink] | Sequence[Edge]  # of lines, or of a map
 def drawn(table: SweptTable, form: str, of: str | None = None, crossings: Kinks = ()) -> bytes:
     """A table of one or two axes as `svg`, `png` or `pdf`.
 
+    Raises InputError if the column is no number, or the sweep has more than two axes with several
+    values; MissingExtra if Matplotlib is not installed.
+
     Parameters
     ----------
     table : with `over`, `units`, `meta`, and columns by name, as `planner.sweep` gives it.
     of : the column that is drawn; what it costs, if None.
     crossings : where lines have kinks, as `planner.sweep.boundaries` finds them.
-
-    Raises
-    ------
-    InputError
-        If the column is no number, or the sweep has more than two axes with several values.
-    MissingExtra
-        If Matplotlib is not installed.
     """
     axes = [name for name in table.over if len(dict.fromkeys(table[name])) > 1]
     quantity = scaled(table, of or _price(table))

@@ -44,10 +44,7 @@ class TornadoBar(TypedDict):
 def tornado(document: Mapping[str, Any], form: str) -> bytes:
     """The picture of a table of elasticities with its `bars` as `svg`, `png` or `pdf`.
 
-    Raises
-    ------
-    MissingExtra
-        If Matplotlib is not installed.
+    Raises MissingExtra if Matplotlib is not installed.
     """
     bars: Sequence[TornadoBar] = document["bars"]
     name, value, unit = document["of"], document["value"], document["unit"]
@@ -85,12 +82,8 @@ def _bars(axes: Axes, middle: float, bars: Sequence[TornadoBar]) -> None:
 def study_drawn(document: Mapping[str, Any], form: str) -> bytes:
     """The picture of a global study as `svg`, `png` or `pdf`.
 
-    Raises
-    ------
-    InputError
-        For a study by Morris' steps alone, which know no spread.
-    MissingExtra
-        If Matplotlib is not installed.
+    Raises InputError for a study by Morris' steps alone, which know no spread; MissingExtra if
+    Matplotlib is not installed.
     """
     spread, indices = document["distribution"], document["sobol"] or {}
     if spread is None:

@@ -27,10 +27,7 @@ STRONG = 0.9  # correlations of coefficients that are printed
 def listed(kind: str | None, name: str | None) -> dict[str, object]:
     """Kinds, the names of one kind, or one entry with its figures.
 
-    Raises
-    ------
-    CatalogueError
-        If the kind or the name is unknown.
+    Raises CatalogueError if the kind or the name is unknown.
     """
     if kind is None:
         return {"kinds": {each: list(names()) for each, (names, _) in _KINDS.items()}}
@@ -225,10 +222,7 @@ CLASSES = ("attention", "dense_ffn", "shared", "routed", "embedding", "head", "r
 def described(name: str) -> dict[str, object]:
     """The make-up of a catalogue name or of a config.json, base units.
 
-    Raises
-    ------
-    InputError
-        If it is neither a known name nor a file that can be counted.
+    Raises InputError if it is neither a known name nor a file that can be counted.
     """
     if name not in models.names() and (
         Path(name).exists() or "/" in name or name.endswith(".json")

@@ -60,12 +60,8 @@ def answered(
 ) -> str | bytes:
     """What the command answers: the list, the table of claims, or a document.
 
-    A format or a file without a name means all of them.
-
-    Raises
-    ------
-    InputError
-        If the arguments contradict each other, or as `rows` and `derived` do.
+    A format or a file without a name means all of them. Raises InputError if the arguments
+    contradict each other, or as `rows` and `derived` do.
     """
     if names and every:
         raise InputError("name what to derive or say --all, not both")
@@ -97,12 +93,7 @@ class CheckedFormula:
 def rows(names: Sequence[str] = ()) -> list[CheckedFormula]:
     """The named equations and derivations, or all, each checked.
 
-    Raises
-    ------
-    InputError
-        If a name is unknown.
-    SolverError
-        If one does not check: a fault of ours.
+    Raises InputError if a name is unknown; SolverError if one does not check: a fault of ours.
     """
     python = {id(value): name for name, value in by_name().items()}
     chosen = _chosen(names) if names else tuple(by_name().values())
@@ -139,10 +130,7 @@ def rows_text(listed: Sequence[CheckedFormula]) -> str:
 def format_of(form: str | None, out: Path | None) -> str:
     """The format asked for, else the one that the name of the output file says, else text.
 
-    Raises
-    ------
-    InputError
-        If the format is unknown, or the name of the file does not say which.
+    Raises InputError if the format is unknown, or the name of the file does not say which.
     """
     if form is None and out is not None:
         form = SUFFIXES.get(out.suffix.lower())
@@ -161,14 +149,8 @@ def format_of(form: str | None, out: Path | None) -> str:
 def derived(names: Sequence[str], form: str) -> str | bytes:
     """The named equations and derivations, or all, in a format; PDF as bytes.
 
-    Every step is checked as it is written.
-
-    Raises
-    ------
-    InputError
-        If a name is unknown, or a package that the format needs is missing.
-    SolverError
-        If a step does not check: a fault of ours.
+    Every step is checked as it is written. Raises InputError if a name is unknown, or a package
+    that the format needs is missing; SolverError if a step does not check: a fault of ours.
     """
     chosen = _chosen(names) if names else tuple(by_name().values())
     # The title of all is the lecture's subject; of several, what they are.
@@ -231,11 +213,7 @@ def claims_rows() -> list[dict[str, object]]:
 
     `reproduces` is true when every number that the lecture gives comes out within rounding, false
     when one does not, None where it gives none. `lecture` and `physical` are the two columns.
-
-    Raises
-    ------
-    SolverError
-        If an equation that a claim rests on does not check: a fault of ours.
+    Raises SolverError if an equation that a claim rests on does not check: a fault of ours.
     """
     return [_claim_row(claim) for claim in all_claims()]
 
@@ -243,10 +221,7 @@ def claims_rows() -> list[dict[str, object]]:
 def claims_text(claims: Sequence[Claim]) -> str:
     """The table on a terminal: one block a claim.
 
-    Raises
-    ------
-    SolverError
-        As `claims_rows` does.
+    Raises SolverError as `claims_rows` does.
     """
     blocks = [_block(claim) for claim in claims if _rests_on_checked(claim)]
     numbered = [r for r in (claim.reproduces for claim in claims) if r is not None]

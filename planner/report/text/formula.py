@@ -77,11 +77,8 @@ class FormulaRow:
 def one_formula(name: str, solve_for: str | None, sets: Sequence[str]) -> FormulaCard:
     """One equation with its symbols and source; its value and elasticities where all is given.
 
-    Raises
-    ------
-    InputError
-        If the name, a symbol or a value is not what it should be, if nothing can be solved for,
-        or if the equation has no value at the point.
+    Raises InputError if the name, a symbol or a value is not what it should be, if nothing can be
+    solved for, or if the equation has no value at the point.
     """
     try:
         entry = find(name)

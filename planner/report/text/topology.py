@@ -70,11 +70,8 @@ def drawn(G: Fabric, path: Path) -> None:
 def written(G: Fabric, path: Path) -> None:
     """Write a fabric in the form that the file's ending says.
 
-    Raises
-    ------
-    InputError
-        If no form has that ending, the form cannot express the fabric, or the file cannot be
-        written.
+    Raises InputError if no form has that ending, the form cannot express the fabric, or the file
+    cannot be written.
     """
     from planner.text.console import note
     from topologies import write

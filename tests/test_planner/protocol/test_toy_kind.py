@@ -14,9 +14,9 @@ from planner.protocol.elasticity import EVERYTHING_FOLLOWS, LAYOUT_HELD
 from planner.protocol.output import output_named
 from planner.protocol.problem import problem_of, search, search_many
 from planner.scenario import kinds, load
-from planner.sensitivity import break_even
 from planner.sensitivity.elasticities import elasticity_table
 from planner.sensitivity.re_solve import re_solved_row
+from planner.sensitivity.switch_point import break_even
 from planner.sensitivity.switch_point import next_switch
 from tests.cases import toy
 from tests.paths import ROOT
