@@ -139,6 +139,7 @@ def _finish(
     order: Order, out: Path, plot: Path | None, of: str | None, outcome: Outcome, *, json: bool
 ) -> None:
     """Draw and say what a finished table holds, where parts of a step cross included."""
+    from planner.protocol.document import document_of
     from planner.report.pictures.picture_files import write_sweep
     from planner.report.pictures.sweep_lines import crossing_lines
     from planner.sweep.boundaries import boundaries, crossings
@@ -150,7 +151,7 @@ def _finish(
         write_sweep(table, plot, of, kinks)
     if json:
         counts = {x: getattr(outcome, x) for x in ("statuses", "resumed", "seconds")}
-        crossed = {"crossings": [kink.document() for kink in kinks]}
+        crossed = {"crossings": document_of(kinks)}
         show(dumps({"out": str(out), **order.meta, **counts, **crossed}))
         return
     line = f"{out}: is complete already"

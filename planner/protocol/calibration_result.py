@@ -94,26 +94,27 @@ class WorstRow:
 
 
 @dataclass(frozen=True)
-class RefusedCalibration:
-    """Runs that identify nothing, and why."""
+class CalibrationResult:
+    """A calibration of any outcome: its name and day, what was read, and of that what was used."""
 
     calibration: str
     as_of: str
     files: Sequence[CalibrationFile]
     rows: CalibrationRows
     status: str
+
+
+@dataclass(frozen=True)
+class RefusedCalibration(CalibrationResult):
+    """Runs that identify nothing, and why."""
+
     why: str
 
 
 @dataclass(frozen=True)
-class FittedCalibration:
+class FittedCalibration(CalibrationResult):
     """A profile fitted to runs: its errors by quantity, what moved, its bands, the worst rows."""
 
-    calibration: str
-    as_of: str
-    files: Sequence[CalibrationFile]
-    rows: CalibrationRows
-    status: str
     like: str
     engine: str
     chips: Sequence[str]

@@ -92,7 +92,7 @@ def value_at(scenario: Question, path: str) -> object:
             value = value.get(part)
         elif isinstance(value, list) and str(part).isdigit() and int(part) < len(value):
             value = value[int(part)]
-        elif part not in ("mean", "like"):
+        elif part not in ("mean", "like"):  # what a plain value stands for
             return None
     return value[0] if isinstance(value, list) and len(value) == 1 else value
 

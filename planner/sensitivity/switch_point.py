@@ -67,19 +67,14 @@ def switched(
     }
 
 
-def next_switch(best: Search, parameter: Parameter, *, up: bool) -> dict[str, object] | None:
-    """The first step at which the choice differs, closed in on; None if there is none.
-
-    `factor` is the nearest value looked at with the other choice, `before` the last one with the
-    present choice; both were solved.
-    """
-    return next_switches(best, [(parameter, up)])[0]
-
-
 def next_switches(
     best: Search, sought: Sequence[tuple[Parameter, bool]], *, shown: bool = False
 ) -> list[dict[str, object] | None]:
-    """`next_switch` of several parameters, each down or up, all values of a round together."""
+    """Of each parameter, down or up, the first step at which the choice differs, closed in on.
+
+    `factor` is the nearest value looked at with the other choice, `before` the last one with the
+    present choice, both solved; None where there is none. A round is searched together.
+    """
     plans: list[dict[float, Search]] = [{} for _ in sought]
 
     going_on = len(sought)

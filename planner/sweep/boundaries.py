@@ -10,7 +10,7 @@ form it is the form of the line, which may bend from one branch into another.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 
@@ -20,6 +20,8 @@ from planner.protocol.bracket import Bracket, bracketed
 from planner.protocol.columns import Cell
 from planner.protocol.problem import HasParts
 from planner.report.pictures.sweep_axes import arranged, line_of
+from planner.report.pictures.sweep_lines import PartCrossing
+from planner.report.pictures.sweep_maps import Boundary
 from planner.sweep.closed_form_boundary import Turned, relaxed_times, turned_round
 from planner.sweep.table import Table
 from planner.sweep.vectorized import ClosedForm, numbers
@@ -35,33 +37,6 @@ MOST_FORMS = 3
 NEAR = 1e-7  # of the value, how far to either side symbols are watched
 
 Known = tuple[tuple[int, int], str, float, str, str]  # the first fields of a crossing
-
-
-@dataclass(frozen=True)
-class PartCrossing:
-    """One part gives way to another at `at`, in the base unit of the column `along`.
-
-    `rows` are the rows of the table before and after. `symbol` has the closed form `form` and the
-    value `value` there; or `why` says why there is none.
-    """
-
-    rows: tuple[int, int]
-    along: str
-    at: float
-    before: str
-    after: str
-    symbol: str | None = None
-    value: float | None = None
-    form: str | None = None
-    why: str | None = None
-
-    def __str__(self) -> str:
-        form = f"at {self.symbol} = {self.form}" if self.form else f"no closed form ({self.why})"
-        return f"{self.before} = {self.after}{' ' if self.form else ', '}{form}"
-
-    def document(self) -> dict[str, object]:
-        """As JSON has it."""
-        return asdict(self) | {"rows": list(self.rows)}
 
 
 def crossings(closed: ClosedForm | None, table: Table) -> list[PartCrossing]:
@@ -285,34 +260,6 @@ def line_at(closed: ClosedForm, axis: int, row: int, up: str | None = None) -> S
 
 
 @dataclass(frozen=True)
-class Boundary:
-    """Where the part `before` and the part `after` are as long.
-
-    `lines` are points (along, up) in base units, each line unbroken; `forms` are the equations that
-    hold on it, or `why` says why there is none.
-    """
-
-    before: str
-    after: str
-    lines: tuple[tuple[tuple[float, float], ...], ...]
-    forms: tuple[str, ...]
-    why: str | None = None
-
-    def __str__(self) -> str:
-        form = f"{self.before} = {self.after}"
-        if not self.forms:
-            return f"{form}, no closed form ({self.why})"
-        return f"{form} at {', or at '.join(self.forms)}"
-
-    def document(self) -> dict[str, object]:
-        """As JSON has it."""
-        return {
-            "before": self.before, "after": self.after, "forms": list(self.forms),
-            "why": self.why, "lines": [list(map(list, line)) for line in self.lines],
-        }  # fmt: skip
-
-
-@dataclass(frozen=True)
 class _Spot:
     """One crossing: on which line of the table it is, counted from the first one, and where."""
 
@@ -381,7 +328,7 @@ def _boundary(pair: tuple[str, str], sides: Sequence[Sequence[_Spot]]) -> Bounda
         if forms:
             break
     why = None if forms else ", ".join(whys)
-    return Boundary(*pair, lines, tuple(forms)[:MOST_FORMS], why)
+    return Boundary(*pair, tuple(forms)[:MOST_FORMS], why, lines)
 
 
 def _joined(spots: Sequence[_Spot]) -> Iterator[tuple[tuple[float, float], ...]]:

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from planner.protocol.columns import Cell
-from planner.protocol.parameter import unit_of
-from planner.scenario import checked, read, resolved
+from planner.protocol.parameter import folder_of, unit_of, value_at
+from planner.scenario import checked, read
 from planner.scenario.grid import Axis, Grid, Listed, Span, measured
 from planner.scenario.loading import Question, Source
 from planner.scenario.tree import Tree, changed
@@ -70,11 +70,7 @@ def survey(source: Source, sets: Sequence[str], grid: Grid, certify: bool = Fals
     `certify` says that the gap of every point to an independent bound is wanted. Raises InputError
     with every mistake in the scenario and in the values of the axes.
     """
-    if isinstance(source, Path):
-        source = str(source)
-    tree = changed(read(source), sets)
-    on_disk = isinstance(source, str) and source != "-"
-    folder = (Path(tree.file).parent if on_disk else Path()).resolve()
+    tree, folder = changed(read(source), sets), folder_of(source)
     corners = [[0] * len(grid.axes), [len(axis) - 1 for axis in grid.axes]]
     mistakes: dict[tuple[str, str], Mistake] = {}
     problem = ""
@@ -84,7 +80,7 @@ def survey(source: Source, sets: Sequence[str], grid: Grid, certify: bool = Fals
             scenario = _at_a_corner(tree, folder, grid, corners, number, i, mistakes)
             if scenario is not None:
                 problem = scenario.problem
-                values[number][i] = _value(resolved(scenario), axis.path)
+                values[number][i] = _cell(value_at(scenario, axis.name))
     if mistakes:
         raise InputError(mistakes.values())
     columns = tuple(
@@ -137,18 +133,8 @@ def _renamed(mistake: Mistake) -> Mistake:
     return replace(mistake, file=f"--over {file.removeprefix('--set ')}")
 
 
-def _value(document: Mapping[str, object], path: Sequence[str]) -> Cell:
-    """The value at a path of a resolved scenario; a list of one is that one."""
-    value: object = document
-    for part in path:
-        if isinstance(value, Mapping):
-            value = value.get(part)
-        elif isinstance(value, list) and part.isdigit() and int(part) < len(value):
-            value = value[int(part)]
-        elif part not in ("mean", "like"):  # what a plain value stands for
-            return None
-    single = value[0] if isinstance(value, list) and len(value) == 1 else value
-    return single if isinstance(single, str | int | float | None) else str(single)
+def _cell(value: object) -> Cell:
+    return value if isinstance(value, str | int | float | None) else str(value)
 
 
 def _column(axis: Axis, read_at: Mapping[int, Cell], problem: str) -> Column:

@@ -105,6 +105,11 @@ def size(value: float) -> str:
 # ---- lines ----
 
 
+def printable(text: str) -> str:
+    """Lines of which cells of a file are part, shown and never obeyed: no escape sequence."""
+    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
+
+
 def row(label: str, text: str) -> str:
     """A label and its text, wrapped beside it."""
     return textwrap.fill(

@@ -34,9 +34,8 @@ from planner.report.pictures.validation_pictures import (
     scale_of,
     scatter,
 )
-from planner.report.text.validation_text import LEFT_OUT, shapes
+from planner.report.text.validation_text import NAMES, SHARES, left_out, shapes
 
-NAMES = {"tpot": "TPOT", "ttft": "TTFT", "e2e": "end to end"}
 WHY = "explanation"
 HEAD = ("rows", "median", "mean", "≤ 10 %", "≤ 20 %", "10–90 % of ratio")
 
@@ -111,22 +110,11 @@ def reasons(counts: Mapping[str, int]) -> str:
 
 def recorded(errors: Mapping[str, float]) -> str:
     """What a profile records of itself."""
-    body = []
-    for label, prefix in LEFT_OUT:
-        for quantity in ("tpot", "ttft"):
-            key = f"{prefix}{quantity}"
-            if f"{key}_rows" not in errors:
-                continue
-            shares = ("median", "mean", "within_10", "within_20", "band_holds")
-            body.append(
-                [
-                    f"{NAMES[quantity]}, {label}",
-                    f"{errors[f'{key}_rows']:,.0f}",
-                    *(_maybe(errors.get(f"{key}_{name}")) for name in shares),
-                    _maybe(errors.get(f"{key}_constant_median")),
-                    _maybe(errors.get(f"{key}_roofline_median")),
-                ]
-            )
+    names = (*SHARES, "band_holds", "constant_median", "roofline_median")
+    body = [
+        [label, f"{row['rows']:,.0f}", *(_percent(row[x]) if x in row else "" for x in names)]
+        for label, row in left_out(errors)
+    ]
     return _table(["", *HEAD[:5], "in band", "constant", "roofline"], body)
 
 
@@ -160,10 +148,6 @@ def _numbers(score: Score) -> list[str]:
 
 def _percent(value: float) -> str:
     return f"{value:.1%}"
-
-
-def _maybe(value: float | None) -> str:
-    return "" if value is None else _percent(value)
 
 
 def _table(

@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING
 
 from planner.report.pictures.axes import PALETTE, pictured, ruled, titled
 from planner.report.pictures.sweep_axes import (
@@ -27,7 +28,7 @@ from planner.report.pictures.sweep_axes import (
     scaled,
     set_axis,
 )
-from planner.report.pictures.sweep_maps import WIDTH, Edge, mapped
+from planner.report.pictures.sweep_maps import WIDTH, Boundary, mapped
 from planner.text.errors import InputError
 from planner.text.wording import figure
 
@@ -39,21 +40,30 @@ NO_FORM = "a switch between layouts has no closed form"
 PRICES = ("usd_per_mtok", "cost.total.usd", "cost.total.flop")
 
 
-@runtime_checkable
-class Kink(Protocol):
-    """Where another part of a step becomes the largest on a line; `str()` is its closed form."""
+@dataclass(frozen=True)
+class PartCrossing:
+    """One part gives way to another at `at`, in the base unit of the column `along`.
 
-    @property
-    def rows(self) -> tuple[int, int]: ...
-    @property
-    def along(self) -> str: ...
-    @property
-    def at(self) -> float: ...
-    @property
-    def after(self) -> str: ...
+    `rows` are the rows of the table before and after. `symbol` has the closed form `form` and the
+    value `value` there; or `why` says why there is none.
+    """
+
+    rows: tuple[int, int]
+    along: str
+    at: float
+    before: str
+    after: str
+    symbol: str | None = None
+    value: float | None = None
+    form: str | None = None
+    why: str | None = None
+
+    def __str__(self) -> str:
+        form = f"at {self.symbol} = {self.form}" if self.form else f"no closed form ({self.why})"
+        return f"{self.before} = {self.after}{' ' if self.form else ', '}{form}"
 
 
-Kinks = Sequence[Kink] | Sequence[Edge]  # of lines, or of a map
+Kinks = Sequence[PartCrossing] | Sequence[Boundary]  # of lines, or of a map
 
 
 def drawn(table: SweptTable, form: str, of: str | None = None, crossings: Kinks = ()) -> bytes:
@@ -91,12 +101,12 @@ def _filled(
     axes = canvas.subplots()
     numeric, others = arranged(table, names)
     if len(numeric) == 2:
-        edges = [kink for kink in crossings if isinstance(kink, Edge)]
+        edges = [kink for kink in crossings if isinstance(kink, Boundary)]
         mapped(canvas, axes, table, numeric, quantity, edges)
     elif not numeric or len(others) > 1:
         _bars(axes, table, names, quantity)
     else:
-        kinks = [kink for kink in crossings if isinstance(kink, Kink)]
+        kinks = [kink for kink in crossings if isinstance(kink, PartCrossing)]
         _lines(axes, table, numeric[0], others, quantity, kinks)
     scenario = table.meta["scenario"]
     about = scenario if isinstance(scenario, Mapping) else {}
@@ -107,7 +117,7 @@ def _filled(
 
 def _lines(
     axes: Axes, table: SweptTable, along: str, others: Sequence[str], quantity: Scaled,
-    crossings: Sequence[Kink],
+    crossings: Sequence[PartCrossing],
 ) -> None:  # fmt: skip
     """One line for each value of the other axis, kinks marked and named."""
     x = scaled(table, along)
@@ -204,7 +214,7 @@ def switches(
     rows: tuple[int, int],
     x: Scaled,
     words: Sequence[str | None],
-    crossings: Sequence[Kink],
+    crossings: Sequence[PartCrossing],
     factor: float,
 ) -> Iterator[tuple[float, str, list[str]]]:
     """Where a line switches between two of its points, what follows, and the equation there.
@@ -235,7 +245,7 @@ def crossing_lines(crossings: Kinks, units: Mapping[str, str]) -> list[str]:
     """What a terminal says of the kinks of a sweep, on lines or along the lines of a map."""
     lines = []
     for kink in crossings:
-        if not isinstance(kink, Kink):
+        if not isinstance(kink, PartCrossing):
             lines.append(f"  {kink}")
             continue
         unit = f" {units[kink.along]}" if units.get(kink.along) else ""

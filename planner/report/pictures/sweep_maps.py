@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
 from planner.report.pictures.axes import STEPS, ticked
 from planner.report.pictures.sweep_axes import (
@@ -34,16 +35,25 @@ WIDTH = 120  # letters of a line below a picture
 LEAST = 0.01  # share of the map that a letter needs
 
 
-@runtime_checkable
-class Edge(Protocol):
-    """Where two parts of a step are as long: lines of points (along, up) in base units."""
+@dataclass(frozen=True)
+class Boundary:
+    """Where the part `before` and the part `after` are as long.
 
-    @property
-    def before(self) -> str: ...
-    @property
-    def after(self) -> str: ...
-    @property
-    def lines(self) -> Sequence[Sequence[tuple[float, float]]]: ...
+    `lines` are points (along, up) in base units, each line unbroken; `forms` are the equations that
+    hold on it, or `why` says why there is none.
+    """
+
+    before: str
+    after: str
+    forms: tuple[str, ...]
+    why: str | None
+    lines: tuple[tuple[tuple[float, float], ...], ...]
+
+    def __str__(self) -> str:
+        form = f"{self.before} = {self.after}"
+        if not self.forms:
+            return f"{form}, no closed form ({self.why})"
+        return f"{form} at {', or at '.join(self.forms)}"
 
 
 def mapped(
@@ -52,7 +62,7 @@ def mapped(
     table: SweptTable,
     names: Sequence[str],
     quantity: Scaled,
-    boundaries: Sequence[Edge] = (),
+    boundaries: Sequence[Boundary] = (),
 ) -> None:
     """A cell for each point; the second name goes along, the first one up."""
     import numpy as np
@@ -125,7 +135,7 @@ def _apart(first: str, second: str, exact: Collection[frozenset[str]]) -> bool:
     return first != second and frozenset((first, second)) not in exact
 
 
-def _drawn(axes: Axes, boundaries: Sequence[Edge], factors: tuple[float, float]) -> list[str]:
+def _drawn(axes: Axes, boundaries: Sequence[Boundary], factors: tuple[float, float]) -> list[str]:
     """The exact lines between bottlenecks, numbered, and what is said of each below the map."""
     entries: list[str] = []
     for number, edge in enumerate(boundaries, 1):

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from planner.catalogue.profile import EFFICIENCIES
-from planner.protocol.calibration_result import FittedCalibration, RefusedCalibration
-from planner.report.text.validation_text import HEAD, score_line, shapes
-from planner.text.wording import duration, wrapped
+from planner.protocol.calibration_result import CalibrationResult, FittedCalibration
+from planner.report.text.validation_text import HEAD, reasons, score_line, shapes
+from planner.text.wording import duration, printable, wrapped
 
 NAMES = {"tpot": "Time per token", "ttft": "Time to first token"}
 BANDS = {"tpot": "TPOT", "ttft": "TTFT", "usd_per_mtok": "cost"}
-REASONS = 8  # told one by one; the rest are counted together
 COUNTS = ("n_sched",)  # steps, not seconds
 SAID = {
     "moved": "moved",
@@ -23,7 +22,7 @@ REST = {
 }
 
 
-def calibration_text(document: FittedCalibration | RefusedCalibration, out: str) -> str:
+def calibration_text(document: CalibrationResult, out: str) -> str:
     """The calibration, whose profile is written to `out`, as lines of at most 80 columns."""
     lines = [f"{document.calibration} ({document.as_of})", *_rows(document)]
     if isinstance(document, FittedCalibration):
@@ -36,22 +35,16 @@ def calibration_text(document: FittedCalibration | RefusedCalibration, out: str)
         ]
         lines += ["", *wrapped(f"in a scenario, relative to its file: profile: {out}")]
     text = "\n".join(lines)
-    # Cells of a file are shown, never obeyed: no escape sequence reaches the terminal.
-    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
+    return printable(text)
 
 
-def _rows(document: FittedCalibration | RefusedCalibration) -> list[str]:
+def _rows(document: CalibrationResult) -> list[str]:
     rows = document.rows
     names = ", ".join(f"{one.name} ({one.kind})" for one in document.files)
     lines = wrapped(f"{rows.lines:,} line{'s' * (rows.lines != 1)} of {names}")
     lines += [line for one in document.files for line in shapes(one.models)]
     lines += wrapped(f"{rows.used:,} of {rows.values:,} values used, of {rows.runs:,} runs")
-    ranked = list(rows.left_out.items())
-    lines += [line for why, n in ranked[:REASONS] for line in wrapped(f"{n:,} left out: {why}")]
-    rest = ranked[REASONS:]
-    if rest:
-        lines += wrapped(f"{sum(n for _, n in rest):,} left out for {len(rest)} other reasons")
-    return lines
+    return lines + reasons(rows.left_out, "left out", "left out")
 
 
 def _errors(document: FittedCalibration) -> list[str]:

@@ -65,19 +65,7 @@ def catalog_text(card: Mapping[str, Any]) -> str:
 
 
 def _figures(figures: Mapping[str, Figure]) -> list[dict[str, object]]:
-    return [
-        {
-            "name": name,
-            "value": f.value,
-            "unit": f.unit,
-            "base": f.base,
-            "source": f.source,
-            "as_of": f.as_of,
-            "verified": f.verified,
-            "note": f.note,
-        }
-        for name, f in figures.items()
-    ]
+    return [{"name": name, **asdict(figure)} for name, figure in figures.items()]
 
 
 def _chip(name: str) -> dict[str, object]:
@@ -97,22 +85,13 @@ def _model(name: str) -> dict[str, object]:
 
 
 def _price(name: str) -> dict[str, object]:
-    rows = [
-        {
-            "name": row.tier,
-            "value": row.value * 3600,
-            "unit": "USD/hour",
-            "base": row.value,
-            "source": f"{row.provider}: {row.source}",
-            "as_of": row.as_of,
-            "verified": row.verified,
-            "note": row.note,
-        }
-        for row in rentals(name)
-    ]
-    counted = any(row.tier == "on-demand" and row.verified != "no" for row in rentals(name))
+    listed_rents = rentals(name)
+    rows = []
+    for row in listed_rents:
+        ground = (f"{row.provider}: {row.source}", row.as_of, row.verified, row.note)
+        rows += _figures({row.tier: Figure(row.value * 3600, "USD/hour", row.value, *ground)})
     facts = {}
-    if counted:
+    if any(row.tier == "on-demand" and row.verified != "no" for row in listed_rents):
         price = default_price(name)
         facts["default"] = (
             f"{show(price.value, 'price')}, {show(price.low, 'price')} to "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import nan
 
 from planner.protocol.validation_result import (
@@ -16,11 +16,13 @@ from planner.protocol.validation_result import (
     ValidationDocument,
     ValidationSection,
 )
-from planner.text.wording import duration, wrapped
+from planner.text.wording import duration, printable, wrapped
 
 HEAD = f"{'':<27}{'rows':>6}{'median':>8}{'mean':>8}{'in 10%':>8}{'in 20%':>8}  10-90% ratio"
 NAMES = {"tpot": "TPOT", "ttft": "TTFT", "e2e": "end to end"}
 REASONS = 8  # told one by one; the rest are counted together
+SHARES = ("median", "mean", "within_10", "within_20")
+BASELINES = {"constant": "constant x roofline", "roofline": "plain roofline"}
 LISTED = 12  # rows of a grouping
 FURTHEST = 5  # rows furthest off
 BELOW = 40  # rows better than their bound
@@ -42,8 +44,7 @@ def validation_text(document: ValidationDocument) -> str:
         blocks.append("\n".join(["Skipped: no measurements that can be read", *lines]))
     blocks.append(_recorded(document.recorded, bool(document.files)))
     text = "\n\n".join(blocks)
-    # Cells of a file are shown, never obeyed: no escape sequence reaches the terminal.
-    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
+    return printable(text)
 
 
 def shapes(models: Mapping[str, str]) -> list[str]:
@@ -89,7 +90,7 @@ def _section(row: ValidationSection, labels: Mapping[str, str]) -> list[str]:
         lines += wrapped("nothing to score")
     else:
         lines += _scores(row, row.scores)
-    lines += _refused(row.refused)
+    lines += reasons(row.refused, "without", "without,")
     if row.scores is not None:
         for name, rows in row.by.items():
             lines += _groups(labels[name], rows)
@@ -140,12 +141,14 @@ def score_line(label: str, score: Score) -> str:
     )
 
 
-def _refused(reasons: Mapping[str, int]) -> list[str]:
-    ranked = list(reasons.items())
-    lines = [line for why, n in ranked[:REASONS] for line in wrapped(f"{n:,} without: {why}")]
+def reasons(counts: Mapping[str, int], lack: str, rest_lack: str) -> list[str]:
+    """How many rows lack something for which reason; behind the first ones how many others do."""
+    ranked = list(counts.items())
+    lines = [line for why, n in ranked[:REASONS] for line in wrapped(f"{n:,} {lack}: {why}")]
     rest = ranked[REASONS:]
     if rest:
-        lines += wrapped(f"{sum(n for _, n in rest):,} without, for {len(rest)} other reasons")
+        total = sum(n for _, n in rest)
+        lines += wrapped(f"{total:,} {rest_lack} for {len(rest)} other reasons")
     return lines
 
 
@@ -198,25 +201,24 @@ def _recorded(profiles: Sequence[ProfileRecord], scored: bool) -> str:
 def _serving(errors: Mapping[str, float]) -> list[str]:
     head = f"{'':<27}{'rows':>6}{'median':>8}{'mean':>8}{'in 10%':>8}{'in 20%':>8}"
     lines = [f"{head}{'in band':>9}"]
-    for label, prefix in LEFT_OUT:
-        for quantity, name in (("tpot", "TPOT"), ("ttft", "TTFT")):
-            key = f"{prefix}{quantity}"
-            if f"{key}_rows" not in errors:
-                continue
-            share = errors.get(f"{key}_band_holds")
-            lines.append(
-                f"  {name + ', ' + label:<25}{errors[f'{key}_rows']:>6,.0f}"
-                f"{errors[f'{key}_median']:>8.1%}{errors[f'{key}_mean']:>8.1%}"
-                f"{errors[f'{key}_within_10']:>8.1%}{errors[f'{key}_within_20']:>8.1%}"
-                + (f"{share:>9.1%}" if share is not None else "")
-            )
-            for base, words in (
-                ("constant", "constant x roofline"),
-                ("roofline", "plain roofline"),
-            ):
-                if f"{key}_{base}_median" in errors:
-                    lines.append(f"    {words:<29}{errors[f'{key}_{base}_median']:>8.1%}")
+    for name, recorded in left_out(errors):
+        shares = "".join(f"{recorded[share]:>8.1%}" for share in SHARES)
+        holds = f"{recorded['band_holds']:>9.1%}" if "band_holds" in recorded else ""
+        lines.append(f"  {name:<25}{recorded['rows']:>6,.0f}{shares}{holds}")
+        for base, words in BASELINES.items():
+            if f"{base}_median" in recorded:
+                lines.append(f"    {words:<29}{recorded[f'{base}_median']:>8.1%}")
     return lines
+
+
+def left_out(errors: Mapping[str, float]) -> Iterator[tuple[str, Mapping[str, float]]]:
+    """What the errors that a profile records are of, in words, and those of it by short names."""
+    for label, prefix in LEFT_OUT:
+        for quantity in ("tpot", "ttft"):
+            begin = f"{prefix}{quantity}_"
+            recorded = {x.removeprefix(begin): errors[x] for x in errors if x.startswith(begin)}
+            if "rows" in recorded:
+                yield f"{NAMES[quantity]}, {label}", recorded
 
 
 def _network(errors: Mapping[str, Mapping[str, float]]) -> list[str]:

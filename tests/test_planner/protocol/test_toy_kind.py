@@ -16,8 +16,7 @@ from planner.protocol.problem import problem_of, search, search_many
 from planner.scenario import kinds, load
 from planner.sensitivity.elasticities import elasticity_table
 from planner.sensitivity.re_solve import re_solved_row
-from planner.sensitivity.switch_point import break_even
-from planner.sensitivity.switch_point import next_switch
+from planner.sensitivity.switch_point import break_even, next_switches
 from tests.cases import toy
 from tests.paths import ROOT
 
@@ -123,7 +122,7 @@ def test_a_switch_and_a_break_even_are_solved_on_both_sides():
     question = load(TOY)
     best = search(question)
     (promise,) = (x for x in problem_of("toy").parameters(question) if x.path == "promise")
-    switch = next_switch(best, promise, up=False)
+    (switch,) = next_switches(best, [(promise, False)])
     assert search(promise.to(switch["before"])).choice == "small"
     assert search(promise.to(switch["factor"])).choice == "big"
     (found,) = break_even(TOY, "promise=80 ms,40 ms", "weights=log(20e9..400e9,9)")

@@ -11,7 +11,7 @@ from planner.problems.serving.slopes.serving import parameters_of, serving_rows
 from planner.protocol.elasticity import one_per_parameter
 from planner.protocol.problem import search
 from planner.scenario import load
-from planner.sensitivity.switch_point import CLOSE, break_even, next_switch
+from planner.sensitivity.switch_point import CLOSE, break_even, next_switches
 from tests.paths import EXAMPLES
 
 SMALL = {
@@ -33,7 +33,7 @@ def test_a_switch_is_one(path):
     scenario = load(SMALL)
     best = search(scenario)
     given = next(each for each in parameters_of(scenario) if each.path == path)
-    found = [next_switch(best, given, up=up) for up in (False, True)]
+    found = next_switches(best, [(given, up) for up in (False, True)])
     assert any(found)
     for switch in filter(None, found):
         assert abs(math.log(switch["factor"] / switch["before"])) <= math.log(CLOSE) * 1.001
@@ -58,7 +58,7 @@ def test_one_more_of_few_sequences_is_a_switch():
     rows = {row.path: row for row in one_per_parameter(serving_rows(scenario, "usd_per_mtok"))}
     assert (rows["promises.tpot"].left, rows["promises.tpot"].right) == (0, 0)
     given = next(each for each in parameters_of(scenario) if each.path == "promises.tpot")
-    switch = next_switch(best, given, up=True)
+    (switch,) = next_switches(best, [(given, True)])
     assert switch["counts"] == [best.small_counts, f"batch {batch + 1} a replica"]
     value = given.value * switch["factor"]
     then = planner.solve(few, sets=[f"promises.tpot={value!r}"]).chosen

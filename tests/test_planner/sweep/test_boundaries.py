@@ -12,8 +12,10 @@ import yaml
 
 import planner
 from planner.cli.app import main
-from planner.report.pictures.sweep_lines import NO_FORM, crossing_lines, drawn
-from planner.sweep.boundaries import Boundary, PartCrossing, boundaries, crossings
+from planner.protocol.document import document_of
+from planner.report.pictures.sweep_lines import NO_FORM, PartCrossing, crossing_lines, drawn
+from planner.report.pictures.sweep_maps import Boundary
+from planner.sweep.boundaries import boundaries, crossings
 from planner.sweep.run import computed, ordered
 from planner.sweep.table import Memory, Table
 
@@ -217,7 +219,7 @@ def test_a_map_shows_its_lines_and_their_closed_form():
         assert f"{number}  {each}" in picture
     lines = crossing_lines(list(found.values()), table.units)
     assert lines[1:] == [f"  {each}" for each in found.values()]
-    assert json.loads(json.dumps(found["kv, overhead"].document()))["forms"]
+    assert json.loads(json.dumps(document_of(found["kv, overhead"])))["forms"]
 
 
 def test_a_solved_map_has_no_lines():
