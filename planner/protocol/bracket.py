@@ -44,7 +44,6 @@ def bracketed(
     start: Bracket,
     propose: Callable[[Bracket], Sequence[float]],
     enough: Callable[[Bracket], bool],
-    rounds: int = ROUNDS,
 ) -> Bracket:
     """The bracket of the first change that is seen between `start.near` and `start.far`.
 
@@ -58,7 +57,7 @@ def bracketed(
     def differences(points: Sequence[tuple[int, float]]) -> Sequence[float]:
         return difference([point for _, point in points])
 
-    return bracketed_together(differences, [start], [propose], enough, rounds)[0]
+    return bracketed_together(differences, [start], [propose], enough)[0]
 
 
 def bracketed_together(

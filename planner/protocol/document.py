@@ -57,46 +57,6 @@ def _keys(cls: type) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(keys, key=lambda key: places.get(key[0], len(first))))
 
 
-def typed(hint: object, value: Any) -> Any:
-    """A document read back as what `document_of` made it of: the value of a type hint.
-
-    Raises TypeError if a mapping has other keys than the dataclass that it should be.
-    """
-    origin, arguments = get_origin(hint), get_args(hint)
-    if origin is Annotated:
-        return typed(arguments[0], value)
-    if value is None:
-        return None
-    if origin in (Union, types.UnionType):
-        return typed(_member(arguments, value), value)
-    if is_dataclass(hint) and isinstance(hint, type):
-        keys = _keys(hint)
-        if value.keys() != {key for key, _ in keys}:
-            raise TypeError(f"{hint.__name__}: {sorted(value.keys() ^ {key for key, _ in keys})}")
-        hints = _hints(hint)
-        return hint(**{name: typed(hints[name], value[key]) for key, name in keys})
-    if origin is tuple:
-        inner = arguments[:1] * len(value) if arguments[-1] is Ellipsis else arguments
-        return tuple(typed(each, item) for each, item in zip(inner, value, strict=True))
-    return value
-
-
-def _member(hints: Sequence[object], value: object) -> object:
-    """The member of a union that a value is: of dataclasses the one with its keys."""
-    members = [hint for hint in hints if hint is not type(None)]
-    if isinstance(value, Mapping):
-        for hint in members:
-            keys = _keys(hint) if is_dataclass(hint) and isinstance(hint, type) else ()
-            if keys and value.keys() == {key for key, _ in keys}:
-                return hint
-    return members[0]
-
-
-@cache
-def _hints(cls: type) -> dict[str, object]:
-    return get_type_hints(cls, include_extras=True)
-
-
 def schema_of(cls: type, title: str) -> dict[str, object]:
     """The JSON Schema (2020-12) of a dataclass, units included; nested ones stand in `$defs`."""
     definitions: dict[str, object] = {}

@@ -17,7 +17,7 @@ from planner.text.tolerances import UNSEEN
 from planner.text.wording import below, quantity
 
 if TYPE_CHECKING:
-    from planner.protocol.plan import Plan
+    from planner.protocol.plan import Plan, Shortfall
 
 # Colours of parts that add up, told apart by readers who see red and green alike (light and dark).
 COLOURS: Mapping[str, str] = {
@@ -164,13 +164,12 @@ def _positive(line: Line) -> bool:
     return isinstance(line.value, int | float) and line.value > 0
 
 
-def _missed(shortfalls: Iterable[Any]) -> str:
+def _missed(shortfalls: Iterable[Shortfall]) -> str:
     """Which promises no plan keeps."""
     rows = "".join(
-        f"<li>{escape(str(_of(each, 'promise')))}: missed by a factor of "
-        f"{_of(each, 'short_by'):.3g}</li>"
+        f"<li>{escape(each.promise)}: missed by a factor of {each.short_by:.3g}</li>"
         for each in shortfalls
-        if _of(each, "short_by") is not None
+        if each.short_by is not None
     )
     return (
         f'<div style="border-left:4px solid {WORSE};padding:.1em .9em"><b>No plan keeps every '
@@ -180,11 +179,7 @@ def _missed(shortfalls: Iterable[Any]) -> str:
 
 def _binding(plan: Plan[Any]) -> str:
     """The limits that hold the plan."""
-    lines = [
-        Line(_of(limit, "name"), f"{_of(limit, 'elasticity'):+.2f} %")
-        for limit in plan.binding
-        if _of(limit, "elasticity") is not None
-    ]
+    lines = [Line(limit.name, f"{limit.elasticity:+.2f} %") for limit in plan.binding]
     return _table("binding limits, and what one percent more room changes the objective by", lines)
 
 
@@ -251,8 +246,3 @@ def _range(line: Line) -> str:
 
 def _bound(line: Line) -> str:
     return "" if line.bound is None else quantity(line.bound, line.unit)
-
-
-def _of(record: Any, name: str) -> Any:
-    """A field of a mapping or a record."""
-    return record.get(name) if isinstance(record, Mapping) else getattr(record, name, None)

@@ -29,7 +29,6 @@ AGAIN = "solved again on either side"
 COUNTED = "solved again with a few fewer and a few more"
 DUAL = "multipliers (envelope theorem)"
 SLOPE = "slopes of the equations, layout held"
-SWING = 0.2
 MOST = 14
 NOTHING = 1e-3  # elasticity below which there is no bar
 
@@ -86,8 +85,7 @@ def tornado_bars(
     parameters: Sequence[Parameter],
     rows: Sequence[Elasticity],
     document: Mapping[str, Any],
-    swing: float = SWING,
-    most: int = MOST,
+    swing: float,
 ) -> list[dict[str, Any]]:
     """A bar for each quantity that matters, the longest first.
 
@@ -98,7 +96,7 @@ def tornado_bars(
     name, middle = document["of"], document["value"]
     ranked = sorted((row for row in rows if row.solved), key=lambda row: -abs(row.elasticity))
     bars = []
-    for row in [row for row in ranked if abs(row.elasticity) >= NOTHING][:most]:
+    for row in [row for row in ranked if abs(row.elasticity) >= NOTHING][:MOST]:
         parameter = varied.get(row.path)
         if parameter is not None and parameter.to is not None and not parameter.whole:
             less, more = (_solved(parameter, factor, name) for factor in (1 - swing, 1 + swing))

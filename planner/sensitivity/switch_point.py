@@ -46,7 +46,6 @@ def switched(
     best: Search,
     parameters: Sequence[Parameter],
     rows: Sequence[Elasticity],
-    most: int = MOST,
     *,
     shown: bool = False,
 ) -> dict[str, tuple[dict[str, object], ...]]:
@@ -56,7 +55,7 @@ def switched(
     """
     varied = {parameter.path: parameter for parameter in parameters if parameter.to is not None}
     ranked = sorted((row for row in rows if row.solved), key=lambda row: -row.influence)
-    wanted = [row for row in ranked if row.path in varied and _may_switch(row)][:most]
+    wanted = [row for row in ranked if row.path in varied and _may_switch(row)][:MOST]
     nearest = next_switches(
         best, [(varied[row.path], up) for row in wanted for up in (False, True)], shown=shown
     )

@@ -20,6 +20,8 @@ from dataclasses import dataclass
 
 from topologies.fabric.limits import did_you_mean
 
+LONGEST = 60  # letters of a value that is quoted
+
 
 class PlannerError(ValueError):
     """Base of all errors raised on purpose; `exit_status` is what the command line returns."""
@@ -116,17 +118,16 @@ class SolverError(PlannerError):
     exit_status = 3
 
 
-def quoted(value: object, width: int = 60) -> str:
-    """The value as it would be typed, printable on one line and not longer than `width`."""
+def quoted(value: object) -> str:
+    """The value as it would be typed, printable on one line and not longer than 60 letters."""
     if isinstance(value, str):
-        clean = value.isprintable()
-        return _clipped(repr(value) if clean else ascii(value), width)
+        return _clipped(repr(value) if value.isprintable() else ascii(value))
     if isinstance(value, dict | list | tuple | set):
         return f"a {type(value).__name__} of {len(value)} items"
     if isinstance(value, int) and value.bit_length() > 200:
         return "an integer of more than 60 digits"
-    return _clipped(ascii(value), width)
+    return _clipped(ascii(value))
 
 
-def _clipped(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 3] + "..."
+def _clipped(text: str) -> str:
+    return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."

@@ -9,7 +9,8 @@ import pytest
 import planner
 from planner.problems.serving.plan import ServingAnswer
 from planner.problems.serving.point import ServingPoint
-from planner.protocol.document import document_of, schema_of, typed
+from planner.protocol.document import document_of, schema_of
+from tests.cases.documents import typed
 
 BASE = {
     "problem": "serving", "model": "llama-3.1-8b", "system": "hgx-h100", "chips": 4,
