@@ -125,10 +125,8 @@ def description(subject: str) -> str:
 def find(name: str) -> Equation | Derivation:
     """Look an equation or derivation up by its name in Python, its title, or the symbol it gives.
 
-    Raises
-    ------
-    SymbolError
-        If no entry matches (the nearest name is offered), or a symbol has several equations.
+    Raises SymbolError if no entry matches (the nearest name is offered), or a symbol has several
+    equations.
     """
     entries = by_name()
     wanted = slug(name)

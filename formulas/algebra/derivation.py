@@ -69,12 +69,8 @@ def _put_in(derivation: Derivation) -> list[Assignment]:
 class Derivation:
     """A chain of steps; every verb returns a longer derivation and leaves this one as it was.
 
-    Raises
-    ------
-    DerivationError
-        By each verb, if the step does not follow from the one before.
-    UnitError
-        By each verb, if the two sides are not of one unit.
+    Every verb raises DerivationError if the step does not follow from the one before, UnitError if
+    the two sides are not of one unit.
     """
 
     name: str
@@ -126,10 +122,8 @@ class Derivation:
 
         Parameters
         ----------
-        where
-            Definitions of symbols that the new form introduces.
-        relations
-            Relations under which the two forms are equal.
+        where : Definitions of symbols that the new form introduces.
+        relations : Relations under which the two forms are equal.
         """
         called = {"claim": claim, "why": why, "where": where, "relations": relations}
         claim = as_expression(claim)
@@ -248,12 +242,8 @@ class Derivation:
     def strain(self, case: Mapping[str | sp.Symbol, float]) -> dict[str, float]:
         """Size of what each approximate step neglects, over what it keeps, in a given case.
 
-        A solved symbol that the case leaves out takes the value of the result.
-
-        Raises
-        ------
-        SymbolError
-            If the case lacks a symbol.
+        A solved symbol that the case leaves out takes the value of the result. Raises SymbolError
+        if the case lacks a symbol.
         """
         return strain_of(self, case)
 
@@ -261,10 +251,7 @@ class Derivation:
     def proofs(self) -> tuple[str, ...]:
         """The proof of each step, in words.
 
-        Raises
-        ------
-        DerivationError
-            If one does not, at twelve points or symbolically.
+        Raises DerivationError if one does not follow, at twelve points or symbolically.
         """
         before = (None, *self.steps)
         proofs = []

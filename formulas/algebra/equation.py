@@ -29,27 +29,19 @@ from formulas.numerics.expressions import as_expression, tex, text
 class Equation:
     """`symbol = rhs`, checked when it is made.
 
+    Raises UnitError if the two sides, or two terms, are not of one unit; ValueError if `rhs` holds
+    a floating-point number, or branch names do not fit the branches.
+
     Parameters
     ----------
-    name
-        What the equation gives, in words; `of` takes those of its symbol.
-    symbol, rhs
-        Left and right side. Numbers in `rhs` are exact; nothing measured stands in an equation.
-    assumes
-        Conditions under which it holds.
-    source
-        Where it comes from; what cites nothing is true by definition.
-    where
-        Equations for symbols of `rhs` that are not given but computed.
-    branches
-        Names of the branches of a Max at the top; by default the symbols that stand alone there.
-
-    Raises
-    ------
-    UnitError
-        If the two sides, or two terms, are not of one unit.
-    ValueError
-        If `rhs` holds a floating-point number, or branch names do not fit the branches.
+    name : What the equation gives, in words; `of` takes those of its symbol.
+    symbol, rhs : Left and right side. Numbers in `rhs` are exact; nothing measured stands in an
+        equation.
+    assumes : Conditions under which it holds.
+    source : Where it comes from; what cites nothing is true by definition.
+    where : Equations for symbols of `rhs` that are not given but computed.
+    branches : Names of the branches of a Max at the top; by default the symbols that stand alone
+        there.
     """
 
     name: str
@@ -147,12 +139,8 @@ class Equation:
     def solve_for(self, x: sp.Symbol | str) -> Equation:
         """The equation turned round to give `x`.
 
-        Raises
-        ------
-        SymbolError
-            If `x` does not occur.
-        ValueError
-            If there is no solution in closed form, or more than one.
+        Raises SymbolError if `x` does not occur; ValueError if there is no solution in closed form,
+        or more than one.
         """
         if self.symbol.name == (x if isinstance(x, str) else x.name):
             return self
@@ -183,10 +171,8 @@ class Equation:
     def numpy(self, *axes: sp.Symbol | str) -> Function:
         """`f(*axes, **others)`: the right side on floats or arrays, broadcast against each other.
 
-        Raises
-        ------
-        SymbolError
-            If an axis does not occur; when called, if a symbol is missing, unknown or negative.
+        Raises SymbolError if an axis does not occur; when called, if a symbol is missing, unknown
+        or negative.
         """
         names = [self._symbol_of(x).name for x in axes]
         return Function(self._kernel({self.symbol.name: self.rhs}, names), tuple(names))
@@ -201,10 +187,7 @@ class Equation:
     def bottlenecks(self, **values: object) -> tuple[np.ndarray, tuple[str, ...]]:
         """Index of the branch that decides at every point, and the names that the indices mean.
 
-        Raises
-        ------
-        ValueError
-            If the equation has no Max at the top.
+        Raises ValueError if the equation has no Max at the top.
         """
         whole = self if self.branches else self.expanded
         if not whole.branches:

@@ -45,10 +45,7 @@ class Identity:
     def difference(self, thorough: bool = False) -> tuple[Point, str] | None:
         """A point where the sides differ, with the difference; None if all points agree.
 
-        Raises
-        ------
-        NoPointError
-            If no point satisfies the relations and lets both sides exist.
+        Raises NoPointError if no point satisfies the relations and lets both sides exist.
         """
         checked, count = 0, self._count(thorough)
         for point in _points(self._symbols(), _branched(self.left) or _branched(self.right)):
@@ -186,10 +183,8 @@ def inverse(
 ) -> sp.Expr:
     """The one expression for `x` that makes `lhs = rhs` true.
 
-    Raises
-    ------
-    ValueError
-        If there is none in closed form, or several; with the solutions, or those of each branch.
+    Raises ValueError if there is none in closed form, or several; with the solutions, or those of
+    each branch.
     """
     if rhs.has(*BRANCHES):
         raise ValueError(_by_branch(name, lhs, x, branches))

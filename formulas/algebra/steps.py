@@ -58,10 +58,7 @@ class DerivationStep:
     def proof(self, before: DerivationStep | None) -> str:
         """The proof that this step follows from the one before, in words.
 
-        Raises
-        ------
-        DerivationError
-            If it does not.
+        Raises DerivationError if it does not.
         """
         if self.identity is not None:
             difference = self.identity.difference(thorough=True)

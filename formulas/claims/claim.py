@@ -67,16 +67,11 @@ class Worked:
 
     Parameters
     ----------
-    what
-        What the number is, in words.
-    equation
-        Name in the catalogue.
-    says
-        The lecture's number in `unit`, or None where it gives none.
-    unit
-        A key of `UNITS`, or a word that is printed as it stands (base units).
-    inputs
-        Values that differ from the claim's, in base units.
+    what : What the number is, in words.
+    equation : Name in the catalogue.
+    says : The lecture's number in `unit`, or None where it gives none.
+    unit : A key of `UNITS`, or a word that is printed as it stands (base units).
+    inputs : Values that differ from the claim's, in base units.
     """
 
     what: str
@@ -88,12 +83,7 @@ class Worked:
     def value(self, values: Mapping[str, float | int | Fraction]) -> float:
         """The number in `unit`; `inputs` override `values`.
 
-        Raises
-        ------
-        KeyError
-            If the catalogue has no such equation.
-        SymbolError
-            If a symbol has no value.
+        Raises KeyError if the catalogue has no such equation; SymbolError if a symbol has no value.
         """
         entry = by_name()[self.equation]
         equation: Equation = entry.equation() if isinstance(entry, Derivation) else entry
@@ -108,26 +98,16 @@ class Claim:
 
     Parameters
     ----------
-    id
-        `C1` ... `C51`.
-    statement
-        The claim, in our words.
-    source
-        Where the lecture says so.
-    lecture_says
-        The number or formula as stated.
-    verdict
-        One sentence: whether it holds, and why not where it does not.
-    kind
-        A key of `KINDS`.
-    equations
-        Names in the catalogue of what the claim rests on.
-    lecture
-        Values of symbols, on top of `LECTURE`, that the worked numbers are computed with.
-    worked
-        The numbers, computed when asked for.
-    note
-        Our side where it is not a number: a formula, a record, a reason.
+    id : `C1` ... `C51`.
+    statement : The claim, in our words.
+    source : Where the lecture says so.
+    lecture_says : The number or formula as stated.
+    verdict : One sentence: whether it holds, and why not where it does not.
+    kind : A key of `KINDS`.
+    equations : Names in the catalogue of what the claim rests on.
+    lecture : Values of symbols, on top of `LECTURE`, that the worked numbers are computed with.
+    worked : The numbers, computed when asked for.
+    note : Our side where it is not a number: a formula, a record, a reason.
     """
 
     id: str

@@ -28,29 +28,19 @@ def export(
 ) -> str:
     """Write equations and derivations out, every step checked on the way, behind a cover.
 
+    Raises ValueError if the format is not one of `FORMATS`, or there is nothing to write;
+    DerivationError if a derivation does not check; SymbolError if a case gives a symbol a value it
+    cannot take.
+
     Parameters
     ----------
-    objects
-        What to write; those of one subject stand together where they come together.
-    format
-        One of `FORMATS`.
-    cases
-        Sets of assumptions by name, such as `{"lecture": {"B": 64}, "physical": {"B": 128}}`:
+    objects : What to write; those of one subject stand together where they come together.
+    format : One of `FORMATS`.
+    cases : Sets of assumptions by name, such as `{"lecture": {"B": 64}, "physical": {"B": 128}}`:
         values of symbols in their own units. Values and sizes of neglected terms are computed for
         each, and the cover shows where they differ.
-    title
-        Of the document; by default the name of a single object.
-    about
-        Paragraphs for the cover, such as what the cases are.
-
-    Raises
-    ------
-    ValueError
-        If the format is not one of `FORMATS`, or there is nothing to write.
-    DerivationError
-        If a derivation does not check.
-    SymbolError
-        If a case gives a symbol a value it cannot take.
+    title : Of the document; by default the name of a single object.
+    about : Paragraphs for the cover, such as what the cases are.
     """
     if format not in FORMATS:
         raise ValueError(f"no format {format!r}; there are {', '.join(FORMATS)}")

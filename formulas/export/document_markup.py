@@ -13,16 +13,13 @@ class DocumentMarkup:
 
     Attributes
     ----------
-    words, figure, definition, link
-        Write words, a number, an equation among words, and the words of a link behind its address.
-    steps
-        Writes the steps of an entry.
-    table
-        Writes symbols with their values.
-    between
-        Stands between the parts of an entry.
-    heading, chapter, title, kind, item, listed
-        Around words; of a chapter its title and what it is about, of an entry title and anchor.
+    words, figure, definition, link : Write words, a number, an equation among words, and the words
+        of a link behind its address.
+    steps : Writes the steps of an entry.
+    table : Writes symbols with their values.
+    between : Stands between the parts of an entry.
+    heading, chapter, title, kind, item, listed : Around words; of a chapter its title and what it
+        is about, of an entry title and anchor.
     """
 
     words: Callable[[str], str]

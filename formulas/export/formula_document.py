@@ -80,10 +80,7 @@ class FormulaEntry:
 def entries(objects: Iterable[Equation | Derivation], cases: Cases) -> tuple[FormulaEntry, ...]:
     """The objects, checked.
 
-    Raises
-    ------
-    DerivationError
-        If a step does not follow.
+    Raises DerivationError if a step does not follow.
     """
     homes = {id(value): (subject(name), name) for name, value in by_name().items()}
     return tuple(_entry(item, cases, *homes.get(id(item), ("", ""))) for item in objects)
@@ -234,10 +231,7 @@ def document(
 ) -> FormulaDocument:
     """The objects, checked, in chapters, with their symbols, sources and values.
 
-    Raises
-    ------
-    DerivationError
-        If a step does not follow.
+    Raises DerivationError if a step does not follow.
     """
     listed = entries(objects, cases)
     chapters = tuple(

@@ -33,10 +33,7 @@ _MATHS |= {letter: f"\\{name}" for name, letter in GREEK.items()}
 def latex_words(words: str) -> str:
     """The words, safe in LaTeX.
 
-    Raises
-    ------
-    ValueError
-        If a character has no rule and is no Latin letter.
+    Raises ValueError if a character has no rule and is no Latin letter.
     """
     return "".join(map(_letter, words))
 

@@ -19,12 +19,7 @@ def distinct_nodes_of(k: int) -> Equation:
     """Nodes expected to hold at least one of a token's `k` experts.
 
     The chance that a node holds none is C(E - E/m, k) / C(E, k), here as k factors, because an
-    integer k is part of the form.
-
-    Raises
-    ------
-    ValueError
-        If `k` is not a positive integer.
+    integer k is part of the form. Raises ValueError if `k` is not a positive integer.
     """
     if isinstance(k, bool) or not isinstance(k, int) or k < 1:
         raise ValueError(f"k is {k!r}; a token visits a whole number of experts, at least 1")

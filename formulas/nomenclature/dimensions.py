@@ -73,11 +73,9 @@ def unit(text: str) -> UnitProduct:
 def unit_of(expression: sp.Expr, lookup: Callable[[sp.Symbol], UnitProduct]) -> UnitProduct | None:
     """The unit of an expression, given the unit of each symbol; None where any unit fits (0, ∞).
 
-    Raises
-    ------
-    UnitError
-        If terms of a sum, branches of a Max or sides of a relation differ, if an exponent or the
-        argument of a logarithm carries a unit, or if the expression holds an unknown kind of node.
+    Raises UnitError if terms of a sum, branches of a Max or sides of a relation differ, if an
+    exponent or the argument of a logarithm carries a unit, or if the expression holds an unknown
+    kind of node.
     """
     if expression.is_Symbol:
         return lookup(expression)

@@ -26,12 +26,8 @@ _OWNED_BY_SYMPY = frozenset("EINOQS") | {"C"}
 def symbol(name: str, unit_text: str, meaning: str, latex: str | None = None) -> sp.Symbol:
     """A positive symbol, registered once.
 
-    Raises
-    ------
-    SymbolError
-        If the name is taken, or is one that SymPy gives a meaning of its own (E I N O Q S C).
-    UnitError
-        If the unit cannot be read.
+    Raises SymbolError if the name is taken, or is one that SymPy gives a meaning of its own (E I N
+    O Q S C); UnitError if the unit cannot be read.
     """
     if name in SYMBOLS:
         raise SymbolError(f"the symbol {describe(name)} is registered already")
@@ -50,10 +46,8 @@ def auxiliary(name: str, **assumptions: bool) -> sp.Symbol:
 
     Parameters
     ----------
-    name
-        How it prints; it should not be that of a registered symbol.
-    assumptions
-        What SymPy may assume of it, such as `nonnegative=True`.
+    name : How it prints; it should not be that of a registered symbol.
+    assumptions : What SymPy may assume of it, such as `nonnegative=True`.
     """
     return sp.Symbol(name, **assumptions)
 

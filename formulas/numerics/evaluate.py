@@ -39,23 +39,16 @@ def kernel(
 ) -> Kernel:
     """Compile definitions, in any order, into one function of arrays.
 
+    Raises SymbolError if two definitions of a symbol differ, definitions form a circle, an output
+    is neither defined nor given, or a symbol is needed that `arguments` leaves out.
+
     Parameters
     ----------
-    equations
-        Definitions; only those that the outputs need are computed, each once.
-    outputs
-        Symbols to compute, or named expressions.
-    arguments
-        Symbols to be given, in this order; one of them that also has a definition is taken as
-        given. By default every symbol without a definition.
-    block
-        Points computed at a time.
-
-    Raises
-    ------
-    SymbolError
-        If two definitions of a symbol differ, definitions form a circle, an output is neither
-        defined nor given, or a symbol is needed that `arguments` leaves out.
+    equations : Definitions; only those that the outputs need are computed, each once.
+    outputs : Symbols to compute, or named expressions.
+    arguments : Symbols to be given, in this order; one of them that also has a definition is taken
+        as given. By default every symbol without a definition.
+    block : Points computed at a time.
     """
     definitions = collect(equations)
     names = None if arguments is None else [_name(x) for x in arguments]
@@ -79,10 +72,7 @@ def scalar(
 ) -> dict[str, float]:
     """The outputs at one point, by walking the expressions with Python floats.
 
-    Raises
-    ------
-    SymbolError
-        As `kernel` and its call do.
+    Raises SymbolError as `kernel` and its call do.
     """
     return scalar_program(equations, outputs, values)(values)
 
@@ -115,10 +105,7 @@ def _program(
 def collect(equations: Iterable[Definition]) -> dict[sp.Symbol, sp.Expr]:
     """{symbol: expression}, including the `where` equations of each.
 
-    Raises
-    ------
-    SymbolError
-        If a symbol is defined twice, differently.
+    Raises SymbolError if a symbol is defined twice, differently.
     """
     definitions: dict[sp.Symbol, sp.Expr] = {}
     for equation in equations:
@@ -134,10 +121,7 @@ def ordered(
 ) -> dict[sp.Symbol, sp.Expr]:
     """The definitions that the wanted expressions need, each after those it needs itself.
 
-    Raises
-    ------
-    SymbolError
-        If they form a circle; the message shows it.
+    Raises SymbolError if they form a circle; the message shows it.
     """
     done: dict[sp.Symbol, sp.Expr] = {}
     path: list[sp.Symbol] = []
@@ -195,10 +179,7 @@ def _wanted(
 def record(outputs: Mapping[str, sp.Expr], definitions: Mapping[sp.Symbol, sp.Expr]) -> Tape:
     """The tape that computes the outputs; a symbol with a definition is computed where first met.
 
-    Raises
-    ------
-    TypeError
-        If an expression holds a kind of node that has no array operation.
+    Raises TypeError if an expression holds a kind of node that has no array operation.
     """
     recorder = _Recorder(definitions)
     for name, expression in outputs.items():

@@ -102,12 +102,8 @@ class InexactError(ValueError):
 def value_of(x: sp.Basic, values: Mapping[sp.Symbol, float]) -> float:
     """The value in floats; divisions by zero and overflows give infinities, as arrays do.
 
-    Raises
-    ------
-    ValueError
-        If the value is undefined (0/0, ∞ − ∞).
-    TypeError
-        If the expression holds a kind of node without a rule.
+    Raises ValueError if the value is undefined (0/0, ∞ − ∞); TypeError if the expression holds a
+    kind of node without a rule.
     """
     result = tree_value(tree_of(x), {symbol.name: value for symbol, value in values.items()})
     if math.isnan(result):
@@ -119,10 +115,7 @@ def value_of(x: sp.Basic, values: Mapping[sp.Symbol, float]) -> float:
 def tree_of(x: sp.Basic) -> Tree:
     """The expression as a plain tree, node for node.
 
-    Raises
-    ------
-    TypeError
-        If it holds a kind of node without a rule.
+    Raises TypeError if it holds a kind of node without a rule.
     """
     if x in (sp.true, sp.false):
         return bool(x)
@@ -146,12 +139,8 @@ def tree_of(x: sp.Basic) -> Tree:
 def exact_value(x: sp.Basic, values: Mapping[sp.Symbol, Fraction]) -> Fraction:
     """The value as a fraction.
 
-    Raises
-    ------
-    InexactError
-        If a root, exponential or logarithm makes it irrational.
-    ZeroDivisionError
-        If a denominator vanishes at this point.
+    Raises InexactError if a root, exponential or logarithm makes it irrational; ZeroDivisionError
+    if a denominator vanishes at this point.
     """
     if x.is_Symbol:
         return values[x]

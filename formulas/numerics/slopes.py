@@ -22,25 +22,20 @@ Pair = tuple[float, float]
 def elasticities(kernel: Kernel, output: str, values: Mapping[str, float]) -> dict[str, Pair]:
     """Percent of an output per percent of each argument, at one point.
 
+    Raises SymbolError if the output is unknown, a value is missing, or the output is zero or
+    infinite.
+
     Parameters
     ----------
-    kernel
-        What computes the output.
-    output
-        Name of one of its outputs; it must not be zero or infinite at the point.
-    values
-        One number for each argument.
+    kernel : What computes the output.
+    output : Name of one of its outputs; it must not be zero or infinite at the point.
+    values : One number for each argument.
 
     Returns
     -------
     dict
         {argument: (when it falls, when it rises)}. The two differ only at a kink, where branches
         of a Max or Min tie.
-
-    Raises
-    ------
-    SymbolError
-        If the output is unknown, a value is missing, or the output is zero or infinite.
     """
     # Only messages need the nomenclature, which needs SymPy.
     from formulas.nomenclature.symbols import describe, did_you_mean
@@ -58,10 +53,8 @@ def elasticities(kernel: Kernel, output: str, values: Mapping[str, float]) -> di
 def values_along(tape: Tape, numbers: Mapping[str, float]) -> dict[str, float]:
     """The outputs of a tape at one point, by name, with Python's own arithmetic.
 
-    Raises
-    ------
-    ArithmeticError, ValueError
-        Where a node has no value: a division by zero, a logarithm of nothing, an overflow.
+    Raises ArithmeticError or ValueError where a node has no value: a division by zero, a logarithm
+    of nothing, an overflow.
     """
     values: list[float] = []
     for operation, *operands in tape.nodes:

@@ -32,12 +32,8 @@ class ScalarProgram:
     def __call__(self, values: Mapping[str, float]) -> dict[str, float]:
         """The outputs at one point.
 
-        Raises
-        ------
-        SymbolError
-            If a value is missing, negative or not a number.
-        ValueError
-            If the value of a definition is undefined (0/0, ∞ − ∞).
+        Raises SymbolError if a value is missing, negative or not a number; ValueError if the value
+        of a definition is undefined (0/0, ∞ − ∞).
         """
         refuse_missing(values, self.arguments)
         numbers: dict[str, float] = {}
@@ -70,10 +66,7 @@ def _sound(name: str, tree: Tree, values: Mapping[str, float]) -> float:
 def tree_value(tree: Tree, values: Mapping[str, float]) -> float:
     """The value in floats; divisions by zero and overflows give infinities, as arrays do.
 
-    Raises
-    ------
-    ValueError
-        If a negative number is raised to a fraction.
+    Raises ValueError if a negative number is raised to a fraction.
     """
     if isinstance(tree, str):
         return values[tree]

@@ -27,17 +27,12 @@ def dragonfly(
 
     Parameters
     ----------
-    up : float
-        Bandwidth of a chip to its router. [byte/s one way]
-    local : float
-        Between two routers of a group. [byte/s one way]
-    out : float
-        Of one cable between groups. [byte/s one way]
-    groups : int, optional
-        How many; a h + 1 unless said, and at most that. All pairs of groups get equally many
+    up : Bandwidth of a chip to its router. [byte/s one way]
+    local : Between two routers of a group. [byte/s one way]
+    out : Of one cable between groups. [byte/s one way]
+    groups : How many; a h + 1 unless said, and at most that. All pairs of groups get equally many
         cables: a h must be a multiple of groups - 1.
-    latency, out_latency : float
-        Of links inside a group and of cables between groups. [s]
+    latency, out_latency : Of links inside a group and of cables between groups. [s]
 
     Notes
     -----

@@ -39,10 +39,7 @@ Ports: TypeAlias = list[list[End]]
 def ports_of(domain: Fabric, at: str) -> list[Node]:
     """Ends of `domain`: its accelerators, or its switches farthest from them.
 
-    Raises
-    ------
-    TopologyError
-        When switches are asked for and there are none.
+    Raises TopologyError when switches are asked for and there are none.
     """
     if at == "accelerators":
         return accelerators(domain)
@@ -104,16 +101,11 @@ RELAYS = ("none", "pxn", "all")
 def relayed(G: Fabric, ports: Ports, relay: str, out: float) -> Ports:
     """Let chips of `G` relay as `relay` says; the ends that then lead out.
 
-    With `pxn` every chip has a card `(..., "card")` through which it sends, a node of its own
-    into which the switches beside the chip write too: its rate is what the chip and its peers
-    share. What arrives goes to the chip itself. That the hand-over crosses the memory of the
-    card's own chip is not charged to the links of that chip.
-
-    Raises
-    ------
-    TopologyError
-        With `pxn`, when the ends are no accelerators, or one has no switch beside it through
-        which its peers reach its card.
+    With `pxn` every chip has a card `(..., "card")` through which it sends, a node of its own into
+    which the switches beside the chip write too: its rate is what the chip and its peers share.
+    What arrives goes to the chip itself. That the hand-over crosses the memory of the card's own
+    chip is not charged to the links of that chip. Raises TopologyError with `pxn`, when the ends
+    are no accelerators, or one has no switch beside it through which its peers reach its card.
     """
     if relay == "none":
         return ports
@@ -321,10 +313,8 @@ def _above(
 
     Parameters
     ----------
-    tiers
-        Switches below and the switches above them, for each part of the network.
-    rate : float
-        Of one switch below, to all above it together. [byte/s one way]
+    tiers : Switches below and the switches above them, for each part of the network.
+    rate : Of one switch below, to all above it together. [byte/s one way]
     """
     word = str(tiers[0][1][0][0])
     top, there, back = fresh(G, word, f"to {word}", f"from {word}")

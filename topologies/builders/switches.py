@@ -18,12 +18,9 @@ def switch(
 
     Parameters
     ----------
-    up : float
-        Bandwidth of one chip into the switch, and out of it. [byte/s one way]
-    latency : float
-        Of the cable between a chip and the switch: two of them lie between two chips. [s]
-    in_network_reduce : bool
-        Whether the switch can add what passes through it.
+    up : Bandwidth of one chip into the switch, and out of it. [byte/s one way]
+    latency : Of the cable between a chip and the switch: two of them lie between two chips. [s]
+    in_network_reduce : Whether the switch can add what passes through it.
 
     >>> G = switch(8, up=450e9)
     >>> G.number_of_edges(), G.edges[(0,), ("switch",)]["bandwidth"]
@@ -50,12 +47,9 @@ def planes(
 
     Parameters
     ----------
-    up : float
-        Bandwidth of one chip into all switches together. [byte/s one way]
-    latency : float
-        Of the cable between a chip and a switch. [s]
-    in_network_reduce : bool
-        Whether the switches can add what passes through them.
+    up : Bandwidth of one chip into all switches together. [byte/s one way]
+    latency : Of the cable between a chip and a switch. [s]
+    in_network_reduce : Whether the switches can add what passes through them.
 
     >>> G = planes(72, 18, up=900e9)
     >>> G.number_of_edges(), G.edges[(0,), ("plane", 3)]["bandwidth"]
@@ -92,12 +86,9 @@ def mesh(chips: int, *, link: float, latency: float = 0.0, relay: bool = False) 
 
     Parameters
     ----------
-    link : float
-        Bandwidth of the link between two chips. [byte/s one way]
-    latency : float
-        Of that link. [s]
-    relay : bool
-        Whether chips pass on the traffic of others; those of an MI300X board do not.
+    link : Bandwidth of the link between two chips. [byte/s one way]
+    latency : Of that link. [s]
+    relay : Whether chips pass on the traffic of others; those of an MI300X board do not.
 
     >>> mesh(4, link=64e9).number_of_edges()
     12

@@ -39,15 +39,13 @@ def torus(
 
     Parameters
     ----------
-    dims : sequence of int
-        Sides of the box, one to three of them. Nodes are the coordinates, `(x, y, z)`.
-    link : float or one per dimension
-        Bandwidth of the link between two neighbours. [byte/s one way]
-    latency : float
-        Of such a link. [s]
-    wrap : bool or one per dimension
-        Whether the ends of a dimension are joined. A side of two chips has one link between
-        them either way: the neighbour up and the neighbour down are the same chip.
+    dims : Sides of the box, one to three of them. Nodes are the coordinates, `(x, y, z)`.
+    link : float or one per dimension. Bandwidth of the link between two neighbours.
+        [byte/s one way]
+    latency : Of such a link. [s]
+    wrap : bool or one per dimension. Whether the ends of a dimension are joined. A side of two
+        chips has one link between them either way: the neighbour up and the neighbour down are the
+        same chip.
 
     Notes
     -----
@@ -92,10 +90,7 @@ def box_arguments(
 ) -> tuple[tuple[int, ...], list[float], list[bool]]:
     """Sides, link rates and rings of a box, one of each for every dimension, all checked.
 
-    Raises
-    ------
-    TopologyError
-        Listing every fault of all arguments.
+    Raises TopologyError, listing every fault of all arguments.
     """
     sides = tuple(dims) if isinstance(dims, Sequence) and not isinstance(dims, str) else ()
     if not 1 <= len(sides) <= DIMENSIONS:
@@ -165,13 +160,11 @@ def twisted_torus(
 
     Parameters
     ----------
-    dims : sequence of int
-        Two or three sides, some k and the others 2k, k at least 2: 4x4x8 and 4x8x8 of TPU v4.
+    dims : Two or three sides, some k and the others 2k, k at least 2: 4x4x8 and 4x8x8 of TPU v4.
         Nodes are the coordinates.
-    link : float or one per dimension
-        Bandwidth of the link between two neighbours. [byte/s one way]
-    latency : float
-        Of such a link. [s]
+    link : float or one per dimension. Bandwidth of the link between two neighbours.
+        [byte/s one way]
+    latency : Of such a link. [s]
 
     Notes
     -----

@@ -95,10 +95,8 @@ class TopologyError(ValueError):
 
     Parameters
     ----------
-    where : str
-        What was looked at: the name of a fabric, a machine or a function.
-    problems : sequence of str
-        Every problem found, one line each, its place first.
+    where : What was looked at: the name of a fabric, a machine or a function.
+    problems : Every problem found, one line each, its place first.
 
     >>> print(TopologyError("fabric 'pod'", ["node 3: no kind", "arc 1 -> 2: bandwidth is 0"]))
     fabric 'pod': 2 problems
@@ -151,11 +149,9 @@ def check_arguments(
 
     Parameters
     ----------
-    counts, rates, latencies, flags
-        Whole numbers of at least 1, bandwidths [byte/s one way], latencies [s] and truth values,
-        by the names under which the caller knows them.
-    others
-        Faults that the builder found itself; None where there is none.
+    counts, rates, latencies, flags : Whole numbers of at least 1, bandwidths [byte/s one way],
+        latencies [s] and truth values, by the names under which the caller knows them.
+    others : Faults that the builder found itself; None where there is none.
     """
     checks = (
         (counts, "", count_fault),

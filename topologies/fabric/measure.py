@@ -50,14 +50,11 @@ def domain_size(G: Fabric, chip: Hashable) -> int:
 def slowdown(G: Fabric, chip: Hashable) -> float:
     """Rate of `chip` inside its domain over its rate out of it.
 
+    Raises TopologyError when the chip has no link of one of the two tiers.
+
     >>> from topologies import hierarchy, switch
     >>> slowdown(hierarchy(switch(4, up=8.0), 2, out=1.0), (0, 0))
     8.0
-
-    Raises
-    ------
-    TopologyError
-        When the chip has no link of one of the two tiers.
     """
     _chip(G, chip)
     rates = {SCALE_UP: 0.0, SCALE_OUT: 0.0}
@@ -83,10 +80,7 @@ def latency(G: Fabric, a: Hashable, b: Hashable) -> float:
 def path_rate(G: Fabric, a: Hashable, b: Hashable) -> float:
     """Bandwidth of the narrowest arc on the shortest permitted path from `a` to `b`. [byte/s]
 
-    Raises
-    ------
-    TopologyError
-        When `a` and `b` are the same node: no path, hence no rate.
+    Raises TopologyError when `a` and `b` are the same node: no path, hence no rate.
     """
     if a == b:
         raise TopologyError("path_rate", f"{a!r} to itself crosses no link")
@@ -105,10 +99,7 @@ class _Route(NamedTuple):
 def _route(G: Fabric, a: Hashable, b: Hashable) -> _Route:
     """The permitted path from `a` to `b` with fewest hops, then least latency, then widest.
 
-    Raises
-    ------
-    TopologyError
-        When a node is not in the fabric or no permitted path joins the two.
+    Raises TopologyError when a node is not in the fabric or no permitted path joins the two.
     """
     absent = [f"{node!r} is not a node of the fabric" for node in (a, b) if node not in G]
     if absent:
@@ -150,12 +141,9 @@ class Bisection:
 
     Attributes
     ----------
-    rate
-        From one half to the other, the slower of the two directions. [byte/s]
-    chips
-        Accelerators of the smaller half.
-    across
-        What is halved: `domains`, `chips`, or a side of a torus, `x`, `y` or `z`.
+    rate : From one half to the other, the slower of the two directions. [byte/s]
+    chips : Accelerators of the smaller half.
+    across : What is halved: `domains`, `chips`, or a side of a torus, `x`, `y` or `z`.
     """
 
     rate: float
@@ -166,10 +154,7 @@ class Bisection:
 def bisection(G: Fabric) -> Bisection:
     """Bisection bandwidth of the accelerators [byte/s], the narrowest of the cuts tried.
 
-    Raises
-    ------
-    TopologyError
-        When there are fewer than two accelerators.
+    Raises TopologyError when there are fewer than two accelerators.
 
     >>> from topologies import torus
     >>> bisection(torus((16, 16), link=50e9)).rate

@@ -35,19 +35,15 @@ Change: TypeAlias = Mapping[str, Any]  # by the words of `KEYS`
 def override(G: Fabric, changes: Sequence[Change]) -> Fabric:
     """A copy of `G` with the changes made in turn, checked again.
 
+    Raises TopologyError, listing every problem with the index of its change: unknown keys and
+    nodes, links that are not there or are gone already, unsound figures, and changes after which
+    accelerators cannot reach each other.
+
     Parameters
     ----------
-    changes : sequence of mappings
-        Each with the keys of `KEYS`. Nodes are given as the builder names them, lists for
+    changes : Each with the keys of `KEYS`. Nodes are given as the builder names them, lists for
         tuples, a lone word or number for a tuple of one. A node with a `tier` keeps its other
         links, which is how a network card fails.
-
-    Raises
-    ------
-    TopologyError
-        Listing every problem with the index of its change: unknown keys and nodes, links that
-        are not there or are gone already, unsound figures, and changes after which
-        accelerators cannot reach each other.
 
     Notes
     -----
@@ -175,10 +171,7 @@ def _factor_fault(value: object) -> str | None:
 def _subject(state: _State, change: Change) -> tuple[Node, list[Arc]]:
     """The node that a change names, if it names one, and the arcs that it is about.
 
-    Raises
-    ------
-    TopologyError
-        When a node or link is not there.
+    Raises TopologyError when a node or link is not there.
     """
     G, one_way = state.fabric, change.get("one_way", False)
     if "node" in change:

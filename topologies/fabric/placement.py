@@ -26,10 +26,8 @@ class Placement:
 
     Attributes
     ----------
-    chips
-        The accelerator of each rank.
-    axes
-        Name and size of every axis, the fastest-varying first; the product of the sizes is the
+    chips : The accelerator of each rank.
+    axes : Name and size of every axis, the fastest-varying first; the product of the sizes is the
         number of ranks.
     """
 
@@ -43,12 +41,8 @@ class Placement:
     def groups(self, *axes: str) -> tuple[Group, ...]:
         """All groups of one axis, or of several axes together.
 
-        Members of a group and the groups themselves stand in the order of their ranks.
-
-        Raises
-        ------
-        TopologyError
-            When an axis is unknown or named twice.
+        Members of a group and the groups themselves stand in the order of their ranks. Raises
+        TopologyError when an axis is unknown or named twice.
 
         >>> ranks = Placement(tuple("abcdefgh"), (("tp", 2), ("dp", 2), ("pp", 2)))
         >>> ranks.groups("dp")
@@ -68,13 +62,9 @@ class Placement:
         """A placement of the same chips with some neighbouring axes divided in another way.
 
         Experts are spread over the chips of a stage without regard to its tensor-parallel and
-        data-parallel ranks: `divided(("tp", "dp"), {"tp_expert": 2, "ep": 16})`.
-
-        Raises
-        ------
-        TopologyError
-            When the axes are not neighbours in the order, or the new sizes do not multiply to
-            the old ones.
+        data-parallel ranks: `divided(("tp", "dp"), {"tp_expert": 2, "ep": 16})`. Raises
+        TopologyError when the axes are not neighbours in the order, or the new sizes do not
+        multiply to the old ones.
 
         >>> stage = Placement(tuple("abcdefgh"), (("tp", 2), ("dp", 4)))
         >>> stage.divided(("tp", "dp"), {"ep": 8}).groups("ep")
@@ -121,21 +111,17 @@ def place(
 ) -> Placement:
     """Give every rank of a layout an accelerator of the fabric.
 
+    Raises TopologyError, listing everything that is wrong: an axis unknown, without a place in the
+    order, or of a size that is no count; more ranks than accelerators; a chip that the fabric
+    lacks.
+
     Parameters
     ----------
-    layout : mapping
-        Size of each axis; an axis that is left out has size 1.
-    order : sequence of str
-        The axes, the fastest-varying first.
-    chips : sequence of nodes, or one of `domains`, `coordinates`, `snake`
-        The accelerators that take the ranks, in their order; more than there are ranks may be
-        given. See `filling` for the words.
-
-    Raises
-    ------
-    TopologyError
-        Listing everything that is wrong: an axis unknown, without a place in the order, or of a
-        size that is no count; more ranks than accelerators; a chip that the fabric lacks.
+    layout : Size of each axis; an axis that is left out has size 1.
+    order : The axes, the fastest-varying first.
+    chips : sequence of nodes, or one of `domains`, `coordinates`, `snake`. The accelerators that
+        take the ranks, in their order; more than there are ranks may be given. See `filling` for
+        the words.
 
     >>> from topologies import switch
     >>> place(switch(8, up=1.0), {"tp": 2, "pp": 3}).groups("pp")[0]
@@ -158,17 +144,14 @@ def place(
 def filling(G: Fabric, order: str = "domains") -> list[Node]:
     """The accelerators of a fabric in the order in which ranks are given out.
 
+    Raises TopologyError when the word is unknown, or an accelerator without coordinates is asked
+    for its own.
+
     Parameters
     ----------
-    order : str
-        `domains`: domain after domain, each in the order in which it was built; `coordinates`:
+    order : `domains`: domain after domain, each in the order in which it was built; `coordinates`:
         within a domain by coordinates, the last one fastest; `snake`: by coordinates there and
         back, so that neighbours in rank are neighbours in the torus.
-
-    Raises
-    ------
-    TopologyError
-        When the word is unknown, or an accelerator without coordinates is asked for its own.
     """
     if order not in ORDERS:
         raise TopologyError("placement", f"unknown order {order!r}; {meant(order, ORDERS)}")

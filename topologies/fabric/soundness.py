@@ -39,12 +39,9 @@ ISLANDS = 16  # of which a member is named
 def check(G: Fabric) -> Fabric:
     """`G` itself, if it is sound.
 
-    Raises
-    ------
-    TopologyError
-        Listing every problem: attributes unknown, missing or of the wrong kind; ends of arcs
-        that are not declared; self-loops; accelerators that cannot reach each other, either
-        because no arcs lead there or because those in between do not forward.
+    Raises TopologyError, listing every problem: attributes unknown, missing or of the wrong kind;
+    ends of arcs that are not declared; self-loops; accelerators that cannot reach each other,
+    either because no arcs lead there or because those in between do not forward.
     """
     problems = [*_of_graph(G), *_of_nodes(G), *_of_arcs(G)]
     # Reachability of a graph with undeclared ends or bad kinds would only repeat those faults.

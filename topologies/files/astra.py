@@ -65,13 +65,9 @@ class AstraDimension:
 def dimensions(G: Fabric) -> list[AstraDimension]:
     """The dimensions of `G`, in the order of the coordinates; those of a single chip left out.
 
-    Coordinates are the ids of the chips if they are the points of a box, else their numbers in
-    the order of the nodes.
-
-    Raises
-    ------
-    TopologyError
-        Naming what has no place in a box of rings, meshes and switches.
+    Coordinates are the ids of the chips if they are the points of a box, else their numbers in the
+    order of the nodes. Raises TopologyError, naming what has no place in a box of rings, meshes and
+    switches.
     """
     where = f"fabric {G.graph.get('name')!r}, in dimensions"
     places, sides = _places(accelerators(G))
@@ -230,13 +226,9 @@ def is_astra(root: Located) -> bool:
 def fabric_of(document: YamlDocument, where: str, name: str) -> Fabric:
     """The fabric of a document in this format, called `name`.
 
-    A chip is its coordinates, a switch the coordinates of its chips with the word `switch` for
-    the one in which they differ. Chips relay unless one switch or mesh joins them all.
-
-    Raises
-    ------
-    TopologyError
-        Listing every problem with its line and column.
+    A chip is its coordinates, a switch the coordinates of its chips with the word `switch` for the
+    one in which they differ. Chips relay unless one switch or mesh joins them all. Raises
+    TopologyError, listing every problem with its line and column.
     """
     box = [] if document.root is None else _dimensions(document.root, document)
     if document.faults:
@@ -254,10 +246,7 @@ def fabric_of(document: YamlDocument, where: str, name: str) -> Fabric:
 def text_of(G: Fabric) -> str:
     """`G` in this format; names, tiers and domains have no place there.
 
-    Raises
-    ------
-    TopologyError
-        Saying what of the fabric the format cannot express.
+    Raises TopologyError, saying what of the fabric the format cannot express.
     """
     # The format counts the first dimension fastest, coordinates the last.
     try:

@@ -160,10 +160,7 @@ DEEPEST = 6
 def fabric_of(document: YamlDocument, where: str, name: str) -> Fabric:
     """The fabric that a document describes.
 
-    Raises
-    ------
-    TopologyError
-        Listing every problem with its line and column.
+    Raises TopologyError, listing every problem with its line and column.
     """
     G = None if document.root is None else _fabric(document.root, document, "", 0)
     if G is None or document.faults:

@@ -34,14 +34,10 @@ LARGEST = {".json": 256 * 2**20, ".yaml": 2**20, ".yml": 2**20}  # bytes
 def read(path: str | os.PathLike[str]) -> Fabric:
     """The fabric that a file describes, checked.
 
-    `.json` lists nodes and links; `.yaml` and `.yml` say how the fabric is generated (JSON is
-    YAML, and may say so too), or are in the format of the analytical network of ASTRA-sim if
-    they hold its keys. Bandwidths that look like a slip of units are warned of.
-
-    Raises
-    ------
-    TopologyError
-        Listing everything that is wrong, with its line and column or its record.
+    `.json` lists nodes and links; `.yaml` and `.yml` say how the fabric is generated (JSON is YAML,
+    and may say so too), or are in the format of the analytical network of ASTRA-sim if they hold
+    its keys. Bandwidths that look like a slip of units are warned of. Raises TopologyError, listing
+    everything that is wrong, with its line and column or its record.
     """
     file = Path(path)
     where = str(path)
@@ -64,18 +60,13 @@ def read(path: str | os.PathLike[str]) -> Fabric:
 def write(G: Fabric, path: str | os.PathLike[str], form: str | None = None) -> None:
     """Write a sound fabric to a file, all of it or nothing.
 
+    Raises TopologyError when the fabric is unsound or the form cannot express it, the suffix says
+    no form or another one, or the file cannot be written.
+
     Parameters
     ----------
-    form : str, optional
-        `json` (which `read` turns into the same fabric), `graphml` (for other programs)
-        or `astra` (what ASTRA-sim can express of it); what the suffix of the file says if not
-        given.
-
-    Raises
-    ------
-    TopologyError
-        When the fabric is unsound or the form cannot express it, the suffix says no form or
-        another one, or the file cannot be written.
+    form : `json` (which `read` turns into the same fabric), `graphml` (for other programs) or
+        `astra` (what ASTRA-sim can express of it); what the suffix of the file says if not given.
     """
     file = Path(path)
     where = str(path)
@@ -182,10 +173,7 @@ def _reason(error: Exception) -> str:
 def text_of(G: Fabric) -> str:
     """`G` as GraphML with typed attributes.
 
-    Raises
-    ------
-    TopologyError
-        When two ids would be the same text.
+    Raises TopologyError when two ids would be the same text.
     """
     names = {node: _readable(node) for node in G}
     first: dict[str, Hashable] = {}

@@ -35,13 +35,8 @@ Path = tuple[str | int, ...]
 def json_value(text: str, where: str) -> tuple[object, list[tuple[Path, str]]]:
     """The value of a text, and each fault with the keys and numbers that lead to it.
 
-    Faults are keys given twice, NaN and Infinity, numbers beyond all range, halves of
-    characters, and lists in lists without end.
-
-    Raises
-    ------
-    TopologyError
-        When the text is no JSON at all.
+    Faults are keys given twice, NaN and Infinity, numbers beyond all range, halves of characters,
+    and lists in lists without end. Raises TopologyError when the text is no JSON at all.
     """
     try:
         value = json.loads(text, object_pairs_hook=_object)
@@ -92,14 +87,9 @@ FEW = 200  # nodes among which, and problems up to which, the one that was meant
 def fabric_of(text: str, where: str, name: str) -> Fabric:
     """The fabric that a JSON text lists, called `name` unless it says otherwise.
 
-    A link is one arc; with `"directed": false` it is one each way. Two links between the same
-    two are summed if both say `"parallel": true`; `bandwidth` is that of all `count` cables of
-    a link together.
-
-    Raises
-    ------
-    TopologyError
-        Listing every problem with the number and the id of its record.
+    A link is one arc; with `"directed": false` it is one each way. Two links between the same two
+    are summed if both say `"parallel": true`; `bandwidth` is that of all `count` cables of a link
+    together. Raises TopologyError, listing every problem with the number and the id of its record.
     """
     whole, faults = json_value(text, where)
     problems = [f"{_spelled(whole, path)}: {fault}" for path, fault in faults]
@@ -126,10 +116,7 @@ def fabric_of(text: str, where: str, name: str) -> Fabric:
 def text_of(G: Fabric) -> str:
     """`G` as JSON, one record a line; `fabric_of` makes the same fabric of it.
 
-    Raises
-    ------
-    TopologyError
-        When an id is no text, whole number or tuple of these.
+    Raises TopologyError when an id is no text, whole number or tuple of these.
     """
     where = f"fabric {G.graph.get('name')!r}"
     strange = [

@@ -57,10 +57,8 @@ class Located:
 
     Attributes
     ----------
-    value
-        A scalar, a list of `Located`, or {key: `Located`}.
-    keys
-        Of a mapping, the key itself and where it stands, by its text.
+    value : A scalar, a list of `Located`, or {key: `Located`}.
+    keys : Of a mapping, the key itself and where it stands, by its text.
     """
 
     value: Any

@@ -132,10 +132,7 @@ SUGGESTIONS = {
 def amount(text: str) -> Amount:
     """The number and unit of a text in base units; any sign, finite or not.
 
-    Raises
-    ------
-    UnreadAmount
-        Saying what was got and which part of it is not read.
+    Raises UnreadAmount, saying what was got and which part of it is not read.
     """
     if len(text) > LONGEST:
         raise UnreadAmount(f"got a text of {len(text)} characters")
@@ -242,10 +239,8 @@ class Misread(ValueError):  # noqa: N818 - the reader of a file turns it into a 
 def rate(quantity: object) -> float:
     """A bandwidth in one direction. [byte/s]
 
-    Raises
-    ------
-    Misread
-        When it is no rate, has no unit or a strange one, or is 0, negative, or not finite.
+    Raises Misread when it is no rate, has no unit or a strange one, or is 0, negative, or not
+    finite.
 
     >>> rate("400 Gbit/s"), rate("1 GiB/s"), rate(45e9)
     (50000000000.0, 1073741824.0, 45000000000.0)
@@ -256,11 +251,8 @@ def rate(quantity: object) -> float:
 def latency(quantity: object) -> float:
     """The time from one end of a link to the other. [s]
 
-    Raises
-    ------
-    Misread
-        When it is no time, has no unit or a strange one, is negative, or is a tenth of a
-        second or more.
+    Raises Misread when it is no time, has no unit or a strange one, is negative, or is a tenth of a
+    second or more.
 
     >>> latency("0.5us")
     5e-07

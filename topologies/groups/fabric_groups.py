@@ -33,10 +33,8 @@ class DomainWiring:
 
     Attributes
     ----------
-    shape
-        The formula it has, if it has one.
-    box
-        Chips, link rate and ring of each side of the torus it is, or is a part of; else empty.
+    shape : The formula it has, if it has one.
+    box : Chips, link rate and ring of each side of the torus it is, or is a part of; else empty.
     """
 
     def __init__(self, part: Fabric, members: Sequence[Node]) -> None:
@@ -133,10 +131,8 @@ KEPT = 16  # fabrics whose groups are remembered
 def grouped(G: Fabric, order: Sequence[Hashable] | None = None) -> FabricGroups:
     """The groups of a fabric, remembered as long as its nodes, arcs and order stay the same.
 
-    Raises
-    ------
-    TopologyError
-        When the fabric is unsound, or the order names what is no accelerator or one twice.
+    Raises TopologyError when the fabric is unsound, or the order names what is no accelerator or
+    one twice.
     """
     if not isinstance(G, nx.DiGraph):
         check(G)
@@ -157,10 +153,8 @@ class FabricGroups:
 
     Attributes
     ----------
-    domains
-        The accelerators by domain, in the order in which they are filled.
-    size
-        Accelerators of the largest domain.
+    domains : The accelerators by domain, in the order in which they are filled.
+    size : Accelerators of the largest domain.
     """
 
     def __init__(self, G: Fabric, order: Sequence[Hashable] | None = None) -> None:
@@ -189,10 +183,7 @@ class FabricGroups:
     def rate(self, n: int) -> GroupRate:
         """Rates of a group of `n`, all groups of that size at once.
 
-        Raises
-        ------
-        TopologyError
-            When the fabric has fewer accelerators.
+        Raises TopologyError when the fabric has fewer accelerators.
         """
         if n not in self._rates:
             if n > self.chips:

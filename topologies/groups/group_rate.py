@@ -26,22 +26,16 @@ def group_rate(
 
     A single chip has nobody to talk to: its rates are those at which it enters the scale-up
     network, its latency 0. What network cards add to the scale-up links counts in a gather: 16 H100
-    on two boards gather at 500 GB/s, not at the 450 of one board.
+    on two boards gather at 500 GB/s, not at the 450 of one board. Raises TopologyError when `n` is
+    no count, exceeds the domain of a machine without scale-out, or exceeds the accelerators of a
+    fabric.
 
     Parameters
     ----------
     of : Machine or DiGraph
-    n : int
-        Chips of the group.
-    order : sequence of nodes, optional
-        Accelerators of a fabric in the order in which they are filled; domain after domain if
-        not given. Not looked at for a machine.
-
-    Raises
-    ------
-    TopologyError
-        When `n` is no count, exceeds the domain of a machine without scale-out, or exceeds the
-        accelerators of a fabric.
+    n : Chips of the group.
+    order : sequence of nodes. Accelerators of a fabric in the order in which they are filled;
+        domain after domain if not given. Not looked at for a machine.
 
     >>> from topologies import machine
     >>> group_rate(machine("mi300x-8"), 4).all_to_all
@@ -59,10 +53,7 @@ def rate_table(
 ) -> RateTable:
     """`group_rate` of every size, as arrays.
 
-    Raises
-    ------
-    TopologyError
-        Listing every size that has no answer.
+    Raises TopologyError, listing every size that has no answer.
     """
     answer, where = _answering(of, order)
     rates: list[GroupRate] = []

@@ -33,22 +33,17 @@ class AxisRate:
 
     Attributes
     ----------
-    axes, pattern
-        What was asked: `gather` (all-gather or reduce-scatter), `exchange` (all-to-all), `ring`
-        (each to the next, the last to the first) or `stages` (each to the next).
-    size, groups
-        Members of a group, and groups.
-    rate
-        Of one chip, one way: what it sends to all others of an exchange, receives of a gather,
+    axes, pattern : What was asked: `gather` (all-gather or reduce-scatter), `exchange`
+        (all-to-all), `ring` (each to the next, the last to the first) or `stages` (each to the
+        next).
+    size, groups : Members of a group, and groups.
+    rate : Of one chip, one way: what it sends to all others of an exchange, receives of a gather,
         hands on in a ring or to the next stage. A group of one sends nothing and has none. [byte/s]
-    binding
-        Arcs that are full.
-    tiers
-        The tiers that those belong to.
-    domains
-        Scale-up domains that a group touches: fewest and most.
-    latency_hops, latency
-        Arcs and seconds between the two members of a group that are farthest apart.
+    binding : Arcs that are full.
+    tiers : The tiers that those belong to.
+    domains : Scale-up domains that a group touches: fewest and most.
+    latency_hops, latency : Arcs and seconds between the two members of a group that are farthest
+        apart.
     """
 
     axes: tuple[str, ...]
@@ -77,23 +72,17 @@ def axis_rate(
 ) -> AxisRate:
     """The rate of one axis, or of several together, with all of its groups at work.
 
+    Raises TopologyError when an axis or pattern is unknown or left open, or `crossing` is no such
+    share.
+
     Parameters
     ----------
-    axes : str
-        One axis, or several whose ranks form one group.
-    pattern : str, optional
-        What is sent; for an axis of `PATTERNS` it need not be said.
-    crossing : float, optional
-        Of an exchange that sends one copy of a token to each domain and spreads it there: how
-        many copies cross per copy that is needed beyond, above 0 and at most 1. Not given, every
-        copy crosses on its own.
-    routing : str
-        `optimal` or `shortest_ecmp`; a gather is always optimal.
-
-    Raises
-    ------
-    TopologyError
-        When an axis or pattern is unknown or left open, or `crossing` is no such share.
+    axes : One axis, or several whose ranks form one group.
+    pattern : What is sent; for an axis of `PATTERNS` it need not be said.
+    crossing : Of an exchange that sends one copy of a token to each domain and spreads it there:
+        how many copies cross per copy that is needed beyond, above 0 and at most 1. Not given,
+        every copy crosses on its own.
+    routing : `optimal` or `shortest_ecmp`; a gather is always optimal.
 
     >>> from topologies import hierarchy, switch
     >>> from topologies import place

@@ -31,22 +31,15 @@ def machine(
 ) -> Machine:
     """A machine of the catalogue; of a torus, a slice of so many chips or of this shape.
 
-    More chips than a domain has are several whole domains, joined by scale-out. Of the shapes
-    that are offered with as many chips, a slice takes that in which they exchange most.
+    More chips than a domain has are several whole domains, joined by scale-out. Of the shapes that
+    are offered with as many chips, a slice takes that in which they exchange most. Raises
+    TopologyError when the name is unknown, or there is no such slice; it then says which there are.
 
     Parameters
     ----------
-    chips : int, optional
-        How many chips are wanted.
-    shape : sequence of int, optional
-        Sides of the slice, such as (4, 4, 8).
-    twisted : bool
-        Whether the slice is a twisted torus, which some of sides k and 2k can be.
-
-    Raises
-    ------
-    TopologyError
-        When the name is unknown, or there is no such slice; it then says which there are.
+    chips : How many chips are wanted.
+    shape : Sides of the slice, such as (4, 4, 8).
+    twisted : Whether the slice is a twisted torus, which some of sides k and 2k can be.
 
     >>> machine("tpu-v5p", 128).dims, machine("tpu-v5p", shape=(8, 4, 4), twisted=True).dims
     ((4, 4, 8), (8, 4, 4))
@@ -79,21 +72,15 @@ def graph(
 ) -> Fabric:
     """A machine as a fabric: one domain, or as many chips as are asked for.
 
+    Raises TopologyError when `chips` is more than one domain but not a whole number of them, when
+    the domains cannot be joined because scale_out is not known, or when the arguments do not fit.
+
     Parameters
     ----------
-    join : str, optional
-        What joins several domains: `spine`, `rails` or `clos`; as the machine says if not given.
-    leaf, oversubscription : int, float, optional
-        Cards on a leaf switch of a Clos network, and o of o:1 above the leaves or the rails; as
-        the machine says if not given.
-    spines, rail_optimised, relay
-        As for `hierarchy`.
-
-    Raises
-    ------
-    TopologyError
-        When `chips` is more than one domain but not a whole number of them, when the domains
-        cannot be joined because scale_out is not known, or when the arguments do not fit.
+    join : What joins several domains: `spine`, `rails` or `clos`; as the machine says if not given.
+    leaf, oversubscription : Cards on a leaf switch of a Clos network, and o of o:1 above the leaves
+        or the rails; as the machine says if not given.
+    spines, rail_optimised, relay : As for `hierarchy`.
 
     >>> G = graph("gb200-nvl72", 144, join="rails")
     >>> len(G), G.number_of_edges()

@@ -25,14 +25,10 @@ def svg(G: Fabric) -> str:
     """`G` as an SVG document.
 
     Racks, nodes and other scale-up domains are boxes with their chips and their own switches;
-    leaves, rails, spines stand above them by their distance; a torus is a grid or a box seen
-    from above; domains wired to each other directly sit around a circle. Thickness is bandwidth,
-    colour the tier; a link that is slower than its like or that is not there is red.
-
-    Raises
-    ------
-    TopologyError
-        When there is no accelerator to draw.
+    leaves, rails, spines stand above them by their distance; a torus is a grid or a box seen from
+    above; domains wired to each other directly sit around a circle. Thickness is bandwidth, colour
+    the tier; a link that is slower than its like or that is not there is red. Raises TopologyError
+    when there is no accelerator to draw.
 
     >>> from topologies import switch
     >>> svg(switch(8, up=450e9)).splitlines()[2]

@@ -46,9 +46,8 @@ def box(sides: Sequence[int], links: Sequence[float], rings: Sequence[bool]) -> 
 
     Parameters
     ----------
-    sides, links, rings
-        Chips, bandwidth of a link [byte/s one way] and whether the ends are joined, for each
-        dimension. A side of two has one link whether or not it is a ring.
+    sides, links, rings : Chips, bandwidth of a link [byte/s one way] and whether the ends are
+        joined, for each dimension. A side of two has one link whether or not it is a ring.
 
     Notes
     -----
@@ -87,12 +86,11 @@ def joined(
 
     Parameters
     ----------
-    members, least, most : int
-        Chips in the group, and in those of its domains that hold fewest and most of them.
-    out : float
-        Bandwidth of one chip's network card. [byte/s one way]
-    smallest, largest : Shares
-        What the group's part of such a domain reaches inside (not looked at for a single chip).
+    members, least, most : Chips in the group, and in those of its domains that hold fewest and most
+        of them.
+    out : Bandwidth of one chip's network card. [byte/s one way]
+    smallest, largest : What the group's part of such a domain reaches inside (not looked at for a
+        single chip).
 
     Notes
     -----
@@ -173,19 +171,13 @@ def best_box(
 ) -> Sides:
     """The smallest box for two or more `chips`; of equals where they exchange most, then compact.
 
+    Raises TopologyError when no such box fits.
+
     Parameters
     ----------
-    links : sequence of float
-        Bandwidth of a link along each dimension. [byte/s one way]
-    rings : function
-        Which sides of a box close into rings.
-    exact : bool
-        Whether the box must hold no more than `chips`.
-
-    Raises
-    ------
-    TopologyError
-        When no such box fits.
+    links : Bandwidth of a link along each dimension. [byte/s one way]
+    rings : Which sides of a box close into rings.
+    exact : Whether the box must hold no more than `chips`.
     """
     candidates = [sides for sides in boxes(dims, chips) if not exact or prod(sides) == chips]
     if not candidates:

@@ -106,8 +106,8 @@ def shrunk(matrix: SparseMatrix, rows: Ints, columns: Ints) -> Shrunk:
 
     Parameters
     ----------
-    rows, columns : int arrays
-        Rows of different right sides, and columns of different costs, have different numbers.
+    rows, columns : int arrays. Rows of different right sides, and columns of different costs, have
+        different numbers.
 
     References
     ----------

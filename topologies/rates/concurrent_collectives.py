@@ -57,13 +57,10 @@ class ConcurrentCollectives:
 
     Attributes
     ----------
-    rate
-        Of each member's share, the same for every group. With n members and S bytes in all, S/n
+    rate : Of each member's share, the same for every group. With n members and S bytes in all, S/n
         from each, a gather or scatter takes S/(n rate), an all-reduce 2 S/(n rate). [byte/s]
-    binding
-        Arcs that would raise the rate if they and those that are like them were faster.
-    engine
-        How it was found.
+    binding : Arcs that would raise the rate if they and those that are like them were faster.
+    engine : How it was found.
     """
 
     rate: float
@@ -80,19 +77,15 @@ def joint_rate(
 ) -> ConcurrentCollectives:
     """The rate at which every group can perform the same collective at the same time.
 
+    Raises TopologyError when members are unsound or in two groups, no group has two members, no
+    permitted path joins the members of a group, or the solver does not report an optimum.
+
     Parameters
     ----------
-    groups : sequence of iterables of nodes
-        Disjoint. Groups of one take part without sending anything.
+    groups : sequence of iterables of nodes. Disjoint. Groups of one take part without sending
+        anything.
     collective : {"all_gather", "reduce_scatter", "all_reduce"}
-    adding : collection of nodes, optional
-        Switches that add and copy what passes through them.
-
-    Raises
-    ------
-    TopologyError
-        When members are unsound or in two groups, no group has two members, no permitted path
-        joins the members of a group, or the solver does not report an optimum.
+    adding : collection of nodes. Switches that add and copy what passes through them.
 
     >>> from topologies import torus
     >>> G = torus((4,), link=1.0)
@@ -221,15 +214,12 @@ class AllReduceRate:
 
     Attributes
     ----------
-    algorithm
-        `plain` (only chips add: rings, trees, exchanges) or `in_network` (switches add too).
-    members
-        How many take part.
-    bus_bandwidth
-        As nccl-tests count it: n members reduce S bytes each in 2 (n - 1)/n S over it. With
-        switches that add it is no rate of any wire. [byte/s]
-    binding
-        Arcs that would raise it if they and those like them were faster.
+    algorithm : `plain` (only chips add: rings, trees, exchanges) or `in_network` (switches add
+        too).
+    members : How many take part.
+    bus_bandwidth : As nccl-tests count it: n members reduce S bytes each in 2 (n - 1)/n S over it.
+        With switches that add it is no rate of any wire. [byte/s]
+    binding : Arcs that would raise it if they and those like them were faster.
     """
 
     algorithm: str
@@ -252,25 +242,21 @@ def all_reduce_bounds(
 ) -> tuple[AllReduceRate, ...]:
     """The bound of each algorithm that the group can use, plain first.
 
+    Raises TopologyError when members are unsound, `reduce_from` is no count, or `adding` names what
+    is no switch.
+
     Parameters
     ----------
-    members : iterable of nodes, optional
-        Who takes part; all accelerators if not given.
-    reduce_from : int, optional
-        Smallest group for which switches add; every group if not given.
-    adding : collection of nodes, optional
-        Switches that add; those that the fabric marks with `in_network_reduce` if not given.
+    members : iterable of nodes. Who takes part; all accelerators if not given.
+    reduce_from : Smallest group for which switches add; every group if not given.
+    adding : collection of nodes. Switches that add; those that the fabric marks with
+        `in_network_reduce` if not given.
 
     Notes
     -----
     A switch that adds is taken to copy as well. Reduce-scatter and all-gather run at once; on
     links alike in both directions the plain bound is that of one after the other, but for
     lines and other fabrics whose cuts are full one way at a time, where it is higher.
-
-    Raises
-    ------
-    TopologyError
-        When members are unsound, `reduce_from` is no count, or `adding` names what is no switch.
 
     >>> from topologies import switch
     >>> for bound in all_reduce_bounds(switch(8, up=450e9, in_network_reduce=True)):

@@ -38,10 +38,8 @@ class CutSearch:
 
     Attributes
     ----------
-    rate, inside
-        The least ratio found, and the nodes on the near side of that cut.
-    passed
-        Near sides of all cuts that were the narrowest for a while.
+    rate, inside : The least ratio found, and the nodes on the near side of that cut.
+    passed : Near sides of all cuts that were the narrowest for a while.
     """
 
     def __init__(self, flows: Flows) -> None:
@@ -103,17 +101,12 @@ class Cut:
 
     Attributes
     ----------
-    rate
-        What each member receives of each other member's share. With n members and S bytes in
-        all (S/n from each), an all-gather takes S/(n rate); its bus bandwidth is
-        (n - 1) rate. [byte/s]
-    members
-        How many take part.
-    starved
-        Nodes beyond the cut, among them at least one member: an all-gather cannot bring them
+    rate : What each member receives of each other member's share. With n members and S bytes in all
+        (S/n from each), an all-gather takes S/(n rate); its bus bandwidth is (n - 1) rate. [byte/s]
+    members : How many take part.
+    starved : Nodes beyond the cut, among them at least one member: an all-gather cannot bring them
         faster what the others hold, a reduce-scatter cannot take faster what they give.
-    arcs
-        Arcs that cross the cut; all of them are full.
+    arcs : Arcs that cross the cut; all of them are full.
     """
 
     rate: float
@@ -130,16 +123,12 @@ class Cut:
 def all_gather_rate(G: Fabric, members: Iterable[Hashable] | None = None) -> Cut:
     """Optimal all-gather rate of a group: the narrowest cut per member beyond it. [byte/s]
 
+    Raises TopologyError when a member is no accelerator or named twice, there are fewer than two,
+    or no permitted path joins two of them.
+
     Parameters
     ----------
-    members : iterable of nodes, optional
-        Who takes part; all accelerators if not given.
-
-    Raises
-    ------
-    TopologyError
-        When a member is no accelerator or named twice, there are fewer than two, or no
-        permitted path joins two of them.
+    members : iterable of nodes. Who takes part; all accelerators if not given.
 
     >>> from topologies import switch
     >>> all_gather_rate(switch(8, up=450e9)).bus_bandwidth

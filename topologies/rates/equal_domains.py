@@ -29,26 +29,19 @@ class GroupRate:
 
     Attributes
     ----------
-    all_to_all
-        What each chip sends to all others together when it sends equally to each.
-    all_gather
-        What each chip receives in an all-gather or reduce-scatter (the bus bandwidth of a
+    all_to_all : What each chip sends to all others together when it sends equally to each.
+    all_gather : What each chip receives in an all-gather or reduce-scatter (the bus bandwidth of a
         ring): gathering S bytes takes (n - 1)/n S/rate, an all-reduce twice that.
-    send
-        From one chip to another, the worst pair of a switch or mesh, neighbours of a torus,
+    send : From one chip to another, the worst pair of a switch or mesh, neighbours of a torus,
         chips of different domains if there are several.
-    latency_hops, latency
-        Arcs and seconds between the two chips of the group that are farthest apart.
-    step_latency
-        Seconds between chips that follow each other in a ring through the group.
-    domains
-        Scale-up domains the group touches.
-    box
-        The box it takes in a torus, if it stays inside one.
-    shared_evenly
-        Is `all_gather` what groups side by side reach when each has an even part of the links
-        that they share, or when each sends its share to one after the other? Together they might
-        reach more, which is not looked into on large fabrics without symmetry.
+    latency_hops, latency : Arcs and seconds between the two chips of the group that are farthest
+        apart.
+    step_latency : Seconds between chips that follow each other in a ring through the group.
+    domains : Scale-up domains the group touches.
+    box : The box it takes in a torus, if it stays inside one.
+    shared_evenly : Is `all_gather` what groups side by side reach when each has an even part of the
+        links that they share, or when each sends its share to one after the other? Together they
+        might reach more, which is not looked into on large fabrics without symmetry.
     """
 
     n: int
@@ -139,10 +132,8 @@ def clos_trunk(n: int, *, chips: int, leaf: int, above: float) -> Trunk:
 
     Parameters
     ----------
-    chips : int
-        Chips of a domain, each with a card.
-    above : float
-        What leads up from one leaf, and down to it. [byte/s one way]
+    chips : Chips of a domain, each with a card.
+    above : What leads up from one leaf, and down to it. [byte/s one way]
 
     Notes
     -----
@@ -163,8 +154,7 @@ def rail_trunk(n: int, *, chips: int, above: float) -> Trunk:
 
     Parameters
     ----------
-    above : float
-        What leads up from a rail for each of its cards. [byte/s one way]
+    above : What leads up from a rail for each of its cards. [byte/s one way]
 
     Notes
     -----

@@ -165,12 +165,10 @@ class Bottleneck:
 
     Attributes
     ----------
-    arcs
-        All of them, by their ends.
-    elasticity
-        By how many percent the rate changes when all of them get one percent more or less
-        bandwidth. Where several sets bind at once the two directions differ, and the numbers
-        of all of them together are one sound choice in between.
+    arcs : All of them, by their ends.
+    elasticity : By how many percent the rate changes when all of them get one percent more or less
+        bandwidth. Where several sets bind at once the two directions differ, and the numbers of all
+        of them together are one sound choice in between.
     """
 
     arcs: tuple[Arc, ...]
@@ -188,12 +186,9 @@ class Flow:
 
     Attributes
     ----------
-    rate
-        Per unit of weight: for an all-to-all of weight 1, of each ordered pair. [byte/s]
-    engine
-        How it was found.
-    binding
-        What holds the rate down, the strongest first. Elasticities add up to 1.
+    rate : Per unit of weight: for an all-to-all of weight 1, of each ordered pair. [byte/s]
+    engine : How it was found.
+    binding : What holds the rate down, the strongest first. Elasticities add up to 1.
     """
 
     rate: float
@@ -204,18 +199,14 @@ class Flow:
 def concurrent_flow(G: Fabric, traffic: Traffic, *, routing: str = "optimal") -> Flow:
     """The largest rate at which all of `traffic` flows at once, per unit of weight.
 
+    Raises TopologyError when the traffic cannot be sent, the fabric is unsound, no permitted path
+    joins two that talk, or the solver finds no optimum.
+
     Parameters
     ----------
-    traffic : Traffic
-        Made by `all_to_all` and `pairs`, and sums of these.
-    routing : {"optimal", "shortest_ecmp"}
-        Any permitted paths in the best proportions, or shortest ones in equal parts.
-
-    Raises
-    ------
-    TopologyError
-        When the traffic cannot be sent, the fabric is unsound, no permitted path joins two that
-        talk, or the solver finds no optimum.
+    traffic : Made by `all_to_all` and `pairs`, and sums of these.
+    routing : {"optimal", "shortest_ecmp"}. Any permitted paths in the best proportions, or shortest
+        ones in equal parts.
 
     >>> from topologies import torus
     >>> G = torus((4, 4), link=64e9)
@@ -252,10 +243,7 @@ def all_to_all_rate(
 ) -> Flow:
     """Every one of `members` (all accelerators unless said) sends equally to every other one.
 
-    Raises
-    ------
-    TopologyError
-        As `concurrent_flow`; also for a single member, who talks to nobody.
+    Raises TopologyError as `concurrent_flow`; also for a single member, who talks to nobody.
 
     >>> from topologies import switch
     >>> all_to_all_rate(switch(8, up=450e9)).rate / 1e9

@@ -59,11 +59,8 @@ class FlowNetwork:
 def network(G: Fabric) -> FlowNetwork:
     """The arrays of a fabric.
 
-    Raises
-    ------
-    TopologyError
-        When a bandwidth or a relay permission is unsound; everything else that is wrong with
-        the fabric is then listed too.
+    Raises TopologyError when a bandwidth or a relay permission is unsound; everything else that is
+    wrong with the fabric is then listed too.
     """
     if not isinstance(G, nx.DiGraph) or G.is_multigraph():
         check(G)

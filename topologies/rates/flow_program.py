@@ -49,10 +49,7 @@ class FlowSolution:
 def task(net: FlowNetwork, demand: NodeDemand, symmetry: Orbits, name: object) -> ReducedProgram:
     """The flow program with one source and one arc of each orbit.
 
-    Raises
-    ------
-    TopologyError
-        When a source has no permitted path to a node to which it sends.
+    Raises TopologyError when a source has no permitted path to a node to which it sends.
     """
     senders = demand.sources()
     _, first, share = np.unique(symmetry.nodes[senders], return_index=True, return_counts=True)
@@ -97,12 +94,8 @@ def maximum(
 ) -> tuple[float, Floats, Floats]:
     """The largest value of a variable, all variables, and what a unit of each limit adds to it.
 
-    Subject to `below @ x <= limits`, `balanced @ x == 0` and x >= 0.
-
-    Raises
-    ------
-    TopologyError
-        When the solver does not report an optimum, with what it reports.
+    Subject to `below @ x <= limits`, `balanced @ x == 0` and x >= 0. Raises TopologyError when the
+    solver does not report an optimum, with what it reports.
     """
     cost = np.zeros(below.shape[1])
     cost[which] = -1.0
@@ -125,13 +118,9 @@ def columns_of(task: ReducedProgram) -> int:
 def by_program(task: ReducedProgram, *, fold: bool = True) -> FlowSolution:
     """Optimum of the flow program, as one linear program.
 
-    Variables are the flow of each source on each arc that may carry it, and theta. Rows are,
-    for each source, what stays at each place, then the load of one arc of each orbit.
-
-    Raises
-    ------
-    TopologyError
-        When the solver does not report an optimum.
+    Variables are the flow of each source on each arc that may carry it, and theta. Rows are, for
+    each source, what stays at each place, then the load of one arc of each orbit. Raises
+    TopologyError when the solver does not report an optimum.
     """
     matrix, balances = _matrix(task)
     limits = task.members * task.capacity

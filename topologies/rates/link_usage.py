@@ -73,10 +73,8 @@ class LinkUsage:
 
     Parameters
     ----------
-    groups
-        Members of each group, as numbers of nodes.
-    adds
-        Which nodes add and copy, though they are no members.
+    groups : Members of each group, as numbers of nodes.
+    adds : Which nodes add and copy, though they are no members.
     """
 
     def __init__(

@@ -96,12 +96,10 @@ class Flows:
 
         Parameters
         ----------
-        share : float
-            What each member supplies. [byte/s]
-        targets : array of int
-            Members that are each to take in `share` from every member, themselves included.
-        unlimited : array of bool
-            Members that supply without limit.
+        share : What each member supplies. [byte/s]
+        targets : array of int. Members that are each to take in `share` from every member,
+            themselves included.
+        unlimited : array of bool. Members that supply without limit.
 
         Returns
         -------

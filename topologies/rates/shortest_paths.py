@@ -168,15 +168,12 @@ class Routed:
 def ecmp(G: Fabric, traffic: Traffic, *, split: str = "hop") -> Routed:
     """The rate of `traffic` on the shortest permitted paths, evenly split.
 
+    Raises TopologyError when the traffic cannot be sent, or no permitted path joins a source and
+    its destination.
+
     Parameters
     ----------
-    split : {"hop", "path"}
-        Even over the cables of each hop, as switches do, or over whole paths.
-
-    Raises
-    ------
-    TopologyError
-        When the traffic cannot be sent, or no permitted path joins a source and its destination.
+    split : {"hop", "path"}. Even over the cables of each hop, as switches do, or over whole paths.
 
     >>> from topologies import switch
     >>> from topologies.rates.traffic import all_to_all

@@ -45,10 +45,8 @@ def all_to_all(*groups: Iterable[Hashable], weight: float = 1.0) -> Traffic:
 
     Parameters
     ----------
-    groups : iterables of nodes
-        Disjoint. A group of one sends nothing.
-    weight : float
-        Demand of each ordered pair.
+    groups : iterables of nodes. Disjoint. A group of one sends nothing.
+    weight : Demand of each ordered pair.
 
     >>> all_to_all([0, 1], [2, 3]).exchanges[0].groups
     ((0, 1), (2, 3))
@@ -85,12 +83,9 @@ def pairs(weights: Mapping[Arc, float]) -> Traffic:
 def traffic_checked(G: Fabric, traffic: Traffic) -> Traffic:
     """`traffic` itself, if all of it can be sent in `G`.
 
-    Raises
-    ------
-    TopologyError
-        Listing every problem: members unknown, repeated, in two groups of one exchange or no
-        accelerators; empty groups; weights that are not above 0; a pair of a node with itself;
-        nothing sent at all.
+    Raises TopologyError, listing every problem: members unknown, repeated, in two groups of one
+    exchange or no accelerators; empty groups; weights that are not above 0; a pair of a node with
+    itself; nothing sent at all.
     """
     faults = [
         *(f for i, what in enumerate(traffic.exchanges) for f in _exchange_faults(G, i, what)),
@@ -164,11 +159,9 @@ def _weight_fault(value: object) -> str | None:
 def chosen(what: str, G: Fabric, members: Iterable[Hashable] | None) -> list[Node]:
     """The members in the order given; all accelerators of `G` if none are named.
 
-    Raises
-    ------
-    TopologyError
-        Listing every member that is no accelerator of `G` or is named twice; or because there
-        are fewer than two: a chip alone has nobody to send to, it takes no time and has no rate.
+    Raises TopologyError, listing every member that is no accelerator of `G` or is named twice; or
+    because there are fewer than two: a chip alone has nobody to send to, it takes no time and has
+    no rate.
     """
     group = accelerators(G) if members is None else list(members)
     problems = list(_faults(G, group))
@@ -182,11 +175,8 @@ def chosen(what: str, G: Fabric, members: Iterable[Hashable] | None) -> list[Nod
 def disjoint(what: str, G: Fabric, groups: Sequence[Iterable[Hashable]]) -> list[list[Node]]:
     """The groups of two or more members; a group of one has nothing to do.
 
-    Raises
-    ------
-    TopologyError
-        Listing every member that is no accelerator, or is named twice in one group or in two;
-        or because no group has two.
+    Raises TopologyError, listing every member that is no accelerator, or is named twice in one
+    group or in two; or because no group has two.
     """
     listed = [list(group) for group in groups]
     problems = list(_faults(G, [member for group in listed for member in group]))

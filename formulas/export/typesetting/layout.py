@@ -34,10 +34,7 @@ _FENCES = {sp.ceiling: ("⌈", "⌉"), sp.floor: ("⌊", "⌋"), sp.Abs: ("|", "
 def layout(x: sp.Basic) -> Layout:
     """The layout of an expression or condition.
 
-    Raises
-    ------
-    TypeError
-        If it holds a kind of node without a rule.
+    Raises TypeError if it holds a kind of node without a rule.
     """
     if x.is_Symbol:
         return notation(latex_names().get(x, x.name))
@@ -201,10 +198,7 @@ _TOKEN = re.compile(r"\\[A-Za-z]+|[_^{}]|\d+|[^\\{}_^\s]")
 def notation(latex: str) -> Layout:
     """The boxes of a symbol.
 
-    Raises
-    ------
-    TypeError
-        If it uses a command without a rule.
+    Raises TypeError if it uses a command without a rule.
     """
     tokens = _TOKEN.findall(latex)[::-1]
     return _atoms(tokens)
