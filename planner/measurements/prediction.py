@@ -23,9 +23,9 @@ from planner.measurements.measurement import (
     profile_of,
 )
 from planner.measurements.readers.collective_rows import FAMILIES, MACHINES, OTHERS
-from planner.measurements.roofline_bound import bounds_of
+from planner.measurements.roofline_bound import bounds_of, task_of
 from planner.network import collective_time, group_of
-from planner.problems.serving.step.engine_effects import chunk_of, resident_most, rounds_waited
+from planner.problems.serving.step.engine_effects import resident_most, rounds_waited
 from planner.problems.serving.step.layouts import Layouts
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import ClosedLoop, Task
@@ -55,10 +55,10 @@ class RowStep:
         mode = modes[self.first.quantity]
         if self.first.quantity != "ttft":
             loop = None  # it lengthens first tokens alone
-        self.step = self._step(task_of(self.first, mode, self.layouts, loop))
+        self.step = self._step(_task(self.first, mode, self.layouts, loop))
         self.decoding = self.step
         if self.first.quantity == "e2e":
-            self.decoding = self._step(task_of(self.first, "decode", self.layouts, None))
+            self.decoding = self._step(_task(self.first, "decode", self.layouts, None))
 
     def times(
         self, coefficients: Mapping[str, float | np.ndarray]
@@ -95,7 +95,7 @@ class RowStep:
 
     def _loop(self) -> ClosedLoop:
         """The loop that the rows ran in; the batch is limited to what memory holds."""
-        task = task_of(self.first, "aggregated", self.layouts, None)
+        task = _task(self.first, "aggregated", self.layouts, None)
         alone = self._step(task).work(np.ones(len(self.rows)))
         most = resident_most(task, self.layouts, alone["memory.weights"], alone["memory.kv"])
         sent, self.batch = self.batch, np.minimum(self.batch, most)
@@ -121,7 +121,7 @@ def alike_rows(rows: Sequence[Measurement]) -> list[list[int]]:
     return list(groups.values())
 
 
-def task_of(row: Measurement, mode: str, layouts: Layouts, loop: ClosedLoop | None) -> Task:
+def _task(row: Measurement, mode: str, layouts: Layouts, loop: ClosedLoop | None) -> Task:
     """The question that a row answers, on layouts of so many chips as the row's.
 
     Raises InputError if no network is known between its chips.
@@ -129,34 +129,9 @@ def task_of(row: Measurement, mode: str, layouts: Layouts, loop: ClosedLoop | No
     network = network_between(row.chip.name, row.machine, row.chips)
     if network is None:
         raise InputError(f"no network is known that joins {row.chips} {row.chip.name}")
-    return Task(
-        sizes=row.sizes,
-        chip=row.chip,
-        machine=network,
-        price=1.0,
-        profile=NO_ENGINE,
-        chips=tuple(int(n) for n in np.unique(layouts.chips)),
-        limits_of={},
-        input_tokens=row.prompt,
-        output_tokens=row.output,
-        context=row.context,
-        cached_input=0.0,
-        chunk=chunk_of(row.engine),
-        mode=mode,
-        batches=None,
-        kappa=0.5,
-        promises={},
-        objective="cost",
-        estimate="calibrated",
-        lecture=False,
-        reserve=0.0,
-        tokens_per_step=row.emitted,
-        positions_per_step=1.0 + row.drafts,
-        ideal=row.by_sequence,
-        engine=row.engine,
-        loop=loop,
-        static=mode == "prefill" and not row.looped,
-    )
+    static = mode == "prefill" and not row.looped
+    task = task_of(row, mode, network, NO_ENGINE, layouts.chips)
+    return replace(task, engine=row.engine, loop=loop, static=static)
 
 
 def _layouts(rows: Sequence[Measurement]) -> Layouts:

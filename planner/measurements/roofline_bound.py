@@ -15,8 +15,10 @@ import numpy as np
 
 from planner.architecture.counts import Sizes
 from planner.architecture.quantization import dtype
+from planner.catalogue.profile import Profile
 from planner.measurements.measurement import Measurement
 from planner.problems.serving.profiled import LECTURE
+from planner.problems.serving.step.engine_effects import chunk_of
 from planner.problems.serving.step.layouts import Layouts
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import Task
@@ -107,29 +109,15 @@ def _favourable(row: Measurement) -> float:
 
 def _values(rows: Sequence[Measurement], batch: np.ndarray, mode: str) -> dict[str, np.ndarray]:
     first, chips = rows[0], np.array([row.chips for row in rows])
-    task = Task(
+    network = Machine.from_figures("ideal", int(chips.max()), FREE)
+    task = replace(
+        task_of(first, mode, network, LECTURE, chips),
         sizes=_narrowest(first.leanest or first.sizes),
-        chip=first.chip,
-        machine=Machine.from_figures("ideal", int(chips.max()), FREE),
-        price=1.0,
-        profile=LECTURE,
-        chips=tuple(int(n) for n in np.unique(chips)),
-        limits_of={},
-        input_tokens=first.prompt,
         output_tokens=max(first.output, 2.0),
-        context=first.context,
-        cached_input=0.0,
         chunk=first.prompt,
-        mode=mode,
-        batches=None,
         kappa=1.0,
-        promises={},
-        objective="cost",
         estimate="bound",
-        lecture=False,
-        reserve=0.0,
         tokens_per_step=1.0 + first.drafts,
-        positions_per_step=1.0 + first.drafts,
         ideal=True,
     )
     ones = np.ones(len(rows), dtype=np.int64)
@@ -137,6 +125,37 @@ def _values(rows: Sequence[Measurement], batch: np.ndarray, mode: str) -> dict[s
     layout = Layouts(chips, ones, ones, ones, ep, ones, ones, chips)
     values = Step(task, layout, bound=True)(batch)
     return {name: np.broadcast_to(value, batch.shape) for name, value in values.items()}
+
+
+def task_of(
+    row: Measurement, mode: str, network: Machine, profile: Profile, chips: np.ndarray
+) -> Task:
+    """The question that a row answers on a network, whatever the numbers of chips [n_rows]."""
+    return Task(
+        sizes=row.sizes,
+        chip=row.chip,
+        machine=network,
+        price=1.0,
+        profile=profile,
+        chips=tuple(int(n) for n in np.unique(chips)),
+        limits_of={},
+        input_tokens=row.prompt,
+        output_tokens=row.output,
+        context=row.context,
+        cached_input=0.0,
+        chunk=chunk_of(row.engine),
+        mode=mode,
+        batches=None,
+        kappa=0.5,
+        promises={},
+        objective="cost",
+        estimate="calibrated",
+        lecture=False,
+        reserve=0.0,
+        tokens_per_step=row.emitted,
+        positions_per_step=1.0 + row.drafts,
+        ideal=row.by_sequence,
+    )
 
 
 def _narrowest(sizes: Sizes) -> Sizes:

@@ -19,27 +19,13 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 from planner.measurements.published_names import aliases
+from planner.text.tables import table
 
 Document = Mapping[str, object]
 FORMATS = ("vllm", "sglang", "guidellm", "inference-perf")
 # How clients call what they speak to, and the engines that speak nothing else.
 PROTOCOLS = {"sglang": "sglang", "vllm": "vllm", "trt": "trtllm", "tensorrt-llm": "trtllm"}
-# What a server was started with, if it was written beside the result.
-SERVER = ("system", "chip", "n_chips", "tp", "pp", "ep", "dp_attention", "weights", "kv",
-          "engine_version")  # fmt: skip
-# Where GuideLLM writes the model, and of one benchmark the means of its requests.
-GUIDELLM_MODEL = (
-    "config.spec.backend.model",
-    "args.model",
-    "benchmarks.0.config.backend.model",
-    "benchmarks.0.worker.backend_model",
-)
-GUIDELLM = {
-    "input_tokens": "metrics.prompt_token_count.successful.mean",
-    "output_tokens": "metrics.output_token_count.successful.mean",
-    "ttft_ms": "metrics.time_to_first_token_ms.successful.mean",
-    "tpot_ms": "metrics.inter_token_latency_ms.successful.mean",
-}
+PLACES = table("planner.measurements", "load_generators.toml")
 IN_FLIGHT = "the mean number of requests in flight"
 
 
@@ -56,7 +42,7 @@ def format_of_document(document: Document) -> str | None:
 
 
 def runs_in(documents: Sequence[Document], name: str) -> list[dict[str, str]]:
-    """Runs of a load generator's objects by the names of `columns.COLUMNS`, blank where unknown."""
+    """Runs of a load generator's objects by the columns of a user's own table, blank where unknown."""
     read: Mapping[str, Callable[[Document], list[dict[str, object]]]] = {
         "vllm": _vllm,
         "sglang": _sglang,
@@ -79,9 +65,9 @@ def _vllm(document: Document) -> list[dict[str, object]]:
     if accepted is not None and accepted > 1:
         run["speculated"] = "yes"
         run["drafts"] = round(proposed / drafts) if drafts and proposed else None
-    server = {name: document[name] for name in SERVER if isinstance(document.get(name), str | int)}
-    facts = {"model": document.get("model_id"), "engine": _engine(document, "vllm"), **server}
-    return [{**facts, **run}]
+    facts = _stated(document, "vllm", "document")
+    server = {name: fact for name, fact in facts.items() if isinstance(fact, str | int)}
+    return [{"model": None, "engine": _engine(document, "vllm"), **server, **run}]
 
 
 def _sglang(document: Document) -> list[dict[str, object]]:
@@ -94,14 +80,8 @@ def _sglang(document: Document) -> list[dict[str, object]]:
         run["drafts"] = server.get("speculative_num_steps")
     ways, copies = (_number(server.get(f"{name}_size")) or 1.0 for name in ("tp", "dp"))
     stages = _number(server.get("pp_size")) or 1.0
-    facts = {
-        "model": server.get("model_path"),
-        "engine": _engine(document, "sglang"),
-        "engine_version": server.get("version"),
-        "ep": server.get("ep_size"),
-        "weights": _format(server.get("quantization")),
-        "kv": _format(server.get("kv_cache_dtype")),
-    }
+    facts = {"engine": _engine(document, "sglang"), **_stated(document, "sglang", "document")}
+    facts |= {name: _format(facts[name]) for name in ("weights", "kv")}
     if server.get("enable_dp_attention"):
         # Its tensor ways are those of the experts; every copy of attention has a part of them.
         facts |= {"tp": ways / copies, "dp_attention": copies, "pp": stages}
@@ -150,27 +130,20 @@ def _guidellm(document: Document) -> list[dict[str, object]]:
         streams = {"synchronous": 1}.get(str(settings.get("type_")), settings.get("streams"))
         mean = _inside(benchmark, "metrics.request_concurrency.successful.mean")
         run = {
-            "model": _first(document, *GUIDELLM_MODEL),
+            **_stated(document, "guidellm", "document"),
             "concurrency": streams if streams is not None else mean,
             "assumed": None if streams is not None else IN_FLIGHT,
         }
-        runs.append(run | {name: _inside(benchmark, at) for name, at in GUIDELLM.items()})
+        runs.append(run | _stated(benchmark, "guidellm", "benchmark"))
     return runs
 
 
 def _inference_perf(document: Document) -> list[dict[str, object]]:
-    good = document["successes"]
-    run = {
-        "concurrency": _inside(document, "load_summary.concurrency"),
-        "input_tokens": _first(good, "prompt_tokens.mean", "prompt_len.mean"),
-        "output_tokens": _first(good, "output_tokens.mean", "output_len.mean"),
-        "ttft_s": _inside(good, "latency.time_to_first_token.mean"),
-        "tpot_s": _inside(good, "latency.time_per_output_token.mean"),
-        "itl_s": _inside(good, "latency.inter_token_latency.mean"),
-    }
+    run = _stated(document, "inference-perf", "document")
     if run["concurrency"] is None:
-        rate = _inside(good, "throughput.requests_per_sec")
-        run |= _in_flight(rate, _inside(good, "latency.request_latency.mean"), 1.0, run)
+        rate = _inside(document, "successes.throughput.requests_per_sec")
+        latency = _inside(document, "successes.latency.request_latency.mean")
+        run |= _in_flight(rate, latency, 1.0, run)
     return [run]
 
 
@@ -188,6 +161,11 @@ def _in_flight(
     if per_second is None or whole is None:
         return {}
     return {"concurrency": max(1.0, per_second * whole * unit), "assumed": IN_FLIGHT}
+
+
+def _stated(document: object, generator: str, part: str) -> dict[str, object]:
+    """What a part of a load generator's object says, by column."""
+    return {name: _first(document, *paths) for name, paths in PLACES[generator][part].items()}
 
 
 def _inside(document: object, path: str) -> object:
