@@ -34,40 +34,18 @@ from planner.measurements.readers.collective_rows import (
     traffic_of,
 )
 from planner.network.coefficients import Triple, fit_triple, intervals
+from planner.text.tables import table
 from topologies import group_rate, machine
 
-AS_OF = "2026-11-21"
-SOURCE = (
-    "nccl-tests sweeps and TensorRT-LLM kernels of ai-dynamo/aiconfigurator at 095f58a; "
-    "deepseek-ai/DeepEP at dd758ca; stas00/ml-engineering at 744d01e; NVIDIA/nccl issues 1244, 1801"
-)
+PROFILE = table("planner.calibration", "curves.toml")
+TYPICAL: Mapping[str, str] = PROFILE["typical"]
 SEED, DRAWS = 20261121, 40
 GRID = 2.0 ** np.arange(9, 30)  # 512 bytes to 512 MiB
-SHAPES = (
-    *(("all-gather", "ring", n) for n in (2, 4, 8)),
-    *(("reduce-scatter", "ring", n) for n in (2, 4, 8)),
-    *(("all-to-all", "pairwise", n) for n in (2, 4, 8)),
-    *(("all-reduce", "ring", n) for n in (2, 4, 8)),
-    ("all-reduce", "in-network", 8),
-    *(("all-reduce", "fused", n) for n in (2, 4, 8)),
-)
-TYPICAL = {"ampere": "a100", "hopper": "h100", "blackwell": "b200", ANY: "h100"}
 DIGITS = 5
-EFA = "AWS P6-B200 (EFAv4 50 GB/s/GPU)"
-FLOOR = "2x8 H20, IB NDR, NVLSTree"
-ISLANDS = "GB200 across racks (IB only)"
-DEEP_EP = "DeepEP V1 low-latency"
 # DeepEP's normal kernels at 16 chips reach 43 of 50 GB/s in both directions, where what stays in
 # the node is not counted with what leaves it (docs/legacy.md at dd758ca).
 NORMAL = 0.86
-# Send and receive from end to end, connections set up: 10 us by NVLink and 20 us by a network card
-# in the defaults of aiconfigurator and Calculon; the rest is what long copies reach of their link.
-HOPS = (
-    Between("scale-up", "p2p", ANY, 10e-6, 0.75, 0.0),
-    Between("infiniband", "p2p", ANY, 20e-6, 0.92, 0.0),
-    Between("efa", "p2p", ANY, 20e-6, 0.92, 0.0),
-    Between("tcp", "p2p", ANY, 100e-6, 1.0, 0.0),
-)
+HOPS = [Between(name, "p2p", ANY, delay=0.0, **hop) for name, hop in PROFILE["hops"].items()]
 
 
 def collectives_text(rows: Path) -> str:
@@ -84,7 +62,7 @@ def profile(curves: Sequence[MeasuredCurves], evidence: Evidence) -> list[Curve]
     have = {(c.chip, c.operation, c.algorithm, c.n) for c in curve_texts}
     borrowed = []
     for owner in (*MACHINES, *TYPICAL):
-        for operation, algorithm, n in SHAPES:
+        for operation, algorithm, n in PROFILE["shapes"]:
             can_reduce = FAMILIES.get(owner, owner) in (*REDUCE_FROM, ANY)
             if (owner, operation, algorithm, n) in have or (
                 algorithm == "in-network" and not can_reduce
@@ -109,8 +87,8 @@ def written(
         f"# Rows without a use: {left or 'none'}; others that no curve holds are checks.",
         "# Errors are relative; unseen_ means predicted without the curve, the chip, the family.",
         "# Bands hold measured / predicted; intervals hold 80 % of refits.",
-        f'as_of = "{AS_OF}"',
-        f'source = "{SOURCE}"',
+        f'as_of = "{PROFILE["as_of"]}"',
+        f'source = "{PROFILE["source"]}"',
         f"rows = {points}",
         f"coverage = {COVERAGE}",
         "\n[families]",
@@ -220,10 +198,11 @@ def crossings(rows: Sequence[CollectiveRow], inner: dict[str, float]) -> list[Be
     by_system: dict[str, list[CollectiveRow]] = {}
     for row in rows:
         by_system.setdefault(row.system, []).append(row)
+    of = {part: by_system.get(system, []) for part, system in PROFILE["systems"].items()}
     made = [
-        _sweep(by_system.get(EFA, []), "efa", inner["blackwell"]),
-        _infiniband(by_system.get(FLOOR, []), by_system.get(ISLANDS, []), inner["hopper"]),
-        *_exchanges(by_system.get(DEEP_EP, [])),
+        _sweep(of["efa"], "efa", inner["blackwell"]),
+        _infiniband(of["floor"], of["islands"], inner["hopper"]),
+        *_exchanges(of["exchanges"]),
     ]
     return [*filter(None, made), *HOPS]
 

@@ -9,10 +9,8 @@ concurrencies), groups (a model on a chip under an engine), whole models, whole 
 from __future__ import annotations
 
 import argparse
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -48,6 +46,7 @@ from planner.calibration.sample import (
     untold_sample,
 )
 from planner.measurements.readers import runs, steadies
+from planner.text.tables import table
 
 DRAWS = 20
 # An adjustment that changes times by less is dropped, a monthly one by less in so many months.
@@ -59,16 +58,7 @@ PREFIXES = {
     "new_model": "unseen_models_",
     "new_chip": "unseen_chips_",
 }
-# {profile of one engine: whose, which engine, its date where that is another}.
-THIN = {
-    "vllm-2026": ("engines-2026", "vllm", ""),
-    "sglang-2026": ("engines-2026", "sglang", ""),
-    "trtllm-2026": ("engines-2026", "trtllm", ""),
-    "trtllm-2024": ("steady-2024", "trtllm", "2024-06"),
-    "llama-cpp-2024": ("steady-2024", "llama.cpp", "2024-05"),
-    "fastertransformer-2022": ("steady-2024", "fastertransformer", "2022-11"),
-    "palm-2022": ("steady-2024", "pope", "2022-11"),
-}
+PRIORS = table("planner.calibration", "fit_priors.toml")
 
 
 @dataclass(frozen=True)
@@ -92,9 +82,7 @@ class FitSpec:
 
 def _spec(name: str) -> FitSpec:
     """What is expected of a kind of measurements, by the name of its profile."""
-    text = files("planner.calibration").joinpath("fit_priors.toml").read_text(encoding="utf-8")
-    tables = tomllib.loads(text)
-    spec, groups = tables[name], tables["groups"]
+    spec, groups = dict(PRIORS[name]), PRIORS["groups"]
     families = tuple(
         EffectFamily(
             tuple(row["by"]),
@@ -210,9 +198,9 @@ def main(arguments: list[str] | None = None) -> None:
         (options.out / f"{name}.rows").write_text(
             digests_text(fitted_profile.sample.rows), encoding="ascii"
         )
-        for thin, (whole, engine, as_of) in THIN.items():
-            if whole == name:
-                text = thin_text(fitted_profile, engine, as_of)
+        for thin, row in PRIORS["engines"].items():
+            if row["like"] == name:
+                text = thin_text(fitted_profile, row["engine"], row.get("as_of", ""))
                 (options.out / f"{thin}.toml").write_text(text, encoding="utf-8")
 
 

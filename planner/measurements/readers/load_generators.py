@@ -42,7 +42,7 @@ def format_of_document(document: Document) -> str | None:
 
 
 def runs_in(documents: Sequence[Document], name: str) -> list[dict[str, str]]:
-    """Runs of a load generator's objects by the columns of a user's own table, blank where unknown."""
+    """Runs by the columns of a user's own table, blank where unknown."""
     read: Mapping[str, Callable[[Document], list[dict[str, object]]]] = {
         "vllm": _vllm,
         "sglang": _sglang,
