@@ -12,7 +12,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any
 
-from planner.catalogue.figures import Figure, figure
+from planner.catalogue.figures import Figure, entry, figure
 from planner.text.errors import CatalogueError
 from planner.text.tables import table
 
@@ -72,11 +72,6 @@ class Chip:
         return MATH.get(dtype) in self.flops
 
 
-def chips() -> dict[str, Chip]:
-    """Every chip of the catalogue by name."""
-    return dict(_all())
-
-
 def chip_names() -> tuple[str, ...]:
     """The names of all chips, in catalogue order."""
     return tuple(_all())
@@ -84,17 +79,12 @@ def chip_names() -> tuple[str, ...]:
 
 def chip(name: str) -> Chip:
     """The chip of this name; raises CatalogueError with the nearest name."""
-    chips = _all()
-    if name not in chips:
-        raise CatalogueError.unknown("chip", name, chips)
-    return chips[name]
+    return entry("chip", name, _all())
 
 
 @cache
 def _all() -> Mapping[str, Chip]:
-    return MappingProxyType(
-        {name: _chip(name, row) for name, row in table("planner.catalogue", *FILES).items()}
-    )
+    return {name: _chip(name, row) for name, row in table("planner.catalogue", *FILES).items()}
 
 
 def _chip(name: str, row: Mapping[str, Any]) -> Chip:

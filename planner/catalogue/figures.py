@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
+from planner.text.errors import CatalogueError
 from planner.text.quantities import parse
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -30,19 +33,21 @@ class Figure:
         return replace(self, value=self.value * factor, base=self.base * factor)
 
 
-def figure(entry: Mapping[str, Any], owner: Mapping[str, Any], dimension: str) -> Figure:
-    """A figure of an entry; source, date and standing come from its owner where it has none."""
+def entry(kind: str, name: str, entries: Mapping[str, T]) -> T:
+    """The entry of a kind by its name; raises CatalogueError with the nearest name."""
+    if name not in entries:
+        raise CatalogueError.unknown(kind, name, entries)
+    return entries[name]
+
+
+def figure(row: Mapping[str, Any], owner: Mapping[str, Any], dimension: str) -> Figure:
+    """A figure of a row; source, date and standing come from its owner where it has none."""
     return Figure(
-        value=entry["value"],
-        unit=entry["unit"],
-        base=parse(f"{entry['value']} {entry['unit']}", dimension),
-        source=entry.get("source", owner["source"]),
-        as_of=entry.get("as_of", owner["as_of"]),
-        verified=entry.get("verified", owner["verified"]),
-        note=entry.get("note", ""),
+        value=row["value"],
+        unit=row["unit"],
+        base=parse(f"{row['value']} {row['unit']}", dimension),
+        source=row.get("source", owner["source"]),
+        as_of=row.get("as_of", owner["as_of"]),
+        verified=row.get("verified", owner["verified"]),
+        note=row.get("note", ""),
     )
-
-
-def base_of(figures: Mapping[str, Figure], names: Iterable[str]) -> dict[str, float | None]:
-    """Base values of the named figures, None where there is none."""
-    return {name: figures[name].base if name in figures else None for name in names}

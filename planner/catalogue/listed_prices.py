@@ -11,7 +11,7 @@ from datetime import date
 from functools import cache
 from statistics import median
 
-from planner.catalogue.figures import Figure, figure
+from planner.catalogue.figures import Figure, entry, figure
 from planner.text.errors import CatalogueError
 from planner.text.quantities import parse, show
 from planner.text.tables import table
@@ -144,22 +144,15 @@ def tier_names(kind: str | None = None) -> tuple[str, ...]:
 
 
 def tier(name: str) -> Tier:
-    """A tier by name. Raises CatalogueError if there is none, with the nearest name."""
-    if name not in _tiers():
-        raise CatalogueError.unknown("tier", name, tier_names())
-    return _tiers()[name]
+    """A tier by name; raises CatalogueError with the nearest name."""
+    return entry("tier", name, _tiers())
 
 
 @cache
 def _tiers() -> dict[str, Tier]:
     rows = table("planner.catalogue", TIERS_FILE)["tier"]
-    tiers = {
-        name: Tier(
-            name,
-            row["title"],
-            row["kind"],
-            {x: figure(row[x], row, dimension) for x, dimension in DIMENSIONS.items()},
-        )
-        for name, row in rows.items()
-    }
-    return dict(sorted(tiers.items(), key=lambda item: KINDS.index(item[1].kind)))
+    tiers = {}
+    for name, row in sorted(rows.items(), key=lambda item: KINDS.index(item[1]["kind"])):
+        figures = {x: figure(row[x], row, dimension) for x, dimension in DIMENSIONS.items()}
+        tiers[name] = Tier(name, row["title"], row["kind"], figures)
+    return tiers

@@ -270,7 +270,12 @@ def profile_from(name: str, raw: Mapping[str, Any]) -> Profile:
     unknown = [c for c in values if c not in COEFFICIENTS]
     if missing or unknown:
         raise CatalogueError(f"profile {name}: missing {missing}, unknown {unknown}")
-    everywhere = {kind: _bands_of(each) for kind, each in raw["bands"].items()}
+    everywhere = {
+        kind: {
+            engine: {q: Band(*pair) for q, pair in bands.items()} for engine, bands in each.items()
+        }
+        for kind, each in raw["bands"].items()
+    }
     return Profile(
         name=name,
         as_of=raw["as_of"],
@@ -318,18 +323,9 @@ def choose_profile(wanted: str, chip: str) -> tuple[Profile, str | None]:
 
 
 def _adjustment(raw: Mapping[str, Any]) -> Adjustment:
-    keys = ("of", "factor", "interval", "monthly")
-    scope = {key: value for key, value in raw.items() if key not in keys}
-    low, high = raw["interval"]
-    return Adjustment(
-        tuple(raw["of"]), scope, raw["factor"], (low, high), raw.get("monthly", False)
-    )
-
-
-def _bands_of(
-    raw: Mapping[str, Mapping[str, tuple[float, float]]],
-) -> Mapping[str, Mapping[str, Band]]:
-    return {engine: {q: Band(*pair) for q, pair in each.items()} for engine, each in raw.items()}
+    scope = dict(raw)
+    of, factor, (low, high) = (scope.pop(key) for key in ("of", "factor", "interval"))
+    return Adjustment(tuple(of), scope, factor, (low, high), scope.pop("monthly", False))
 
 
 @cache

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from planner.text.errors import CatalogueError
+from planner.catalogue.figures import entry
 from planner.text.tables import table
 
 # {range of a law: its dimension}; n is in active parameters, `epochs` in passes over the data.
@@ -102,10 +102,8 @@ def law_names(form: str | None = None) -> tuple[str, ...]:
 
 
 def law(name: str) -> Law:
-    """A law by name. Raises CatalogueError if there is none, with the nearest name."""
-    if name not in _laws():
-        raise CatalogueError.unknown("law", name, law_names())
-    return _laws()[name]
+    """A law by name; raises CatalogueError with the nearest name."""
+    return entry("law", name, _laws())
 
 
 def law_of(name: str, row: Mapping[str, Any]) -> Law:
@@ -131,24 +129,24 @@ def _laws() -> dict[str, Law]:
     }
 
 
-def _coefficient(entry: Mapping[str, Any]) -> Coefficient:
-    ln, scale = entry.get("ln", False), entry.get("scale", 1.0)
-    published = float(entry["value"])
+def _coefficient(row: Mapping[str, Any]) -> Coefficient:
+    ln, scale = row.get("ln", False), row.get("scale", 1.0)
+    published = float(row["value"])
     return Coefficient(
         value=(math.exp(published) if ln else published) * scale,
         published=published,
         ln=ln,
         scale=scale,
-        error=entry.get("error"),
-        low=entry.get("low"),
-        high=entry.get("high"),
+        error=row.get("error"),
+        low=row.get("low"),
+        high=row.get("high"),
     )
 
 
-def _covariance(entry: Mapping[str, Any]) -> Covariance:
+def _covariance(row: Mapping[str, Any]) -> Covariance:
     return Covariance(
-        of=tuple(entry["of"]),
-        spread=tuple(map(float, entry["spread"])),
-        correlation=tuple(tuple(map(float, each)) for each in entry["correlation"]),
-        source=entry["source"],
+        of=tuple(row["of"]),
+        spread=tuple(map(float, row["spread"])),
+        correlation=tuple(tuple(map(float, each)) for each in row["correlation"]),
+        source=row["source"],
     )

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from planner.catalogue.chips import MATH, Chip, chip
-from planner.catalogue.figures import Figure, figure
+from planner.catalogue.figures import Figure, entry, figure
 from planner.text.errors import CatalogueError, did_you_mean
 from planner.text.tables import table
 
@@ -50,11 +50,6 @@ class System:
     figures: Mapping[str, Figure] = field(default_factory=dict, hash=False, repr=False)
 
 
-def systems() -> dict[str, System]:
-    """Every system of the catalogue by name."""
-    return dict(_all())
-
-
 def system_names() -> tuple[str, ...]:
     """The names of all systems, in catalogue order."""
     return tuple(_all())
@@ -62,10 +57,7 @@ def system_names() -> tuple[str, ...]:
 
 def system(name: str) -> System:
     """The system of this name; raises CatalogueError with the nearest name."""
-    systems = _all()
-    if name not in systems:
-        raise CatalogueError.unknown("system", name, systems)
-    return systems[name]
+    return entry("system", name, _all())
 
 
 def system_from(description: Mapping[str, Any]) -> System:
@@ -81,7 +73,11 @@ def system_from(description: Mapping[str, Any]) -> System:
     for key in values:
         if key not in keys:
             raise CatalogueError(f"unknown key {key!r}{did_you_mean(key, keys)}")
-    flops = {_unit(dtype): float(peak) for dtype, peak in values.get("flops", {}).items()}
+    flops = {}
+    for dtype, peak in values.get("flops", {}).items():
+        if dtype not in MATH:
+            raise CatalogueError(f"no arithmetic is known for {dtype!r}{did_you_mean(dtype, MATH)}")
+        flops[MATH[dtype]] = float(peak)
     changes = {key: values[key] for key in CHIP_KEYS if key in values}
     figures = {key: values[key] for key in OWN_KEYS if key in values}
     if "like" not in values:
@@ -105,27 +101,15 @@ def system_from(description: Mapping[str, Any]) -> System:
     return replace(base, chip=varied_chip, price=values.get("price"), varied=varied, **figures)
 
 
-def _unit(dtype: str) -> str:
-    if dtype not in MATH:
-        raise CatalogueError(f"no arithmetic is known for {dtype!r}{did_you_mean(dtype, MATH)}")
-    return MATH[dtype]
-
-
 @cache
 def _all() -> Mapping[str, System]:
-    return MappingProxyType(
-        {
-            name: _system(name, row)
-            for name, row in table("planner.catalogue", "systems.toml").items()
-        }
-    )
+    rows = table("planner.catalogue", "systems.toml")
+    return {name: _system(name, row) for name, row in rows.items()}
 
 
 def _system(name: str, row: Mapping[str, Any]) -> System:
     figures = {
-        key: figure(row[key] | {"unit": ""}, row, dimension)
-        if dimension == "number"
-        else figure(row[key], row, dimension)
+        key: figure(row[key] | ({"unit": ""} if dimension == "number" else {}), row, dimension)
         for key, dimension in DIMENSION.items()
         if key in row
     }

@@ -32,6 +32,7 @@ class TrainingRate:
         return self.value / peak
 
 
+@cache
 def training_rates() -> tuple[TrainingRate, ...]:
     """Every row of the catalogue."""
     data = table("planner.catalogue", FILE)
@@ -54,8 +55,8 @@ def training_rate(chip: Chip, dtype: str, *, sparse: bool) -> TrainingRate:
 
     Raises CatalogueError if no run of that kind is known.
     """
-    rates = _by_key()
-    lender = _borrows().get(chip.name, chip.name)
+    rates = {(row.chip, row.sparse, row.dtype): row for row in training_rates()}
+    lender = table("planner.catalogue", FILE)["borrows"].get(chip.name, chip.name)
     for name in (chip.name, lender):
         if (name, sparse, dtype) in rates:
             return rates[name, sparse, dtype]
@@ -69,13 +70,3 @@ def training_rate(chip: Chip, dtype: str, *, sparse: bool) -> TrainingRate:
         f"no published training run of a {kind} model in {dtype} on {chip.name} is known{hint}; "
         "give mfu, such as 0.4"
     )
-
-
-@cache
-def _by_key() -> dict[tuple[str, bool, str], TrainingRate]:
-    return {(row.chip, row.sparse, row.dtype): row for row in training_rates()}
-
-
-@cache
-def _borrows() -> dict[str, str]:
-    return dict(table("planner.catalogue", FILE)["borrows"])
