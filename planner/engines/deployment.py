@@ -129,12 +129,8 @@ def deployments(
 ) -> tuple[Deployment, ...]:
     """The pools of a plan, or of one of its alternatives, as engines need them.
 
-    Raises
-    ------
-    InputError
-        If the chip is nobody's.
-    Infeasible
-        If a server cannot run the plan, whatever the engine.
+    Raises InputError if the chip is nobody's; Infeasible if a server cannot run the plan, whatever
+    the engine.
     """
     if plan["mode"] not in ROLES:
         raise Infeasible(

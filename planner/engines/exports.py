@@ -72,12 +72,8 @@ def export(
     engine : which engine Kubernetes runs; vllm when absent.
     folder : where the scenario's paths begin; the working directory when absent.
 
-    Raises
-    ------
-    InputError
-        If the target is unknown, or the plan has no checkpoint or no named chip.
-    Infeasible
-        If there is no plan, or the engine cannot run it: says why, and what would work.
+    Raises InputError if the target is unknown, or the plan has no checkpoint or no named chip;
+    Infeasible if there is no plan, or the engine cannot run it: says why, and what would work.
     """
     runs = engine_of(target, engine)
     if not plan.chosen:

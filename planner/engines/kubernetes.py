@@ -43,10 +43,8 @@ LONGEST_NAME = 40
 def manifest(pools: Iterable[tuple[Launch, Deployment]], model: str, heading: Iterable[str]) -> str:
     """Manifests of all replicas of every pool and the services before them, as one YAML file.
 
-    Raises
-    ------
-    Infeasible
-        If a replica of several nodes is started by an MPI launcher, which a pod is not.
+    Raises Infeasible if a replica of several nodes is started by an MPI launcher, which a pod is
+    not.
     """
     documents: list[Manifest] = []
     placeholders: list[str] = []

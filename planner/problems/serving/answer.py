@@ -60,14 +60,8 @@ def answer(scenario: Scenario) -> ServingPlan:
     """The cheapest (fastest, ...) layouts and batches that keep the promises.
 
     The best plan is found and checked at once; what proves it and what stands beside it is worked
-    out when it is looked at.
-
-    Raises
-    ------
-    InputError
-        For a question that contradicts itself or that this version does not answer.
-    SolverError
-        If the plan does not survive its independent evaluation.
+    out when it is looked at. Raises InputError for a question that contradicts itself or that this
+    version does not answer; SolverError if the plan does not survive its independent evaluation.
     """
     tasks = resolve(scenario)
     questions = questions_of(tasks)
@@ -211,10 +205,7 @@ def _infeasible(
 def current_layout(scenario: Scenario, tasks: Sequence[Task]) -> CurrentPoint | None:
     """The user's own layout, with the promises it breaks; None if none was given.
 
-    Raises
-    ------
-    FieldError
-        If the layout cannot be that of this model on these chips.
+    Raises FieldError if the layout cannot be that of this model on these chips.
     """
     current = scenario.current
     if current is None:

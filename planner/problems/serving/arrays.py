@@ -164,11 +164,7 @@ def model_of(scenario: Scenario, ends: Mapping[str, np.ndarray]) -> FixedPointMo
     """The model of a scenario with one layout and one batch; None if there is a choice.
 
     `ends` are the least and the most of each number that varies, for which the same must hold.
-
-    Raises
-    ------
-    InputError
-        As `planner.solve` does.
+    Raises InputError as `planner.solve` does.
     """
     resolved = resolve(scenario)
     if len(resolved.tasks) != 1 or resolved.pools:

@@ -45,10 +45,8 @@ LECTURE = Profile(
 def coefficient(scenario: Scenario, path: str) -> UncertainCoefficient | None:
     """The coefficient that a path names, of the profile of a scenario's first task.
 
-    Raises
-    ------
-    FieldError
-        If a profile has no such coefficient, or the scenario uses none, or more than one.
+    Raises FieldError if a profile has no such coefficient, or the scenario uses none, or more than
+    one.
     """
     if not path.startswith(BESIDE):
         return None
@@ -141,12 +139,8 @@ def limited(profile: Profile, system: System) -> tuple[Profile, dict[str, str] |
     """The profile with its efficiencies limited by the system's measured chip, and its source.
 
     A profile's efficiency holds what an engine loses as well, so one that is below what the chip
-    sustains stays as it is; its interval ends where the chip does.
-
-    Raises
-    ------
-    InputError
-        If the file is no sound measurement of this chip, or the profile is the lecture's.
+    sustains stays as it is; its interval ends where the chip does. Raises InputError if the file is
+    no sound measurement of this chip, or the profile is the lecture's.
     """
     if system.measured is None:
         return profile, None

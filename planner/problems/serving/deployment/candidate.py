@@ -220,11 +220,7 @@ class Candidate:
 
         Pools are resized to stay in balance. A price is a sum over them, so an elasticity is the
         mean of theirs, weighted with what each costs per request when none waits for the other.
-
-        Raises
-        ------
-        SolverError
-            If the program of a pool is not solved.
+        Raises SolverError if the program of a pool is not solved.
         """
         word = "latency" if self.task.objective == "latency" else "usd_per_request"
         costs = [c.chosen_by[word] * (1.0 if word == "latency" else c.utilisation)
@@ -255,10 +251,7 @@ class Candidate:
     def recheck(self) -> None:
         """Every pool computed again with plain floats, and what they promise together.
 
-        Raises
-        ------
-        SolverError
-            If two evaluations differ, or a promise is broken.
+        Raises SolverError if two evaluations differ, or a promise is broken.
         """
         for pool in self.pools:
             pool.recheck()

@@ -159,12 +159,8 @@ def frontier(scenario: Scenario, points: int = POINTS) -> Frontier:
     ----------
     points : promises on speed to look at, 2 to 1000; fewer plans where some share one.
 
-    Raises
-    ------
-    InputError
-        For a question that contradicts itself, or without decoding.
-    SolverError
-        If a plan does not survive its independent evaluation.
+    Raises InputError for a question that contradicts itself, or without decoding; SolverError if a
+    plan does not survive its independent evaluation.
     """
     if not 2 <= points <= MOST:
         raise InputError(f"points: {points} is not between 2 and {MOST}")

@@ -188,10 +188,7 @@ class EvaluatedPool:
     def recheck(self) -> None:
         """Compute every output again with plain floats from the expression trees; hold promises.
 
-        Raises
-        ------
-        SolverError
-            If the two evaluations differ by more than 1e-9, or a promise is broken.
+        Raises SolverError if the two evaluations differ by more than 1e-9, or a promise is broken.
         """
         task, values = self.task, self.chosen_by
         for bound, computed in ((task.uses_bound, values), (True, self.bound)):
@@ -231,10 +228,7 @@ def evaluate(
 def agree(again: Mapping[str, float], values: Mapping[str, float]) -> None:
     """Every output is what it is when computed again, the price first.
 
-    Raises
-    ------
-    SolverError
-        If two evaluations of an output differ by more than 1e-9.
+    Raises SolverError if two evaluations of an output differ by more than 1e-9.
     """
     for name, second in again.items():
         first = values[name]

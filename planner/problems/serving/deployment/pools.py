@@ -370,10 +370,7 @@ def layouts_of(task: Task) -> Layouts:
 def questions_of(tasks: ServingTasks) -> list[Question]:
     """Every question of the scenario, searched.
 
-    Raises
-    ------
-    FieldError
-        If the limits on the choices admit no layout at all.
+    Raises FieldError if the limits on the choices admit no layout at all.
     """
     return questions_together([tasks])[0]
 

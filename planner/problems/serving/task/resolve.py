@@ -57,10 +57,8 @@ class _Notes:
 def resolve(scenario: Scenario, today: date | None = None) -> ServingTasks:
     """Everything a serving scenario asks, looked up.
 
-    Raises
-    ------
-    InputError
-        For what cannot be looked up, contradicts itself, or is not answered by this version.
+    Raises InputError for what cannot be looked up, contradicts itself, or is not answered by this
+    version.
     """
     _refuse_unanswered(scenario)
     notes = _Notes(today or date.today(), [], [])

@@ -174,10 +174,7 @@ class Task:
     def watts(self) -> float:
         """Power of one chip, PUE included [W].
 
-        Raises
-        ------
-        CatalogueError
-            If it is not known.
+        Raises CatalogueError if it is not known.
         """
         if self.power is None:
             raise self._powerless()
@@ -192,10 +189,7 @@ class Task:
     def peak(self, weights: str, *, bound: bool) -> float:
         """Arithmetic peak for weights of a dtype [flop/s].
 
-        Raises
-        ------
-        InputError
-            If the chip cannot multiply in the dtype that the estimate needs.
+        Raises InputError if the chip cannot multiply in the dtype that the estimate needs.
         """
         if bound:
             return self._fastest(weights)

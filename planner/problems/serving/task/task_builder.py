@@ -131,10 +131,7 @@ def _loop(lengths: Workload) -> ClosedLoop | None:
 def _electricity(scenario: Scenario, chip: str, drawn: float | None) -> float:
     """What the power of one chip costs, where the question gives its price [USD/(chip*s)].
 
-    Raises
-    ------
-    FieldError
-        If nobody knows how much power the chip draws.
+    Raises FieldError if nobody knows how much power the chip draws.
     """
     if scenario.power_price is None:
         return 0.0
