@@ -49,12 +49,6 @@ from planner.scenario import resolved
 from planner.scenario.keys.workload import Current
 from planner.text.errors import FieldError, Infeasible, SolverError
 
-METHOD = (
-    "every layout; largest feasible batch, last full stage and last full group by bisection, exact "
-    "because T(B)/B never rises between two ceilings; lower bound by geometric programs, branch "
-    "and bound"
-)
-
 
 def answer(scenario: Scenario) -> ServingPlan:
     """The cheapest (fastest, ...) layouts and batches that keep the promises.
@@ -96,7 +90,6 @@ def _answer(
     crowds = crowded(document["demand"])
     warnings = (*tasks.warnings, *unknown, *together(document), *even, *crowds)
     return ServingAnswer(
-        problem="serving",
         status="optimal",
         scenario=resolved(scenario),
         plan=chosen,
@@ -110,8 +103,6 @@ def _answer(
         rivals=alternative_kinds(scenario, questions, points[0]),
         systems=compared_systems(scenario, questions, points[0]),
         current=current,
-        infeasible=None,
-        eased=None,
         provenance=provenance(scenario, replace(tasks, warnings=warnings), best.task.profile),
     )
 
@@ -149,11 +140,6 @@ def _certificate(questions: Sequence[Question], best: Point | None) -> ServingCe
         layouts_considered=sum(question.layouts_considered for question in questions),
         points_considered=sum(question.points_considered for question in questions),
         points_evaluated=sum(question.points_evaluated for question in questions),
-        objective=None,
-        relaxation=None,
-        gap=None,
-        programs_solved=0,
-        method=METHOD,
     )
     if best is None:
         return proof
@@ -182,19 +168,9 @@ def _infeasible(
     alone = {promise.promise: promise.alone for promise in relaxed}
     missed = missed_promises(questions)
     return ServingAnswer(
-        problem="serving",
         status="infeasible",
         scenario=resolved(scenario),
-        plan=None,
-        band=None,
-        bound=None,
-        estimate=None,
         certificate=_certificate(questions, None),
-        binding=(),
-        elasticities={},
-        alternatives=(),
-        rivals=(),
-        systems=None,
         current=current,
         infeasible=tuple(BrokenPromise(**vars(m), alone=alone.get(m.promise)) for m in missed),
         eased=relaxed,

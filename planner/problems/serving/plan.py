@@ -31,6 +31,12 @@ from planner.problems.serving.question import Scenario
 from planner.protocol.document import Unit
 from planner.protocol.plan import BindingLimit, DataSource, KnownAnswer, Plan
 
+METHOD = (
+    "every layout; largest feasible batch, last full stage and last full group by bisection, exact "
+    "because T(B)/B never rises between two ceilings; lower bound by geometric programs, branch "
+    "and bound"
+)
+
 
 @dataclass(frozen=True)
 class ServingCertificate:
@@ -39,11 +45,11 @@ class ServingCertificate:
     layouts_considered: int
     points_considered: int
     points_evaluated: int
-    objective: float | None
-    relaxation: float | None
-    gap: Share | None
-    programs_solved: int
-    method: str
+    objective: float | None = None
+    relaxation: float | None = None
+    gap: Share | None = None
+    programs_solved: int = 0
+    method: str = METHOD
 
 
 @dataclass(frozen=True)
@@ -154,30 +160,30 @@ class ServingProvenance:
     warnings: tuple[str, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ServingAnswer:
     """The whole answer to a serving question."""
 
-    problem: str
+    problem: str = "serving"
     status: str
     scenario: Mapping[str, Any]
-    plan: ServingPoint | None
-    band: ServingBand | None
-    bound: ServingBound | None
-    estimate: ServingEstimate | None
+    plan: ServingPoint | None = None
+    band: ServingBand | None = None
+    bound: ServingBound | None = None
+    estimate: ServingEstimate | None = None
     certificate: ServingCertificate
-    binding: tuple[BindingLimit, ...]
-    elasticities: Mapping[str, float]
-    alternatives: tuple[NextBest | ServingPoint, ...]
-    rivals: tuple[RivalKind, ...]
-    systems: tuple[ComparedSystem, ...] | None
-    current: CurrentPoint | None
-    infeasible: tuple[BrokenPromise, ...] | None
-    eased: tuple[RelaxedPromise, ...] | None
+    binding: tuple[BindingLimit, ...] = ()
+    elasticities: Mapping[str, float] = field(default_factory=dict)
+    alternatives: tuple[NextBest | ServingPoint, ...] = ()
+    rivals: tuple[RivalKind, ...] = ()
+    systems: tuple[ComparedSystem, ...] | None = None
+    current: CurrentPoint | None = None
+    infeasible: tuple[BrokenPromise, ...] | None = None
+    eased: tuple[RelaxedPromise, ...] | None = None
     provenance: ServingProvenance
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ExplainedAnswer(ServingAnswer):
     """The same with the elasticities, left and right, of the layout held as it is."""
 
@@ -188,13 +194,14 @@ class ExplainedAnswer(ServingAnswer):
 class ServingPlan(Plan[ServingAnswer]):
     """The answer to a serving question; what proves and explains it is worked out when looked at.
 
-    `point` is the plan, None where nothing keeps the promises.
+    `point` is the plan, None where nothing keeps the promises; `bound` is its pure roofline, which
+    no implementation beats, `band` the ranges that hold the stated share of measured runs.
     """
 
     question: Scenario
     point: ServingPoint | None
-    floor: ServingBound | None = field(default=None)
-    spread: ServingBand | None = field(default=None)
+    bound: ServingBound | None = None
+    band: ServingBand | None = None
 
     kind = "serving"
     answer_type = ServingAnswer
@@ -254,16 +261,6 @@ class ServingPlan(Plan[ServingAnswer]):
         """USD per million tokens, input and output together; None when there is no plan."""
         return self.point.usd_per_mtok if self.point else None
 
-    @property
-    def bound(self) -> ServingBound | None:
-        """The pure roofline of the same plan, which no implementation beats."""
-        return self.floor
-
-    @property
-    def band(self) -> ServingBand | None:
-        """Ranges that hold the stated share of measured runs; None of a bound."""
-        return self.spread
-
     @cached_property
     def rivals(self) -> tuple[RivalKind, ...]:
         """The best plan of every other kind, and the nearest changes that would let it win.
@@ -289,7 +286,7 @@ class ServingPlan(Plan[ServingAnswer]):
         """The same with what would let the rivals win, and with the layout held."""
         parts = {**vars(self.answer), "rivals": self.rivals}
         answer = ExplainedAnswer(**parts, layout_held=self.layout_held or None)
-        plan = ServingPlan(KnownAnswer(answer), self.question, self.point, self.floor, self.spread)
+        plan = ServingPlan(KnownAnswer(answer), self.question, self.point, self.bound, self.band)
         plan.__dict__.update(rivals=self.rivals, layout_held=self.layout_held)
         return plan
 
