@@ -293,7 +293,8 @@ def evaluate_pair(tasks: TaskPair, reading: Step, decoding: Step, pair: Pair) ->
     waits = tasks.prefill.arrivals is not None
     task = tasks.prefill.with_layout(arrivals=pair.requests if waits else None)
     share = load_share(pair.requests, pair.slots[0], pair.replicas[0])
-    step = prefill_step.with_task(task)
+    # The model was bound without arrivals, under which a request meets all of a batch.
+    step = None if waits else prefill_step.with_task(task)
     prefill = evaluate(task, layouts, ranks, 1.0 if waits else share, sized=step)
     task = tasks.decode.with_layout(arrivals=pair.requests)
     step = decode_step.with_task(task)
