@@ -1,12 +1,9 @@
 """What each form of law can say: its equation, its monomials, and what it has no word for.
 
 The equations stand in `formulas` and are compiled on first use; here is which of them a form
-takes and how its coefficients become a floor and monomials at a given sparsity.
-
-Reward over the arithmetic of reinforcement learning: ScaleRL's sigmoid, both ways round.
-
-A reward that is required puts a lower bound on arithmetic, a number; it is no monomial in the
-other choices unless the arithmetic is written as tokens times size.
+takes and how its coefficients become a floor and monomials at a given sparsity. Beside them stands
+ScaleRL's sigmoid, the reward over the arithmetic of reinforcement learning: a reward that is
+required bounds arithmetic from below, and is no monomial in the other choices.
 """
 
 from __future__ import annotations
@@ -41,14 +38,14 @@ class Form:
 
     Attributes
     ----------
-    equation : (module, name) of the equation of the loss in `formulas`; None where it gives no
-        loss.
+    equation : `module.name` of the equation of the loss in `formulas.scaling`; None where it gives
+        no loss.
     terms : (coefficients, sparsity) to floor and monomials; None where there are none.
     lacks : {choice: why the form cannot express it}: `loss`, `size`, `tokens`, `sparsity`,
         `repetition`, `rl`.
     """
 
-    equation: tuple[str, str] | None
+    equation: str | None
     terms: Callable[[Values, float], Terms] | None
     lacks: Mapping[str, str]
 
@@ -58,8 +55,8 @@ def form_equation(form: str) -> Equation | None:
     place = FORMS[form].equation
     if place is None:
         return None
-    module, name = place
-    equation: Equation = getattr(import_module(f"formulas.{module}"), name)
+    module, _, name = place.partition(".")
+    equation: Equation = getattr(import_module(f"formulas.scaling.{module}"), name)
     return equation
 
 
@@ -70,15 +67,22 @@ def form_kernel(form: str) -> Kernel | None:
     return None if equation is None else equation.numpy().kernel
 
 
+def _size(x: Values, factor: float = 1.0) -> Term:
+    """The term of the size, its coefficient times a factor."""
+    return Term(x["A_N"] * factor, -x["alpha_N"], 0.0)
+
+
+def _tokens(x: Values) -> Term:
+    return Term(x["B_D"], 0.0, -x["beta_D"])
+
+
 def _chinchilla(x: Values, sparsity: float) -> Terms:
-    return Terms(
-        x["loss_min"], (Term(x["A_N"], -x["alpha_N"], 0.0), Term(x["B_D"], 0.0, -x["beta_D"]))
-    )
+    return Terms(x["loss_min"], (_size(x), _tokens(x)))
 
 
 def _reinforced(x: Values, sparsity: float) -> Terms:
-    dense = _chinchilla(x, sparsity)
-    return Terms(dense.floor, (*dense.terms, Term(x["B_rl"], 0.0, 0.0, -x["beta_rl"])))
+    rl = Term(x["B_rl"], 0.0, 0.0, -x["beta_rl"])
+    return Terms(x["loss_min"], (_size(x), _tokens(x), rl))
 
 
 def _kaplan(x: Values, sparsity: float) -> Terms:
@@ -114,38 +118,27 @@ def _routed(x: Values, sparsity: float) -> Terms:
     power = (x["a_route"] - x["c_route"] * log10(saturated)) / below
     factor = (saturated / first) ** (x["b_route"] / below)
     size = Term(x["A_N"] * factor ** -x["alpha_N"], -power * x["alpha_N"], 0.0)
-    return Terms(x["loss_min"], (size, Term(x["B_D"], 0.0, -x["beta_D"])))
+    return Terms(x["loss_min"], (size, _tokens(x)))
 
 
 def _joint(x: Values, sparsity: float) -> Terms:
     saturated = _saturated(x, sparsity)
-    size = x["alpha_N"] - x["gamma_E"] * log(saturated)
-    data = x["beta_D"] + x["zeta_E"] * log(saturated)
-    return Terms(
-        x["loss_min"],
-        (
-            Term(x["A_N"] * saturated ** -x["delta_E"], -size, 0.0),
-            Term(x["B_D"] * saturated ** x["omega_E"], 0.0, -data),
-        ),
-    )
+    size = -(x["alpha_N"] - x["gamma_E"] * log(saturated))
+    data = -(x["beta_D"] + x["zeta_E"] * log(saturated))
+    of_size = Term(x["A_N"] * saturated ** -x["delta_E"], size, 0.0)
+    return Terms(x["loss_min"], (of_size, Term(x["B_D"] * saturated ** x["omega_E"], 0.0, data)))
 
 
 def _krajewski(x: Values, sparsity: float) -> Terms:
     coarse = x["A_fine"] / x["G_fine"] ** x["gamma_G"] + x["A_N"]
     size = Term(coarse * sparsity ** -x["alpha_N"], -x["alpha_N"], 0.0)
-    return Terms(x["loss_min"], (size, Term(x["B_D"], 0.0, -x["beta_D"])))
+    return Terms(x["loss_min"], (size, _tokens(x)))
 
 
 def _abnar(x: Values, sparsity: float) -> Terms:
-    mixed = x["A_mix"] * sparsity ** (x["delta_S"] - x["gamma_S"])
-    return Terms(
-        x["loss_min"] + x["A_sigma"] * sparsity ** -x["lambda_S"],
-        (
-            Term(x["A_N"] * sparsity ** -x["alpha_N"], -x["alpha_N"], 0.0),
-            Term(x["B_D"], 0.0, -x["beta_D"]),
-            Term(mixed, -x["gamma_S"], 0.0),
-        ),
-    )
+    mixed = Term(x["A_mix"] * sparsity ** (x["delta_S"] - x["gamma_S"]), -x["gamma_S"], 0.0)
+    floor = x["loss_min"] + x["A_sigma"] * sparsity ** -x["lambda_S"]
+    return Terms(floor, (_size(x, sparsity ** -x["alpha_N"]), _tokens(x), mixed))
 
 
 _DENSE = {"sparsity": DENSE, "repetition": FRESH, "rl": NO_RL}
@@ -155,48 +148,31 @@ _ALLOCATION = {
     **_DENSE,
 }
 _ONE_NUMBER = "it was fitted at one number of training tokens and cannot weigh size against tokens"
-_ARITHMETIC = "it knows the arithmetic alone"
+_ARITHMETIC = dict.fromkeys(("size", "tokens"), "it knows the arithmetic alone")
 _WITHOUT_LIMIT = "it is the loss with the other of size and tokens without limit"
 
-FORMS: Mapping[str, Form] = {
-    "chinchilla": Form(("scaling.power_laws", "chinchilla_loss"), _chinchilla, _DENSE),
-    "repetition": Form(
-        ("scaling.repetition", "repeated_loss"), _chinchilla, {"sparsity": DENSE, "rl": NO_RL}
-    ),
-    "reinforced": Form(
-        ("scaling.power_laws", "reinforced_loss"),
-        _reinforced,
-        {"sparsity": DENSE, "repetition": FRESH},
-    ),
-    "kaplan": Form(("scaling.kaplan_law", "kaplan_loss"), _kaplan, _DENSE),
-    "power-of-size": Form(
-        ("scaling.kaplan_law", "kaplan_size_loss"),
-        _power_of_size,
-        {"tokens": _WITHOUT_LIMIT, **_DENSE},
-    ),
-    "power-of-tokens": Form(
-        ("scaling.kaplan_law", "kaplan_data_loss"),
-        _power_of_tokens,
-        {"size": _WITHOUT_LIMIT, **_DENSE},
-    ),
-    "power-of-arithmetic": Form(
-        ("scaling.kaplan_law", "kaplan_arithmetic_loss"),
-        None,
-        {"size": _ARITHMETIC, "tokens": _ARITHMETIC, **_DENSE},
-    ),
-    "clark": Form(
-        ("scaling.routed_laws", "routed_loss"), _clark, {"tokens": _ONE_NUMBER, **_SPARSE}
-    ),
-    "routed": Form(("scaling.routed_laws", "routed_chinchilla_loss"), _routed, _SPARSE),
-    "joint": Form(("scaling.routed_laws", "joint_loss"), _joint, _SPARSE),
-    "krajewski": Form(("scaling.routed_laws", "fine_grained_loss"), _krajewski, _SPARSE),
-    "abnar": Form(("scaling.routed_laws", "sparse_loss"), _abnar, _SPARSE),
-    "allocation": Form(None, None, _ALLOCATION),
-    "ratio": Form(None, None, _ALLOCATION),
-}
+FORMS: Mapping[str, Form] = {name: Form(*row) for name, *row in (
+    ("chinchilla", "power_laws.chinchilla_loss", _chinchilla, _DENSE),
+    ("repetition", "repetition.repeated_loss", _chinchilla, {"sparsity": DENSE, "rl": NO_RL}),
+    ("reinforced", "power_laws.reinforced_loss", _reinforced,
+     {"sparsity": DENSE, "repetition": FRESH}),
+    ("kaplan", "kaplan_law.kaplan_loss", _kaplan, _DENSE),
+    ("power-of-size", "kaplan_law.kaplan_size_loss", _power_of_size,
+     {"tokens": _WITHOUT_LIMIT, **_DENSE}),
+    ("power-of-tokens", "kaplan_law.kaplan_data_loss", _power_of_tokens,
+     {"size": _WITHOUT_LIMIT, **_DENSE}),
+    ("power-of-arithmetic", "kaplan_law.kaplan_arithmetic_loss", None, _ARITHMETIC | _DENSE),
+    ("clark", "routed_laws.routed_loss", _clark, {"tokens": _ONE_NUMBER, **_SPARSE}),
+    ("routed", "routed_laws.routed_chinchilla_loss", _routed, _SPARSE),
+    ("joint", "routed_laws.joint_loss", _joint, _SPARSE),
+    ("krajewski", "routed_laws.fine_grained_loss", _krajewski, _SPARSE),
+    ("abnar", "routed_laws.sparse_loss", _abnar, _SPARSE),
+    ("allocation", None, None, _ALLOCATION),
+    ("ratio", None, None, _ALLOCATION),
+)}  # fmt: skip
 
-NAMES = ("R_start", "R_most", "C_mid", "gamma_rl")
-MEANING = {
+
+MEANING = {  # of the coefficients of a reward
     "R_start": "the reward before reinforcement learning",
     "R_most": "the reward that nothing exceeds",
     "C_mid": "the arithmetic at which half of the gain is reached [FLOP]",
@@ -250,9 +226,9 @@ def reward_law(name: str = "scalerl-2025", **coefficients: float) -> RewardLaw:
         raise CatalogueError.unknown("law of reward", name, law_names("sigmoid"))
     entry = law(name)
     values = {**entry.values, **coefficients}
-    lacking = [x for x in NAMES if x not in values]
+    lacking = [x for x in MEANING if x not in values]
     faults = [(f"rl.{x}", f"{name} does not say {MEANING[x]}; give it") for x in lacking]
-    others = [x for x in coefficients if x not in NAMES]
+    others = [x for x in coefficients if x not in MEANING]
     faults += [(f"rl.{x}", "no such coefficient of a reward") for x in others]
     if not faults and not 0 <= values["R_start"] < values["R_most"]:
         low, high = values["R_start"], values["R_most"]

@@ -6,7 +6,7 @@ The same answer draws the same bytes, in the style of the frontier's picture.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ from planner.text.errors import InputError
 from planner.text.wording import count, money
 from planner.token_costs.budget_task import BudgetTask, Required
 from planner.token_costs.posynomial_form import Array
-from planner.token_costs.spending import LifePoint
+from planner.token_costs.spending import EqualPools, LawInterval, LifeAnswer, LifePoint
 from planner.token_costs.stationary_points import training_curve
 
 if TYPE_CHECKING:
@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 
 
 TALLEST = 8.0  # factor of the least cost up to which sizes are shown
+WIDEST = 60.0  # factor of sizes beside the plan that is looked at
+POINTS = 193  # sizes of the curve
 MESH = 141
+NO_CURVE = "nothing is left to choose, so there is no curve to draw"
 SIDE = (4.0, 12.0)  # factors of size and tokens beside the plan on the plane
 
 
@@ -70,20 +73,19 @@ class LifePicture:
     Attributes
     ----------
     curve : Cost by size; sizes that cost many times the least are not shown.
-    unique : Distinct tokens, None where all are fresh or the law knows no repetition.
+    rule : Equal pools.
+    unique : Distinct tokens, None where all are fresh.
     rewarded : Whether reinforcement learning costs the same whatever the size.
-    band : Ends of the size, and the share of drawn laws that they hold.
-    rule : The size, cost and relative loss of equal pools.
     evaluated : (size, cost of serving) where the serving planner was asked.
     """
 
     plan: LifePoint
     law: ScalingLaw
     curve: CostCurve
+    band: LawInterval | None
+    rule: EqualPools | None
     unique: float | None = None
     rewarded: bool = False
-    band: tuple[tuple[float, float], float] | None = None
-    rule: tuple[float, float, float] | None = None
     evaluated: tuple[tuple[float, float], ...] = ()
 
     def draw(self, form: str) -> bytes:
@@ -98,7 +100,8 @@ class LifePicture:
         tokens = np.geomspace(trained / SIDE[1], trained * SIDE[1], MESH)
         n, d = np.meshgrid(sizes, tokens)
         routed = plan.sparsity if "sparsity" not in law.lacks else 1.0
-        loss = law.loss(n, d, sparsity=routed, unique=self.unique)
+        unique = self.unique if "repetition" not in law.lacks else None
+        loss = law.loss(n, d, sparsity=routed, unique=unique)
         key = "usd" if plan.objective == "usd" else "flop_paid"
         pretrain, rl = (getattr(phase, key) for phase in (plan.cost.pretrain, plan.cost.rl))
         training = pretrain / (size * trained) * n * d + rl * (1.0 if self.rewarded else n / size)
@@ -108,19 +111,21 @@ class LifePicture:
         return LossPlane(sizes, tokens, np.asarray(loss), training + serving[None, :])
 
 
+def drawn(answer: LifeAnswer) -> LifePoint:
+    """The plan that is to be drawn; InputError where there is none."""
+    if answer.plan is None:
+        raise InputError("there is no plan to draw")
+    return answer.plan
+
+
 def shown(curve: CostCurve) -> CostCurve:
     """A curve, cut where it costs many times the least.
 
     Raises InputError for one of less than two sizes: they were given.
     """
     if curve.sizes.size < 2:
-        raise InputError("nothing is left to choose, so there is no curve to draw")
+        raise InputError(NO_CURVE)
     return curve.where(curve.total <= TALLEST * curve.total.min())
-
-
-def unique_of(law: ScalingLaw, unique: float | None) -> float | None:
-    """Distinct tokens as a law is asked."""
-    return unique if "repetition" not in law.lacks else None
 
 
 INCHES = (10.5, 8.2)
@@ -152,44 +157,32 @@ def _curve(axes: Axes, picture: LifePicture) -> None:
             whole = name == "both"
             axes.plot(sizes, heights, color=COLOURS[name], lw=2.0 if whole else 1.2, label=name,
                       zorder=3 if whole else 2)  # fmt: skip
-    if picture.band:
-        ends, coverage = picture.band
-        axes.axvspan(*ends, color="0.5", alpha=0.12, lw=0,
-                     label=f"{coverage:.0%} of laws drawn from their errors")  # fmt: skip
-    _evaluated(axes, picture)
+    band, rule = picture.band, picture.rule
+    if band and band.n_active:
+        axes.axvspan(*band.n_active, color="0.5", alpha=0.12, lw=0,
+                     label=f"{band.coverage:.0%} of laws drawn from their errors")  # fmt: skip
+    if picture.evaluated:
+        axes.plot(*zip(*picture.evaluated, strict=True), ls="", marker=".", ms=6,
+                  color=COLOURS["serving"], zorder=4,
+                  label="plans of the serving planner")  # fmt: skip
     text = f"{count(point.n_active)} on {count(point.tokens.pretrain)} tokens"
     axes.plot(point.n_active, best, ls="", marker="o", ms=11, mfc="none", mec="black", mew=1.5,
               zorder=5, label=f"the plan: {text}, {_cost(best, unit)}")  # fmt: skip
-    _beside(axes, picture, sizes.tolist())
-    axes.set_xscale("log")
-    axes.set_yscale("log")
+    size, cost = (rule.n_active or 0.0, rule.cost or 0.0) if rule else (0.0, 0.0)
+    if rule is not None and sizes[0] <= size <= sizes[-1]:
+        label = f"equal pools: {count(size)}, {100 * (rule.worse_by or 0.0):+.0f} %"
+        axes.plot(size, cost, ls="", marker="D", ms=6, color="0.35", zorder=5,
+                  label=label)  # fmt: skip
+    axes.set(xscale="log", yscale="log", xlabel="active parameters",
+             ylabel=f"cost of the whole life [{unit.upper()}]")  # fmt: skip
     axes.set_ylim(along.total.min() / DEEPEST, along.total.max() * ROOM)
     _ticks(axes.xaxis, count)
     _ticks(axes.yaxis, _figures(unit))
     axes.grid(True, which="major", color="0.93", lw=0.6, zorder=0)
-    axes.set_xlabel("active parameters")
-    axes.set_ylabel(f"cost of the whole life [{unit.upper()}]")
-    axes.set_title(_title(point), loc="left", fontsize=10.5, fontweight="bold")
+    served = count(point.tokens.inference)
+    title = f"cost at a loss of {point.loss:.4f} by {point.law}, {served} tokens served"
+    axes.set_title(title, loc="left", fontsize=10.5, fontweight="bold")
     axes.legend(loc="best", frameon=False, fontsize=8.5)
-
-
-def _evaluated(axes: Axes, picture: LifePicture) -> None:
-    """Sizes at which the serving planner was asked."""
-    priced = picture.evaluated
-    if priced:
-        axes.plot([size for size, _ in priced], [usd for _, usd in priced],
-                  ls="", marker=".", ms=6, color=COLOURS["serving"], zorder=4,
-                  label="plans of the serving planner")  # fmt: skip
-
-
-def _beside(axes: Axes, picture: LifePicture, sizes: Sequence[float]) -> None:
-    """The lecture's equal pools."""
-    if not picture.rule or not sizes[0] <= picture.rule[0] <= sizes[-1]:
-        return
-    size, cost, worse_by = picture.rule
-    text = f"equal pools: {count(size)}, {100 * worse_by:+.0f} %"
-    axes.plot(size, cost, ls="", marker="D", ms=6, color="0.35", zorder=5,
-              label=text)  # fmt: skip
 
 
 def _pools(axes: Axes, point: LifePoint) -> None:
@@ -214,11 +207,10 @@ def _pools(axes: Axes, point: LifePoint) -> None:
 def _map(axes: Axes, point: LifePoint, around: LossPlane) -> None:
     """Size against tokens: curves of equal loss and of equal cost that touch at the plan."""
     unit, middle = point.objective, (point.n_active, point.tokens.pretrain)
-    axes.set_xscale("log")
-    axes.set_yscale("log")
     # Where values stand is decided as they are drawn, so the axes must be what they will be.
-    axes.set_xlim(around.sizes[0], around.sizes[-1])
-    axes.set_ylim(around.tokens[0], around.tokens[-1])
+    axes.set(xscale="log", yscale="log", xlabel="active parameters",
+             ylabel="tokens of pre-training", xlim=around.sizes[[0, -1]],
+             ylim=around.tokens[[0, -1]])  # fmt: skip
     least = float(around.loss.min())
     span = (point.loss or least) - least
     levels = [least + span * share for share in LOSSES]
@@ -234,8 +226,6 @@ def _map(axes: Axes, point: LifePoint, around: LossPlane) -> None:
     axes.plot(*middle, ls="", marker="o", ms=8, mfc="none", mec="black", mew=1.3, zorder=5)
     _ticks(axes.xaxis, count)
     _ticks(axes.yaxis, count)
-    axes.set_xlabel("active parameters")
-    axes.set_ylabel("tokens of pre-training")
     axes.set_title("equal loss (full) and equal cost (dashed)", loc="left", fontsize=9.5,
                    fontweight="bold")  # fmt: skip
 
@@ -244,13 +234,7 @@ def _labelled(axes: Axes, lines: ContourSet, labels: Mapping[float, str]) -> Non
     """Values on paper over their lines, which stay whole whatever the layout becomes."""
     for text in axes.clabel(lines, fmt=dict(labels), fontsize=7, inline=False):
         x, y = axes.transAxes.inverted().transform(axes.transData.transform(text.get_position()))
-        inside = MARGIN < x < 1 - MARGIN and MARGIN < y < 1 - MARGIN
-        text.set(visible=inside, bbox=PAPER)
-
-
-def _title(point: LifePoint) -> str:
-    served = count(point.tokens.inference)
-    return f"cost at a loss of {point.loss:.4f} by {point.law}, {served} tokens served"
+        text.set(visible=all(MARGIN < each < 1 - MARGIN for each in (x, y)), bbox=PAPER)
 
 
 def _ticks(axis: Axis, form: Callable[[float], str], *, log: bool = True) -> None:
@@ -273,10 +257,6 @@ def _figures(unit: str) -> Callable[[float], str]:
 
 def _cost(value: float, unit: str) -> str:
     return money(value) if unit == "usd" else f"{value:.3g} FLOP"
-
-
-WIDEST = 60.0  # factor of sizes beside the plan that is looked at
-POINTS = 193
 
 
 def curve_around(task: BudgetTask, point: LifePoint) -> CostCurve:

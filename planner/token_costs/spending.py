@@ -121,6 +121,17 @@ class LifePoint:
         return f"{self.n_active:.4g} parameters on {self.tokens.pretrain:.4g} tokens, {cost}"
 
 
+class EqualPools(Protocol):
+    """The life in which training costs what serving does; null where there is none."""
+
+    @property
+    def n_active(self) -> float | None: ...
+    @property
+    def cost(self) -> float | None: ...
+    @property
+    def worse_by(self) -> float | None: ...
+
+
 class LifeAnswer(Answer, Protocol):
     """What the answers to a budget and to a lifecycle have in common."""
 
@@ -132,6 +143,8 @@ class LifeAnswer(Answer, Protocol):
     def bound(self) -> object | None: ...
     @property
     def alternatives(self) -> Sequence[SizeAndTokens]: ...
+    @property
+    def heuristic(self) -> EqualPools | None: ...
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,9 +11,8 @@ import planner
 from planner.laws.model_family import ModelFamily
 from planner.problems.lifecycle.members import FamilyRule
 from planner.problems.lifecycle.resolve import resolve_life
-from planner.problems.lifecycle.search.fixed_layout_optimum import FixedLayoutOptimum
 from planner.problems.lifecycle.search.joint_program import joint_optimum
-from planner.problems.lifecycle.search.optimal_size import optimal_size
+from planner.problems.lifecycle.search.optimal_size import FixedLayoutOptimum, optimal_size
 from planner.scenario import load
 from tests.cases.lifecycle import scenario
 

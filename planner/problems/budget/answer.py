@@ -5,20 +5,10 @@ from __future__ import annotations
 from importlib.metadata import version
 
 from planner.laws.scaling_law import ScalingLaw
+from planner.problems.budget import plan as records
 from planner.problems.budget.certificate import proof
 from planner.problems.budget.comparisons import compute_optimal, equal_pools, interval
 from planner.problems.budget.outputs import point_of, recheck
-from planner.problems.budget.plan import (
-    BudgetAnswer,
-    BudgetBound,
-    BudgetCertificate,
-    BudgetPlan,
-    InfeasibleBudget,
-    LawNote,
-    LawProvenance,
-    OtherLaw,
-    RuledAnswer,
-)
 from planner.problems.budget.question import BudgetScenario
 from planner.problems.budget.resolve import (
     RULE,
@@ -31,22 +21,14 @@ from planner.problems.budget.resolve import (
 from planner.protocol.plan import BindingLimit
 from planner.scenario import resolved
 from planner.text.errors import FieldError
-from planner.token_costs.optimum import (
-    NOTHING_CLOSER,
-    BudgetOptimum,
-    NoBudget,
-    allowed,
-    best_of,
-    least_loss,
-    solve_many,
-)
+from planner.token_costs import optimum
 from planner.token_costs.parameters import elasticities
 from planner.token_costs.spending import MissedLimit
 
 ALTERNATIVES = 3
 
 
-def answer(scenario: BudgetScenario) -> BudgetPlan:
+def answer(scenario: BudgetScenario) -> records.BudgetPlan:
     """The size, sparsity and tokens of least cost, or of least loss.
 
     Raises InputError for a question that its law cannot answer; SolverError if the program, its
@@ -55,13 +37,14 @@ def answer(scenario: BudgetScenario) -> BudgetPlan:
     resolution = resolve_budget(scenario)
     if not resolution.tasks:
         return _plan(_by_rule(resolution), scenario)
-    solved = solve_many(resolution.tasks)
+    solved = optimum.solve_many(resolution.tasks)
     ranked = sorted(
-        (each for each in solved if isinstance(each, BudgetOptimum)), key=lambda row: row.score
+        (each for each in solved if isinstance(each, optimum.BudgetOptimum)),
+        key=lambda row: row.score,
     )
     if not ranked:
-        nearest = best_of(solved)
-        assert isinstance(nearest, NoBudget)
+        nearest = optimum.best_of(solved)
+        assert isinstance(nearest, optimum.NoBudget)
         return _plan(_infeasible(resolution, nearest), scenario)
     best = ranked[0]
     warnings = (*resolution.warnings, *_outside(best, scenario), *_of_the_data(best))
@@ -69,7 +52,7 @@ def answer(scenario: BudgetScenario) -> BudgetPlan:
     slopes = elasticities(best, scenario.inference, scenario.rl)
     point = point_of(best)
     recheck(point, best)
-    complete = BudgetAnswer(
+    complete = records.BudgetAnswer(
         scenario=resolved(scenario),
         plan=point,
         band=interval(best, scenario.draws, scenario.coverage),
@@ -87,20 +70,22 @@ def answer(scenario: BudgetScenario) -> BudgetPlan:
     return _plan(complete, scenario)
 
 
-def _plan(answer: BudgetAnswer, scenario: BudgetScenario) -> BudgetPlan:
-    return BudgetPlan(lambda: answer, scenario)
+def _plan(answer: records.BudgetAnswer, scenario: BudgetScenario) -> records.BudgetPlan:
+    return records.BudgetPlan(lambda: answer, scenario)
 
 
-def _bound(best: BudgetOptimum, certificate: BudgetCertificate) -> BudgetBound:
+def _bound(
+    best: optimum.BudgetOptimum, certificate: records.BudgetCertificate
+) -> records.BudgetBound:
     """What no choice goes below, at what is asked."""
     task, bound = best.task, certificate.relaxation
     if task.aim == "quality":
-        return BudgetBound(None, None, bound, least_loss(task))
+        return records.BudgetBound(None, None, bound, optimum.least_loss(task))
     usd, flop = (bound, None) if task.in_usd else (None, bound)
-    return BudgetBound(usd, flop, None, least_loss(task))
+    return records.BudgetBound(usd, flop, None, optimum.least_loss(task))
 
 
-def _binding(best: BudgetOptimum, slopes: dict[str, float]) -> tuple[BindingLimit, ...]:
+def _binding(best: optimum.BudgetOptimum, slopes: dict[str, float]) -> tuple[BindingLimit, ...]:
     """The limits that hold the answer, with d ln(what is made small) / d ln(limit)."""
     task = best.task
     limits = []
@@ -115,17 +100,17 @@ def _binding(best: BudgetOptimum, slopes: dict[str, float]) -> tuple[BindingLimi
     return (*limits, *(BindingLimit(path, slopes[path]) for path in paths))
 
 
-def _outside(best: BudgetOptimum, scenario: BudgetScenario) -> tuple[str, ...]:
+def _outside(best: optimum.BudgetOptimum, scenario: BudgetScenario) -> tuple[str, ...]:
     """Sentences on what lies beyond the law's fitted range; refused where that is asked for."""
     task = best.task
     epochs = None
     if task.repeats and task.unique is not None:
         epochs = max(1.0, best.pretrain / task.unique)
     beyond = task.law.outside(best.n_active, best.pretrain, epochs=epochs)
-    return allowed(beyond, scenario.extrapolate)
+    return optimum.allowed(beyond, scenario.extrapolate)
 
 
-def _of_the_data(best: BudgetOptimum) -> tuple[str, ...]:
+def _of_the_data(best: optimum.BudgetOptimum) -> tuple[str, ...]:
     """A sentence where the data runs out and the law does not know what repeating it does."""
     if not best.data_bound:
         return ()
@@ -136,29 +121,29 @@ def _of_the_data(best: BudgetOptimum) -> tuple[str, ...]:
     )
 
 
-def _by(law: ScalingLaw, resolution: ResolvedBudget) -> OtherLaw:
+def _by(law: ScalingLaw, resolution: ResolvedBudget) -> records.OtherLaw:
     """The answer by another law; a required loss is a number of the first law's data."""
     scenario, phases = resolution.scenario, resolution.phases
     try:
         if is_rule(law, scenario):
-            return OtherLaw(law.name, ruled_point(law, scenario, phases["pretrain"]), None)
+            return records.OtherLaw(law.name, ruled_point(law, scenario, phases["pretrain"]), None)
         tasks, _ = tasks_for(law, scenario, phases, resolution.served)
     except FieldError as error:
-        return OtherLaw(law.name, None, str(error))
-    best = best_of(solve_many(tasks))
-    if isinstance(best, NoBudget):
-        return OtherLaw(law.name, None, best.reason)
-    return OtherLaw(law.name, point_of(best), None)
+        return records.OtherLaw(law.name, None, str(error))
+    best = optimum.best_of(optimum.solve_many(tasks))
+    if isinstance(best, optimum.NoBudget):
+        return records.OtherLaw(law.name, None, best.reason)
+    return records.OtherLaw(law.name, point_of(best), None)
 
 
-def _by_rule(resolution: ResolvedBudget) -> RuledAnswer:
+def _by_rule(resolution: ResolvedBudget) -> records.RuledAnswer:
     """The answer of a rule for an arithmetic: a size and tokens, and no loss."""
     scenario, law = resolution.scenario, resolution.law
     point = ruled_point(law, scenario, resolution.phases["pretrain"])
     flop = point.cost.pretrain.flop
     beyond = law.outside(point.n_active, point.tokens.pretrain, arithmetic=flop)
-    warnings = (*resolution.warnings, *allowed(beyond, scenario.extrapolate))
-    return RuledAnswer(
+    warnings = (*resolution.warnings, *optimum.allowed(beyond, scenario.extrapolate))
+    return records.RuledAnswer(
         scenario=resolved(scenario),
         plan=point,
         certificate=RULE,
@@ -167,21 +152,23 @@ def _by_rule(resolution: ResolvedBudget) -> RuledAnswer:
     )
 
 
-def _infeasible(resolution: ResolvedBudget, nearest: NoBudget) -> InfeasibleBudget:
+def _infeasible(resolution: ResolvedBudget, nearest: optimum.NoBudget) -> records.InfeasibleBudget:
     """The answer to a question without one: what falls short, and by how much."""
     considered = len(resolution.tasks)
-    return InfeasibleBudget(
+    return records.InfeasibleBudget(
         status="infeasible",
         scenario=resolved(resolution.scenario),
-        certificate=BudgetCertificate(NOTHING_CLOSER, None, None, None, considered, None, {}),
+        certificate=records.BudgetCertificate(
+            optimum.NOTHING_CLOSER, None, None, None, considered, None, {}
+        ),
         demand=resolution.served,
         infeasible=(MissedLimit(nearest.promise, nearest.short_by, nearest.reason),),
         provenance=_provenance(resolution, resolution.warnings),
     )
 
 
-def _provenance(resolution: ResolvedBudget, warnings: tuple[str, ...]) -> LawProvenance:
+def _provenance(resolution: ResolvedBudget, warnings: tuple[str, ...]) -> records.LawProvenance:
     """What an answer rests on: version, law, sources with their dates, warnings."""
     law = resolution.law
-    note = LawNote(law.name, law.title, law.scope, law.note, law.form)
-    return LawProvenance(version("token-planner"), note, resolution.data, warnings)
+    note = records.LawNote(law.name, law.title, law.scope, law.note, law.form)
+    return records.LawProvenance(version("token-planner"), note, resolution.data, warnings)

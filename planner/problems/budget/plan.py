@@ -11,31 +11,15 @@ from typing import ClassVar
 
 from planner.problems.budget.question import BudgetScenario
 from planner.protocol.plan import BindingLimit
-from planner.token_costs.spending import (
-    Ends,
-    Flop,
-    FormlessLawNote,
-    LawInterval,
-    LifePlan,
-    LifePoint,
-    LifeProvenance,
-    MissedLimit,
-    Nat,
-    Param,
-    PhaseMachine,
-    PhaseTokens,
-    ServedTokens,
-    Share,
-    Usd,
-)
+from planner.token_costs import spending as life
 
 
 @dataclass(frozen=True, kw_only=True)
-class BudgetPoint(LifePoint):
+class BudgetPoint(life.LifePoint):
     """A size, its tokens, and what follows from them by the equations of `formulas`."""
 
-    over_training_from_pools: Share | None
-    phases: Mapping[str, PhaseMachine]
+    over_training_from_pools: life.Share | None
+    phases: Mapping[str, life.PhaseMachine]
 
     json_first: ClassVar[tuple[str, ...]] = (
         "n_active", "n_total", "sparsity", "tokens", "epochs", "cost", "share", "over_training",
@@ -53,21 +37,21 @@ class RuledPoint(BudgetPoint):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BudgetInterval(LawInterval):
+class BudgetInterval(life.LawInterval):
     """The same with loss and over-training."""
 
-    loss: Ends | None
-    over_training: Ends | None
+    loss: life.Ends | None
+    over_training: life.Ends | None
 
 
 @dataclass(frozen=True)
 class BudgetBound:
     """What no choice goes below at what is asked; `least_loss` at no matter what cost."""
 
-    usd: Usd | None
-    flop_paid: Flop | None
-    loss: Nat | None
-    least_loss: Nat
+    usd: life.Usd | None
+    flop_paid: life.Flop | None
+    loss: life.Nat | None
+    least_loss: life.Nat
 
 
 @dataclass(frozen=True)
@@ -80,7 +64,7 @@ class BudgetCertificate:
     method: str
     objective: float | None
     relaxation: float | None
-    gap: Share | None
+    gap: life.Share | None
     points_considered: int
     multiplier: float | None
     differences: Mapping[str, float]
@@ -90,24 +74,24 @@ class BudgetCertificate:
 class Comparison:
     """Another size and tokens beside the plan, and by how much they are worse."""
 
-    n_active: Param
-    tokens: PhaseTokens
+    n_active: life.Param
+    tokens: life.PhaseTokens
     cost: float
-    loss: Nat
-    worse_by: Share
-    saving: Share
+    loss: life.Nat
+    worse_by: life.Share
+    saving: life.Share
 
 
 @dataclass(frozen=True)
 class RuleComparison:
     """The same of a rule, or why no size is as good as asked with the tokens that it gives."""
 
-    n_active: Param | None
-    tokens: PhaseTokens
+    n_active: life.Param | None
+    tokens: life.PhaseTokens
     cost: float | None
-    loss: Nat | None
-    worse_by: Share | None
-    saving: Share | None
+    loss: life.Nat | None
+    worse_by: life.Share | None
+    saving: life.Share | None
     why_not: str | None
 
 
@@ -127,7 +111,7 @@ class OtherLaw:
 
 
 @dataclass(frozen=True)
-class LawNote(FormlessLawNote):
+class LawNote(life.FormlessLawNote):
     """The law that answered."""
 
     form: str
@@ -136,7 +120,7 @@ class LawNote(FormlessLawNote):
 
 
 @dataclass(frozen=True)
-class LawProvenance(LifeProvenance):
+class LawProvenance(life.LifeProvenance):
     """What an answer rests on: version of this program, law, sources, warnings."""
 
     law: LawNote
@@ -158,9 +142,9 @@ class BudgetAnswer:
     alternatives: tuple[BudgetPoint, ...] = ()
     heuristic: RuleComparison | None = None
     compute_optimal: Comparison | None = None
-    demand: ServedTokens
+    demand: life.ServedTokens
     laws: tuple[OtherLaw, ...] | None = None
-    infeasible: tuple[MissedLimit, ...] | None = None
+    infeasible: tuple[life.MissedLimit, ...] | None = None
     provenance: LawProvenance
 
 
@@ -182,7 +166,7 @@ class InfeasibleBudget(BudgetAnswer):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class BudgetPlan(LifePlan[BudgetAnswer]):
+class BudgetPlan(life.LifePlan[BudgetAnswer]):
     """The answer to a token budget, and the scenario that asked for it."""
 
     question: BudgetScenario

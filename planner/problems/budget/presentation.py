@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from planner.laws.law_forms import FORMS, form_equation
+from planner.laws.law_forms import form_equation
 from planner.text import wording as say
 from planner.text.tolerances import UNSEEN
 from planner.token_costs import presentation as life
@@ -164,8 +164,9 @@ def _closed_form(point: BudgetPoint, form: str) -> Iterator[str]:
 
     yield from say.wrapped("cost = sum over the phases of (FLOP per parameter and token) * "
                            "N_active * tokens * (price of a FLOP)")  # fmt: skip
-    if FORMS[form].equation is not None:
-        yield from say.wrapped(str(form_equation(form)))
+    equation = form_equation(form)
+    if equation is not None:
+        yield from say.wrapped(str(equation))
     if point.over_training_from_pools is not None:
         total = 1 / point.share.pretrain
         yield from say.wrapped(

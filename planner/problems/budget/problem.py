@@ -81,27 +81,18 @@ class Budget(Room["BudgetScenario"]):
     def picture(self, plan: Plan) -> LifePicture:
         """Cost against size, pools, equal loss and equal cost."""
         assert isinstance(plan, BudgetPlan)
-        from planner.token_costs.picture import LifePicture, curve_around, shown, unique_of
+        from planner.token_costs.picture import NO_CURVE, LifePicture, curve_around, drawn, shown
 
-        answer, question, point = plan.answer, plan.question, plan.answer.plan
-        if point is None:
-            raise InputError("there is no plan to draw")
+        answer, question, point = plan.answer, plan.question, drawn(plan.answer)
         tasks = [t for t in resolve_budget(question).tasks if t.sparsity == point.sparsity]
         best = best_of(solve_many(tasks)) if tasks else None
         if not isinstance(best, BudgetOptimum):
-            raise InputError("nothing is left to choose, so there is no curve to draw")
-        band, rule = answer.band, answer.heuristic
+            raise InputError(NO_CURVE)
+        curve = shown(curve_around(best.task, point))
         return LifePicture(
-            plan=point,
-            law=best.task.law,
-            curve=shown(curve_around(best.task, point)),
-            unique=unique_of(best.task.law, question.data.unique),
+            point, best.task.law, curve, answer.band, answer.heuristic, question.data.unique,
             rewarded=question.rl.reward is not None,
-            band=(band.n_active, band.coverage) if band and band.n_active else None,
-            rule=(rule.n_active, rule.cost or 0.0, rule.worse_by or 0.0)
-            if rule and rule.n_active
-            else None,
-        )
+        )  # fmt: skip
 
     def listed(self, question: BudgetScenario, path: str) -> ListedRange:
         """Listed rents, and the MFU of published runs."""

@@ -21,19 +21,7 @@ from planner.scenario.keys.budget_fields import (
 from planner.scenario.keys.fields import QuestionRecord, Record, Word
 from planner.scenario.keys.references import File
 from planner.scenario.kinds import PROBLEMS
-from planner.token_costs.phase_keys import (
-    DEFAULT_LAW,
-    DRAWS,
-    BudgetData,
-    Coverage,
-    Distributions,
-    Draws,
-    Extrapolate,
-    Inference,
-    Phases,
-    Quality,
-    Reinforcement,
-)
+from planner.token_costs import phase_keys as keys
 
 OBJECTIVES = ("flop", "cost")
 
@@ -59,9 +47,10 @@ class BudgetScenario(QuestionRecord):
         description="which question is asked"
     )
     law: LawField = Field(
-        DEFAULT_LAW, description="a catalogue name, a file or a description; or a list to compare"
+        keys.DEFAULT_LAW,
+        description="a catalogue name, a file or a description; or a list to compare",
     )
-    quality: Quality | None = Field(
+    quality: keys.Quality | None = Field(
         None, description="{loss: 2.05}, or {like: ...}: as good as a compute-optimal model"
     )
     cost: Annotated[Limit, LimitField()] | None = Field(
@@ -69,26 +58,26 @@ class BudgetScenario(QuestionRecord):
         validate_default=True,
         description="in place of quality: at most this, in USD or FLOP; the best loss is sought",
     )
-    inference: Inference = Field(
-        default_factory=Inference, description="tokens served over the model's life"
+    inference: keys.Inference = Field(
+        default_factory=keys.Inference, description="tokens served over the model's life"
     )
-    rl: Reinforcement = Field(
-        default_factory=Reinforcement, description="reinforcement learning after pre-training"
+    rl: keys.Reinforcement = Field(
+        default_factory=keys.Reinforcement, description="reinforcement learning after pre-training"
     )
-    data: BudgetData = Field(default_factory=BudgetData, description="data to train on")
+    data: keys.BudgetData = Field(default_factory=keys.BudgetData, description="data to train on")
     choose: BudgetChoose = Field(
         default_factory=BudgetChoose, description="values that the choices may take"
     )
-    phases: Phases = Field(
-        default_factory=Phases, description="chip, utilisation and price of each phase"
+    phases: keys.Phases = Field(
+        default_factory=keys.Phases, description="chip, utilisation and price of each phase"
     )
     objective: Annotated[str, Word(OBJECTIVES)] = Field(
         "flop", validate_default=True, description="what is made small: flop, or cost in USD"
     )
-    extrapolate: Extrapolate = None
-    draws: Draws = DRAWS
-    coverage: Coverage = INTERVAL
-    uncertain: Distributions = None
+    extrapolate: keys.Extrapolate = None
+    draws: keys.Draws = keys.DRAWS
+    coverage: keys.Coverage = INTERVAL
+    uncertain: keys.Distributions = None
 
     @field_validator("inference", "rl", "data", "choose", "phases", mode="before")
     @classmethod
@@ -154,7 +143,7 @@ class BudgetScenario(QuestionRecord):
         return self.law if isinstance(self.law, tuple) else (self.law,)
 
 
-def used_phases(inference: Inference, rl: Reinforcement) -> tuple[str, ...]:
+def used_phases(inference: keys.Inference, rl: keys.Reinforcement) -> tuple[str, ...]:
     """The phases that these tokens use, in the order of a model's life."""
     used = {"pretrain": True, "rl": rl.used, "inference": inference.used}
     return tuple(name for name, taken in used.items() if taken)

@@ -11,29 +11,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 
-from planner.problems.lifecycle.comparisons import (
-    ServingPrices,
-    equal_pools,
-    flat_price,
-    interval,
-    lifecycle_curve,
-    serving_prices,
-)
+from planner.problems.lifecycle import comparisons
+from planner.problems.lifecycle import plan as records
 from planner.problems.lifecycle.elasticities import lifecycle_elasticities, overtraining_from_pools
 from planner.problems.lifecycle.outputs import point_of, recheck, short
-from planner.problems.lifecycle.plan import (
-    EvaluatedSize,
-    InfeasibleLife,
-    LifecycleAnswer,
-    LifecycleCertificate,
-    LifecyclePlan,
-    NoCertificate,
-    OvertrainingCheck,
-    ProgramBound,
-    ServedPriceBound,
-    SmoothOptimum,
-    SolverDifferences,
-)
 from planner.problems.lifecycle.question import LifecycleScenario
 from planner.problems.lifecycle.resolve import (
     LifecycleTask,
@@ -41,9 +22,13 @@ from planner.problems.lifecycle.resolve import (
     training_data,
     training_warnings,
 )
-from planner.problems.lifecycle.search.fixed_layout_optimum import FixedLayoutOptimum
 from planner.problems.lifecycle.search.joint_program import joint_optimum
-from planner.problems.lifecycle.search.optimal_size import FINE, Unserved, optimal_size
+from planner.problems.lifecycle.search.optimal_size import (
+    FINE,
+    FixedLayoutOptimum,
+    Unserved,
+    optimal_size,
+)
 from planner.protocol.plan import BindingLimit, DataSource
 from planner.scenario import resolved
 from planner.text.errors import SolverError
@@ -60,7 +45,7 @@ METHOD = (
 )
 
 
-def answer(scenario: LifecycleScenario) -> LifecyclePlan:
+def answer(scenario: LifecycleScenario) -> records.LifecyclePlan:
     """The model whose whole life costs least at the quality asked for.
 
     Raises InputError for a question that its law, its family or its machines cannot answer;
@@ -78,10 +63,10 @@ def answer(scenario: LifecycleScenario) -> LifecyclePlan:
     else:
         misses = [each for each in sought if isinstance(each, Unserved)]
         complete = _infeasible(life, misses, warnings)
-    return LifecyclePlan(lambda: complete, scenario)
+    return records.LifecyclePlan(lambda: complete, scenario)
 
 
-def _optimal(optima: Sequence[FixedLayoutOptimum], warnings: list[str]) -> LifecycleAnswer:
+def _optimal(optima: Sequence[FixedLayoutOptimum], warnings: list[str]) -> records.LifecycleAnswer:
     """The whole answer of the first of several optima, the others beside it."""
     best = optima[0]
     life, law, whole = best.life, best.answer.task.law, best.whole
@@ -89,22 +74,22 @@ def _optimal(optima: Sequence[FixedLayoutOptimum], warnings: list[str]) -> Lifec
     beyond = law.outside(whole.n_active, whole.pretrain, best.answer.task.sparsity)
     warnings += allowed(beyond, scenario.extrapolate)
     warnings += training_warnings(best.answer.task.phases, datetime.now(UTC).date())
-    slopes, prices = lifecycle_elasticities(best), serving_prices(best)
-    point, curve, served = point_of(best), lifecycle_curve(best, prices), best.served
+    slopes, prices = lifecycle_elasticities(best), comparisons.serving_prices(best)
+    point, curve, served = point_of(best), comparisons.lifecycle_curve(best, prices), best.served
     recheck(point, best)
     bound = served.candidate.floor().usd_per_mtok / served.utilisation
-    return LifecycleAnswer(
+    return records.LifecycleAnswer(
         scenario=resolved(scenario),
         plan=point,
-        band=interval(best, prices),
+        band=comparisons.interval(best, prices),
         serving_band=served.band,
-        bound=ServedPriceBound(bound),
+        bound=records.ServedPriceBound(bound),
         certificate=_certificate(best, prices),
         binding=_binding(best, slopes),
         elasticities=slopes,
         alternatives=tuple(short(each) for each in optima[1:]),
-        heuristic=equal_pools(curve, whole.total),
-        flat_price=flat_price(best),
+        heuristic=comparisons.equal_pools(curve, whole.total),
+        flat_price=comparisons.flat_price(best),
         curve=curve,
         evaluated=_evaluated(best),
         demand=life.demand,
@@ -112,7 +97,9 @@ def _optimal(optima: Sequence[FixedLayoutOptimum], warnings: list[str]) -> Lifec
     )
 
 
-def _certificate(best: FixedLayoutOptimum, prices: ServingPrices) -> LifecycleCertificate:
+def _certificate(
+    best: FixedLayoutOptimum, prices: comparisons.ServingPrices
+) -> records.LifecycleCertificate:
     """How the optimum was found and checked; no bound over all sizes is proven."""
     smooth, whole, program = best.answer, best.whole, joint_optimum(best)
     root = stationary_point(smooth.budgets)
@@ -140,18 +127,20 @@ def _certificate(best: FixedLayoutOptimum, prices: ServingPrices) -> LifecycleCe
     ratio = None
     if from_pools:
         ratio = overtraining_at(smooth.task, smooth.n_active, smooth.pretrain)
-    return LifecycleCertificate(
+    return records.LifecycleCertificate(
         method=METHOD.format(fine=FINE, asked=len(best.evaluated)),
         objective=whole.total,
         relaxation=None,
         gap=None,
-        smooth=SmoothOptimum(smooth.n_active, smooth.pretrain, smooth.total),
+        smooth=records.SmoothOptimum(smooth.n_active, smooth.pretrain, smooth.total),
         whole_over_smooth=whole.total / smooth.total - 1,
-        over_training=OvertrainingCheck(ratio, from_pools),
+        over_training=records.OvertrainingCheck(ratio, from_pools),
         interpolation_error=prices.error,
         multiplier=smooth.multiplier,
-        program=None if program is None else ProgramBound(program.cost, program.lower_bound),
-        differences=SolverDifferences(difference, apart),
+        program=None
+        if program is None
+        else records.ProgramBound(program.cost, program.lower_bound),
+        differences=records.SolverDifferences(difference, apart),
     )
 
 
@@ -171,7 +160,7 @@ def _binding(best: FixedLayoutOptimum, slopes: dict[str, float]) -> tuple[Bindin
     return tuple(limits)
 
 
-def _evaluated(best: FixedLayoutOptimum) -> tuple[EvaluatedSize, ...]:
+def _evaluated(best: FixedLayoutOptimum) -> tuple[records.EvaluatedSize, ...]:
     """Every size at which serving was planned, smallest first, with what its life costs."""
     budget = best.answer.task
     pairs = sorted(best.evaluated, key=lambda pair: pair[0])
@@ -180,21 +169,23 @@ def _evaluated(best: FixedLayoutOptimum) -> tuple[EvaluatedSize, ...]:
     for place, (_, served) in enumerate(pairs):
         costs: tuple[float | None, ...] = (None, None, None, None)
         if served is None:
-            rows.append(EvaluatedSize(sizes[place], None, None, None, None, *costs))
+            rows.append(records.EvaluatedSize(sizes[place], None, None, None, None, *costs))
             continue
         training, serving = float(curve.training[place]), served.price * budget.served
         if math.isfinite(training):
             costs = (float(curve.tokens[place]), training, serving, training + serving)
         mode, price = served.plan.mode, served.price * 1e6
         rows.append(
-            EvaluatedSize(sizes[place], price, served.plan.chip, served.plan.chips, mode, *costs)
+            records.EvaluatedSize(
+                sizes[place], price, served.plan.chip, served.plan.chips, mode, *costs
+            )
         )
     return tuple(rows)
 
 
 def _infeasible(
     life: LifecycleTask, misses: Sequence[Unserved], warnings: list[str]
-) -> InfeasibleLife:
+) -> records.InfeasibleLife:
     """The answer to a question without one."""
     reasons = [each.law for each in misses if each.law is not None]
     if reasons:
@@ -209,10 +200,10 @@ def _infeasible(
             f"{sizes[-1]:.3g} active parameters; planner solve with problem: serving says by "
             "how much",
         )
-    return InfeasibleLife(
+    return records.InfeasibleLife(
         status="infeasible",
         scenario=resolved(life.scenario),
-        certificate=NoCertificate(NOTHING_CLOSER),
+        certificate=records.NoCertificate(NOTHING_CLOSER),
         demand=life.demand,
         infeasible=(missed,),
         provenance=_provenance(life, life.sparsities[0], warnings),

@@ -11,8 +11,7 @@ import numpy as np
 
 from planner.problems.lifecycle.plan import SimplerRule, SizeCost, TrainedTokens
 from planner.problems.lifecycle.resolve import with_serving
-from planner.problems.lifecycle.search.fixed_layout_optimum import FixedLayoutOptimum
-from planner.problems.lifecycle.search.optimal_size import cheapest_at
+from planner.problems.lifecycle.search.optimal_size import FixedLayoutOptimum, cheapest_at
 from planner.token_costs.budget_task import assembled
 from planner.token_costs.posynomial_form import Array
 from planner.token_costs.spending import LawInterval

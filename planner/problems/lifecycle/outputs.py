@@ -6,20 +6,8 @@ import math
 
 import numpy as np
 
-from planner.problems.lifecycle.plan import (
-    Checkpoints,
-    LifeChips,
-    LifecyclePoint,
-    ModelShape,
-    OtherSparsity,
-    ReinforcedChips,
-    ServingChips,
-    TotalCost,
-    TotalUsd,
-    TrainedTokens,
-    TrainingChips,
-)
-from planner.problems.lifecycle.search.fixed_layout_optimum import FixedLayoutOptimum
+from planner.problems.lifecycle import plan as records
+from planner.problems.lifecycle.search.optimal_size import FixedLayoutOptimum
 from planner.token_costs.outputs import loss_of, overtraining_at, put, refuse, value_of, walked
 from planner.token_costs.phase_costs import PHASES, PhaseCost, spending, symbol_values
 from planner.token_costs.spending import LifeSpending, PhaseShares, PhaseTokens, Spending
@@ -32,7 +20,7 @@ STORAGE_SOURCE = "$0.06 per GB and month, the dearest listed object store (CoreW
 LONG = 90 * DAY  # training where no duration is given [s]
 
 
-def point_of(best: FixedLayoutOptimum) -> LifecyclePoint:
+def point_of(best: FixedLayoutOptimum) -> records.LifecyclePoint:
     """The plan of an optimum: the member in whole numbers, every number by its equation."""
     from formulas.scaling import budget_outputs as outputs
 
@@ -43,7 +31,7 @@ def point_of(best: FixedLayoutOptimum) -> LifecyclePoint:
     unique = budget.unique
     parts = [getattr(cost, name).usd for name in PHASES]
     shares = outputs.phase_share.numpy()(K_phase=parts, K_life=total)
-    return LifecyclePoint(
+    return records.LifecyclePoint(
         n_active=whole.n_active,
         n_total=served.member.n_total,
         sparsity=served.member.n_total / whole.n_active,
@@ -68,16 +56,16 @@ def point_of(best: FixedLayoutOptimum) -> LifecyclePoint:
     )
 
 
-def short(best: FixedLayoutOptimum) -> OtherSparsity:
+def short(best: FixedLayoutOptimum) -> records.OtherSparsity:
     """Another sparsity, in short."""
     whole, served = best.whole, best.served
-    return OtherSparsity(
-        best.sparsity, whole.n_active, served.member.n_total, TrainedTokens(whole.pretrain),
-        TotalCost(TotalUsd(whole.total)), served.price * 1e6,
+    return records.OtherSparsity(
+        best.sparsity, whole.n_active, served.member.n_total, records.TrainedTokens(whole.pretrain),
+        records.TotalCost(records.TotalUsd(whole.total)), served.price * 1e6,
     )  # fmt: skip
 
 
-def recheck(point: LifecyclePoint, best: FixedLayoutOptimum) -> None:
+def recheck(point: records.LifecyclePoint, best: FixedLayoutOptimum) -> None:
     """Every number of a plan again, the objective first, by walking its equation.
 
     Raises SolverError for a number that its equation does not give.
@@ -127,10 +115,10 @@ def _spending(best: FixedLayoutOptimum, tokens: PhaseTokens) -> LifeSpending:
     return LifeSpending(*phases, Spending(*map(sum, columns)))
 
 
-def _shape(best: FixedLayoutOptimum) -> ModelShape:
+def _shape(best: FixedLayoutOptimum) -> records.ModelShape:
     """What the model is made of."""
     counted = best.served.member.sizes
-    return ModelShape(
+    return records.ModelShape(
         name=counted.name,
         family=best.served.member.family.name,
         layers=counted.n_layers,
@@ -147,13 +135,13 @@ def _shape(best: FixedLayoutOptimum) -> ModelShape:
     )
 
 
-def _chips(best: FixedLayoutOptimum, cost: LifeSpending) -> LifeChips:
+def _chips(best: FixedLayoutOptimum, cost: LifeSpending) -> records.LifeChips:
     """Chips of each phase: for training where a duration is given, for serving where a rate is."""
     phases = best.answer.task.phases
     training = {name: _of_training(phase, getattr(cost, name)) for name, phase in phases.items()}
     served, rate = best.served, best.life.scenario.inference.rate
     units = None if rate is None else math.ceil(rate / served.tokens_per_s)
-    serving = ServingChips(
+    serving = records.ServingChips(
         served.plan.chip,
         units and units * served.plan.chips,
         units,
@@ -161,21 +149,23 @@ def _chips(best: FixedLayoutOptimum, cost: LifeSpending) -> LifeChips:
         served.tokens_per_s,
     )
     if "rl" in training:
-        return ReinforcedChips(training["pretrain"], serving, training["rl"])
-    return LifeChips(training["pretrain"], serving)
+        return records.ReinforcedChips(training["pretrain"], serving, training["rl"])
+    return records.LifeChips(training["pretrain"], serving)
 
 
-def _of_training(phase: PhaseCost, cost: Spending) -> TrainingChips:
+def _of_training(phase: PhaseCost, cost: Spending) -> records.TrainingChips:
     count = None
     if phase.duration is not None and cost.chip_hours is not None:
         count = math.ceil(cost.chip_hours * HOUR / phase.duration)
     chip = phase.system.chip.name if phase.system else ""
-    return TrainingChips(chip, count, phase.mfu or 0.0, phase.duration and phase.duration / DAY)
+    return records.TrainingChips(
+        chip, count, phase.mfu or 0.0, phase.duration and phase.duration / DAY
+    )
 
 
-def _checkpoints(best: FixedLayoutOptimum, total: float) -> Checkpoints:
+def _checkpoints(best: FixedLayoutOptimum, total: float) -> records.Checkpoints:
     """What keeping checkpoints costs, to show that it may be left out."""
     size = CHECKPOINT_BYTES * best.served.member.n_total
     seconds = best.life.scenario.phases.pretrain.duration or LONG
     usd = CHECKPOINTS * size * seconds * STORAGE
-    return Checkpoints(size, CHECKPOINTS, seconds, usd, usd / total, STORAGE_SOURCE)
+    return records.Checkpoints(size, CHECKPOINTS, seconds, usd, usd / total, STORAGE_SOURCE)

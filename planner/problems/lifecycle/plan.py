@@ -13,19 +13,7 @@ from planner.problems.lifecycle.question import LifecycleScenario
 from planner.problems.serving import ServingBand, ServingPoint
 from planner.protocol.document import Unit, json_key
 from planner.protocol.plan import BindingLimit
-from planner.token_costs.spending import (
-    LawInterval,
-    LifePlan,
-    LifePoint,
-    LifeProvenance,
-    MissedLimit,
-    Nat,
-    Param,
-    ServedTokens,
-    Share,
-    Token,
-    Usd,
-)
+from planner.token_costs import spending as life
 
 PerMtok = Annotated[float, Unit("USD/(1e6*token)")]
 Byte = Annotated[float, Unit("byte")]
@@ -57,7 +45,7 @@ class TrainingChips:
 
     chip: str
     count: int | None
-    mfu: Share
+    mfu: life.Share
     days: Annotated[float, Unit("day")] | None
 
 
@@ -96,21 +84,21 @@ class Checkpoints:
     bytes: Byte
     count: int
     seconds: Annotated[float, Unit("s")]
-    usd: Usd
-    share: Share
+    usd: life.Usd
+    share: life.Share
     assumes: str
 
 
 @dataclass(frozen=True, kw_only=True)
-class LifecyclePoint(LifePoint):
+class LifecyclePoint(life.LifePoint):
     """A member in whole numbers, trained until it is as good as asked, and what its life costs."""
 
     model: ModelShape
-    loss: Nat
+    loss: life.Nat
     chips: LifeChips
     serving: ServingPoint
     usd_per_mtok: PerMtok
-    slope_of_price: Share
+    slope_of_price: life.Share
     checkpoints: Checkpoints
 
     json_first = ("n_active", "n_total", "sparsity", "model")
@@ -120,14 +108,14 @@ class LifecyclePoint(LifePoint):
 class TrainedTokens:
     """Tokens of pre-training."""
 
-    pretrain: Token
+    pretrain: life.Token
 
 
 @dataclass(frozen=True)
 class TotalUsd:
     """Cost of the whole life."""
 
-    usd: Usd
+    usd: life.Usd
 
 
 @dataclass(frozen=True)
@@ -141,9 +129,9 @@ class TotalCost:
 class OtherSparsity:
     """The best life at another sparsity, in short."""
 
-    sparsity: Share
-    n_active: Param
-    n_total: Param
+    sparsity: life.Share
+    n_active: life.Param
+    n_total: life.Param
     tokens: TrainedTokens
     cost: TotalCost
     usd_per_mtok: PerMtok
@@ -153,36 +141,36 @@ class OtherSparsity:
 class SimplerRule:
     """The life that a simpler rule gives, and by how much it is worse."""
 
-    n_active: Param
+    n_active: life.Param
     tokens: TrainedTokens
-    cost: Usd
-    worse_by: Share
+    cost: life.Usd
+    worse_by: life.Share
 
 
 @dataclass(frozen=True)
 class SizeCost:
     """Cost of the whole life at one size, at the loss asked for."""
 
-    n_active: Param
-    pretrain: Token
-    training_usd: Usd
-    serving_usd: Usd
-    total_usd: Usd
+    n_active: life.Param
+    pretrain: life.Token
+    training_usd: life.Usd
+    serving_usd: life.Usd
+    total_usd: life.Usd
 
 
 @dataclass(frozen=True)
 class EvaluatedSize:
     """A size at which serving was planned; null where no unit serves it, or it is never as good."""
 
-    n_active: Param
+    n_active: life.Param
     usd_per_mtok: PerMtok | None
     chip: str | None
     chips: int | None
     mode: str | None
-    pretrain: Token | None
-    training_usd: Usd | None
-    serving_usd: Usd | None
-    total_usd: Usd | None
+    pretrain: life.Token | None
+    training_usd: life.Usd | None
+    serving_usd: life.Usd | None
+    total_usd: life.Usd | None
 
 
 @dataclass(frozen=True)
@@ -196,25 +184,25 @@ class ServedPriceBound:
 class SmoothOptimum:
     """The optimum with real numbers of layers and sequences."""
 
-    n_active: Param
-    pretrain: Token
-    usd: Usd
+    n_active: life.Param
+    pretrain: life.Token
+    usd: life.Usd
 
 
 @dataclass(frozen=True)
 class OvertrainingCheck:
     """Over-training by its definition, and as the costs of the phases ask for it."""
 
-    ratio: Share | None
-    from_pools: Share | None
+    ratio: life.Share | None
+    from_pools: life.Share | None
 
 
 @dataclass(frozen=True)
 class ProgramBound:
     """One geometric program over size, tokens and batch: its optimum, and its dual bound."""
 
-    usd: Usd
-    lower_bound: Usd
+    usd: life.Usd
+    lower_bound: life.Usd
 
 
 @dataclass(frozen=True)
@@ -230,13 +218,13 @@ class LifecycleCertificate:
     """How the optimum was found and checked; no bound over all sizes is proven."""
 
     method: str
-    objective: Usd
+    objective: life.Usd
     relaxation: None
     gap: None
     smooth: SmoothOptimum
-    whole_over_smooth: Share
+    whole_over_smooth: life.Share
     over_training: OvertrainingCheck
-    interpolation_error: Share
+    interpolation_error: life.Share
     multiplier: float
     program: ProgramBound | None
     differences: SolverDifferences
@@ -262,7 +250,7 @@ class LifecycleAnswer:
     status: str = "optimal"
     scenario: Mapping[str, object]
     plan: LifecyclePoint | None = None
-    band: LawInterval | None = None
+    band: life.LawInterval | None = None
     serving_band: ServingBand | None = None
     bound: ServedPriceBound | None = None
     certificate: LifecycleCertificate | NoCertificate
@@ -273,9 +261,9 @@ class LifecycleAnswer:
     flat_price: SimplerRule | None = None
     curve: tuple[SizeCost, ...] | None = None
     evaluated: tuple[EvaluatedSize, ...] | None = json_key("asked", default=None)
-    demand: ServedTokens
-    infeasible: tuple[MissedLimit, ...] | None = None
-    provenance: LifeProvenance
+    demand: life.ServedTokens
+    infeasible: tuple[life.MissedLimit, ...] | None = None
+    provenance: life.LifeProvenance
 
 
 class InfeasibleLife(LifecycleAnswer):
@@ -288,7 +276,7 @@ class InfeasibleLife(LifecycleAnswer):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LifecyclePlan(LifePlan[LifecycleAnswer]):
+class LifecyclePlan(life.LifePlan[LifecycleAnswer]):
     """The answer to a lifecycle, and the scenario that asked for it."""
 
     question: LifecycleScenario

@@ -24,7 +24,6 @@ from planner.protocol.plan import Plan
 from planner.protocol.problem import NO_PLAN, MissedPromise, Room, Search
 from planner.protocol.section import Section
 from planner.scenario.keys.system_keys import resolved_system
-from planner.text.errors import InputError
 from planner.token_costs.outputs import OUTPUTS
 from planner.token_costs.parameters import scenario_rows
 from planner.token_costs.phase_costs import listed_of_phases
@@ -81,26 +80,18 @@ class Lifecycle(Room["LifecycleScenario"]):
     def picture(self, plan: Plan) -> LifePicture:
         """That of a budget, with the sizes at which serving was planned."""
         assert isinstance(plan, LifecyclePlan)
-        from planner.token_costs.picture import CostCurve, LifePicture, shown, unique_of
+        from planner.token_costs.picture import CostCurve, LifePicture, drawn, shown
 
-        answer, question = plan.answer, plan.question
-        if answer.plan is None:
-            raise InputError("there is no plan to draw")
+        answer, question, point = plan.answer, plan.question, drawn(plan.answer)
         rows = [(row.n_active, row.pretrain, row.training_usd, row.serving_usd)
                 for row in answer.curve or ()]  # fmt: skip
-        law, band, rule = resolve_life(question).law, answer.band, answer.heuristic
+        evaluated = ((row.n_active, row.serving_usd) for row in answer.evaluated or ())
         return LifePicture(
-            plan=answer.plan,
-            law=law,
-            curve=shown(CostCurve(*np.array(rows).reshape(-1, 4).T)),
-            unique=unique_of(law, question.data.unique),
+            point, resolve_life(question).law, shown(CostCurve(*np.array(rows).reshape(-1, 4).T)),
+            answer.band, answer.heuristic, question.data.unique,
             rewarded=question.rl.reward is not None,
-            band=(band.n_active, band.coverage) if band and band.n_active else None,
-            rule=(rule.n_active, rule.cost, rule.worse_by) if rule else None,
-            evaluated=tuple(
-                (row.n_active, row.serving_usd) for row in answer.evaluated or () if row.serving_usd
-            ),
-        )
+            evaluated=tuple((size, usd) for size, usd in evaluated if usd),
+        )  # fmt: skip
 
     def listed(self, question: LifecycleScenario, path: str) -> ListedRange:
         """Listed rents of training and of serving, and the MFU of published runs."""

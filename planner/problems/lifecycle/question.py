@@ -17,20 +17,7 @@ from planner.scenario.keys.references import ProfileField
 from planner.scenario.keys.system_keys import SystemField
 from planner.scenario.keys.workload import Choose, Promises, Workload
 from planner.scenario.kinds import PROBLEMS
-from planner.token_costs.phase_keys import (
-    DEFAULT_LAW,
-    DRAWS,
-    BudgetData,
-    Coverage,
-    Distributions,
-    Draws,
-    Extrapolate,
-    Inference,
-    ModelName,
-    Phase,
-    Quality,
-    Reinforcement,
-)
+from planner.token_costs import phase_keys as keys
 
 ATTENTION = ("gqa", "mla")
 SMALLEST, LARGEST = 2e8, 2e13  # of the family rule
@@ -42,7 +29,7 @@ class FamilyPart(Record):
     attention: Annotated[str, Word(ATTENTION)] = Field(
         "gqa", description="gqa: 8 cached heads at every size; mla: one latent, as DeepSeek-V3"
     )
-    like: ModelName | None = Field(
+    like: keys.ModelName | None = Field(
         None, description="a catalogue model, grown or shrunk in proportion, in place of the rule"
     )
 
@@ -123,7 +110,7 @@ class Serving(Record):
         return value
 
 
-class TrainingPhase(Phase):
+class TrainingPhase(keys.Phase):
     """Where a phase of training runs, how well, and how long it may take."""
 
     duration: Annotated[float, Quantity("time")] | None = Field(
@@ -153,25 +140,25 @@ class LifecycleScenario(QuestionRecord):
     problem: Annotated[Literal["lifecycle"], Word(PROBLEMS)] = Field(
         description="which question is asked"
     )
-    law: LawField = Field(DEFAULT_LAW, description="a catalogue name, a file or a description")
-    quality: Quality = Field(
+    law: LawField = Field(keys.DEFAULT_LAW, description="a catalogue name, a file or a description")
+    quality: keys.Quality = Field(
         description="{loss: 2.05}, or {like: ...}: as good as a compute-optimal model"
     )
-    inference: Inference = Field(description="tokens served, input and output together")
-    rl: Reinforcement = Field(
-        default_factory=Reinforcement, description="reinforcement learning after pre-training"
+    inference: keys.Inference = Field(description="tokens served, input and output together")
+    rl: keys.Reinforcement = Field(
+        default_factory=keys.Reinforcement, description="reinforcement learning after pre-training"
     )
-    data: BudgetData = Field(default_factory=BudgetData, description="data to train on")
+    data: keys.BudgetData = Field(default_factory=keys.BudgetData, description="data to train on")
     family: FamilyPart = Field(default_factory=FamilyPart, description="which models")
     choose: LifecycleChoose = Field(
         default_factory=LifecycleChoose, description="values that the choices may take"
     )
     serving: Serving = Field(description="how the model is served")
     phases: LifecyclePhases = Field(description="where it is trained")
-    extrapolate: Extrapolate = None
-    draws: Draws = DRAWS
-    coverage: Coverage = INTERVAL
-    uncertain: Distributions = None
+    extrapolate: keys.Extrapolate = None
+    draws: keys.Draws = keys.DRAWS
+    coverage: keys.Coverage = INTERVAL
+    uncertain: keys.Distributions = None
 
     @field_validator("rl", "data", "family", "choose", mode="before")
     @classmethod
@@ -195,7 +182,7 @@ class LifecycleScenario(QuestionRecord):
 
     @field_validator("inference")
     @classmethod
-    def _serves(cls, value: Inference) -> Inference:
+    def _serves(cls, value: keys.Inference) -> keys.Inference:
         if not value.used:
             raise ValueError("give tokens, or rate and lifetime: a model that serves nothing is a "
                              "budget (problem: budget)")  # fmt: skip

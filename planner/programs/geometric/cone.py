@@ -9,8 +9,9 @@ same sensitivity to the logarithm of the right side as the dual of a log-sum-exp
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,8 @@ Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 
 TOLERANCE = 1e-8
+SECOND = "SCS"  # the solver that is called where Clarabel gives up
+ACCURACY = {"SCS": {"eps_abs": 1e-9, "eps_rel": 1e-9, "max_iters": 200_000}}
 # What the solver's outcomes are called; with any other it gave up.
 STATUS = {
     "Solved": "optimal",
@@ -165,3 +168,39 @@ class LogProgram:
         exponential = [clarabel.ExponentialConeT()] * self._curved.size
         cones = [clarabel.NonnegativeConeT(self._above), *exponential]
         return clarabel.DefaultSolver(quadratic, cost, matrix, right, cones, settings).solve()
+
+
+def solved_by_cvxpy(
+    table: ExponentTable, coefficients: Array, exponents: Array, centre: Array,
+    *, floor: bool = False, solver: str = SECOND,
+) -> ConePoint:  # fmt: skip
+    """What `LogProgram(table, floor=floor).solve` gives, by CVXPY and another of its solvers.
+
+    It is called where Clarabel gives up, and tests hold `LogProgram` against it. Importing CVXPY
+    takes longer than most answers. Raises SolverError if this solver gives up as well.
+    """
+    import cvxpy as cp
+
+    matrix = table.exponents(exponents)
+    shift = coefficients + matrix @ centre
+    count = int(table.rows[-1]) + 1
+    size = np.bincount(table.rows, minlength=count)
+    z = cp.Variable(matrix.shape[1])
+    constraints: list[Any] = []
+    for row in range(count):
+        terms = np.flatnonzero(table.rows == row)
+        logs = matrix[terms] @ z + shift[terms]
+        constraints.append(logs[0] <= 0 if size[row] == 1 else cp.sum(cp.exp(logs)) <= 1)
+    ground = [z[-1] >= 0] if floor else []
+    problem = cp.Problem(cp.Minimize(z[-1]), [*constraints, *ground])
+    with warnings.catch_warnings():
+        # Accuracy is judged afterwards, by the gap to a bound computed from the multipliers.
+        warnings.filterwarnings("ignore", message="Solution may be inaccurate")
+        try:
+            problem.solve(solver=solver, **ACCURACY.get(solver, {}))
+        except cp.SolverError as error:
+            raise SolverError(f"the second convex solver gave up too: {error}") from error
+    if z.value is None:
+        return ConePoint(problem.status, np.full_like(centre, np.nan), np.zeros(count))
+    multipliers = np.array([max(float(np.sum(x.dual_value)), 0.0) for x in constraints])
+    return ConePoint(problem.status, z.value + centre, multipliers)

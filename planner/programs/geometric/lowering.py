@@ -16,20 +16,8 @@ import sympy as sp
 
 from formulas.nomenclature.symbols import auxiliary
 from formulas.numerics.evaluate import record
+from planner.programs.geometric import posynomial
 from planner.programs.geometric.cone import ExponentTable
-from planner.programs.geometric.posynomial import (
-    Powers,
-    Signomial,
-    constant,
-    expanded_power,
-    monomial,
-    monomial_power,
-    parts,
-    product,
-    short,
-    spelled,
-    total,
-)
 from planner.programs.geometric.structure import (
     AUXILIARY,
     OBJECTIVE,
@@ -56,7 +44,7 @@ class ProgramRow:
     name: str
     kind: str
     text: str
-    terms: tuple[tuple[Powers, sp.Expr], ...]
+    terms: tuple[tuple[posynomial.Powers, sp.Expr], ...]
     divisor: sp.Expr
     roof: tuple[sp.Symbol, str] | None = None
     owner: sp.Symbol | None = None
@@ -80,7 +68,7 @@ class Lowering:
         self._relax = relax
         self._definitions = definitions
         self._of_givens, self._varying = _sorted_out(title, choices, definitions, relax)
-        self._signomials: dict[sp.Expr, Signomial] = {}
+        self._signomials: dict[sp.Expr, posynomial.Signomial] = {}
         self._where = ""
 
     def hold(
@@ -101,24 +89,24 @@ class Lowering:
     def minimise(self, objective: sp.Expr, epigraph: sp.Symbol) -> None:
         """Add the row objective <= epigraph."""
         self._where = OBJECTIVE
-        small, large = self._signomial(objective), monomial(epigraph)
-        self._row(OBJECTIVE, OBJECTIVE, small, large, short(objective), owner=epigraph)
+        small, large = self._signomial(objective), posynomial.monomial(epigraph)
+        self._row(OBJECTIVE, OBJECTIVE, small, large, posynomial.short(objective), owner=epigraph)
 
     def _row(
         self,
         name: str,
         kind: str,
-        smaller: Signomial,
-        larger: Signomial,
+        smaller: posynomial.Signomial,
+        larger: posynomial.Signomial,
         text: str,
         *,
         roof: tuple[sp.Symbol, str] | None = None,
         owner: sp.Symbol | None = None,
         reciprocal: bool = False,
     ) -> None:
-        left, moved_right = parts(smaller)
-        right, moved_left = parts(larger)
-        left, right = total((left, moved_left)), total((right, moved_right))
+        left, moved_right = posynomial.parts(smaller)
+        right, moved_left = posynomial.parts(larger)
+        left, right = posynomial.total((left, moved_left)), posynomial.total((right, moved_right))
         if len(right) != 1:
             raise ProblemError(self._not_one_monomial(right, text))
         if not left:
@@ -129,53 +117,53 @@ class Lowering:
         terms = tuple(
             (powers, coefficient)
             for each, amount in left.items()
-            for powers, coefficient in product({each: amount}, over).items()
+            for powers, coefficient in posynomial.product({each: amount}, over).items()
         )
         self._check_direction(terms, owner)
         self.rows.append(ProgramRow(name, kind, text, terms, divisor, roof, owner, reciprocal))
 
     def _check_direction(
-        self, terms: tuple[tuple[Powers, sp.Expr], ...], owner: sp.Symbol | None
+        self, terms: tuple[tuple[posynomial.Powers, sp.Expr], ...], owner: sp.Symbol | None
     ) -> None:
         for powers, _ in terms:
             for symbol, exponent in powers:
                 source = self.auxiliaries.get(symbol)
                 if source is None or symbol is owner or exponent.is_nonnegative:
                     continue
+                text = posynomial.short(source)
                 raise ProblemError(
-                    f"{self.title}: {self._where}: no geometric program: {short(source)} stands "
-                    "where a larger value would help, but it can only be held from below\n"
-                    f"  {WAY_OUT}"
+                    f"{self.title}: {self._where}: no geometric program: {text} stands where a "
+                    f"larger value would help, but it can only be held from below\n  {WAY_OUT}"
                 )
 
-    def _not_one_monomial(self, right: Signomial, text: str) -> str:
+    def _not_one_monomial(self, right: posynomial.Signomial, text: str) -> str:
         if not right:
             why = "its larger side is not positive"
         else:
-            several = short(spelled(right).xreplace(self.auxiliaries))
+            several = posynomial.short(posynomial.spelled(right).xreplace(self.auxiliaries))
             why = f"{several} is a sum on the side that must stay large"
         return (
             f"{self.title}: {self._where}: no geometric program: {why}, in\n    {text}\n"
             f"  a constraint is 'sum of positive monomials <= one monomial'; {WAY_OUT}"
         )
 
-    def _signomial(self, expression: sp.Expr) -> Signomial:
+    def _signomial(self, expression: sp.Expr) -> posynomial.Signomial:
         signomial = self._signomials.get(expression)
         if signomial is None:
             signomial = self._signomials[expression] = self._lowered(expression)
         return signomial
 
-    def _lowered(self, expression: sp.Expr) -> Signomial:
+    def _lowered(self, expression: sp.Expr) -> posynomial.Signomial:
         if expression in self._relax:
             return self._above(expression, (self._relax[expression],))
         if not expression.free_symbols & self._varying:
-            return constant(expression.xreplace(self._of_givens))
+            return posynomial.constant(expression.xreplace(self._of_givens))
         if expression in self._choices:
-            return monomial(expression)
+            return posynomial.monomial(expression)
         if expression in self._definitions:
             return self._signomial(self._definitions[expression])
         if expression.is_Add:
-            return total(self._signomial(each) for each in expression.args)
+            return posynomial.total(self._signomial(each) for each in expression.args)
         if expression.is_Mul:
             return self._product(expression)
         if expression.is_Pow or isinstance(expression, sp.exp):
@@ -186,57 +174,59 @@ class Lowering:
             return self._below(expression)
         raise self._refusal(expression, _why_not(expression))
 
-    def _product(self, expression: sp.Expr) -> Signomial:
+    def _product(self, expression: sp.Expr) -> posynomial.Signomial:
         varying = [factor_ for factor_ in expression.args if factor_.free_symbols & self._varying]
         fixed = sp.Mul(*(factor_ for factor_ in expression.args if factor_ not in varying))
-        result = constant(fixed.xreplace(self._of_givens))
+        result = posynomial.constant(fixed.xreplace(self._of_givens))
         for factor_ in varying:
             factor = self._signomial(factor_)
             if len(factor) > 1 and len(result) * len(factor) > LARGEST_PRODUCT:
                 factor = self._whole(factor_, factor)
-            result = product(result, factor)
+            result = posynomial.product(result, factor)
         return result
 
-    def _whole(self, source: sp.Expr, lowered: Signomial) -> Signomial:
+    def _whole(self, source: sp.Expr, lowered: posynomial.Signomial) -> posynomial.Signomial:
         """A sum as one variable, if it has no negative terms."""
-        return lowered if parts(lowered)[1] else self._above(source, (source,))
+        return lowered if posynomial.parts(lowered)[1] else self._above(source, (source,))
 
-    def _power(self, expression: sp.Expr, base: sp.Expr, exponent: sp.Expr) -> Signomial:
+    def _power(self, expression: sp.Expr, base: sp.Expr, exponent: sp.Expr) -> posynomial.Signomial:
         if exponent.free_symbols & self._varying:
             raise self._refusal(expression, "a choice stands in an exponent")
         exponent = exponent.xreplace(self._of_givens)
         inner = self._signomial(base)
-        positive, negative = parts(inner)
+        positive, negative = posynomial.parts(inner)
         if len(inner) == 1 and not negative:
-            return monomial_power(inner, exponent)
+            return posynomial.monomial_power(inner, exponent)
         if not negative:
-            multiplied = expanded_power(inner, exponent)
-            return multiplied or monomial_power(self._above(base, (base,)), exponent)
+            multiplied = posynomial.expanded_power(inner, exponent)
+            return multiplied or posynomial.monomial_power(self._above(base, (base,)), exponent)
         if len(positive) == 1:
-            return monomial_power(self._below(base), exponent)
+            return posynomial.monomial_power(self._below(base), exponent)
         raise self._refusal(expression, "its base has negative terms")
 
-    def _above(self, source: sp.Expr, branches: tuple[sp.Expr, ...]) -> Signomial:
+    def _above(self, source: sp.Expr, branches: tuple[sp.Expr, ...]) -> posynomial.Signomial:
         """A variable that is at least every branch."""
         lowered = [self._signomial(branch) for branch in branches]
         variable = self._auxiliary(source)
         for branch, signomial in zip(branches, lowered, strict=True):
             if not signomial:
                 continue  # The variable is above zero as it is.
-            text = f"{short(source)} >= {short(branch)}"
+            text = f"{posynomial.short(source)} >= {posynomial.short(branch)}"
             name = f"{self._where}: {text}"
-            self._row(name, AUXILIARY, signomial, monomial(variable), text, owner=variable)
-        return monomial(variable)
+            self._row(
+                name, AUXILIARY, signomial, posynomial.monomial(variable), text, owner=variable
+            )
+        return posynomial.monomial(variable)
 
-    def _below(self, source: sp.Expr) -> Signomial:
+    def _below(self, source: sp.Expr) -> posynomial.Signomial:
         """One over a variable that is at least one over every branch of a minimum."""
         branches = source.args if isinstance(source, sp.Min) else (source,)
         lowered = [self._signomial(branch) for branch in branches]
         variable = self._auxiliary(source)
-        inverse = monomial(variable, sp.S.NegativeOne)
+        inverse = posynomial.monomial(variable, sp.S.NegativeOne)
         for branch, signomial in zip(branches, lowered, strict=True):
-            text = f"{short(source)} <= {short(branch)}"
-            positive, negative = parts(signomial)
+            text = f"{posynomial.short(source)} <= {posynomial.short(branch)}"
+            positive, negative = posynomial.parts(signomial)
             self._row(
                 f"{self._where}: {text}",
                 AUXILIARY,
@@ -256,7 +246,7 @@ class Lowering:
     def _refusal(self, expression: sp.Expr, why: str) -> ProblemError:
         return ProblemError(
             f"{self.title}: {self._where}: no geometric program: {why}, in\n"
-            f"    {short(expression)}\n  {WAY_OUT}"
+            f"    {posynomial.short(expression)}\n  {WAY_OUT}"
         )
 
 

@@ -25,10 +25,10 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from planner.programs.geometric import cone
 from planner.programs.geometric.cone import Array, ConePoint, Indices, LogProgram
 from planner.programs.geometric.instance import Instance, instance
 from planner.programs.geometric.relaxation import SOLVED, Stretching
-from planner.programs.geometric.second_solver import SECOND, solved_by_cvxpy
 from planner.programs.geometric.solution import FIRST, Envelope, ProgramSolution, proven, read
 from planner.programs.geometric.structure import ProgramStructure
 from planner.text.errors import SolverError
@@ -201,9 +201,9 @@ class Program:
         try:
             solved = self._optimum(at)
         except SolverError:
-            solver = SECOND
+            solver = cone.SECOND
             table = self.structure.table
-            again = solved_by_cvxpy(table, at.logs, at.exponents, at.centre)
+            again = cone.solved_by_cvxpy(table, at.logs, at.exponents, at.centre)
             solved = self._refined(at, again)
         if solved is None:
             raise self._stretching.shortage(at)

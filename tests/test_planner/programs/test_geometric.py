@@ -10,8 +10,7 @@ import pytest
 import sympy as sp
 
 from planner.programs.geometric import GeometricProgram
-from planner.programs.geometric.cone import ExponentTable, LogProgram
-from planner.programs.geometric.second_solver import solved_by_cvxpy
+from planner.programs.geometric.cone import ExponentTable, LogProgram, solved_by_cvxpy
 from planner.text.errors import SolverError
 
 x, y, z, T = sp.symbols("x y z T", positive=True)

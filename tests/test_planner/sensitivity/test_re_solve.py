@@ -16,7 +16,7 @@ from planner.problems.lifecycle.elasticities import (
     parameters,
     smooth_values,
 )
-from planner.problems.lifecycle.search.fixed_layout_optimum import FixedLayoutOptimum
+from planner.problems.lifecycle.search.optimal_size import FixedLayoutOptimum
 from planner.protocol.elasticity import one_sided
 from planner.protocol.parameter import Parameter, settable
 from planner.protocol.problem import search
@@ -145,7 +145,7 @@ def lifecycle(seed: int) -> dict:
 def resettled(best, changed: dict, path: str) -> dict[str, float]:
     """The lifecycle of a changed scenario on the layouts of the first one."""
     from planner.problems.lifecycle.resolve import resolve_life
-    from planner.problems.lifecycle.search.fixed_layout_optimum import fixed_layout_optimum
+    from planner.problems.lifecycle.search.optimal_size import fixed_layout_optimum
 
     life = resolve_life(load(changed))
     served = best.served

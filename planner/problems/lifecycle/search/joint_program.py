@@ -18,7 +18,7 @@ import sympy as sp
 
 from formulas.nomenclature.symbols import SYMBOLS, auxiliary
 from planner.problems import serving
-from planner.problems.lifecycle.search.fixed_layout_optimum import FixedLayoutOptimum
+from planner.problems.lifecycle.search.optimal_size import FixedLayoutOptimum
 from planner.programs.geometric import GeometricProgram, Program
 
 NUDGE = 1e-5

@@ -10,9 +10,8 @@ import pytest
 import planner
 from planner.problems.lifecycle.elasticities import lifecycle_elasticities
 from planner.problems.lifecycle.resolve import resolve_life
-from planner.problems.lifecycle.search.fixed_layout_optimum import fixed_layout_optimum
 from planner.problems.lifecycle.search.joint_program import joint_optimum
-from planner.problems.lifecycle.search.optimal_size import cheapest_at
+from planner.problems.lifecycle.search.optimal_size import cheapest_at, fixed_layout_optimum
 from planner.scenario import load
 from planner.text.errors import SolverError
 from planner.token_costs.optimum import BudgetOptimum, solve_one

@@ -11,9 +11,8 @@ import pytest
 import planner
 from planner.problems.lifecycle.elasticities import lifecycle_elasticities, overtraining_from_pools
 from planner.problems.lifecycle.resolve import resolve_life, with_serving
-from planner.problems.lifecycle.search.fixed_layout_optimum import fixed_layout_optimum
 from planner.problems.lifecycle.search.joint_program import joint_optimum
-from planner.problems.lifecycle.search.optimal_size import optimal_size
+from planner.problems.lifecycle.search.optimal_size import fixed_layout_optimum, optimal_size
 from planner.scenario import load, resolved
 from planner.token_costs.budget_task import assembled, compute_optimal_tokens
 from planner.token_costs.optimum import solve_one

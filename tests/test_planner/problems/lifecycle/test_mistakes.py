@@ -7,8 +7,7 @@ import pytest
 import planner
 from planner.problems.lifecycle.elasticities import lifecycle_elasticities
 from planner.problems.lifecycle.resolve import resolve_life
-from planner.problems.lifecycle.search.fixed_layout_optimum import fixed_layout_optimum
-from planner.problems.lifecycle.search.optimal_size import optimal_size
+from planner.problems.lifecycle.search.optimal_size import fixed_layout_optimum, optimal_size
 from planner.scenario import load
 from planner.text.errors import InputError
 from tests.cases.lifecycle import scenario

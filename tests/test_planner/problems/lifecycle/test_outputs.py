@@ -10,8 +10,7 @@ import pytest
 from planner.problems.lifecycle.outputs import point_of, recheck
 from planner.problems.lifecycle.plan import LifecyclePoint
 from planner.problems.lifecycle.resolve import resolve_life
-from planner.problems.lifecycle.search.fixed_layout_optimum import FixedLayoutOptimum
-from planner.problems.lifecycle.search.optimal_size import optimal_size
+from planner.problems.lifecycle.search.optimal_size import FixedLayoutOptimum, optimal_size
 from planner.scenario import load
 from planner.text.errors import SolverError
 from planner.token_costs.spending import Spending
