@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 
@@ -171,6 +171,93 @@ class _Side:
             return NO_PLAN
 
 
+@dataclass(frozen=True)
+class _Rivalry:
+    """Two choices over a path, which is varied for the rival `alone` or for both."""
+
+    first: _Side
+    rival: _Side
+    path: str
+    target: Output
+
+    @property
+    def alone(self) -> bool:
+        """Whether the path belongs to the rival."""
+        return self.path.partition(".")[0] in RIVALS_OWN
+
+    @cached_property
+    def still(self) -> Search | None:
+        """The plan of the first where it stays as it is."""
+        return self.first.at(self.path, None) if self.alone else None
+
+    def outputs(self, value: float) -> tuple[float | None, float | None]:
+        """Of the first and of the rival at a value; None where nothing keeps the promises."""
+        mine = self.still or self.first.at(self.path, value)
+        theirs = self.rival.at(self.path, value)
+        return mine.outputs.get(self.target.name), theirs.outputs.get(self.target.name)
+
+    def lead(self, value: float) -> float:
+        """How far the first leads, in logarithms; not a number where neither has an answer."""
+        mine, theirs = self.outputs(value)
+        if mine is None:
+            return math.nan if theirs is None else -math.inf
+        if theirs is None:
+            return math.inf
+        lead = math.log(theirs / mine) * (-1 if self.target.rises else 1)
+        return lead if abs(lead) > SAME else 0.0
+
+    def better(self, lead: float) -> str | None:
+        """The name of the one that leads."""
+        if math.isnan(lead):
+            return None
+        return self.first.name if lead > 0 else self.rival.name if lead < 0 else "either"
+
+    def crossing(self, low: float, high: float, *, leads: bool) -> dict[str, object]:
+        """Where the better one changes between two values, solved on both sides.
+
+        `leads` says that the first is the better one below.
+        """
+
+        def difference(values: Sequence[float]) -> list[float]:
+            return [1.0 if (self.lead(value) > 0) == leads else -1.0 for value in values]
+
+        bracket = bracketed(difference, Bracket(low, high), middle, within_factor(EVEN))
+        names = (self.first.name, self.rival.name)
+        below, above = (
+            dict(zip(("value", "first", "rival"), (value, *self.outputs(value)), strict=True))
+            for value in (bracket.near, bracket.far)
+        )
+        return {
+            "value": math.sqrt(bracket.near * bracket.far),
+            "below": below,
+            "above": above,
+            "better_below": names[not leads],
+            "better_above": names[leads],
+            "verified": True,
+        }
+
+    def document(self, over: str) -> dict[str, object]:
+        """What is found over the values of PATH=SPEC."""
+        looked = [(value, self.lead(value)) for value in _values(self.rival, self.path, over)]
+        problem = checked(self.first.tree, self.first.folder).problem
+        return {
+            "first": self.first.name,
+            "rival": self.rival.name,
+            "of": self.target.name,
+            "unit_of": self.target.unit,
+            "over": self.path,
+            "unit": unit_of(problem, self.path.split(".")) or "",
+            "varied": "rival" if self.alone else "both",
+            "crossings": [
+                self.crossing(low, high, leads=below > 0)
+                for (low, below), (high, above) in pairwise(looked)
+                if (below > 0) != (above > 0) and not (math.isnan(below) or math.isnan(above))
+            ],
+            "looked_at": [looked[0][0], looked[-1][0]],
+            "ends": [self.better(lead) for _, lead in (looked[0], looked[-1])],
+        }
+
+
 def break_even(
     source: Source, between: str, over: str, output: str = "cost", sets: Sequence[str] = ()
 ) -> list[dict[str, object]]:
@@ -200,42 +287,13 @@ def break_even(
     path = over.partition("=")[0].strip()
     if path == choices.name:
         raise InputError(f"--over {quoted(path)}: is what the choices differ in; vary another")
-    return [_between(sides[0], rival, path, over, target) for rival in sides[1:]]
+    return [_Rivalry(sides[0], rival, path, target).document(over) for rival in sides[1:]]
 
 
 def _side(tree: Tree, folder: Path, choices: Axis, i: int) -> _Side:
     side = changed(tree, [choices.set_to(i)])
     checked(side, folder)
     return _Side(choices.set_to(i).partition("=")[2].strip(), side, folder)
-
-
-def _between(first: _Side, rival: _Side, path: str, over: str, target: Output) -> dict[str, object]:
-    values = _values(rival, path, over)
-    alone = path.partition(".")[0] in RIVALS_OWN
-    still = first.at(path, None) if alone else None
-    lead = partial(_lead, first, rival, path, target, still)
-    looked = [(value, lead(value)) for value in values]
-    crossings = [
-        _crossing(lead, low, high)
-        for low, high in pairwise(looked)
-        if (low[1] > 0) != (high[1] > 0) and not (math.isnan(low[1]) or math.isnan(high[1]))
-    ]
-    ends = [_better(first, rival, each[1]) for each in (looked[0], looked[-1])]
-    problem = checked(first.tree, first.folder).problem
-    return {
-        "first": first.name,
-        "rival": rival.name,
-        "of": target.name,
-        "unit_of": target.unit,
-        "over": path,
-        "unit": unit_of(problem, path.split(".")) or "",
-        "varied": "rival" if alone else "both",
-        "crossings": [
-            _crossing_document(first, rival, path, target.name, still, each) for each in crossings
-        ],
-        "looked_at": [values[0], values[-1]],
-        "ends": ends,
-    }
 
 
 def _values(rival: _Side, path: str, over: str) -> list[float]:
@@ -264,66 +322,3 @@ def _present(side: _Side, path: str) -> float | None:
     """The value that a path has in a scenario, or that a catalogue gives for it."""
     scenario = checked(side.tree, side.folder)
     return problem_of(scenario.problem).value(scenario, path)
-
-
-def _lead(
-    first: _Side, rival: _Side, path: str, target: Output, still: Search | None, value: float
-) -> float:
-    """How far the first leads, in logarithms; not a number where neither has an answer."""
-    mine = still if still is not None else first.at(path, value)
-    theirs = rival.at(path, value)
-    ours, rival_value = mine.outputs.get(target.name), theirs.outputs.get(target.name)
-    if ours is None and rival_value is None:
-        return math.nan
-    if ours is None or rival_value is None:
-        return math.inf if rival_value is None else -math.inf
-    lead = math.log(rival_value / ours) * (-1 if target.rises else 1)
-    return lead if abs(lead) > SAME else 0.0
-
-
-def _crossing(
-    lead: Callable[[float], float], low: tuple[float, float], high: tuple[float, float]
-) -> tuple[float, float, bool]:
-    """A bracket in which the better one changes, and whether the first is better below it."""
-    leads = low[1] > 0
-
-    def difference(values: Sequence[float]) -> list[float]:
-        return [1.0 if (lead(value) > 0) == leads else -1.0 for value in values]
-
-    bracket = bracketed(difference, Bracket(low[0], high[0]), middle, within_factor(EVEN))
-    return bracket.near, bracket.far, leads
-
-
-def _crossing_document(
-    first: _Side,
-    rival: _Side,
-    path: str,
-    name: str,
-    still: Search | None,
-    crossing: tuple[float, float, bool],
-) -> dict[str, object]:
-    """A bracket in words and numbers, solved on both sides."""
-    below, above, leads = crossing
-    ends = []
-    for value in (below, above):
-        mine = still if still is not None else first.at(path, value)
-        ends.append({
-            "value": value,
-            "first": mine.outputs.get(name),
-            "rival": rival.at(path, value).outputs.get(name),
-        })  # fmt: skip
-    names = (first.name, rival.name)
-    return {
-        "value": math.sqrt(below * above),
-        "below": ends[0],
-        "above": ends[1],
-        "better_below": names[not leads],
-        "better_above": names[leads],
-        "verified": True,
-    }
-
-
-def _better(first: _Side, rival: _Side, lead: float) -> str | None:
-    if math.isnan(lead):
-        return None
-    return first.name if lead > 0 else rival.name if lead < 0 else "either"

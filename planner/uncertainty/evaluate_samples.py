@@ -47,42 +47,40 @@ class Answered:
     method: str
 
 
-def answered(
-    tree: Tree,
-    folder: Path,
-    marginals: Sequence[Marginal],
-    shares: np.ndarray,
-    name: str,
-    *,
-    workers: int = 1,
-    sets: Sequence[str] = (),
-    shown: bool = False,
-) -> Answered:
-    """Answers at shares of every marginal, shape (n, d); `sets` are changes made first.
+@dataclass(frozen=True)
+class Draws:
+    """A scenario and what of it is drawn; `name` is the output that is looked at.
 
-    With `shown` a bar on standard error tells how far it is.
+    `workers` are processes that solve; with `shown` a bar on standard error tells how far it is.
     """
-    base = changed(tree, list(sets))
-    drawn = [marginal.at(shares[:, i]) for i, marginal in enumerate(marginals)]
-    closed = _closed(base, folder, marginals, drawn, name)
-    if closed is not None:
-        return closed
-    points = [
-        tuple(_set(marginal, values[k]) for marginal, values in zip(marginals, drawn, strict=True))
-        for k in range(len(shares))
-    ]
-    plans: list[Search] = []
-    with progress(len(points), 0, shown=shown) as advance:
-        for several in _pieces(partial(_searched, base, folder), points, workers):
-            plans += several
-            advance(len(several))
-    plans = [plan if name in plan.outputs else NO_PLAN for plan in plans]
-    return Answered(
-        np.array([plan.outputs.get(name, np.nan) for plan in plans], dtype=np.float64),
-        tuple(plan.choice if plan.feasible else None for plan in plans),
-        {plan.choice: plan.holds for plan in plans if plan.feasible},
-        "solved again at each draw",
-    )
+
+    tree: Tree
+    folder: Path
+    marginals: Sequence[Marginal]
+    name: str
+    workers: int = 1
+    shown: bool = False
+
+    def at(self, shares: np.ndarray, sets: Sequence[str] = ()) -> Answered:
+        """Answers at shares of every marginal, shape (n, d); `sets` are changes made first."""
+        base = changed(self.tree, list(sets))
+        drawn = [marginal.at(shares[:, i]) for i, marginal in enumerate(self.marginals)]
+        closed = _closed(base, self.folder, self.marginals, drawn, self.name)
+        if closed is not None:
+            return closed
+        points = [tuple(map(_set, self.marginals, values)) for values in zip(*drawn, strict=True)]
+        plans: list[Search] = []
+        with progress(len(points), 0, shown=self.shown) as advance:
+            for several in _pieces(partial(_searched, base, self.folder), points, self.workers):
+                plans += several
+                advance(len(several))
+        plans = [plan if self.name in plan.outputs else NO_PLAN for plan in plans]
+        return Answered(
+            np.array([plan.outputs.get(self.name, np.nan) for plan in plans], dtype=np.float64),
+            tuple(plan.choice if plan.feasible else None for plan in plans),
+            {plan.choice: plan.holds for plan in plans if plan.feasible},
+            "solved again at each draw",
+        )
 
 
 def _pieces(

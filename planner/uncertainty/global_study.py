@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from planner.protocol.output import Output, output_named
+from planner.protocol.document import document_of
+from planner.protocol.output import output_named
 from planner.protocol.parameter import folder_of
 from planner.protocol.problem import problem_of
+from planner.report.text.sensitivity import KnowingValue, study_text
 from planner.scenario import opened, resolved
 from planner.scenario.loading import Source
-from planner.scenario.tree import Tree
 from planner.text.errors import Infeasible, InputError
-from planner.uncertainty.distributions import Marginal, marginals_of
-from planner.uncertainty.evaluate_samples import Answered, answered
+from planner.uncertainty.distributions import marginals_of
+from planner.uncertainty.evaluate_samples import Answered, Draws
 from planner.uncertainty.indices import (
     effects,
     frequent,
@@ -38,14 +39,18 @@ MOST = 1 << 20  # draws
 
 @dataclass(frozen=True)
 class Study:
-    """What a study found; `document` is what `--json` prints."""
+    """What a study found."""
 
-    document: dict[str, Any]
+    result: dict[str, Any]
+
+    @cached_property
+    def document(self) -> dict[str, Any]:
+        """What `--json` prints."""
+        document: dict[str, Any] = document_of(self.result)
+        return document
 
     def __str__(self) -> str:
-        from planner.report.text.sensitivity import study_text
-
-        return study_text(self.document)
+        return study_text(self.result)
 
 
 def explore(
@@ -75,8 +80,8 @@ def explore(
     problem = problem_of(scenario.problem)
     marginals = marginals_of(tree, folder, scenario)
     target = output_named(problem, scenario, output or "cost")
-    ask = _Draws(tree, folder, marginals, target, workers, shown)
-    document: dict[str, Any] = {
+    draws = Draws(tree, folder, marginals, target.name, workers, shown)
+    result: dict[str, Any] = {
         "problem": problem.kind, "status": "optimal", "scenario": resolved(scenario),
         "of": target.name, "unit": target.unit, "seed": seed,
         "uncertain": [each.document() for each in marginals],
@@ -85,29 +90,12 @@ def explore(
         "provenance": {"version": version("token-planner")},
     }  # fmt: skip
     if sobol is not None:
-        document |= _by_sobol(ask, _counted("--sobol", sobol, len(marginals) + 2), seed)
+        count = _counted("--sobol", sobol, len(marginals) + 2)
+        result |= _by_sobol(draws, count, seed, rises=target.rises)
     if morris is not None:
-        document |= _by_morris(
-            ask, _counted("--morris", morris, len(marginals) + 1), seed, document
-        )
-    return Study(document)
-
-
-@dataclass(frozen=True)
-class _Draws:
-    """A scenario and what of it is drawn."""
-
-    tree: Tree
-    folder: Path
-    marginals: Sequence[Marginal]
-    target: Output
-    workers: int
-    shown: bool
-
-    def at(self, shares: np.ndarray, sets: Sequence[str] = ()) -> Answered:
-        """The answers at shares, with changes made first."""
-        return answered(self.tree, self.folder, self.marginals, shares, self.target.name,
-                        workers=self.workers, sets=sets, shown=self.shown)  # fmt: skip
+        count = _counted("--morris", morris, len(marginals) + 1)
+        result |= _by_morris(draws, count, seed, result["method"])
+    return Study(result)
 
 
 def _counted(option: str, count: int, times: int) -> int:
@@ -119,10 +107,10 @@ def _counted(option: str, count: int, times: int) -> int:
     return count
 
 
-def _by_sobol(ask: _Draws, count: int, seed: int) -> dict[str, object]:
-    marginals = ask.marginals
+def _by_sobol(draws: Draws, count: int, seed: int, *, rises: bool) -> dict[str, object]:
+    marginals = draws.marginals
     shares = sobol_design(count, len(marginals), seed)
-    answers = ask.at(shares)
+    answers = draws.at(shares)
     independent = slice(0, 2 * count)
     values = answers.values[independent]
     finite = values[np.isfinite(values)]
@@ -148,7 +136,9 @@ def _by_sobol(ask: _Draws, count: int, seed: int) -> dict[str, object]:
         "distribution": _distribution(finite),
         "choices": [{"choice": choice, "best": share} for choice, share in choices],
         "sobol": rows,
-        "knowing": _value_of_knowing(ask, answers, shares[independent], choices),
+        "knowing": _value_of_knowing(
+            draws, answers, shares[independent], choices, -1.0 if rises else 1.0
+        ),
     }
 
 
@@ -163,36 +153,37 @@ def _distribution(values: np.ndarray) -> dict[str, object]:
 
 
 def _value_of_knowing(
-    ask: _Draws, answers: Answered, shares: np.ndarray, choices: Sequence[tuple[str, float]]
-) -> dict[str, object] | None:
-    """The value of knowing, where different layouts are best at different draws."""
+    draws: Draws,
+    answers: Answered,
+    shares: np.ndarray,
+    choices: Sequence[tuple[str, float]],
+    sign: float,
+) -> KnowingValue | None:
+    """The value of knowing, where different layouts are best at different draws.
+
+    The output times `sign` is a cost: the less, the better.
+    """
     wanted = [name for name, share in choices[:COMPARED] if share >= RARE]
+    paths = [marginal.path for marginal in draws.marginals]
     if len(wanted) < 2:
-        nothing = dict.fromkeys((each.path for each in ask.marginals), 0.0)
-        return {"all": 0.0, "each": nothing, "best": wanted[0] if wanted else None,
-                "mean": None, "draws": len(shares), "compared": wanted}  # fmt: skip
+        best = wanted[0] if wanted else None
+        return KnowingValue(0.0, best, None, len(shares), wanted, dict.fromkeys(paths, 0.0))
     if not all(answers.sets.get(name) for name in wanted):
         return None
-    sign = -1.0 if ask.target.rises else 1.0
-    costs = np.stack([sign * ask.at(shares, answers.sets[name]).values for name in wanted], axis=1)
+    costs = np.stack(
+        [sign * draws.at(shares, answers.sets[name]).values for name in wanted], axis=1
+    )
     worth = knowing(costs, shares)
     if worth is None:
         return None
-    return {
-        "all": worth.all,
-        "each": {m.path: value for m, value in zip(ask.marginals, worth.alone, strict=True)},
-        "best": wanted[worth.best],
-        "mean": sign * worth.mean,
-        "draws": worth.draws,
-        "compared": wanted,
-    }
+    alone = dict(zip(paths, worth.alone, strict=True))
+    mean = sign * worth.mean
+    return KnowingValue(worth.all, wanted[worth.best], mean, worth.draws, wanted, alone)
 
 
-def _by_morris(
-    ask: _Draws, count: int, seed: int, document: dict[str, object]
-) -> dict[str, object]:
-    design = morris_design(count, len(ask.marginals), seed)
-    answers = ask.at(design)
+def _by_morris(draws: Draws, count: int, seed: int, method: str | None) -> dict[str, object]:
+    design = morris_design(count, len(draws.marginals), seed)
+    answers = draws.at(design)
     if not np.isfinite(answers.values).any():
         raise Infeasible("nothing keeps the promises at any draw")
     steps = effects(design, answers.values)
@@ -202,9 +193,9 @@ def _by_morris(
             "size": _known_number(steps.size[i]),
             "deviation": _known_number(steps.deviation[i]),
         }
-        for i, marginal in enumerate(ask.marginals)
+        for i, marginal in enumerate(draws.marginals)
     }
-    return {"morris": rows, "method": document["method"] or answers.method}
+    return {"morris": rows, "method": method or answers.method}
 
 
 def _known_number(value: float) -> float | None:

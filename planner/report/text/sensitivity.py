@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import Any, TypedDict
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypedDict
 
+from planner.protocol.document import json_key
 from planner.protocol.elasticity import Elasticity
 from planner.text.quantities import show
 from planner.text.tolerances import UNSEEN
@@ -172,17 +174,25 @@ class MorrisEffect(TypedDict):
     deviation: float
 
 
-class KnowingValue(TypedDict):
-    """What knowing all, or each, given before choosing saves; the `best` choice has the `mean`."""
+@dataclass(frozen=True)
+class KnowingValue:
+    """What knowing all givens, or one alone, before choosing saves, over so many `draws`.
+
+    Of the choices `compared` the `best` has the `mean`.
+    """
+
+    json_first: ClassVar = ("all", "each")
 
     all: float
-    each: Mapping[str, float]
     best: str | None
-    mean: float
+    mean: float | None
+    draws: int
+    compared: Sequence[str]
+    alone: Mapping[str, float] = json_key("each")
 
 
 def study_text(document: Mapping[str, Any]) -> str:
-    """The whole study, never wider than 80 columns."""
+    """The whole study, with its value of knowing typed, never wider than 80 columns."""
     choices, unit = document["choices"], document["unit"]
     blocks = [
         _givens(document["uncertain"]),
@@ -257,12 +267,12 @@ def _knowing(worth: KnowingValue | None, choices: int, unit: str) -> list[str]:
         return [*lines, *wrapped(text)]
     if worth is None:
         return []
-    if not worth["all"]:
+    if not worth.all or worth.mean is None:
         return [*lines, *wrapped("nothing: the same choice is best, or nearly so, at every draw")]
-    share = worth["all"] / abs(worth["mean"])
-    lines += wrapped(f"all of it: {valued(worth['all'], unit)}, {share:.2%} of "
-                     f"{valued(worth['mean'], unit)} with the one choice that is best on average "
-                     f"({worth['best']})")  # fmt: skip
-    for path, value in sorted(worth["each"].items(), key=lambda pair: -pair[1]):
-        lines += wrapped(f"{path} alone: {value / abs(worth['mean']):.2%}")
+    share = worth.all / abs(worth.mean)
+    lines += wrapped(f"all of it: {valued(worth.all, unit)}, {share:.2%} of "
+                     f"{valued(worth.mean, unit)} with the one choice that is best on average "
+                     f"({worth.best})")  # fmt: skip
+    for path, value in sorted(worth.alone.items(), key=lambda pair: -pair[1]):
+        lines += wrapped(f"{path} alone: {value / abs(worth.mean):.2%}")
     return lines

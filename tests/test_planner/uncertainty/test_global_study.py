@@ -11,7 +11,7 @@ import planner
 from planner.protocol.parameter import folder_of
 from planner.scenario import load, opened
 from planner.uncertainty.distributions import Marginal, marginals_of
-from planner.uncertainty.evaluate_samples import answered
+from planner.uncertainty.evaluate_samples import Draws
 from planner.uncertainty.global_study import Study, explore
 from planner.uncertainty.indices import effects, knowing, morris_design, sobol, sobol_design
 
@@ -58,7 +58,7 @@ def test_a_closed_form_and_the_solver_answer_alike():
     """The same draws as arrays, and each put into the scenario and solved."""
     tree, folder, marginals = drawn(HELD)
     shares = np.random.default_rng(1).random((6, len(marginals)))
-    fast = answered(tree, folder, marginals, shares, "usd_per_mtok")
+    fast = Draws(tree, folder, marginals, "usd_per_mtok").at(shares)
     assert fast.method == "closed form"
     for i, share in enumerate(shares):
         values = [float(m.at(np.array([s]))[0]) for m, s in zip(marginals, share, strict=True)]
@@ -76,7 +76,7 @@ def test_sobol_indices_are_those_of_salib():
     shares = sample.sample(problem, 1024, calc_second_order=False, seed=3)
     theirs = analyze.analyze(
         problem,
-        answered(tree, folder, marginals, shares, "usd_per_mtok").values,
+        Draws(tree, folder, marginals, "usd_per_mtok").at(shares).values,
         calc_second_order=False,
         seed=3,
     )
@@ -115,7 +115,7 @@ def test_morris_effects_are_those_of_salib():
     tree, folder, marginals = drawn(HELD)
     names = [marginal.path for marginal in marginals]
     design = morris_design(12, len(names), 5)
-    values = answered(tree, folder, marginals, design, "usd_per_mtok").values
+    values = Draws(tree, folder, marginals, "usd_per_mtok").at(design).values
     problem = {"num_vars": len(names), "names": names, "bounds": [[0.0, 1.0]] * len(names)}
     theirs = analyze.analyze(problem, design, values, num_levels=4, scaled=False, seed=1)
     ours = effects(design, values)
@@ -209,7 +209,7 @@ def test_a_coefficient_that_is_drawn_is_that_of_a_profile_of_ones_own(tmp_path):
                 "output_tokens": 500}, "uncertain": {"profile.t_step": "catalogue"}}  # fmt: skip
     tree, folder, marginals = drawn(scenario)
     share = np.array([[0.9]])
-    found = answered(tree, folder, marginals, share, "usd_per_mtok")
+    found = Draws(tree, folder, marginals, "usd_per_mtok").at(share)
     value = float(marginals[0].at(share[:, 0])[0])
     own = profile("palm-2022")
     assert value == pytest.approx(own.intervals["t_step"][1], rel=0.5)
