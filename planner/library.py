@@ -45,6 +45,9 @@ def sensitivity(
 ) -> Elasticities | Study:
     """What one percent of each given quantity is worth.
 
+    Raises InputError with every mistake in the input, or if the answer has no such output;
+    Infeasible if nothing keeps the promises.
+
     Parameters
     ----------
     of : a plan, or what `planner.solve` takes. Of a plan alone come the elasticities of its
@@ -57,13 +60,6 @@ def sensitivity(
         the best, by solving again.
     sobol, morris, seed, workers : study what the scenario's `uncertain:` says instead, with so
         many base draws, or trajectories, in so many processes: a `Study` comes back.
-
-    Raises
-    ------
-    InputError
-        With every mistake in the input, or if the answer has no such output.
-    Infeasible
-        If nothing keeps the promises.
     """
     from planner.protocol.plan import Plan
 
@@ -83,15 +79,12 @@ def sensitivity(
 def check(source: Source, sets: Sequence[str] = ()) -> Question:
     """The scenario of a source, read and validated but not solved.
 
+    Raises InputError with every mistake in the input.
+
     Parameters
     ----------
     source : a file's path, a mapping of the same shape, or a scenario that was read.
     sets : changes "path.in.file=value" made before, as `--set` takes them.
-
-    Raises
-    ------
-    InputError
-        With every mistake in the input.
     """
     from planner.scenario import load
 
@@ -101,14 +94,11 @@ def check(source: Source, sets: Sequence[str] = ()) -> Question:
 def model(name: str | Path) -> Document:
     """What a model is made of, counted from its layers: parameters, bytes [byte], FLOP [flop].
 
+    Raises InputError if it is neither a known name nor a file that can be counted.
+
     Parameters
     ----------
     name : a catalogue name, or the path of a Hugging Face config.json.
-
-    Raises
-    ------
-    InputError
-        If it is neither a known name nor a file that can be counted.
     """
     from planner.report.text.catalog import described
 
@@ -118,12 +108,8 @@ def model(name: str | Path) -> Document:
 def catalog(kind: str | None = None, name: str | None = None) -> Document:
     """What is known: all kinds, the names of one kind, or one entry with its figures.
 
-    Every figure has its unit, its source and the date of the source.
-
-    Raises
-    ------
-    CatalogueError
-        If the kind or the name is unknown, with the nearest.
+    Every figure has its unit, its source and the date of the source. Raises CatalogueError if the
+    kind or the name is unknown, with the nearest.
     """
     from planner.report.text.catalog import listed
 
@@ -171,6 +157,8 @@ def topology(
 ) -> TopologyReport:
     """A machine of the catalogue or a network in a file, checked and measured.
 
+    Raises InputError if there is no such machine or file, or it cannot be measured as asked.
+
     Parameters
     ----------
     chips : how many chips of the machine, by default one domain of it.
@@ -180,11 +168,6 @@ def topology(
     groups : sizes of the groups that are measured [chips].
     collective : an operation that is timed too, such as "all-reduce", of `messages` [byte].
     routing : how an all-to-all is sent, "optimal" or "shortest_ecmp".
-
-    Raises
-    ------
-    InputError
-        If there is no such machine or file, or it cannot be measured as asked.
     """
     from planner.network.network_document import measured
     from planner.network.network_source import network
@@ -253,6 +236,9 @@ def validate(
 ) -> Validation:
     """How far plans are from measurements: errors by part, quantity and group.
 
+    Raises InputError if a file holds no measurements, facts are missing, or the profile is not
+    known.
+
     Parameters
     ----------
     data : files of measurements, or folders of them, of which every table is read that can be;
@@ -262,11 +248,6 @@ def validate(
     models : folders of config.json of models that the catalogue lacks.
     by : groupings of the tables: engine, chip, model.
     refit : predict each "configurations", "groups" or "models" by a fit of the others.
-
-    Raises
-    ------
-    InputError
-        If a file holds no measurements, facts are missing, or the profile is not known.
     """
     from planner.measurements.entry import facts_of
     from planner.validation.estimates import files_in, predicted
@@ -292,6 +273,8 @@ def calibrate(
 ) -> Calibrated:
     """A profile fitted to runs of one's own, starting from a shipped one.
 
+    Raises InputError if a file holds no measurements, or a name, a day or a file cannot be used.
+
     Parameters
     ----------
     data : CSV files, or what vLLM, SGLang and GuideLLM write; folders are looked through.
@@ -306,11 +289,6 @@ def calibrate(
     -------
     Calibrated
         `profile` (None where the rows identify none, and `why`), and the `document`.
-
-    Raises
-    ------
-    InputError
-        If a file holds no measurements, or a name, a day or a file cannot be used.
     """
     from planner.calibration.own_profile import calibrated
     from planner.calibration.profile_file import written

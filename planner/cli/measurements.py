@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import typer
@@ -80,7 +81,8 @@ def measure(
     if not 1 <= seconds <= 86400:
         raise InputError(f"--seconds {seconds:g}: expected from 1 s to a day, such as 120")
     require_file(out, "my-chip.toml")
-    session = measured(torch_device(device), quick=quick, budget=seconds, say=_progress)
+    aloud = partial(note, warning=True)
+    session = measured(torch_device(device), quick=quick, budget=seconds, say=aloud)
     chip = session.chip
     if out is not None:
         deliver(toml(chip), out)
@@ -89,10 +91,6 @@ def measure(
         raise KeyboardInterrupt
     if chip.memory_bandwidth is None and not chip.products:
         raise SolverError("nothing was measured; left_out says why of each work")
-
-
-def _progress(text: str) -> None:
-    note(text, warning=True)
 
 
 def validate(

@@ -107,7 +107,9 @@ def sweep(
     """Answer a scenario at every point of a grid; survives being killed."""
     if out is None:
         raise InputError("--out is missing: a table is written, such as --out sweep.parquet")
-    _workers_of(scheduler, workers)
+    require_workers(workers)
+    if scheduler is not None and workers != 1:
+        raise InputError("--workers: a cluster has workers of its own; leave --scheduler or it out")
     from planner.sweep.formats import kind_of
     from planner.sweep.parts import Parts
     from planner.sweep.run import Outcome, executed, ordered
@@ -126,13 +128,6 @@ def sweep(
             note(f"{parts.done:,} of {order.points:,} points were kept", warning=True)
         outcome = executed(order, parts, workers=workers, scheduler=scheduler)
     _finish(order, out, plot, of, outcome, json=json)
-
-
-def _workers_of(scheduler: str | None, workers: int) -> None:
-    """Raises InputError for workers that are none, or a cluster's."""
-    require_workers(workers)
-    if scheduler is not None and workers != 1:
-        raise InputError("--workers: a cluster has workers of its own; leave --scheduler or it out")
 
 
 def _finish(

@@ -19,16 +19,12 @@ from planner.text.errors import FieldError, InputError
 def solve(source: Source, sets: Sequence[str] = ()) -> Plan:
     """Answer a scenario: a file's path, a mapping of the same shape, or a scenario that was read.
 
+    Raises InputError with every mistake in the input; SolverError when the plan does not survive
+    its own checks.
+
     Parameters
     ----------
     sets : changes "path.in.file=value", as `--set` takes them.
-
-    Raises
-    ------
-    InputError
-        With every mistake in the input.
-    SolverError
-        When the plan does not survive its own checks.
     """
     with _opened(source, sets) as question:
         return problem_of(question.problem).answer(question)
@@ -37,18 +33,14 @@ def solve(source: Source, sets: Sequence[str] = ()) -> Plan:
 def pareto(source: Source, sets: Sequence[str] = (), points: int | None = None) -> FrontierAnswer:
     """The frontier of price against speed of a scenario: the cheapest plan at each speed.
 
+    Raises InputError with every mistake in the input; SolverError when a plan does not survive its
+    own checks.
+
     Parameters
     ----------
     source : a file's path, a mapping of the same shape, or a scenario that was read.
     sets : changes "path.in.file=value", as `--set` takes them.
     points : how many speeds to look at; as many as usual if None.
-
-    Raises
-    ------
-    InputError
-        With every mistake in the input.
-    SolverError
-        When a plan does not survive its own checks.
     """
     with _opened(source, sets) as question:
         problem = problem_of(question.problem)
@@ -62,10 +54,7 @@ def pareto(source: Source, sets: Sequence[str] = (), points: int | None = None) 
 def answer_schema(kind: str) -> dict[str, object]:
     """The JSON Schema of what `--json` prints of a kind, units included.
 
-    Raises
-    ------
-    InputError
-        For a kind that this version does not answer.
+    Raises InputError for a kind that this version does not answer.
     """
     problem = problem_of(kind)
     return schema_of(problem.plan_type.answer_type, f"{kind}/{problem.version}")

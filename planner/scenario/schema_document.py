@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any, get_args
 
 from pydantic import BaseModel
@@ -40,7 +39,9 @@ def json_schema() -> dict[str, object]:
         whole = shape.model_json_schema(mode="validation")
         parts.update(whole.pop("$defs", {}))
         (problem,) = get_args(shape.model_fields["problem"].annotation)
-        whole["properties"]["problem"] = {"const": problem, **_about(whole, "problem")}
+        about = whole["properties"]["problem"]
+        about = {key: about[key] for key in ("description", "title") if key in about}
+        whole["properties"]["problem"] = {"const": problem, **about}
         shapes[problem] = whole
     return {
         "$schema": DIALECT,
@@ -50,14 +51,6 @@ def json_schema() -> dict[str, object]:
         "oneOf": [{"$ref": f"#/$defs/{each['title']}"} for each in shapes.values()],
         "$defs": parts | {each["title"]: each for each in shapes.values()},
     }
-
-
-def _about(
-    schema: Mapping[str, Mapping[str, Mapping[str, object]]], name: str
-) -> dict[str, object]:
-    """The description of a key, if it has one."""
-    shape = schema["properties"][name]
-    return {key: shape[key] for key in ("description", "title") if key in shape}
 
 
 def _plain(value: object, full: bool) -> object:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from planner.text.errors import InputError, Mistake, quoted
@@ -50,11 +50,6 @@ class Tree:
             place = self.keys.get(parent) or self.values.get(parent)
         place = place or Position(self.file)
         return Mistake(place.file, place.line, place.column, dotted(path), message)
-
-    def copied(self) -> Tree:
-        """A tree whose data and places can be changed without changing this one."""
-        data = copy.deepcopy(self.data)
-        return Tree(self.file, data, dict(self.values), dict(self.keys), self.mistakes, self.unread)
 
 
 def dotted(path: Path) -> str:
@@ -130,11 +125,12 @@ LONGEST = 10_000
 
 def changed(tree: Tree, sets: Sequence[str]) -> Tree:
     """A new tree with every `PATH=VALUE` applied in order; raises InputError with all mistakes."""
-    if not sets:
+    if not sets or not isinstance(tree.data, dict):
         return tree
-    if not isinstance(tree.data, dict):
-        return tree
-    tree = tree.copied()
+    # The tree that was given stays as it is.
+    tree = replace(
+        tree, data=copy.deepcopy(tree.data), values=dict(tree.values), keys=dict(tree.keys)
+    )
     mistakes: list[Mistake] = []
     for change in sets:
         try:
@@ -151,30 +147,30 @@ def parsed_change(change: str) -> tuple[Path, object]:
     """The path and the value of `PATH=VALUE`; the value is one YAML scalar, list or mapping."""
     name, sign, text = change.partition("=")
     name = name.strip()
-    place = _place(change)
     if not sign or not name:
-        raise InputError(
-            Mistake(place.file, None, None, "", "expected PATH=VALUE such as promises.tpot=40ms")
-        )
+        raise _refused(change, "expected PATH=VALUE such as promises.tpot=40ms")
     if len(change) > LONGEST:
-        raise InputError(Mistake(place.file, None, None, "", "is too long"))
+        raise _refused(change, "is too long")
     if any(not part for part in name.split(".")):
-        raise InputError(
-            Mistake(place.file, None, None, "", f"{quoted(name)} has an empty part between dots")
-        )
+        raise _refused(change, f"{quoted(name)} has an empty part between dots")
     path = ALIASES.get(name) or tuple(
         int(part) if part.isascii() and part.isdigit() and len(part) < 6 else part
         for part in name.split(".")
     )
     try:
-        value = yaml_tree(text, place.file)
+        value = yaml_tree(text, "")
         mistakes = value.mistakes
     except InputError as error:
         mistakes = error.mistakes
     if mistakes:
-        faults = [Mistake(place.file, None, None, dotted(path), m.message) for m in mistakes]
-        raise InputError(faults)
+        raise _refused(change, *(mistake.message for mistake in mistakes), path=path)
     return path, value.data
+
+
+def _refused(change: str, *messages: str, path: Path = ()) -> InputError:
+    """What is wrong with a change, at a path of the scenario."""
+    file = _place(change).file
+    return InputError(Mistake(file, None, None, dotted(path), message) for message in messages)
 
 
 def _place(change: str) -> Position:
@@ -184,7 +180,6 @@ def _place(change: str) -> Position:
 
 def _put(tree: Tree, path: Path, value: object, change: str) -> None:
     """Set the value in the tree's data, opening mappings on the way; its place is the change."""
-    place = _place(change)
     holder = tree.data
     for depth, part in enumerate(path[:-1], start=1):
         below = path[:depth]
@@ -200,17 +195,17 @@ def _put(tree: Tree, path: Path, value: object, change: str) -> None:
             _assign(holder, part, inner)
         if not isinstance(inner, dict | list):
             message = f"{dotted(below)} holds {quoted(inner)}, which has no keys"
-            raise InputError(Mistake(place.file, None, None, dotted(path), message))
+            raise _refused(change, message, path=path)
         holder = inner
     last = path[-1]
     if isinstance(holder, list) and not (isinstance(last, int) and last < len(holder)):
         message = f"expected an index below {len(holder)}, got {quoted(last)}"
-        raise InputError(Mistake(place.file, None, None, dotted(path), message))
+        raise _refused(change, message, path=path)
     _assign(holder, last, value)
     for places in (tree.values, tree.keys):
         for stale in [at for at in places if at[: len(path)] == path]:
             del places[stale]  # type: ignore[attr-defined]
-        places[path] = place  # type: ignore[index]
+        places[path] = _place(change)  # type: ignore[index]
 
 
 def _item(holder: object, part: str | int) -> object:

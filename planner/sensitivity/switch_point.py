@@ -308,7 +308,8 @@ def _values(rival: _Side, path: str, over: str) -> list[float]:
         if len(numbers) < max(len(values), 2):
             raise InputError(f"--over {quoted(over)}: expected two or more numbers above zero")
         return sorted(numbers)
-    base = _present(rival, path)
+    scenario = checked(rival.tree, rival.folder)
+    base = problem_of(scenario.problem).value(scenario, path)
     if base is None:
         raise InputError(
             f"--over {quoted(path)}: has no value to start from; give the values to look at, such "
@@ -316,9 +317,3 @@ def _values(rival: _Side, path: str, over: str) -> list[float]:
         )
     step = WIDE ** (2 / (LOOKED_AT - 1))
     return [base / WIDE * step**i for i in range(LOOKED_AT)]
-
-
-def _present(side: _Side, path: str) -> float | None:
-    """The value that a path has in a scenario, or that a catalogue gives for it."""
-    scenario = checked(side.tree, side.folder)
-    return problem_of(scenario.problem).value(scenario, path)

@@ -44,6 +44,9 @@ def sweep(
 ) -> Table:
     """Answer a scenario at every point of a grid; a labelled table with a row for each.
 
+    Raises InputError with every mistake in the scenario and in the grid; SolverError if the disk or
+    the cluster is at fault; what was computed is kept.
+
     Parameters
     ----------
     source : what `planner.solve` takes.
@@ -58,13 +61,6 @@ def sweep(
     yes : compute a grid however many points it has.
     certify : prove the gap of every point to an independent bound too.
     progress : draw a bar on standard error.
-
-    Raises
-    ------
-    InputError
-        With every mistake in the scenario and in the grid.
-    SolverError
-        If the disk or the cluster is at fault; what was computed is kept.
     """
     from planner.sweep.parts import Parts
     from planner.sweep.run import computed, executed, ordered

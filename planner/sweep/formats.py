@@ -89,8 +89,7 @@ def rows_in(part: Path, kind: str) -> int:
         if kind == "jsonl":
             with part.open(encoding="utf-8") as lines:
                 return sum(1 for line in lines if line.endswith("}\n"))
-        with part.open(encoding="utf-8", newline="") as lines:
-            return sum(1 for _ in csv.reader(lines)) - 1
+        return sum(1 for _ in _read(part)) - 1
     except (OSError, ValueError, csv.Error):
         return -1
 
@@ -113,18 +112,19 @@ def loaded(file: Path) -> dict[str, list[Cell]]:
     """The columns of a finished file."""
     kind = kind_of(file)
     if kind == "parquet":
-        return _parquet_columns(file)
+        import pyarrow.parquet as pq
+
+        return dict(pq.read_table(file).to_pydict())
     if kind == "jsonl":
         with file.open(encoding="utf-8") as lines:
             rows = [json.loads(line) for line in lines]
         return {name: [row.get(name) for row in rows] for name in named(rows)}
-    with file.open(encoding="utf-8", newline="") as lines:
-        table = csv.reader(lines)
-        names = next(table, [])
-        values: list[list[Cell]] = [[] for _ in names]
-        for row in table:
-            for column, text in zip(values, row, strict=True):
-                column.append(_number(text))
+    table = _read(file)
+    names = next(table, [])
+    values: list[list[Cell]] = [[] for _ in names]
+    for row in table:
+        for column, text in zip(values, row, strict=True):
+            column.append(_number(text))
     return dict(zip(names, values, strict=True))
 
 
@@ -156,25 +156,24 @@ def _joined_lines(parts: Sequence[Path], out: Path) -> dict[str, int]:
 
 def _joined_rows(parts: Sequence[Path], out: Path) -> dict[str, int]:
     statuses: Counter[str] = Counter()
-    names = named(_header(part) for part in parts)
+    names = named(next(_read(part), []) for part in parts)
     with out.open("w", encoding="utf-8", newline="") as whole:
         table = csv.DictWriter(whole, names, lineterminator="\n")
         table.writeheader()
         for part in parts:
-            for row in _read(part):
+            rows = _read(part)
+            header = next(rows, [])
+            for cells in rows:
+                row = dict(zip(header, cells, strict=True))
                 statuses[row["status"]] += 1
                 table.writerow(row)
     return dict(statuses)
 
 
-def _header(part: Path) -> list[str]:
-    with part.open(encoding="utf-8", newline="") as lines:
-        return next(csv.reader(lines), [])
-
-
-def _read(part: Path) -> Iterator[dict[str, str]]:
-    with part.open(encoding="utf-8", newline="") as lines:
-        yield from csv.DictReader(lines)
+def _read(file: Path) -> Iterator[list[str]]:
+    """The lines of a CSV file, its header first."""
+    with file.open(encoding="utf-8", newline="") as lines:
+        yield from csv.reader(lines)
 
 
 def _number(text: str) -> Cell:
@@ -229,13 +228,6 @@ def _parquet_of(parts: Sequence[Path], out: Path, meta: Mapping[str, object]) ->
                 statuses[str(count["values"])] += count["counts"]
             whole.write_table(table, row_group_size=GROUP)
     return dict(statuses)
-
-
-def _parquet_columns(file: Path) -> dict[str, list[Cell]]:
-    """The columns of a finished file."""
-    import pyarrow.parquet as pq
-
-    return dict(pq.read_table(file).to_pydict())
 
 
 def _parquet_meta(file: Path) -> bytes:

@@ -14,7 +14,6 @@ from planner.sweep.formats import Meta, kind_of, loaded, meta_of
 from planner.text.errors import InputError, MissingExtra, did_you_mean
 
 if TYPE_CHECKING:
-    import numpy as np
     import pandas as pd
 
 SHOWN = 10  # rows of a repr
@@ -86,7 +85,12 @@ class Table:
             import pandas as pd
         except ImportError as error:
             raise MissingExtra("pandas", "data", "a data frame") from error
-        frame = pd.DataFrame({name: _framed(column) for name, column in self.columns.items()})
+        frame = pd.DataFrame(
+            {
+                name: plain(x) if isinstance(x, CodedColumn) else x
+                for name, x in self.columns.items()
+            }
+        )
         frame.attrs.update(units=self.units, meta=self.meta)
         return frame
 
@@ -173,10 +177,6 @@ def _first(column: Column) -> Column:
     if isinstance(column, CodedColumn):
         return CodedColumn(column.codes[:SHOWN], column.words)
     return column[:SHOWN]
-
-
-def _framed(column: Column) -> Sequence[Cell] | np.ndarray:
-    return plain(column) if isinstance(column, CodedColumn) else column
 
 
 def _cell(value: Cell) -> str:

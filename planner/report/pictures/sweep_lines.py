@@ -182,7 +182,11 @@ def _bars(axes: Axes, table: SweptTable, names: Sequence[str], quantity: Scaled)
     """One bar for each word, or pair of words; what has no answer says so."""
     labels = [", ".join(str(table[name][i]) for name in names) for i in range(len(table))]
     _, words = regions(table)
-    labels = [_under(label, word) for label, word in zip(labels, words, strict=True)]
+    # In the lines below a label stands what region it is of.
+    labels = [
+        "\n".join([label, *textwrap.wrap(word or "", 34)])
+        for label, word in zip(labels, words, strict=True)
+    ]
     for i, value in enumerate(quantity.values):
         if math.isfinite(value):
             axes.barh(i, value, color=PALETTE[0], height=0.62)
@@ -193,11 +197,6 @@ def _bars(axes: Axes, table: SweptTable, names: Sequence[str], quantity: Scaled)
     axes.invert_yaxis()
     axes.set_xlabel(quantity.label)
     axes.margins(x=0.1)
-
-
-def _under(label: str, word: str | None) -> str:
-    """A label, and in lines below it what region it is of."""
-    return "\n".join([label, *textwrap.wrap(word or "", 34)])
 
 
 def _with_unit(table: SweptTable, name: str, value: Cell) -> str:

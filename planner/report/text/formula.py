@@ -83,6 +83,8 @@ def one_formula(name: str, solve_for: str | None, sets: Sequence[str]) -> Formul
     try:
         entry = find(name)
         equation = _equation(entry)
+        if isinstance(equation, Derivation):
+            raise InputError(f"{entry.name} does not end in one symbol; see it with planner derive")
         turned = equation if solve_for is None else equation.solve_for(solve_for)
     except ValueError as error:
         raise InputError(str(error)) from error
@@ -116,7 +118,10 @@ def formula_text(card: FormulaCard) -> str:
     lines = [card.title, "", f"  {card.text}"]
     lines += [f"  where {each}" for each in card.where]
     lines.append("")
-    symbols = [_symbol_text(row) for row in card.symbols]
+    symbols = [
+        row.symbol if row.value is None else f"{row.symbol} = {shown_value(row.symbol, row.value)}"
+        for row in card.symbols
+    ]
     widths = [max(map(len, symbols)), max(len(row.unit) + 2 for row in card.symbols)]
     for shown, row in zip(symbols, card.symbols, strict=True):
         unit = f"[{row.unit}]"
@@ -133,10 +138,11 @@ def formula_text(card: FormulaCard) -> str:
     return "\n".join(lines)
 
 
-def _equation(value: Equation | Derivation) -> Equation:
-    if isinstance(value, Derivation) and (value.numeric or not value.lhs.is_Symbol):
-        raise InputError(f"{value.name} does not end in one symbol; see it with planner derive")
-    return value if isinstance(value, Equation) else value.equation()
+def _equation(value: Equation | Derivation) -> Equation | Derivation:
+    """The equation a derivation ends in; the derivation itself where it ends in numbers."""
+    if isinstance(value, Equation) or value.numeric or not value.lhs.is_Symbol:
+        return value
+    return value.equation()
 
 
 def _definitions(equation: Equation, values: Values) -> list[Assignment]:
@@ -161,7 +167,11 @@ def _with_numbers(card: FormulaCard, equation: Equation, compiled: Kernel) -> Fo
     try:
         value = float(compiled(**values)[name])
         unbounded = value == math.inf and bool(whole.has(sp.oo))
-        reason = "" if unbounded or 0 <= value < math.inf else _out_of_range(value)
+        reason = ""
+        if value < 0:
+            reason = f"it would be negative, {value:.6g}; there is no real solution above zero"
+        elif (value == math.inf and not unbounded) or math.isnan(value):
+            reason = "it is infinite, or too large for a number"
     except SymbolError as error:
         value, reason = math.nan, str(error)
     if reason:
@@ -175,12 +185,6 @@ def _with_numbers(card: FormulaCard, equation: Equation, compiled: Kernel) -> Fo
         decides=_deciding(whole, equation, values),
         elasticities=None if unbounded or not value else _slopes(compiled, name, values),
     )
-
-
-def _out_of_range(value: float) -> str:
-    if value < 0:
-        return f"it would be negative, {value:.6g}; there is no real solution above zero"
-    return "it is infinite, or too large for a number"
 
 
 def _deciding(whole: sp.Expr, equation: Equation, values: Values) -> str | None:
@@ -207,12 +211,6 @@ def _symbol_rows(equation: Equation, values: Values) -> tuple[GivenSymbol, ...]:
     return tuple(
         GivenSymbol(x.name, str(unit_of_symbol(x)), meaning(x), values.get(x.name)) for x in seen
     )
-
-
-def _symbol_text(row: GivenSymbol) -> str:
-    if row.value is None:
-        return row.symbol
-    return f"{row.symbol} = {shown_value(row.symbol, row.value)}"
 
 
 def _value_line(symbol: str, card: FormulaCard) -> str:
@@ -244,7 +242,7 @@ def _elasticity_lines(symbol: str, slopes: Slopes | None) -> list[str]:
 def the_formulas() -> list[FormulaRow]:
     """Every equation and derivation."""
     return [
-        FormulaRow(name, subject(name), value.name, str(_formulas_equation(value)))
+        FormulaRow(name, subject(name), value.name, str(_equation(value)))
         for name, value in by_name().items()
     ]
 
@@ -257,10 +255,3 @@ def formulas_text(rows: Sequence[FormulaRow]) -> str:
             lines += ["", f"{row.subject}:"] if lines else [f"{row.subject}:"]
         lines.append(f"  {row.name:<24} {row.title}")
     return "\n".join(lines)
-
-
-def _formulas_equation(value: Equation | Derivation) -> Equation | Derivation:
-    """The equation a derivation ends in; the derivation itself where it ends in numbers."""
-    if isinstance(value, Equation) or value.numeric or not value.lhs.is_Symbol:
-        return value
-    return value.equation()

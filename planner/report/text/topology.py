@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from planner.report.files import deliver
 from planner.text.errors import InputError
 from planner.text.quantities import show
+from planner.text.wording import WIDTH, filled
 
 if TYPE_CHECKING:
     from topologies.fabric.fabric import Fabric
 
-WIDTH = 78
 LABEL = 16
 TIERS = {"scale_up": "scale-up", "scale_out": "scale-out", "host": "host"}
 SHOWN = 8  # faults, doubts
@@ -103,9 +103,7 @@ def _head(net: Mapping[str, Any]) -> str:
     ]
     relays = "chips relay for others" if net["relays"] else "chips relay for nobody"
     title = net["name"] if net["title"] == net["name"] else f"{net['name']}: {net['title']}"
-    return "\n".join(
-        [*_wrapped(title), *_wrapped("; ".join([f"{chips} {where}", *others, relays]))]
-    )
+    return "\n".join([*filled(title), *filled("; ".join([f"{chips} {where}", *others, relays]))])
 
 
 def _links(rows: Iterable[Mapping[str, Any]]) -> str:
@@ -177,7 +175,7 @@ def _groups(net: Mapping[str, Any]) -> str:
             f"{show(row['latency'], 'time'):>11}{box}"
         )
     if any(row["shared_evenly"] for row in rows):
-        lines += _wrapped("  + links shared evenly; together the groups may gather faster")
+        lines += filled("  + links shared evenly; together the groups may gather faster")
     return "\n".join(lines)
 
 
@@ -216,7 +214,7 @@ def _times_of(rows: Sequence[Mapping[str, Any]]) -> str:
             f"{span:>22}{show(row['bound'], 'time'):>11}  {row['algorithm']}"
         )
     for reason in dict.fromkeys(row["reason"] for row in rows if row["reason"]):
-        lines += _wrapped(f"  {reason}")
+        lines += filled(f"  {reason}")
     return "\n".join(lines)
 
 
@@ -243,10 +241,10 @@ def _grounds(net: Mapping[str, Any]) -> str:
         seen.setdefault((figure["source"], figure["as_of"]), []).append(figure["name"])
     lines = []
     for (source, as_of), names in seen.items():
-        lines += _wrapped(f"{', '.join(names)}: {source} ({as_of})")
+        lines += filled(f"{', '.join(names)}: {source} ({as_of})")
     if not lines and net["source"]:
         dated = f" ({net['as_of']})" if net["as_of"] else ""
-        lines = _wrapped(f"source: {net['source']}{dated}")
+        lines = filled(f"source: {net['source']}{dated}")
     return "\n".join(lines)
 
 
@@ -260,7 +258,3 @@ def _row(label: str, text: str) -> list[str]:
     return textwrap.wrap(
         text, WIDTH, initial_indent=f"{label:<{LABEL}}  ", subsequent_indent=" " * (LABEL + 2)
     )
-
-
-def _wrapped(text: str) -> list[str]:
-    return textwrap.wrap(text, WIDTH, subsequent_indent="  ")

@@ -14,22 +14,14 @@ from typing import Annotated
 from planner.scenario.keys.fields import Faults, Kind, Path, Refusals
 from planner.text.errors import did_you_mean, quoted
 
-# How many values each kind takes; None: two or more.
-KINDS: Mapping[str, int | None] = {
-    "uniform": 2,
-    "log_uniform": 2,
-    "triangular": 3,
-    "normal": 2,
-    "lognormal": 2,
-    "one_of": None,
-}
-MEANT = {
-    "uniform": "[least, most]",
-    "log_uniform": "[least, most]",
-    "triangular": "[least, likeliest, most]",
-    "normal": "[mean, standard deviation], the latter in the same unit or as 5%",
-    "lognormal": "[low, high], between which nine of ten values lie",
-    "one_of": "two or more values, each as likely",
+# How many values each kind takes, None for two or more, and what they are.
+KINDS: Mapping[str, tuple[int | None, str]] = {
+    "uniform": (2, "[least, most]"),
+    "log_uniform": (2, "[least, most]"),
+    "triangular": (3, "[least, likeliest, most]"),
+    "normal": (2, "[mean, standard deviation], the latter in the same unit or as 5%"),
+    "lognormal": (2, "[low, high], between which nine of ten values lie"),
+    "one_of": (None, "two or more values, each as likely"),
 }
 CATALOGUE = "catalogue"
 DEEPEST = 8
@@ -57,9 +49,9 @@ class _Spreads(Kind):
     def schema(self) -> dict[str, object]:
         ends = {"type": "array", "items": {"type": ["string", "number"]}}
         kinds = {
-            name: {**ends, "description": MEANT[name], "minItems": count or 2,
+            name: {**ends, "description": meaning, "minItems": count or 2,
                    **({"maxItems": count} if count else {})}
-            for name, count in KINDS.items()
+            for name, (count, meaning) in KINDS.items()
         }  # fmt: skip
         spread = {
             "type": "object", "properties": kinds, "minProperties": 1, "maxProperties": 1,
@@ -96,9 +88,9 @@ def _spread(value: object) -> object:
     if kind not in KINDS:
         hint = did_you_mean(kind, KINDS) or f" (known: {', '.join(KINDS)})"
         raise ValueError(f"unknown distribution {quoted(kind)}{hint}")
-    count = KINDS[kind]
+    count, meaning = KINDS[kind]
     if not isinstance(ends, list | tuple) or (len(ends) != count if count else len(ends) < 2):
-        raise ValueError(f"{kind}: expected {MEANT[kind]}, got {quoted(ends)}")
+        raise ValueError(f"{kind}: expected {meaning}, got {quoted(ends)}")
     for end in ends:
         number = isinstance(end, int | float) and not isinstance(end, bool)
         if not isinstance(end, str) and not (number and math.isfinite(end)):
