@@ -12,6 +12,7 @@ from sympy import (
     Mul,
     Piecewise,
     Rational,
+    Symbol,
     ceiling,
     diff,
     exp,
@@ -23,6 +24,7 @@ from sympy import (
 
 from formulas.algebra.derivation import (
     Derivation,
+    Step,
     begin,
     derive,
     drop,

@@ -1,7 +1,7 @@
 """What tokens cost: from the time of a step, input against output, fast and slow modes."""
 
 from formulas.algebra.notation import *
-from formulas.roofline.batching import balance_context, short_context_batch
+from formulas.roofline.batching import SHORT_CONTEXT, balance_context, short_context_batch
 from formulas.roofline.roofline import memory_time, step_time
 
 ROOFLINE = "arithmetic and memory overlap perfectly: a lower bound"
@@ -112,11 +112,7 @@ crossover_pass = derive(
         memory_time.rhs,
         why="arithmetic of all positions of a pass, and its bytes",
     ),
-    drop(
-        B * L_ctx * b_kv / W,
-        beside=N_total * b_w / W,
-        why="short context: cache reads are small beside weight reads",
-    ),
+    SHORT_CONTEXT,
     solve(L_pass, F * N_total * b_w / (W * N_active * c_fwd * B), named=L_cross),
     rewrite(B_0 / B, why="the critical batch, shared out", where=(short_context_batch,)),
     source=lecture_notes.at("section 5, cost per token against tokens per pass"),

@@ -26,13 +26,15 @@ LEVELS = (
     "bandwidth alone",
 )
 
+SHARE_BY_SHARE = begin(
+    t_coll,
+    alpha_0 + n_steps * (alpha_1 + V_msg / (n_group * r_link)),
+    why="each step moves one share of the message",
+)
+
 ring_all_gather = derive(
     "time of a ring all-gather or reduce-scatter",
-    begin(
-        t_coll,
-        alpha_0 + n_steps * (alpha_1 + V_msg / (n_group * r_link)),
-        why="each step moves one share of the message",
-    ),
+    SHARE_BY_SHARE,
     substitute(all_gather_steps),
     rewrite(
         alpha_0 + (n_group - 1) * alpha_1 + q_ag * V_msg / r_link,
@@ -45,11 +47,7 @@ ring_all_gather = derive(
 
 ring_all_reduce = derive(
     "time of a ring all-reduce",
-    begin(
-        t_coll,
-        alpha_0 + n_steps * (alpha_1 + V_msg / (n_group * r_link)),
-        why="each step moves one share of the message",
-    ),
+    SHARE_BY_SHARE,
     substitute(all_reduce_steps),
     rewrite(
         alpha_0 + 2 * (n_group - 1) * alpha_1 + q_ar * V_msg / r_link,

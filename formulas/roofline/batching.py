@@ -9,6 +9,11 @@ from formulas.roofline.roofline import (
 )
 
 IDLE = "neither roof is idle"
+SHORT_CONTEXT = drop(
+    B * L_ctx * b_kv / W,
+    beside=N_total * b_w / W,
+    why="short context: cache reads are small beside weight reads",
+)
 
 short_context_batch = Equation(
     "positions at which arithmetic equals reading the weights",
@@ -36,11 +41,7 @@ attention_context = Equation.of(
 critical_batch = derive(
     "batch at which the two roofs meet",
     begin(compute_time.rhs, memory_time.rhs, why=IDLE),
-    drop(
-        B * L_ctx * b_kv / W,
-        beside=N_total * b_w / W,
-        why="short context: cache reads are small beside weight reads",
-    ),
+    SHORT_CONTEXT,
     solve(B, (N_total / N_active) * (b_w / (c_fwd * m_pos)) * (F / W), named=B_crit),
     source=lecture_hardware.at("section 2, the optimal batch size formula"),
 )

@@ -10,6 +10,14 @@ from formulas.algebra.notation import *
 FITTED = "fitted over a range of sizes and tokens; outside it, an extrapolation"
 PROPORTIONAL = "the arithmetic of training is proportional to parameters times tokens"
 
+
+def equal_gains(
+    law: Equation, size: Symbol, why: str = "one percent of size or of tokens lowers the loss alike"
+) -> Step:
+    """The condition of an optimum at an arithmetic proportional to size times tokens."""
+    return begin(-diff(law.rhs, size) * size, -diff(law.rhs, D_pt) * D_pt, why=why)
+
+
 chinchilla_loss = Equation(
     "loss of a model of given size after given tokens",
     loss,
@@ -57,10 +65,10 @@ passes_for_worth = derive(
 
 optimal_tokens = derive(
     "compute-optimal tokens for a model of given size",
-    begin(
-        -diff(chinchilla_loss.rhs, N_active) * N_active,
-        -diff(chinchilla_loss.rhs, D_pt) * D_pt,
-        why="at equal arithmetic, one percent more size costs one percent of the tokens: at the "
+    equal_gains(
+        chinchilla_loss,
+        N_active,
+        "at equal arithmetic, one percent more size costs one percent of the tokens: at the "
         "optimum either lowers the loss alike",
     ),
     solve(

@@ -10,7 +10,7 @@ the sparsity itself enters so that it is better tried out than solved for.
 """
 
 from formulas.algebra.notation import *
-from formulas.scaling.power_laws import FITTED, PROPORTIONAL, chinchilla_loss
+from formulas.scaling.power_laws import FITTED, PROPORTIONAL, chinchilla_loss, equal_gains
 from formulas.scaling.sparsity import effective_parameters, saturated_experts
 
 DECADE = log(10)
@@ -87,11 +87,7 @@ fine_grained_loss = Equation(
 
 fine_grained_optimal_tokens = derive(
     "compute-optimal tokens for a model with fine-grained experts",
-    begin(
-        -diff(fine_grained_loss.rhs, N_total) * N_total,
-        -diff(fine_grained_loss.rhs, D_pt) * D_pt,
-        why="one percent of size or of tokens lowers the loss alike",
-    ),
+    equal_gains(fine_grained_loss, N_total),
     solve(
         D_pt,
         one_token
@@ -133,11 +129,7 @@ sparse_monomials = derive(
 
 sparse_optimal_tokens = derive(
     "compute-optimal tokens for a sparse model of given size",
-    begin(
-        -diff(sparse_loss.rhs, N_total) * N_total,
-        -diff(sparse_loss.rhs, D_pt) * D_pt,
-        why="one percent of size or of tokens lowers the loss alike",
-    ),
+    equal_gains(sparse_loss, N_total),
     solve(
         D_pt,
         one_token
@@ -176,10 +168,10 @@ joint_loss = Equation(
 
 joint_optimal_tokens = derive(
     "compute-optimal tokens for a routed model of given size and experts",
-    begin(
-        -diff(joint_loss.rhs, N_active) * N_active,
-        -diff(joint_loss.rhs, D_pt) * D_pt,
-        why="one percent of size or of tokens lowers the loss alike, the experts given",
+    equal_gains(
+        joint_loss,
+        N_active,
+        "one percent of size or of tokens lowers the loss alike, the experts given",
     ),
     solve(
         D_pt,
