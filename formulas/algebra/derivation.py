@@ -3,8 +3,6 @@
 Exact steps are compared at rational points when they are made and proven symbolically, where SymPy
 can, by `check`, which makes every step anew first and trusts no recorded form. Approximate steps
 (`drop`, `limit`) remember what they neglect, so that `strain` can say how large it is in a case.
-
-How much the approximate steps of a derivation neglect in a given case.
 """
 
 from __future__ import annotations
@@ -34,21 +32,6 @@ from formulas.algebra.steps import (
 from formulas.nomenclature.sources import Citation, derived
 from formulas.numerics.evaluate import collect, scalar, unfolded
 from formulas.numerics.expressions import as_expression, put, tex, text
-
-
-def strain_of(derivation: Derivation, case: Mapping[str | sp.Symbol, float]) -> dict[str, float]:
-    """{what is neglected: its size over what is kept}; see `Derivation.strain`."""
-    values = {x if isinstance(x, str) else x.name: float(v) for x, v in case.items()}
-    sizes = {
-        step.neglected: abs(step.size)
-        for step in approximations(derivation)
-        if step.size is not None
-    }
-    if not sizes:
-        return {}
-    defined = collect(derivation.where)
-    inner = [definition for definition in _put_in(derivation) if definition.symbol not in defined]
-    return scalar([*derivation.where, *inner], sizes, values)
 
 
 def _put_in(derivation: Derivation) -> list[Assignment]:
@@ -245,7 +228,13 @@ class Derivation:
         A solved symbol that the case leaves out takes the value of the result. Raises SymbolError
         if the case lacks a symbol.
         """
-        return strain_of(self, case)
+        values = {x if isinstance(x, str) else x.name: float(v) for x, v in case.items()}
+        sizes = {s.neglected: abs(s.size) for s in approximations(self) if s.size is not None}
+        if not sizes:
+            return {}
+        defined = collect(self.where)
+        inner = [definition for definition in _put_in(self) if definition.symbol not in defined]
+        return scalar([*self.where, *inner], sizes, values)
 
     @cached_property
     def proofs(self) -> tuple[str, ...]:

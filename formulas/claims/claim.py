@@ -6,6 +6,7 @@ equations that the claim names.
 
 import tomllib
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
@@ -18,47 +19,16 @@ from formulas.numerics.closeness import ROUNDING
 from formulas.numerics.evaluate import scalar
 from formulas.registry import by_name
 
-KINDS = {
-    "derived": "follows from equations",
-    "data": "a record of what was built or measured",
-    "name": "a matter of words",
-    "rumour": "unsourced; nothing rests on it",
-}
-UNITS = {
-    "%": Fraction(1, 100),
-    "us": Fraction(1, 10**6),
-    "ms": Fraction(1, 1000),
-    "s": 1,
-    "h": 3600,
-    "day": 86400,
-    "B": 1,
-    "kB": 10**3,
-    "MB": 10**6,
-    "GB": 10**9,
-    "TB": 10**12,
-    "GB/s": 10**9,
-    "TB/s": 10**12,
-    "T token": 10**12,
-    "billion parameters": 10**9,
-    "M token/s": 10**6,
-}
 
-# The lecture's machine and model: Rubin's memory, 300 multiply-accumulates (called FLOPs) per byte,
-# one byte per weight, one position per sequence and step, 100e9 of 800e9 parameters active.
-LECTURE: Mapping[str, int | Fraction] = {
-    "W": 20 * 10**12,
-    "F": 300 * 20 * 10**12,
-    "M": 288 * 10**9,
-    "b_w": 1,
-    "c_fwd": 1,
-    "m_pos": 1,
-    "g": 1,
-    "N_active": 10**11,
-    "N_total": 8 * 10**11,
-    "B": 2400,
-    "L_ctx": 200_000,
-    "T_step": Fraction(20, 1000),
-}
+def _exact(values: Mapping[str, int | str]) -> dict[str, int | Fraction]:
+    """Numbers of a row; "5/2" is a fraction."""
+    return {name: Fraction(v) if isinstance(v, str) else v for name, v in values.items()}
+
+
+_ROWS = tomllib.loads(Path(__file__).with_name("lecture.toml").read_text("utf-8"))
+KINDS: Mapping[str, str] = _ROWS["kinds"]
+UNITS = _exact(_ROWS["units"])
+LECTURE = _exact(_ROWS["machine_and_model"])
 
 
 @dataclass(frozen=True)
@@ -155,9 +125,8 @@ class Claim:
 @cache
 def all_claims() -> tuple[Claim, ...]:
     """Every claim, C1 first: the rows of `lecture.toml`."""
-    rows = tomllib.loads(Path(__file__).with_name("lecture.toml").read_text("utf-8"))["claim"]
     claims = []
-    for row in rows:
+    for row in deepcopy(_ROWS["claim"]):
         key, place = row.pop("source")
         row["source"] = SOURCES[key].at(place)
         row["equations"] = tuple(row.get("equations", "").split())
@@ -168,11 +137,6 @@ def all_claims() -> tuple[Claim, ...]:
         row["worked"] = tuple(Worked(**each) for each in row.get("worked", ()))
         claims.append(Claim(**row))
     return tuple(claims)
-
-
-def _exact(values: Mapping[str, int | str]) -> dict[str, int | Fraction]:
-    """Numbers of a row; "5/2" is a fraction."""
-    return {name: Fraction(v) if isinstance(v, str) else v for name, v in values.items()}
 
 
 def shown(value: float, unit: str = "") -> str:

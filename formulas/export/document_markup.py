@@ -66,14 +66,15 @@ class DocumentMarkup:
         return self.between.join([title, kind, *self.steps(entry), self._list(self._notes(entry))])
 
     def _notes(self, entry: FormulaEntry) -> Iterator[str]:
-        yield from (f"where {self.definition(equation)}" for equation in entry.where)
+        yield from (f"where {self.definition(equation)}" for equation in entry.item.where)
         for case, value in entry.values:
             unit = self.words(f"[{entry.unit}]") if entry.unit != "1" else ""
             yield f"value, {self.words(case)}: {value_words(value, self.figure(value), unit)}"
         for size in entry.sizes:
             yield f"neglected, {size_words(size, self.words, self.figure)}"
-        yield from (f"assumes: {self.words(assumption)}" for assumption in entry.assumes)
-        link, words = entry.source.link, self.words(str(entry.source))
+        yield from (f"assumes: {self.words(assumption)}" for assumption in entry.item.assumes)
+        source = entry.item.source
+        link, words = source.link, self.words(str(source))
         yield f"source: {self.link(link, words) if link else words}"
 
     def _list(self, items: Iterable[str]) -> str:

@@ -9,7 +9,7 @@ import sympy as sp
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation, slug
 from formulas.algebra.steps import DerivationStep
-from formulas.nomenclature.sources import Citation, Source
+from formulas.nomenclature.sources import Source
 from formulas.nomenclature.symbols import SYMBOLS, SymbolError, meaning, unit_of_symbol
 from formulas.numerics.closeness import NOT_SMALL
 from formulas.numerics.evaluate import collect, ordered, scalar
@@ -37,44 +37,58 @@ class NeglectedSize:
 
 @dataclass(frozen=True)
 class FormulaEntry:
-    """One object: its steps with their proofs, or its single line.
+    """One object, checked, and what it comes to in each case.
 
     `home` is the module of the catalogue that holds it and `python` its name there; both are empty
     for an object from elsewhere. `values` are those of the left side, for the cases that give
     every symbol it takes.
     """
 
-    name: str
-    steps: tuple[tuple[DerivationStep, str], ...]
-    assumes: tuple[str, ...]
-    where: tuple[Equation, ...]
-    source: Citation
-    tags: tuple[str, ...]
-    derived: bool
-    exact: bool
+    item: Equation | Derivation
     home: str
     python: str
-    unit: str
     values: tuple[tuple[str, float], ...]
     sizes: tuple[NeglectedSize, ...]
-    solved: tuple[str, ...] = ()  # symbols that the derivation solves for
+
+    @property
+    def derived(self) -> bool:
+        """True if it has steps."""
+        return isinstance(self.item, Derivation)
+
+    @property
+    def steps(self) -> tuple[tuple[DerivationStep, str], ...]:
+        """Its steps with their proofs, or its single line."""
+        if isinstance(self.item, Derivation):
+            return tuple(zip(self.item.steps, self.item.proofs, strict=True))
+        return ((DerivationStep("state", self.item.symbol, self.item.rhs, ""), ""),)
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """What it is about."""
+        return tags(self.python)
+
+    @property
+    def unit(self) -> str:
+        """Unit of the left side, where that is a symbol without numbers put in."""
+        numeric = isinstance(self.item, Derivation) and self.item.numeric
+        return str(unit_of_symbol(self.item.lhs)) if self.item.lhs.is_Symbol and not numeric else ""
 
     @property
     def title(self) -> str:
         """The name with a capital."""
-        return self.name[:1].upper() + self.name[1:]
+        return self.item.name[:1].upper() + self.item.name[1:]
 
     @property
     def anchor(self) -> str:
         """The fragment of a link to this entry."""
-        return self.python or slug(self.name)
+        return self.python or slug(self.item.name)
 
     @property
     def kind(self) -> str:
         """`equation`, or whether the derivation is exact."""
-        if not self.derived:
+        if not isinstance(self.item, Derivation):
             return "equation"
-        return "derivation, exact" if self.exact else "derivation, approximate"
+        return "derivation, exact" if self.item.exact else "derivation, approximate"
 
 
 def entries(objects: Iterable[Equation | Derivation], cases: Cases) -> tuple[FormulaEntry, ...]:
@@ -88,41 +102,18 @@ def entries(objects: Iterable[Equation | Derivation], cases: Cases) -> tuple[For
 
 def _entry(item: Equation | Derivation, cases: Cases, home: str, python: str) -> FormulaEntry:
     item.check()
-    numeric = False
-    sizes: tuple[NeglectedSize, ...] = ()
-    if isinstance(item, Derivation):
-        steps = tuple(zip(item.steps, item.proofs, strict=True))
-        exact, numeric = item.exact, item.numeric
-        sizes = tuple(size for case in cases for size in _sizes(item, case, cases[case]))
-    else:
-        steps = ((DerivationStep("state", item.symbol, item.rhs, ""), ""),)
-        exact = True
-    named = item.lhs.is_Symbol
-    numbers = [(case, _value(item, values)) for case, values in cases.items()] if named else []
-    return FormulaEntry(
-        item.name,
-        steps,
-        item.assumes,
-        item.where,
-        item.source,
-        tags(python),
-        isinstance(item, Derivation),
-        exact,
-        home,
-        python,
-        str(unit_of_symbol(item.lhs)) if named and not numeric else "",
-        tuple((case, value) for case, value in numbers if value is not None),
-        sizes,
-        tuple(sorted(x.name for x in _solved_symbols(item))),
-    )
+    numbers = [(case, _value(item, values)) for case, values in cases.items()]
+    values = tuple((case, value) for case, value in numbers if value is not None)
+    sizes = tuple(size for case in cases for size in _sizes(item, case, cases[case]))
+    return FormulaEntry(item, home, python, values, sizes)
 
 
-def _sizes(item: Derivation, name: str, case: Case) -> tuple[NeglectedSize, ...]:
+def _sizes(item: Equation | Derivation, name: str, case: Case) -> tuple[NeglectedSize, ...]:
     """Relative sizes of all neglected terms in a case; a missing symbol is named instead."""
-    if item.exact:
+    if isinstance(item, Equation) or item.exact:
         return ()
     # A limit is taken at the value that the case gives; a solved symbol is what came out.
-    solved = {x.name for x in _solved_symbols(item)}
+    solved = solved_symbols(item)
     try:
         strain = item.strain({x: v for x, v in case.items() if x not in solved})
     except SymbolError as error:
@@ -130,16 +121,18 @@ def _sizes(item: Derivation, name: str, case: Case) -> tuple[NeglectedSize, ...]
     return tuple(NeglectedSize(name, term, size) for term, size in strain.items())
 
 
-def _solved_symbols(item: Equation | Derivation) -> set[sp.Symbol]:
-    """Symbols whose value is what a derivation finds."""
+def solved_symbols(item: Equation | Derivation) -> set[str]:
+    """Names of the symbols whose value is what a derivation finds."""
     if isinstance(item, Equation) or item.numeric or not item.lhs.is_Symbol:
         return set()
     solved = {step.solved for step in item.steps if step.solved} | {item.lhs}
-    return {x for x in solved if not item.rhs.has(x)}
+    return {x.name for x in solved if not item.rhs.has(x)}
 
 
 def _value(item: Equation | Derivation, case: Case) -> float | None:
-    """The left side in a case that gives every symbol it takes, else nothing."""
+    """The left side, a symbol, in a case that gives every symbol it takes; else nothing."""
+    if not item.lhs.is_Symbol:
+        return None
     definitions = {x: e for x, e in collect(item.where).items() if x.name not in case}
     needed = ordered(definitions, [item.rhs])
     free = item.rhs.free_symbols.union(*(e.free_symbols for e in needed.values())) - set(needed)
@@ -250,7 +243,7 @@ def _rows(listed: Iterable[FormulaEntry], cases: Cases) -> tuple[SymbolRow, ...]
         for step, _ in entry.steps:
             symbols |= step.lhs.free_symbols | step.rhs.free_symbols
             symbols |= step.size.free_symbols if step.size is not None else set()
-        for equation in entry.where:
+        for equation in entry.item.where:
             symbols |= {equation.symbol, *equation.rhs.free_symbols}
     registered = (x for x in symbols if SYMBOLS.get(x.name) == x)
     ordered = sorted(registered, key=lambda x: (x.name.lower(), x.name))
@@ -263,7 +256,7 @@ def _rows(listed: Iterable[FormulaEntry], cases: Cases) -> tuple[SymbolRow, ...]
 
 
 def _sources(listed: Iterable[FormulaEntry]) -> tuple[Source, ...]:
-    cited = [entry.source for entry in listed]
-    cited += [equation.source for entry in listed for equation in entry.where]
+    cited = [entry.item.source for entry in listed]
+    cited += [equation.source for entry in listed for equation in entry.item.where]
     works = {citation.source.key: citation.source for citation in cited if citation.source}
     return tuple(sorted(works.values(), key=lambda s: (s.authors.lower(), s.year, s.title)))

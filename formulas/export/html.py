@@ -105,17 +105,14 @@ def _chapter(whole: FormulaDocument, chapter: Chapter) -> str:
 
 
 def _entry(entry: FormulaEntry) -> str:
-    kind = (
-        '<span class="tag exact">exact</span>'
-        if entry.exact
-        else ('<span class="tag near">approximate</span>')
-    )
+    word, _, how = entry.kind.partition(", ")
+    shade = {"exact": "exact", "approximate": "near"}
+    kind = f'<span class="tag {shade[how]}">{how}</span>' if how else ""
     tags = "".join(f'<span class="tag">{_words(tag)}</span>' for tag in entry.tags)
-    word = "derivation" if entry.derived else "equation"
     parts = [
         f'<article id="{entry.anchor}">',
         f"<h3>{_words(entry.title)}</h3>",
-        f'<p class="tags"><span class="tag">{word}</span>{kind if entry.derived else ""}{tags}</p>',
+        f'<p class="tags"><span class="tag">{word}</span>{kind}{tags}</p>',
     ]
     if entry.derived:
         steps = "".join(_step(step, proof) for step, proof in entry.steps)
@@ -139,14 +136,16 @@ def _step(step: DerivationStep, proof: str) -> str:
 
 
 def _notes(entry: FormulaEntry) -> str:
-    rows = [("where", _inline(relation(layout(e.symbol), "=", layout(e.rhs)))) for e in entry.where]
+    rows = [
+        ("where", _inline(relation(layout(e.symbol), "=", layout(e.rhs)))) for e in entry.item.where
+    ]
     rows += [
         (case, value_words(value, _figure(value), _unit(entry.unit)))
         for case, value in entry.values
     ]
     rows += [("neglected", size_words(size, _words, _figure)) for size in entry.sizes]
-    rows += [("assumes", _words(assumption)) for assumption in entry.assumes]
-    source, words = entry.source, _words(str(entry.source))
+    rows += [("assumes", _words(assumption)) for assumption in entry.item.assumes]
+    source, words = entry.item.source, _words(str(entry.item.source))
     rows.append(
         ("source", f'<a href="{escape(source.link)}">{words}</a>' if source.link else words)
     )

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterator
 
-from formulas.export.formula_document import FormulaDocument, FormulaEntry
+from formulas.export.formula_document import FormulaDocument, FormulaEntry, solved_symbols
 from formulas.export.plain_text import MARKDOWN, cover
 from formulas.registry import module_of
 
@@ -53,7 +53,7 @@ def _entry(entry: FormulaEntry, whole: FormulaDocument) -> Iterator[dict[str, ob
 
 def _without(entry: FormulaEntry, case: str, whole: FormulaDocument) -> str:
     """The case without the symbols that the derivation itself finds."""
-    missing = sorted(x for x in entry.solved if x in whole.cases[case])
+    missing = sorted(x for x in solved_symbols(entry.item) if x in whole.cases[case])
     values = f"cases[{case!r}]"
     return f"{{x: v for x, v in {values}.items() if x not in {missing!r}}}" if missing else values
 

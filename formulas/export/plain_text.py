@@ -51,17 +51,17 @@ def _heading(chapter: Chapter) -> str:
 
 def _entry(entry: FormulaEntry) -> str:
     tags = f"  [{', '.join(entry.tags)}]" if entry.tags else ""
-    lines = [entry.name + tags]
+    lines = [entry.item.name + tags]
     if entry.derived:
         lines += [step.text(n, proof) for n, (step, proof) in enumerate(entry.steps, 1)]
     else:
         lines.append(f"  {entry.steps[0][0]}")
-    lines += [f"  where  {equation}" for equation in entry.where]
+    lines += [f"  where  {equation}" for equation in entry.item.where]
     lines += [f"  value  {c}: {_value(value, entry.unit)}" for c, value in entry.values]
     lines += [f"  size   {size_words(size, str, plain)}" for size in entry.sizes]
-    lines += [f"  assumes  {assumption}" for assumption in entry.assumes]
-    link = f", {entry.source.link}" if entry.source.link else ""
-    lines.append(f"  source  {entry.source}{link}")
+    lines += [f"  assumes  {assumption}" for assumption in entry.item.assumes]
+    link = f", {entry.item.source.link}" if entry.item.source.link else ""
+    lines.append(f"  source  {entry.item.source}{link}")
     return "\n".join(lines)
 
 
