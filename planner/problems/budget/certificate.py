@@ -129,7 +129,7 @@ AGREE = 1e-4
 ROUNDING = 1e-7  # of what is made small and of the limit, as the program is solved
 LEAST = 1e-3  # d ln(what is made small) / d ln(limit) below which the program's is rounding
 LOSS = 1e-8  # nat, of the plan's loss by the law's own equation
-PROGRAM = "geometric program (CVXPY, Clarabel)"
+PROGRAM = "geometric program (CVXPY, {})"
 TANGENT = "geometric program over the tangent monomials of a law convex in logarithms (CVXPY)"
 NEWTON = "Newton on the first-order conditions"
 SCIPY = "SciPy root on the first-order conditions without multipliers"
@@ -166,7 +166,7 @@ def proof(answer: BudgetOptimum, considered: int = 1) -> BudgetCertificate:
                 f"{difference:.2g} (in logarithms); at most {AGREE:g} is accepted"
             )
     bound = _of_answer(answer, program.lower_bound)
-    form = PROGRAM if answer.budgets.effective is None else TANGENT
+    form = TANGENT if answer.budgets.effective else PROGRAM.format(program.solution.solver)
     return BudgetCertificate(
         method=f"{form}; {NEWTON}; {SCIPY}: they agree",
         objective=answer.score,

@@ -74,6 +74,7 @@ def _optimal(optima: Sequence[FixedLayoutOptimum], warnings: list[str]) -> recor
     beyond = law.outside(whole.n_active, whole.pretrain, best.answer.task.sparsity)
     warnings += allowed(beyond, scenario.extrapolate)
     warnings += training_warnings(best.answer.task.phases, datetime.now(UTC).date())
+    warnings += dict.fromkeys(x for size, _ in best.sides for x in best.served.warnings_at(size))
     slopes, prices = lifecycle_elasticities(best), comparisons.serving_prices(best)
     point, curve, served = point_of(best), comparisons.lifecycle_curve(best, prices), best.served
     recheck(point, best)

@@ -17,7 +17,6 @@ from planner.token_costs import spending as life
 
 PerMtok = Annotated[float, Unit("USD/(1e6*token)")]
 Byte = Annotated[float, Unit("byte")]
-Ends = tuple[float, float]
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 MILLION = 1e6
 NUDGE = 1e-5  # relative change of the size by which the slope of its symbols is taken
+SPAN = math.log1p(NUDGE) - math.log1p(-NUDGE)
 # Any model would do: the machines, prices and promises that are looked up do not depend on it.
 PLACEHOLDER = {"total_params": 1e9, "weights": "bf16", "kv_bytes_per_token": 1e5}
 
@@ -139,42 +140,43 @@ class ServedMember:
         """Arithmetic peak for the weights of the model [flop/s]."""
         return float(self.candidate.task.peak(self.plan.weights, bound=False))
 
-    @cached_property
-    def elasticity(self) -> float:
-        """d ln price / d ln N at the member, layouts held."""
-        return self.tangent(self.member.n_active)[1]
-
     def at(self, n_active: float) -> float:
         """USD per token at another size on the same layout."""
-        grown = self.member.at(n_active)
-        return self.price * sum(w * _solved(c, grown).value / v for c, w, v in self.parts)
+        return self.price * sum(part for *_, part in self._solved_at(n_active))
 
     def tangent(self, n_active: float) -> tuple[float, float]:
         """USD per token and d ln price / d ln N at another size on the same layout.
 
         Every symbol of the model follows the size; what the price gives for each is its dual.
         """
-        chained, whole = 0.0, 0.0
-        for pool, weight, value in self.parts:
-            solved = _solved(pool, self.member.at(n_active))
-            part = weight * solved.value / value
-            chained += part * self._chained(pool, solved, n_active)
-            whole += part
+        pools = list(self._solved_at(n_active))
+        whole = sum(part for *_, part in pools)
+        chained = sum(part * self._chained(pool, solved, n_active) for pool, solved, part in pools)
         return self.price * whole, chained / whole
 
     def elasticities_at(self, n_active: float) -> dict[str, float]:
         """d ln price / d ln quantity of machine, model, engine and promises, layouts held."""
         total: dict[str, float] = {}
         whole = 0.0
-        for pool, weight, value in self.parts:
-            sizes = self.member.at(n_active)
-            solved = _solved(pool, sizes)
-            part = weight * solved.value / value
+        for pool, solved, part in self._solved_at(n_active):
             whole += part
-            powers = _step(pool, sizes).coefficient_powers(pool.batch)
+            powers = _step(pool, self.member.at(n_active)).coefficient_powers(pool.batch)
             for name, slope in serving.worth(solved, powers).items():
                 total[name] = total.get(name, 0.0) + part * slope
         return {name: slope / whole for name, slope in total.items()}
+
+    def warnings_at(self, n_active: float) -> tuple[str, ...]:
+        """What to say of the solvers that found the price and its slopes at a size."""
+        return tuple(each for _, solved, _ in self._solved_at(n_active) for each in solved.warnings)
+
+    def _solved_at(
+        self, n_active: float
+    ) -> Iterator[tuple[serving.EvaluatedPool, ProgramSolution, float]]:
+        """Every pool's program at a size, and its part of the price over that at the member."""
+        grown = self.member.at(n_active)
+        for pool, weight, value in self.parts:
+            solved = _solved(pool, grown)
+            yield pool, solved, weight * solved.value / value
 
     def changed(self, change: Callable[[serving.Task], serving.Task]) -> ServedMember:
         """The member on its layouts under a changed task, such as one with a faster memory.
@@ -197,18 +199,23 @@ class ServedMember:
         self, pool: serving.EvaluatedPool, solved: ProgramSolution, n_active: float
     ) -> float:
         """d ln value / d ln N: the duals of the model's symbols times how each follows the size."""
-        low, high = (
-            serving.shared_values(replace(pool.task, sizes=self.member.at(n_active * factor)))
-            for factor in (1 - NUDGE, 1 + NUDGE)
-        )
-        span = math.log1p(NUDGE) - math.log1p(-NUDGE)
+        grown = growth_of_symbols(self.member, pool.task, n_active)
         slopes = {str(symbol): slope for symbol, slope in solved.elasticities().items()}
         powers = _step(pool, self.member.at(n_active)).coefficient_powers(pool.batch)
         return sum(
-            slope * math.log(high[symbol] / low[symbol]) / span
+            slope * grown[symbol] / SPAN
             for symbol, slope in serving.followed(slopes, powers).items()
-            if slope and low.get(symbol, 0.0) > 0
+            if slope and symbol in grown
         )
+
+
+def growth_of_symbols(member: Member, task: serving.Task, n_active: float) -> dict[str, float]:
+    """{symbol of a model: by how much its logarithm grows over `SPAN` of that of the size}."""
+    low, high = (
+        serving.shared_values(replace(task, sizes=member.at(n_active * factor)))
+        for factor in (1 - NUDGE, 1 + NUDGE)
+    )
+    return {x: math.log(high[x] / value) for x, value in low.items() if value > 0}
 
 
 def serving_question(part: Serving) -> ServingQuestion:

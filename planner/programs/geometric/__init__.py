@@ -12,21 +12,12 @@ if TYPE_CHECKING:
     from planner.programs.geometric.solver import Program
     from planner.programs.geometric.structure import ProblemError, ProgramStructure
 
-__all__ = [
-    "GeometricProgram",
-    "ProblemError",
-    "Program",
-    "ProgramShortfall",
-    "ProgramSolution",
-    "ProgramStructure",
-    "Shortage",
-]
-
 _HOMES = {
     "GeometricProgram": "declaration", "ProblemError": "structure", "Program": "solver",
     "Shortage": "relaxation", "ProgramShortfall": "relaxation", "ProgramSolution": "solution",
     "ProgramStructure": "structure",
 }  # fmt: skip
+__all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> object:

@@ -16,6 +16,7 @@ from planner.programs.geometric.instance import Instance
 from planner.programs.geometric.structure import AUXILIARY, OBJECTIVE, PROMISE, ProgramStructure
 from planner.text.errors import Infeasible, SolverError
 from planner.text.tolerances import AGREE
+from planner.text.wording import excess
 
 PRESSED = 1e-4
 SOLVED = ("optimal", "optimal_inaccurate")
@@ -159,19 +160,9 @@ def _message(
     if common is None:
         lines.append("  No easing of the promises helps; these contradict each other")
         return "\n".join(lines + [f"    {name}   ({text})" for name, text in conflict])
-    lines.append("  The nearest plan would need")
-    lines += [
-        f"    {each.name}: short by a factor of {_factor(each.factor)}   ({each.text})"
-        for each in shortfalls
-    ]
-    alone = [
-        f"{each.name} by {_factor(each.alone)}" for each in shortfalls if each.alone is not None
-    ]
+    lines.append("  The nearest plan")
+    lines += [f"    misses {x.name} by {excess(x.factor)}   ({x.text})" for x in shortfalls]
+    alone = [f"{x.name} by {excess(x.alone)}" for x in shortfalls if x.alone is not None]
     if alone and len(shortfalls) > 1:
         lines.append(f"  Easing one alone would do: {', or '.join(alone)}")
     return "\n".join(lines)
-
-
-def _factor(value: float) -> str:
-    """Three digits, or as many as show that it is more than one."""
-    return f"{value:.3g}" if value >= 1.005 else f"{value:.7g}"

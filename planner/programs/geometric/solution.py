@@ -1,15 +1,10 @@
 """What a solved problem says: the choices, what binds, how the optimum answers to the givens.
 
-The envelope theorem: how the optimum and every row answer to the logarithm of a given.
-
-d ln objective / d ln p is the sum over the rows of multiplier times d (left over right) / d ln p at
-the solution; nothing is solved again.
-
-One-sided elasticities where the optimal multipliers are not unique.
-
-The optimal multipliers are those that vanish on slack rows and keep the Lagrangian stationary. The
-right derivative of the optimum is the largest, the left one the smallest value that the envelope
-theorem gives over that set (Gol'shtein 1972, for a unique minimiser): two small linear programs.
+By the envelope theorem d ln objective / d ln p is the sum over the rows of multiplier times
+d (left over right) / d ln p at the solution; nothing is solved again. Optimal multipliers that are
+not unique are those that vanish on slack rows and keep the Lagrangian stationary. The right
+derivative of the optimum is the largest, the left one the smallest value that the theorem gives
+over that set (Gol'shtein 1972, for a unique minimiser): two small linear programs.
 """
 
 from __future__ import annotations

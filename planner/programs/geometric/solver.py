@@ -1,19 +1,16 @@
-"""A lower bound on the optimum from the solver's multipliers, valid however accurate they are.
+"""A compiled problem: solved again and again with other numbers for the same givens.
 
-By weak duality: for weights w that sum to 1, log sum exp(u) >= w.u + H(w) with the entropy H, so
-the Lagrangian is at least an affine function of the logarithms z, whose smallest value over the
-bounds of the choices is known exactly. The weights are the terms' shares at the solution. The
-multipliers of auxiliary rows are scaled so that no auxiliary, which has no bounds, is left over.
+The lower bound comes from weak duality and holds however accurate the multipliers are: for weights
+w that sum to 1, log sum exp(u) >= w.u + H(w) with the entropy H, so the Lagrangian is at least an
+affine function of the logarithms z, whose smallest value over the bounds of the choices is known.
+The weights are the terms' shares at the solution. The multipliers of auxiliary rows are scaled so
+that no auxiliary, which has no bounds, is left over.
 
-Newton's steps on the optimality conditions, from the interior-point answer to machine accuracy.
-
-An interior-point solution keeps an error of about 1e-7 in its multipliers, which a dual bound over
-wide ranges of the choices multiplies by the logarithm of the range. A few steps on the rows that
-bind, in the sense of least squares where these are not independent, remove it. Rows whose
-multiplier would turn negative are let go, rows that would be broken are taken up; what is returned
-is the point at which the conditions hold best, the solver's own if no step helped.
-
-A compiled problem: solved again and again with other numbers for the same givens.
+An interior-point solution keeps an error of about 1e-7 in its multipliers, which that bound
+multiplies by the logarithm of the range of the choices. A few of Newton's steps on the rows that
+bind, by least squares where these are not independent, remove it. Rows whose multiplier would turn
+negative are let go, rows that would be broken are taken up; what is returned is the point at which
+the conditions hold best, the solver's own if no step helped.
 """
 
 from __future__ import annotations

@@ -19,9 +19,9 @@ import sympy as sp
 from formulas.nomenclature.symbols import SYMBOLS, auxiliary
 from planner.problems import serving
 from planner.problems.lifecycle.search.optimal_size import FixedLayoutOptimum
+from planner.problems.lifecycle.serving_cost import SPAN, growth_of_symbols
 from planner.programs.geometric import GeometricProgram, Program
 
-NUDGE = 1e-5
 WIDE = 1e3  # factor within which size and tokens are chosen
 ROUNDS = 8
 SETTLED = 1e-10  # change of the batch at which tangents have settled
@@ -82,17 +82,9 @@ def _of_the_model(
     settled: FixedLayoutOptimum, step: serving.Step
 ) -> dict[str, tuple[float, float]]:
     """Symbols that follow the size: value at the optimum, and d ln(value) / d ln N there."""
-    member, size = settled.served.member, settled.answer.n_active
-    low, here, high = (
-        serving.shared_values(replace(step.task, sizes=member.at(size * factor)))
-        for factor in (1 - NUDGE, 1.0, 1 + NUDGE)
-    )
-    span = math.log1p(NUDGE) - math.log1p(-NUDGE)
-    follows = {}
-    for name, value in here.items():
-        if value > 0 and high[name] != low[name]:
-            follows[name] = (value, math.log(high[name] / low[name]) / span)
-    return follows
+    grown = growth_of_symbols(settled.served.member, step.task, settled.answer.n_active)
+    here = serving.shared_values(step.task).items()
+    return {name: (value, grown[name] / SPAN) for name, value in here if grown.get(name)}
 
 
 def _inputs_of(model: Mapping[str, tuple[float, float]]) -> dict[str, float]:

@@ -14,6 +14,7 @@ from planner.problems.lifecycle.resolve import resolve_life, with_serving
 from planner.problems.lifecycle.search.joint_program import joint_optimum
 from planner.problems.lifecycle.search.optimal_size import fixed_layout_optimum, optimal_size
 from planner.scenario import load, resolved
+from planner.text.errors import SolverError
 from planner.token_costs.budget_task import assembled, compute_optimal_tokens
 from planner.token_costs.optimum import solve_one
 from planner.token_costs.phase_costs import PhaseCost
@@ -62,6 +63,18 @@ def test_serving_the_chosen_model_alone_costs_the_same(settled, tmp_path):
     alone = planner.solve(asked)
     assert alone.cost == pytest.approx(settled.served.price * 1e6, rel=1e-12)
     assert alone.batch == settled.served.plan.batch
+
+
+def test_a_use_of_the_second_solver_is_a_warning(settled, monkeypatch):
+    """Where Clarabel gives up on the layout at the optimum, the life says who solved it."""
+
+    def gives_up(*_):
+        raise SolverError("gave up")
+
+    size = settled.answer.n_active
+    assert not settled.served.warnings_at(size)
+    monkeypatch.setattr("planner.programs.geometric.solver.Program._optimum", gives_up)
+    assert any("solved by SCS" in each for each in settled.served.warnings_at(size))
 
 
 def test_training_the_chosen_model_alone_costs_the_same(plan):
