@@ -51,7 +51,11 @@ def abstract_sizes(
             "choose.kv: the model is described by kv_bytes_per_token, which has a dtype already; "
             "give other bytes per token instead"
         )
-    stored = _all_dense(total * _bytes(description, weights, name))
+    size = float(dtype(name).bytes)
+    if weights is None and description.bytes_per_weight:
+        size = description.bytes_per_weight
+    narrow = "bf16" if name in ("int8", "int4", "fp32") else name
+    layers, stored = description.layers or 1, _all_dense(total * size)
     return Sizes(
         name="described model",
         family="abstract",
@@ -67,33 +71,22 @@ def abstract_sizes(
         streamed_bytes=dict(stored),
         weight_dtype=dict.fromkeys(GROUPS, name),
         weight_mix={"dense_ffn": {name: total}},
-        activation_dtype=activations or description.activations or _activation(name),
+        activation_dtype=activations or description.activations or narrow,
         kv_dtype=description.kv or name,
-        caches=(_cache(description),),
+        caches=(_cache(description, layers),),
         state_bytes_per_sequence=float(description.state_bytes_per_sequence or 0.0),
-        n_layers=_layers(description),
-        n_dense_ffn_layers=_layers(description),
-        n_attention_layers=_layers(description),
+        n_layers=layers,
+        n_dense_ffn_layers=layers,
+        n_attention_layers=layers,
     )
 
 
-def _layers(description: Description) -> int:
-    return description.layers or 1
-
-
-def _bytes(description: Description, weights: str | None, name: str) -> float:
-    """Bytes per weight: as described, unless another dtype is asked for [byte/param]."""
-    if weights is None and description.bytes_per_weight:
-        return description.bytes_per_weight
-    return float(dtype(name).bytes)
-
-
-def _cache(description: Description) -> CacheKind:
+def _cache(description: Description, layers: int) -> CacheKind:
     per_token = float(description.kv_bytes_per_token or 0.0)
     flop = float(description.attention_flops_per_cached_token or 0.0)
     return CacheKind(
         kind="full",
-        layers=_layers(description),
+        layers=layers,
         elements_per_token=per_token,
         bytes_per_token=per_token,
         limit=None,
@@ -107,7 +100,3 @@ def _cache(description: Description) -> CacheKind:
 
 def _all_dense(value: Number) -> dict[str, Number]:
     return dict.fromkeys(GROUPS, 0) | {"dense_ffn": value}
-
-
-def _activation(weights: str) -> str:
-    return "bf16" if weights in ("int8", "int4", "fp32") else weights

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 
 from planner.architecture.quantization import (
@@ -52,16 +53,7 @@ def read_quantization(
             )
         # DeepSeek-V4 stores its FP4 experts in MXFP4 blocks (arXiv 2606.19348).
         experts = {"fp4": _MXFP4, "fp8": quantization.default, "bf16": None}[expert_dtype]
-    return Quantization(
-        quantization.method,
-        quantization.default,
-        experts,
-        quantization.unquantized,
-        quantization.chosen,
-        quantization.head,
-        cache,
-        quantization.activation,
-    )
+    return replace(quantization, experts=experts, cache=cache)
 
 
 def _read(values: Mapping[str, object], place: str) -> Quantization:
@@ -89,13 +81,10 @@ def _fp8(values: Mapping[str, object], place: str) -> Quantization:
     block = values.get("weight_block_size")
     precision = _FP8
     if block is not None:
-        if (
-            not isinstance(block, list)
-            or len(block) != 2
-            or not all(type(side) is int and 0 < side <= 65536 for side in block)
-        ):
+        sides = block if isinstance(block, list) else []
+        if len(sides) != 2 or not all(type(side) is int and 0 < side <= 65536 for side in sides):
             raise ModelError(f"{place}.weight_block_size: expected two whole numbers")
-        precision = with_scales("fp8", block[0] * block[1], Fraction(4))
+        precision = with_scales("fp8", sides[0] * sides[1], Fraction(4))
     unquantized = _patterns(values, ("modules_to_not_convert", "ignored_layers"), place)
     chosen = _layer_by_layer(values, place)[0]
     return Quantization("fp8", precision, unquantized=unquantized, chosen=chosen, activation=_FP8)
@@ -129,17 +118,17 @@ def _compressed_tensors(values: Mapping[str, object], place: str) -> Quantizatio
 
 
 def _modelopt(values: Mapping[str, object], place: str) -> Quantization:
-    unquantized = _patterns(values, ("exclude_modules", "ignore"), place)
+    plain = Quantization(
+        "modelopt", unquantized=_patterns(values, ("exclude_modules", "ignore"), place)
+    )
     algorithm = values.get("quant_algo")
     if algorithm is None:
-        return Quantization("modelopt", unquantized=unquantized)
+        return plain
     if algorithm == "MIXED_PRECISION":
         chosen, activation = _layer_by_layer(values, place)
-        return Quantization(
-            "modelopt", unquantized=unquantized, chosen=chosen, activation=activation
-        )
+        return replace(plain, chosen=chosen, activation=activation)
     precision, activation = _algorithm(algorithm, place)
-    return Quantization("modelopt", precision, unquantized=unquantized, activation=activation)
+    return replace(plain, default=precision, activation=activation)
 
 
 def _layer_by_layer(

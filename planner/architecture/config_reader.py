@@ -21,7 +21,7 @@ MAX_COUNT = 2**31
 
 _KEYS = {
     name: re.compile("|".join(patterns))
-    for name, patterns in table("planner.architecture", "config_keys.toml").items()
+    for name, patterns in table("planner.architecture", "config_keys.toml")["patterns"].items()
 }
 
 

@@ -126,6 +126,11 @@ class Layer:
             yield from self.feed_forward.weights
         yield from self.weights
 
+    @property
+    def parameters(self) -> int:
+        """Parameters that the layer stores."""
+        return sum(weight.count for weight in self.all_weights())
+
 
 @dataclass(frozen=True, slots=True)
 class PredictionBlocks:

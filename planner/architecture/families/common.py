@@ -11,35 +11,18 @@ from planner.architecture.config_reader import MAX_LAYERS, Reader
 from planner.architecture.families.traits import Shape, Windows
 from planner.architecture.layers import Layer, Model, PredictionBlocks, Weight, matrix, vector
 from planner.text.errors import quoted
+from planner.text.tables import table
 
 # One thing, many names: published configurations disagree on how to spell these.
-EXPERTS = ("n_routed_experts", "num_experts", "num_local_experts", "moe_num_experts")
-PER_TOKEN = (
-    "num_experts_per_tok",
-    "num_experts_per_token",
-    "experts_per_token",
-    "top_k_experts",
-    "moe_topk",
-    "moe_top_k",
-    "moe_k",
-)
-SHARED = ("n_shared_experts", "num_shared_experts", "moe_num_shared_experts", "num_shared_expert")
-HIDDEN = ("hidden_size", "n_embd", "n_embed", "d_model")
-LAYERS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers")
-HEADS = ("num_attention_heads", "n_head", "n_heads", "num_heads", "attention_heads")
-KV_HEADS = ("num_key_value_heads", "num_kv_heads", "n_head_kv", "num_attention_groups")
-CONTEXT = (
-    "max_position_embeddings",
-    "model_max_length",
-    "n_positions",
-    "max_seq_len",
-    "max_sequence_length",
-    "seq_length",
-)
-INNER = ("intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size")
-GROUPS = ("n_group", "num_expert_group")
-FIRST_DENSE = ("first_k_dense_replace", "num_dense_layers", "moe_layer_start_index")
-MTP = ("num_nextn_predict_layers", "num_mtp_layers")
+NAMES = {
+    name: tuple(spellings)
+    for name, spellings in table("planner.architecture", "config_keys.toml")["names"].items()
+}
+EXPERTS, PER_TOKEN, SHARED = NAMES["experts"], NAMES["per_token"], NAMES["shared"]
+HIDDEN, LAYERS, INNER = NAMES["hidden"], NAMES["layers"], NAMES["inner"]
+HEADS, KV_HEADS, CONTEXT = NAMES["heads"], NAMES["kv_heads"], NAMES["context"]
+GROUPS, FIRST_DENSE, MTP = NAMES["groups"], NAMES["first_dense"], NAMES["prediction"]
+SIZES, PATTERNS = NAMES["window"], NAMES["window_pattern"]
 
 FULL_OR_LINEAR = {"full_attention": True, "linear_attention": False}
 _UNGROUPED = ("greedy", "gready")  # as DeepSeek-V2-Lite spells it
@@ -155,24 +138,14 @@ def expert_groups(reader: Reader, experts: int, active: int) -> tuple[int, int]:
     return groups, chosen
 
 
-def predict(
-    reader: Reader, keys: str | tuple[str, ...], layer: Layer, hidden: int
-) -> PredictionBlocks | None:
+def predict(reader: Reader, layer: Layer, hidden: int) -> PredictionBlocks | None:
     """The prediction blocks of DeepSeek-V3's kind: a layer, a projection of 2h, three norms."""
-    blocks = reader.whole(keys, 0, least=0, most=MAX_LAYERS)
+    blocks = reader.whole(MTP, 0, least=0, most=MAX_LAYERS)
     if not blocks:
         return None
-    params = sum(weight.count for weight in layer.all_weights()) + 2 * hidden * hidden + 3 * hidden
-    return PredictionBlocks(blocks, blocks * params)
+    return PredictionBlocks(blocks, blocks * (layer.parameters + 2 * hidden * hidden + 3 * hidden))
 
 
-SIZES = ("sliding_window", "sliding_window_size", "attention_window_size", "window_size")
-PATTERNS = (
-    "sliding_window_pattern",
-    "_sliding_window_pattern",
-    "global_attn_every_n_layers",
-    "layer_group_size",
-)
 _WINDOWED = {
     "full_attention": False,
     "attention": False,

@@ -60,8 +60,7 @@ def qwen_prediction(reader: Reader, block: Layer, hidden: int) -> PredictionBloc
     blocks = reader.whole("mtp_num_hidden_layers", 0, least=0, most=MAX_LAYERS)
     if not blocks:
         return None
-    params = sum(weight.count for weight in block.all_weights())
-    return PredictionBlocks(blocks, blocks * params + 2 * hidden * hidden + 3 * hidden)
+    return PredictionBlocks(blocks, blocks * block.parameters + 2 * hidden * hidden + 3 * hidden)
 
 
 def lightning_layers(reader: Reader, form: Shape, traits: Traits) -> list[Mixer]:

@@ -231,5 +231,5 @@ def longcat(reader: Reader, name: str) -> Model:
     )
     both = FeedForward(mixed.kind, (*mixed.weights, *plain.weights), mixed.experts)
     pair = [Layer(mixer, both, form.norms()), Layer(mixer, plain, form.norms())]
-    blocks = common.predict(reader, common.MTP, pair[1], hidden)
+    blocks = common.predict(reader, pair[1], hidden)
     return common.assemble(name, "longcat_flash", form, pair * form.layers, prediction=blocks)

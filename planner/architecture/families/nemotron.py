@@ -52,7 +52,7 @@ def nemotron_h(reader: Reader, name: str) -> Model:
     _ignore_absent(reader, needed)
     prediction = None
     if depth:
-        params = sum(w.count for kind in ahead for w in kinds[kind].all_weights())
+        params = sum(kinds[kind].parameters for kind in ahead)
         params += 2 * form.hidden * form.hidden + 3 * form.hidden
         prediction = PredictionBlocks(depth, depth * params)
     layers = [kinds[kind] for kind in blocks]

@@ -9,7 +9,7 @@ from planner.architecture.config_reader import MAX_LAYERS, Reader
 from planner.architecture.families import common
 from planner.architecture.families.traits import Keys, Moe, Shape, Traits, switched
 from planner.architecture.feedforward import dense, mixture
-from planner.architecture.layers import FeedForward, Layer, Mixer, Model, PredictionBlocks, vector
+from planner.architecture.layers import FeedForward, Layer, Mixer, Model, vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def standard(reader: Reader, name: str, kind: str, traits: Traits) -> Model:
         form,
         layers,
         extra=extra,
-        prediction=(traits.prediction or _predict)(reader, block, form.hidden),
+        prediction=(traits.prediction or common.predict)(reader, block, form.hidden),
         final_norm=norm if traits.final_norm else 0,
     )
 
@@ -114,10 +114,6 @@ def _head_width(reader: Reader, traits: Traits, hidden: int, heads: int) -> int:
             raise reader.fail("head_dim", f"is missing, and {hidden} is not divisible by {heads}")
         width = hidden // heads
     return width
-
-
-def _predict(reader: Reader, block: Layer, hidden: int) -> PredictionBlocks | None:
-    return common.predict(reader, common.MTP, block, hidden)
 
 
 def attention(
