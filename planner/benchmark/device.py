@@ -13,11 +13,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, ClassVar, Protocol
+from typing import TYPE_CHECKING, Annotated, Protocol
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
-from planner.benchmark.works import CLOSED, AllReduce, Count, Timed
+from planner.benchmark.works import AllReduce, Closed, Count, Timed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -95,13 +95,11 @@ Seconds = Annotated[float, Field(strict=True, ge=1e-12, le=1e6, allow_inf_nan=Fa
 
 
 @dataclass(frozen=True)
-class Timing:
+class Timing(Closed):
     """Seconds of one run: `repeats` readings, their `best` and `median` [s], and their `spread`.
 
     The spread is from the 10th to the 90th percentile, as a share of the median.
     """
-
-    __pydantic_config__: ClassVar[ConfigDict] = CLOSED
 
     repeats: Count
     best: Seconds

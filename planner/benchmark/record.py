@@ -16,9 +16,9 @@ from datetime import date
 from functools import cache, cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar, cast
+from typing import Annotated, Any, Generic, Literal, TypeVar, cast
 
-from pydantic import ConfigDict, Field, StrictBool, TypeAdapter, ValidationError
+from pydantic import Field, StrictBool, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from planner.benchmark import works
@@ -87,20 +87,16 @@ class Measured(Generic[W_co]):
 
 
 @dataclass(frozen=True)
-class SkippedWork:
+class SkippedWork(works.Closed):
     """A work without a time, and why."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = works.CLOSED
 
     what: Text
     why: Text
 
 
 @dataclass(frozen=True)
-class Head:
+class Head(works.Closed):
     """What a file says of its device and its day."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = works.CLOSED
 
     device: Annotated[str, Field(min_length=1, max_length=400)]
     kind: Annotated[str, Field(min_length=1, max_length=40)]
@@ -309,7 +305,8 @@ def toml(chip: MeasuredChip) -> str:
     lines.append(f"software = {_inline(software)}")
     for key in TABLES:
         rows = getattr(chip, key)
-        lines += ["", *_listed(key, [(_flat(each), _rate(key, each)) for each in rows])]
+        inner = [(asdict(each.work) | asdict(each.timing), _rate(key, each)) for each in rows]
+        lines += ["", *_listed(key, inner)]
     for key in LISTS:
         lines += ["", *_listed(key, [(asdict(each), "") for each in getattr(chip, key)])]
     return "\n".join(lines) + "\n"
@@ -318,10 +315,6 @@ def toml(chip: MeasuredChip) -> str:
 def _listed(key: str, rows: Iterable[tuple[Mapping[str, object], str]]) -> list[str]:
     inner = [f"  {_inline(row)},{rate and f'  # {rate}'}" for row, rate in rows]
     return [f"{key} = [", *inner, "]"] if inner else [f"{key} = []"]
-
-
-def _flat(measured: Measured[works.Work]) -> dict[str, object]:
-    return asdict(measured.work) | asdict(measured.timing)
 
 
 def _rate(key: str, measured: Measured[works.Work]) -> str:

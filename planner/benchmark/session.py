@@ -340,11 +340,10 @@ def _timed_work(
     device: Device, work: Timed, notes: _SessionNotes, share: float, say: Callable[[str], None]
 ) -> None:
     room = FREE * device.facts.free
-    if work.needs > room:
-        why = f"needs {work.needs / 1e9:.1f} GB, {room / 1e9:.1f} GB are free for it"
-        notes.left_out.append(SkippedWork(str(work), why))
-        return
     try:
+        if work.needs > room:
+            gigabytes = f"needs {work.needs / 1e9:.1f} GB, {room / 1e9:.1f} GB are free for it"
+            raise Unsupported(gigabytes)
         ready = device.ready(work)
         try:
             timing = timed(ready, share)

@@ -11,7 +11,6 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import ConfigDict, Field
 
-CLOSED = ConfigDict(extra="forbid")
 Count = Annotated[int, Field(strict=True, ge=1, le=1 << 53)]
 Precision = Literal["bf16", "fp16", "fp8", "int8", "fp32"]
 Floating = Literal["bf16", "fp16", "fp32"]
@@ -22,11 +21,15 @@ BEYOND = 4  # times the last on-chip level, and nothing of it is still there
 REDUCED = 4  # bytes of one number of an all-reduce, fp32
 
 
-@dataclass(frozen=True)
-class Stream:
-    """Arrays of `size` bytes of fp32 in memory: sums of rows, a copy, or a + s * b."""
+class Closed:
+    """A dataclass that is read from a file, where no other keys are taken."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = CLOSED
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+
+
+@dataclass(frozen=True)
+class Stream(Closed):
+    """Arrays of `size` bytes of fp32 in memory: sums of rows, a copy, or a + s * b."""
 
     kind: Literal["read", "copy", "triad"]
     size: Count
@@ -46,13 +49,11 @@ class Stream:
 
 
 @dataclass(frozen=True)
-class Product:
+class Product(Closed):
     """An (m, k) activation times the transpose of an (n, k) weight, in one precision.
 
     `copies` of the weight are used in turn, so that none is still in a cache.
     """
-
-    __pydantic_config__: ClassVar[ConfigDict] = CLOSED
 
     dtype: Precision
     m: Count
@@ -84,13 +85,11 @@ class Product:
 
 
 @dataclass(frozen=True)
-class Attention:
+class Attention(Closed):
     """One decode step of attention: a query token per sequence against its cached context.
 
     `heads` of queries share `kv_heads` of keys and values.
     """
-
-    __pydantic_config__: ClassVar[ConfigDict] = CLOSED
 
     dtype: Floating
     batch: Count
@@ -115,10 +114,8 @@ class Attention:
 
 
 @dataclass(frozen=True)
-class KernelLaunch:
+class KernelLaunch(Closed):
     """The smallest kernel, one after another: each by a call, or all in one recorded graph."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = CLOSED
 
     how: Literal["call", "graph"]
 
@@ -137,10 +134,8 @@ class KernelLaunch:
 
 
 @dataclass(frozen=True)
-class AllReduce:
+class AllReduce(Closed):
     """A sum of `size` bytes of fp32 over several devices, on every one of them."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = CLOSED
 
     backend: Annotated[str, Field(min_length=1, max_length=40)]
     devices: Annotated[int, Field(strict=True, ge=2, le=1 << 20)]

@@ -174,7 +174,10 @@ def fit_profile(spec: FitSpec, sample: Sample, untold: Sample | None = None) -> 
         scores |= errors(LeftOut(untold, folds(untold.configurations), seen),
                          untold.columns.roofline, "untold_")  # fmt: skip
     low, high = _intervals(spec, sample, hierarchy)
-    by_engine = {name: _of_engine(left["known"], floor, name) for name in _engines(sample)}
+    by_engine = {
+        name: _of_engine(left["known"], floor, name)
+        for name in sorted({place.engine for place in sample.places})
+    }
     apart = spreads(left["known"].take(~pooled))
     return Fitted(spec, sample, hierarchy, low, high, ranges, scores, by_engine, apart)
 
@@ -230,10 +233,6 @@ def _intervals(spec: FitSpec, sample: Sample, hierarchy: Hierarchy) -> tuple[Hie
     return replace(hierarchy, shared=low, adjusted=least), replace(
         hierarchy, shared=high, adjusted=most
     )
-
-
-def _engines(sample: Sample) -> tuple[str, ...]:
-    return tuple(sorted({place.engine for place in sample.places}))
 
 
 def _of_engine(left: LeftOut, floor: np.ndarray, engine: str) -> dict[str, float]:

@@ -16,7 +16,6 @@ import numpy as np
 from planner.calibration.cross_validation import folds
 from planner.calibration.scores import COVERAGE, constant, score
 from planner.measurements.entry import Entry
-from planner.measurements.measurement import RunPools
 from planner.measurements.roofline_bound import bound_of
 from planner.protocol.validation_result import BandShare, GroupScore, Score, SectionScores
 
@@ -133,17 +132,14 @@ def _explained(entry: Entry, first: Mapping[int, Entry], groups: frozenset[str])
             )
     if settled(entry) in groups:
         return "tokens seem to be speculated, which the table does not state"
-    if row is not None and row.pools is not None and not _workers_stated(row.pools):
+    pools = row.pools if row is not None else None
+    if pools is not None and not (pools.prefill.stated and pools.decode.stated):
         return "its workers are not given: those of most such runs were assumed"
     if row is not None and row.assumed:
         return f"assumed, as it is not given: {row.assumed}"
     if row is not None and not row.quality.startswith(("clean", "run")):
         return f"marked {row.quality!r} by its source"
     return "suspect data or a fault of ours"
-
-
-def _workers_stated(pools: RunPools) -> bool:
-    return pools.prefill.stated and pools.decode.stated
 
 
 def _decoding(entry: Entry, prompt: Entry | None) -> float | None:

@@ -171,10 +171,7 @@ def estimated(entries: Sequence[Entry], wanted: str) -> list[Entry]:
     if wanted != AUTO:
         named(wanted)
     serving = iter(_serving([entry for entry in entries if entry.measurement], wanted))
-    return [
-        next(serving) if entry.measurement else _collective(entry) if entry.collective else entry
-        for entry in entries
-    ]
+    return [next(serving) if entry.measurement else _collective(entry) for entry in entries]
 
 
 def _serving(entries: Sequence[Entry], wanted: str) -> Iterator[Entry]:
@@ -184,7 +181,8 @@ def _serving(entries: Sequence[Entry], wanted: str) -> Iterator[Entry]:
     fit = [i for i, why in enumerate(reasons) if not why]
     predictions = dict(zip(fit, _predicted([rows[i] for i in fit], wanted), strict=True))
     sound = [i for i in fit if isinstance(predictions[i], Prediction)]
-    roofs = dict(zip(sound, _roofline([rows[i] for i in sound]), strict=True))
+    roofline = features([rows[i] for i in sound]).roofline.tolist() if sound else []
+    roofs = dict(zip(sound, roofline, strict=True))
     bounds, units = bounds_of(rows), strange_units(rows)
     for i, (entry, row) in enumerate(zip(entries, rows, strict=True)):
         bounded = replace(entry, bound=float(bounds[i]), unit=units[i] or "")
@@ -203,10 +201,6 @@ def _serving(entries: Sequence[Entry], wanted: str) -> Iterator[Entry]:
             yield replace(bounded, reason=reasons[i] or made or "")
 
 
-def _roofline(rows: Sequence[Measurement]) -> list[float]:
-    return features(rows).roofline.tolist() if rows else []
-
-
 def _predicted(rows: Sequence[Measurement], wanted: str) -> list[Prediction | str]:
     """Predictions; where they fail together, halves are tried until the row at fault is alone."""
     if not rows:
@@ -222,11 +216,10 @@ def _predicted(rows: Sequence[Measurement], wanted: str) -> list[Prediction | st
 
 def _collective(entry: Entry) -> Entry:
     """The entry of a collective with what the profile of collectives says of it."""
-    row = entry.collective
-    if row is None:
+    if entry.collective is None:
         return entry
     try:
-        made = predict_collective(row)
+        made = predict_collective(entry.collective)
     except PlannerError as error:
         return replace(entry, reason=" ".join(str(error).split()))
     return replace(
@@ -235,7 +228,7 @@ def _collective(entry: Entry) -> Entry:
         bound=made.bound,
         roofline=made.bound,
         profile="collectives",
-        seen=fitted_on(row),
+        seen=fitted_on(entry.collective),
     )
 
 
@@ -261,7 +254,8 @@ def predictions_text(table: MeasurementTable, entries: Sequence[Entry]) -> str:
         row_entries = [of.get((index, name)) for name in quantities]
         values = [value for entry in row_entries for value in _values(entry)]
         reasons = dict.fromkeys(e.reason for e in row_entries if e is not None and e.reason)
-        short = len(table.columns) - _cells(text, sheet.separator)
+        cells = next(csv.reader(io.StringIO(text, newline=""), delimiter=sheet.separator))
+        short = len(table.columns) - len(cells)
         lines.append(_beside(text, [*[""] * short, *values, "; ".join(reasons)], sheet.separator))
     return "".join(lines)
 
@@ -272,10 +266,6 @@ def _beside(text: str, cells: Sequence[str], separator: str) -> str:
     more = io.StringIO()
     csv.writer(more, delimiter=separator, lineterminator="").writerow(cells)
     return f"{bare}{separator}{more.getvalue()}{text[len(bare) :] or NEWLINE}"
-
-
-def _cells(text: str, separator: str) -> int:
-    return len(next(csv.reader(io.StringIO(text, newline=""), delimiter=separator)))
 
 
 def _values(entry: Entry | None) -> list[str]:

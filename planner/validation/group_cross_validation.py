@@ -13,11 +13,11 @@ import numpy as np
 
 from planner.calibration.cross_validation import Fit, LeftOut, fold_by_name, folds, leave_out
 from planner.calibration.curve_pooling import Evidence, curves_of
-from planner.calibration.fit import RUNS, STEADY, FitSpec, fit_of
+from planner.calibration.fit import RUNS, STEADY, fit_of
 from planner.calibration.hierarchy import Hierarchy
 from planner.calibration.sample import Sample, configuration_of, sample_of
 from planner.measurements.entry import Entry, Prediction
-from planner.measurements.measurement import Measurement, place_of
+from planner.measurements.measurement import place_of
 from planner.text.errors import InputError
 from planner.validation.entry_scores import settled, speculating
 
@@ -44,7 +44,9 @@ def refitted(entries: Sequence[Entry], leave: str, fit: Fit | None = None) -> li
     if len(set(keys)) < 2:
         raise InputError(f"--refit {leave}: rows of two {leave} or more are needed")
     rows = [entry.measurement for entry in predicted if entry.measurement is not None]
-    sample = sample_of(rows, [place_of(row, _spec_of(row).as_of) for row in rows])
+    sample = sample_of(
+        rows, [place_of(row, (RUNS if row.looped else STEADY).as_of) for row in rows]
+    )
     fold = fold_by_name(keys) if leave == "models" else folds(keys)
     left = leave_out(sample, fold, fit or fit_by_load, _sound(predicted))
     low, high = _bands(predicted, left)
@@ -90,10 +92,6 @@ def fit_by_load(sample: Sample) -> FitByLoad:
             if (loads == load).any()
         }
     )
-
-
-def _spec_of(row: Measurement) -> FitSpec:
-    return RUNS if row.looped else STEADY
 
 
 def _sound(entries: Sequence[Entry]) -> np.ndarray:

@@ -72,7 +72,9 @@ def settings_of(row: Row, model: str, chip: Chip, weights: str) -> Settings:
     tp, copies = count(row, "tp_size", 1), count(row, "attention_dp_size", 1)
     engine, as_of = row["backend"], day(row, "measured_on")
     if (prompt, output) not in NOMINAL:
-        return Settings(1.0, True, _usual(engine, weights), 0.0, 0.0)
+        # TensorRT-LLM follows the checkpoint if it is not told in what to keep its cache.
+        usual = "fp8" if engine == "trtllm" and weights != "bf16" else None
+        return Settings(1.0, True, usual, 0.0, 0.0)
     poll = hold = 0.0
     new, latent = chip.architecture == BLACKWELL, model.startswith(LATENT)
     if engine == "sglang" and new:
@@ -97,11 +99,6 @@ def drafting(engine: str, version: str, as_of: str, *, pooled: bool) -> bool:
     if pooled:
         return as_of >= POOLS_DRAFT
     return version in DRAFTING and as_of >= DRAFTING[version]
-
-
-def _usual(engine: str, weights: str) -> str | None:
-    """What an engine keeps its cache in if it is not told: TensorRT-LLM follows the checkpoint."""
-    return "fp8" if engine == "trtllm" and weights != "bf16" else None
 
 
 def _cache(engine: str, model: str, new: bool, weights: str) -> str | None:
@@ -187,7 +184,10 @@ def pools_of(row: Row, sizes: Sizes, chip: Chip) -> RunPools:
     requests = number(row, "concurrency")
     context = prompt + output / 2
     sides = _sides(row, sizes, chip, requests * context, prompt)
-    decode = _decode(sides.decode, requests, context, prompt, domain, sizes, _expert_ways(row))
+    # Of both pools, since the columns of one may be a copy of the other's.
+    experts = (count(row, f"{pool}_moe_ep_size", 1) for pool in ("prefill", "decode"))
+    spread = any(ways > 1 for ways in experts)
+    decode = _decode(sides.decode, requests, context, prompt, domain, sizes, spread)
     if sides.workers is not None:
         decode = replace(decode, workers=sides.workers, low=1, high=max(1, 2 * sides.workers))
     ways = _prefill(sides.prefill, row, sizes)
@@ -277,12 +277,6 @@ def _taken_apart(chips: int, node: int, tokens: float, long: bool) -> _Sides:
     return _Sides(decode, node, 1, chips)
 
 
-def _expert_ways(row: Row) -> bool:
-    """Whether experts were spread at all; of both pools, since one may be a copy of the other."""
-    names = ("prefill_moe_ep_size", "decode_moe_ep_size")
-    return any(count(row, name, 1) > 1 for name in names)
-
-
 def _decode(
     chips: int,
     requests: float,
@@ -318,7 +312,7 @@ def _shared(requests: int, chips: int) -> tuple[int, int]:
     of the concurrency that is nearest to the usual one.
     """
     if chips > EIGHT:
-        return max(1, min(3, requests)), max(1, min(3, requests))
+        return (max(1, min(3, requests)),) * 2
     divisors = [n for n in range(3, MOST + 1) if requests % n == 0]
     if not divisors:
         return max(1, min(round(SHARED - 0.6), requests)), max(1, min(SHARED_HIGH, requests))
