@@ -244,13 +244,72 @@ class ChipTimes:
 
 
 @dataclass
-class _SessionNotes:
-    """What is gathered on the way."""
+class _Session:
+    """A device, whom to tell of what is done on it, and what is gathered on the way."""
 
+    device: Device
+    facts: Facts
+    say: Callable[[str], None]
     done: list[Measured[Work]] = field(default_factory=list)
     refused: list[SkippedWork] = field(default_factory=list)
     left_out: list[SkippedWork] = field(default_factory=list)
     complete: bool = False
+
+    def run(self, budget: float, spent: Callable[[], float], *, quick: bool) -> None:
+        """Every work of the suite, while the budget [s] lasts."""
+        works = suite(self.facts, quick=quick)
+        together = self.facts.count > 1
+        parts = len(works) + together
+        share = min(0.5 * budget / parts, LONGEST)
+        for at, work in enumerate(works):
+            if spent() > budget:
+                rest = f"the last {len(works) - at} of {len(works)} works"
+                self.left_out.append(SkippedWork(rest, f"no time left of {budget:g} s"))
+                break
+            self.say(f"{at + 1}/{parts} {work}")
+            try:
+                self._alone(work, share)
+            except Unsupported as error:
+                self.left_out.append(SkippedWork(str(work), str(error)))
+        else:
+            self.complete = True
+        if together:
+            self.say(f"{parts}/{parts} all-reduce over {self.facts.count} devices")
+            try:
+                self._together(message_sizes(quick=quick))
+            except Unsupported as error:
+                self.left_out.append(SkippedWork("all-reduce", str(error)))
+
+    def _alone(self, work: Timed, share: float) -> None:
+        room = FREE * self.device.facts.free
+        if work.needs > room:
+            needs = f"needs {work.needs / 1e9:.1f} GB, {room / 1e9:.1f} GB are free for it"
+            raise Unsupported(needs)
+        ready = self.device.ready(work)
+        try:
+            timing = timed(ready, share)
+            wrong = fault(work, ready.sample())
+        finally:
+            ready.close()
+        self._record(Measured(work, timing), wrong)
+
+    def _together(self, sizes: Sequence[int]) -> None:
+        for reduction in self.device.all_reduce(sizes, max(REPEATS, FEWEST)):
+            wrong = fault(reduction.work, reduction.sample)
+            self._record(Measured(reduction.work, summary(reduction.seconds)), wrong)
+
+    def _record(self, done: Measured[Work], wrong: str | None) -> None:
+        if wrong is None:
+            self.done.append(done)
+            return
+        self.refused.append(SkippedWork(str(done.work), wrong))
+        self.say(f"warning: {done.work}: {wrong}; its time is not kept")
+
+    def of(self, kind: type[W]) -> tuple[Measured[W], ...]:
+        """What was timed of one kind of work."""
+        return tuple(
+            Measured(each.work, each.timing) for each in self.done if isinstance(each.work, kind)
+        )
 
 
 def measure(
@@ -266,120 +325,36 @@ def measure(
 
     `say` is given one line for each work as it begins, and for each that is refused.
     """
-    notes, start = _SessionNotes(), clock()
-    facts = _sound_facts(device.facts)
-    interrupted = False
+    start, facts = clock(), device.facts
+    name = recognised(facts.name, facts.capacity)
+    # Drivers may tell a lower level on the chip than the last, which the catalogue knows.
+    listed = (chip(name).sram or 0.0) if name else 0.0
+    facts = replace(facts, cache=max(facts.cache, int(listed)))
+    session, interrupted = _Session(device, facts, say), False
     try:
-        _measured(device, facts, notes, quick, budget, say, lambda: clock() - start)
+        session.run(budget, lambda: clock() - start, quick=quick)
     except KeyboardInterrupt:
         interrupted = True
-        notes.left_out.append(SkippedWork("the rest", "interrupted"))
+        session.left_out.append(SkippedWork("the rest", "interrupted"))
     head = Head(
         device=facts.name,
         kind=facts.kind,
-        chip=recognised(facts.name, facts.capacity),
+        chip=name,
         capacity=facts.capacity,
         cache=facts.cache,
         as_of=(today or date.today()).isoformat(),
-        complete=notes.complete,
+        complete=session.complete,
         seconds=round(clock() - start, 1),
         software=dict(facts.software),
     )
     record = MeasuredChip(
         head,
-        memory=_of(notes, Stream),
-        products=_of(notes, Product),
-        attention=_of(notes, Attention),
-        launch=_of(notes, KernelLaunch),
-        all_reduce=_of(notes, AllReduce),
-        refused=tuple(notes.refused),
-        left_out=tuple(notes.left_out),
+        memory=session.of(Stream),
+        products=session.of(Product),
+        attention=session.of(Attention),
+        launch=session.of(KernelLaunch),
+        all_reduce=session.of(AllReduce),
+        refused=tuple(session.refused),
+        left_out=tuple(session.left_out),
     )
     return ChipTimes(record, interrupted)
-
-
-def _sound_facts(facts: Facts) -> Facts:
-    """The facts with the last on-chip level of the catalogue, where drivers tell a lower one."""
-    name = recognised(facts.name, facts.capacity)
-    listed = (chip(name).sram or 0.0) if name else 0.0
-    return replace(facts, cache=max(facts.cache, int(listed)))
-
-
-def _measured(
-    device: Device,
-    facts: Facts,
-    notes: _SessionNotes,
-    quick: bool,
-    budget: float,
-    say: Callable[[str], None],
-    spent: Callable[[], float],
-) -> None:
-    works = suite(facts, quick=quick)
-    together = facts.count > 1
-    parts = len(works) + together
-    share = min(0.5 * budget / parts, LONGEST)
-    for at, work in enumerate(works):
-        if spent() > budget:
-            rest = len(works) - at
-            notes.left_out.append(
-                SkippedWork(
-                    f"the last {rest} of {len(works)} works", f"no time left of {budget:g} s"
-                )
-            )
-            break
-        say(f"{at + 1}/{parts} {work}")
-        _timed_work(device, work, notes, share, say)
-    else:
-        notes.complete = True
-    if together:
-        say(f"{parts}/{parts} all-reduce over {facts.count} devices")
-        notes.complete &= _together(device, notes, message_sizes(quick=quick), say)
-
-
-def _timed_work(
-    device: Device, work: Timed, notes: _SessionNotes, share: float, say: Callable[[str], None]
-) -> None:
-    room = FREE * device.facts.free
-    try:
-        if work.needs > room:
-            gigabytes = f"needs {work.needs / 1e9:.1f} GB, {room / 1e9:.1f} GB are free for it"
-            raise Unsupported(gigabytes)
-        ready = device.ready(work)
-        try:
-            timing = timed(ready, share)
-            wrong = fault(work, ready.sample())
-        finally:
-            ready.close()
-    except Unsupported as error:
-        notes.left_out.append(SkippedWork(str(work), str(error)))
-        return
-    _record(Measured(work, timing), wrong, notes, say)
-
-
-def _together(
-    device: Device, notes: _SessionNotes, sizes: Sequence[int], say: Callable[[str], None]
-) -> bool:
-    """Whether the all-reduce was done to its end."""
-    try:
-        for reduction in device.all_reduce(sizes, max(REPEATS, FEWEST)):
-            wrong = fault(reduction.work, reduction.sample)
-            _record(Measured(reduction.work, summary(reduction.seconds)), wrong, notes, say)
-    except Unsupported as error:
-        notes.left_out.append(SkippedWork("all-reduce", str(error)))
-    return True
-
-
-def _record(
-    done: Measured[Work], wrong: str | None, notes: _SessionNotes, say: Callable[[str], None]
-) -> None:
-    if wrong is None:
-        notes.done.append(done)
-        return
-    notes.refused.append(SkippedWork(str(done.work), wrong))
-    say(f"warning: {done.work}: {wrong}; its time is not kept")
-
-
-def _of(notes: _SessionNotes, kind: type[W]) -> tuple[Measured[W], ...]:
-    return tuple(
-        Measured(each.work, each.timing) for each in notes.done if isinstance(each.work, kind)
-    )
