@@ -9,6 +9,7 @@ What `planner model --json` says of a model.
 from __future__ import annotations
 
 from collections import Counter
+from copy import deepcopy
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -17,6 +18,13 @@ from planner.architecture.caches import CacheKind, cache_kinds
 from planner.architecture.layers import GROUPS, Experts, Layer, Model
 from planner.architecture.quantization import Precision, dtype
 
+SUMMARY = (
+    *("name", "family", "layers", "n_layers", "hidden", "vocab", "max_context", "experts"),
+    *("n_total", "n_active", "params", "weight_bytes", "weight_dtypes", "weight_mix"),
+    *("activation_dtype", "kv_dtype", "kv_bytes_per_token", "index_bytes_per_token"),
+    *("window_bytes_per_sequence", "state_bytes_per_sequence", "attention_flop_per_cached_token"),
+    *("state_flop_per_token", "mtp", "excluded", "source"),
+)
 _CONVERTED = frozenset({"attention", "dense_ffn", "shared", "routed"})
 _WEIGHT_ONLY = frozenset({"int8", "int4"})
 
@@ -250,37 +258,19 @@ def summary(model: Model, counted: Sizes | None = None) -> dict[str, object]:
     Bytes in byte, attention in FLOP; `kv_bytes_per_token` includes indexer keys.
     """
     counted = sizes(model) if counted is None else counted
-    return {
-        "name": counted.name,
-        "family": counted.family,
+    experts = {
+        "routed": counted.n_experts,
+        "active": counted.n_experts_active,
+        "shared": counted.n_shared_experts,
+    }
+    more: dict[str, object] = {
         "layers": layer_kinds(model),
-        "n_layers": counted.n_layers,
-        "hidden": counted.hidden,
-        "vocab": counted.vocab,
-        "max_context": counted.max_context,
-        "experts": {
-            "routed": counted.n_experts,
-            "active": counted.n_experts_active,
-            "shared": counted.n_shared_experts,
-        },
-        "n_total": counted.n_total,
-        "n_active": dict(counted.n_active),
-        "params": dict(counted.params),
-        "weight_bytes": dict(counted.weight_bytes),
+        "experts": experts,
         "weight_dtypes": dict(counted.weight_dtype),
-        "weight_mix": {group: dict(mix) for group, mix in counted.weight_mix.items()},
-        "activation_dtype": counted.activation_dtype,
-        "kv_dtype": counted.kv_dtype,
-        "kv_bytes_per_token": counted.kv_bytes_per_token,
-        "index_bytes_per_token": counted.index_bytes_per_token,
-        "window_bytes_per_sequence": counted.window_bytes_per_sequence,
-        "state_bytes_per_sequence": counted.state_bytes_per_sequence,
-        "attention_flop_per_cached_token": counted.attention_flop_per_cached_token,
-        "state_flop_per_token": counted.state_flop_per_token,
         "mtp": {"blocks": counted.mtp_blocks, "params": counted.mtp_params},
         "excluded": list(counted.excluded),
-        "source": counted.source,
     }
+    return {key: more[key] if key in more else deepcopy(getattr(counted, key)) for key in SUMMARY}
 
 
 def layer_kinds(model: Model) -> list[dict[str, object]]:

@@ -98,12 +98,8 @@ def _chip(name: str, row: Mapping[str, Any]) -> Chip:
         name=name,
         title=row["title"],
         flops=MappingProxyType({key: base[key] for key in PEAKS if key in base}),
-        memory=base["memory"],
-        memory_bandwidth=base["memory_bandwidth"],
-        memory_reported=base.get("memory_reported"),
-        sram=base.get("sram"),
-        power=base.get("power"),
         note=row.get("note", ""),
         architecture=row.get("architecture", ""),
         figures=MappingProxyType(figures),
+        **{key: base[key] for key in DIMENSION if key in base},
     )

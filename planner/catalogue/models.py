@@ -59,13 +59,11 @@ def record(name: str) -> ModelRecord:
     if "like" in entry:
         config = {**record(entry["like"]).config, **config}
     published = entry.get("published", {})
+    texts = {key: entry[key] for key in ("source", "as_of", "note", "like") if key in entry}
     return ModelRecord(
+        **texts,
         name=name,
-        source=entry["source"],
-        as_of=entry["as_of"],
         config=config,
-        note=entry.get("note", ""),
-        like=entry.get("like", ""),
         published_total=published.get("total"),
         published_active=published.get("active"),
         convention=published.get("convention", ""),

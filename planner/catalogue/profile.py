@@ -17,7 +17,6 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from planner.text.errors import CatalogueError, did_you_mean
@@ -100,31 +99,7 @@ def months_between(earlier: str, later: str) -> float:
     return max(exact, 0.0) if math.isfinite(exact) else 0.0
 
 
-COEFFICIENTS = (
-    "e_w",
-    "e_kv",
-    "e_c",
-    "e_at",
-    "e_pf",
-    "e_pf_x",
-    "e_pf_a",
-    "e_ar",
-    "e_ar_pf",
-    "e_a2a",
-    "t_layer",
-    "t_moe",
-    "t_ep",
-    "t_ar",
-    "t_a2a",
-    "t_hop",
-    "t_seq",
-    "t_step",
-    "t_pf_chunk",
-    "t_pf_moe",
-    "t_tok",
-    "n_sched",
-    "t_request",
-)
+COEFFICIENTS = tuple(table("planner.catalogue", "coefficients.toml"))
 EFFICIENCIES = frozenset(name for name in COEFFICIENTS if name.startswith("e_"))
 KNOWN, NEW_MODEL, NEW_CHIP, POOLED = "known", "new_model", "new_chip", "pooled"
 ASSUMED = "assumed"
@@ -196,7 +171,7 @@ class Profile:
             name: (self._scaled(name, low, factors[name]), self._scaled(name, high, factors[name]))
             for name, (low, high) in self.intervals.items()
         }
-        return replace(self, values=MappingProxyType(values), intervals=MappingProxyType(intervals))
+        return replace(self, values=values, intervals=intervals)
 
     def _scaled(self, name: str, value: float, factor: float) -> float:
         """A coefficient whose times are multiplied by `factor`; no efficiency exceeds one."""
@@ -224,9 +199,8 @@ class Profile:
 def profile_names() -> tuple[str, ...]:
     """Names of the profiles that ship; a process looks once, as it reads each of them once."""
     folder = files("planner.catalogue").joinpath("profiles")
-    return tuple(
-        sorted(p.name[: -len(".toml")] for p in folder.iterdir() if p.name.endswith("toml"))
-    )
+    names = (path.name for path in folder.iterdir())
+    return tuple(sorted(name.removesuffix(".toml") for name in names if name.endswith("toml")))
 
 
 def profile(name: str) -> Profile:
@@ -259,8 +233,8 @@ def profile_from(name: str, raw: Mapping[str, Any]) -> Profile:
             name=name,
             engine=engine,
             chips=tuple(raw.get("chips", whole.chips)),
-            bands=MappingProxyType(bands),
-            errors=MappingProxyType(dict(raw["errors"])),
+            bands=bands,
+            errors=dict(raw["errors"]),
             as_of=raw.get("as_of", whole.as_of),
             rows=raw["rows"],
             base=False,
@@ -277,23 +251,20 @@ def profile_from(name: str, raw: Mapping[str, Any]) -> Profile:
         for kind, each in raw["bands"].items()
     }
     return Profile(
+        **{key: raw[key] for key in ("as_of", "engine")},
         name=name,
-        as_of=raw["as_of"],
-        engine=raw["engine"],
         chips=tuple(raw["chips"]),
-        rows=raw["rows"],
-        source=raw["source"],
-        coverage=raw["coverage"],
+        **{key: raw[key] for key in ("rows", "source", "coverage")},
         bands=everywhere[KNOWN]["any"],
-        errors=MappingProxyType(dict(raw["errors"])),
-        values=MappingProxyType({c: float(values[c]) for c in COEFFICIENTS}),
-        intervals=MappingProxyType({c: (a, b) for c, (a, b) in raw.get("intervals", {}).items()}),
+        errors=dict(raw["errors"]),
+        values={c: float(values[c]) for c in COEFFICIENTS},
+        intervals={c: (low, high) for c, (low, high) in raw.get("intervals", {}).items()},
         unidentified=tuple(raw.get("held", ())),
         adjustments=tuple(map(_adjustment, raw.get("adjustments", ()))),
         models=tuple(raw.get("models", ())),
         engines=tuple(raw.get("engines", ())),
-        all_bands=MappingProxyType(everywhere),
-        spread=MappingProxyType(dict(raw.get("spread", {}))),
+        all_bands=everywhere,
+        spread=dict(raw.get("spread", {})),
         base=raw.get("base", False),
     )
 

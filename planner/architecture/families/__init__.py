@@ -9,8 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from planner.architecture.config_reader import Reader
-from planner.architecture.families import gemma, hybrids, latent, singular, standard, uneven
-from planner.architecture.families.nemotron import nemotron_h, nemotron_nas
+from planner.architecture.families import (
+    gemma,
+    hybrids,
+    latent,
+    nemotron,
+    singular,
+    standard,
+    uneven,
+)
 from planner.architecture.families.standard import StandardFamily
 from planner.architecture.families.traits import LatentKeys, Moe, Traits, Windows
 from planner.architecture.layers import Model
@@ -35,7 +42,7 @@ _FUNCTIONS = frozenset(
         "loose_attention", "loose_feed_forward",
     }
 )  # fmt: skip
-_MODULES = (gemma, hybrids, latent, singular, standard, uneven)
+_MODULES = (gemma, hybrids, latent, nemotron, singular, standard, uneven)
 
 
 def _traits(name: str) -> Traits:
@@ -56,31 +63,17 @@ def _value(key: str, value: object) -> object:
     if isinstance(value, list):
         return tuple(_value("", each) for each in value)
     if key in _FUNCTIONS:
-        return next(
-            getattr(module, str(value)) for module in _MODULES if hasattr(module, str(value))
-        )
+        return _function(str(value))
     if isinstance(value, dict) and key in _GROUPS:
         return _GROUPS[key](**{word: _value(word, each) for word, each in value.items()})
     return value
 
 
+def _function(name: str) -> Callable[..., Model]:
+    return next(getattr(module, name) for module in _MODULES if hasattr(module, name))
+
+
 FAMILIES: dict[str, Callable[[Reader, str], Model]] = {
     name: StandardFamily(_TABLE["families"][name].get("kind", name), _traits(name))
     for name in _TABLE["families"]
-} | {
-    "RefinedWeb": singular.falcon,
-    "RefinedWebModel": singular.falcon,
-    "dbrx": singular.dbrx,
-    "falcon": singular.falcon,
-    "falcon_mamba": singular.mamba,
-    "jetmoe": singular.jetmoe,
-    "longcat_flash": latent.longcat,
-    "mamba": singular.mamba,
-    "mamba2": singular.mamba_2,
-    "mpt": singular.mpt,
-    "nemotron-nas": nemotron_nas,
-    "nemotron_h": nemotron_h,
-    "opt": singular.opt,
-    "rwkv": singular.rwkv,
-    "xlstm": singular.xlstm,
-}
+} | {name: _function(reader) for name, reader in _TABLE["readers"].items()}
