@@ -6,7 +6,7 @@ decodes, and the slower one sets the rate.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -39,7 +39,7 @@ from planner.problems.serving.step.pools_step import (
     pools_values,
     replica_rates,
 )
-from planner.problems.serving.step.step import Step
+from planner.problems.serving.step.step import Step, alike
 from planner.problems.serving.task.task import Task, TaskPair
 from planner.protocol.plan import BindingLimit
 from planner.text.errors import SolverError
@@ -280,27 +280,41 @@ class Candidate:
         return pools_symbols(joint.tasks, self.pools, again, self.transfer, pair, slots)
 
 
-def evaluate_pair(tasks: TaskPair, reading: Step, decoding: Step, pair: Pair) -> Candidate:
-    """One pair at its split: the pool with room to spare runs below its most."""
-    prefill_step, decode_step = (
-        _sized(step, row, replicas, chips)
-        for step, row, replicas, chips in zip(
-            (reading, decoding), pair.rows, pair.replicas, pair.chips, strict=True
-        )
-    )
-    layouts = prefill_step.layouts
-    ranks = float(layouts.pp[0] * layouts.dp_attention[0])
+def carried_batches(questions: Sequence[tuple[TaskPair, Step, Pair]]) -> list[float]:
+    """The least batch of each pair's decoding layout that carries what the pair serves.
+
+    The pairs of questions that are alike are looked at together.
+    """
+    steps = [_decoding(*question) for question in questions]
+    batches = np.array([pair.batch for _, _, pair in questions])
+    for numbers in alike([(step,) for step in steps]):
+        together = Step.joined([steps[number] for number in numbers])
+        carried = carrying(together, np.floor(batches[numbers]))
+        # The load a pool was sized for may lie a rounding beside what it carries.
+        batches[numbers] = np.where(carried > 0, carried, batches[numbers])
+    return batches.tolist()
+
+
+def evaluate_pair(
+    tasks: TaskPair,
+    reading: Step,
+    decoding: Step,
+    pair: Pair,
+    carried: Callable[[], float] | None = None,
+) -> Candidate:
+    """One pair at its split: the pool with room to spare runs below its most.
+
+    `carried` gives its `carried_batches`, where those of other questions are worked out with it.
+    """
     waits = tasks.prefill.arrivals is not None
     task = tasks.prefill.with_layout(arrivals=pair.requests if waits else None)
     share = load_share(pair.requests, pair.slots[0], pair.replicas[0])
-    # The model was bound without arrivals, under which a request meets all of a batch.
-    step = None if waits else prefill_step.with_task(task)
-    prefill = evaluate(task, layouts, ranks, 1.0 if waits else share, sized=step)
-    task = tasks.decode.with_layout(arrivals=pair.requests)
-    step = decode_step.with_task(task)
-    # The load a pool was sized for may lie a rounding beside what it carries.
-    batch = float(carrying(step, int(pair.batch))[0]) or pair.batch
-    pools = (prefill, evaluate(task, step.layouts, batch, sized=step))
+    step = _sized(reading, pair.rows[0], pair.replicas[0], pair.chips[0]).with_task(task)
+    ranks = float(step.layouts.pp[0] * step.layouts.dp_attention[0])
+    prefill = evaluate(task, step.layouts, ranks, 1.0 if waits else share, sized=step)
+    batch = carried() if carried else carried_batches([(tasks, decoding, pair)])[0]
+    step = _decoding(tasks, decoding, pair)
+    pools = (prefill, evaluate(step.task, step.layouts, batch, sized=step))
     chips = shards(reading)[pair.rows[0]], shards(decoding)[pair.rows[1]]
     transfer = float(tasks.transfer(*chips))
     chosen = [pool.chosen_by for pool in pools]
@@ -352,6 +366,12 @@ def pools_symbols(
     if tasks.demand is None:
         return "none", symbols
     return "given", {**symbols, "X_arr": tasks.demand}
+
+
+def _decoding(tasks: TaskPair, decoding: Step, pair: Pair) -> Step:
+    """The model of the layout that decodes, under what the pair serves."""
+    step = _sized(decoding, pair.rows[1], pair.replicas[1], pair.chips[1])
+    return step.with_task(tasks.decode.with_layout(arrivals=pair.requests))
 
 
 def _sized(step: Step, row: int, replicas: int, chips: int) -> Step:

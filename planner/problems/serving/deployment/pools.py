@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from itertools import islice, pairwise
 from math import floor, log
 from typing import TypeAlias
@@ -16,7 +16,7 @@ from typing import TypeAlias
 import numpy as np
 
 from planner.problems.serving.bounds.relaxation import Relaxation, relaxation, whole_chips
-from planner.problems.serving.deployment.candidate import Candidate, evaluate_pair
+from planner.problems.serving.deployment.candidate import Candidate, carried_batches, evaluate_pair
 from planner.problems.serving.deployment.pool import evaluate
 from planner.problems.serving.deployment.pool_pairs import Pair, search_paces, search_pools_together
 from planner.problems.serving.search.batch import (
@@ -187,6 +187,7 @@ class TwoPools:
     pools: tuple[OnePool, OnePool]
     pairs: list[Pair]
     looked: int
+    carried: Callable[[], float]  # the batch of the best pair, with those of other questions
 
     @property
     def tasks(self) -> tuple[Task, Task]:
@@ -287,7 +288,8 @@ class TwoPools:
     def point(self, pair: Pair) -> Point:
         """One of the pairs found."""
         prefill, decode = self.pools
-        evaluated = partial(evaluate_pair, self.pair, prefill.step, decode.step, pair)
+        carried = self.carried if self.pairs and pair is self.pairs[0] else None
+        evaluated = partial(evaluate_pair, self.pair, prefill.step, decode.step, pair, carried)
         return Point(pair.score, self.tasks, pair.rows, evaluated)
 
 
@@ -336,9 +338,22 @@ def double_pools(several: Sequence[TaskPair]) -> list[TwoPools]:
         (pair, prefill.step.with_task(pair.prefill), decode.step)
         for pair, (prefill, decode) in zip(several, pools, strict=True)
     ])  # fmt: skip
+
+    served = [number for number, (pairs, _) in enumerate(searched) if pairs]
+
+    @cache
+    def carried() -> dict[int, float]:
+        best = [(several[k], pools[k][1].step, searched[k][0][0]) for k in served]
+        return dict(zip(served, carried_batches(best), strict=True))
+
+    def batch_of(number: int) -> float:
+        return carried()[number]
+
     return [
-        TwoPools(pair, (prefill, decode), pairs, looked)
-        for pair, (prefill, decode), (pairs, looked) in zip(several, pools, searched, strict=True)
+        TwoPools(pair, (prefill, decode), pairs, looked, partial(batch_of, number))
+        for number, (pair, (prefill, decode), (pairs, looked)) in enumerate(
+            zip(several, pools, searched, strict=True)
+        )
     ]
 
 

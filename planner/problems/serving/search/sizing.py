@@ -17,8 +17,10 @@ from planner.problems.serving.step.step import Step
 HALVINGS = 40  # of the share of time that readers may be busy
 
 
-def carrying(step: Step, largest: int) -> np.ndarray:
+def carrying(step: Step, largest: int | np.ndarray) -> np.ndarray:
     """The smallest batch of each layout that carries its load, 0 where none up to `largest` does.
+
+    `largest` is one for all layouts, or one for each of them.
 
     Throughput grows from one full group of pp * dp * cp sequences to the next; within a group it
     grows where no ceiling of the model moves, in pieces (see `_piece`).
