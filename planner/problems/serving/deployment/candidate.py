@@ -309,7 +309,7 @@ def evaluate_pair(
     waits = tasks.prefill.arrivals is not None
     task = tasks.prefill.with_layout(arrivals=pair.requests if waits else None)
     share = load_share(pair.requests, pair.slots[0], pair.replicas[0])
-    step = _sized(reading, pair.rows[0], pair.replicas[0], pair.chips[0]).with_task(task)
+    step = _sized(reading, pair.rows[0], pair.replicas[0], pair.chips[0]).asked(task)
     ranks = float(step.layouts.pp[0] * step.layouts.dp_attention[0])
     prefill = evaluate(task, step.layouts, ranks, 1.0 if waits else share, sized=step)
     batch = carried() if carried else carried_batches([(tasks, decoding, pair)])[0]
@@ -371,7 +371,7 @@ def pools_symbols(
 def _decoding(tasks: TaskPair, decoding: Step, pair: Pair) -> Step:
     """The model of the layout that decodes, under what the pair serves."""
     step = _sized(decoding, pair.rows[1], pair.replicas[1], pair.chips[1])
-    return step.with_task(tasks.decode.with_layout(arrivals=pair.requests))
+    return step.asked(tasks.decode.with_layout(arrivals=pair.requests))
 
 
 def _sized(step: Step, row: int, replicas: int, chips: int) -> Step:

@@ -191,12 +191,10 @@ def _split(tasks: TaskPair, a: PhaseLayouts, b: PhaseLayouts, chips: np.ndarray)
 
 
 def _leading(score: np.ndarray, decode: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """Of splits, best first, those that may be among the best of `KEPT` layouts that decode."""
-    _, firsts = np.unique(decode[order], return_index=True)
-    if firsts.size <= KEPT:
-        return order
-    last = score[order[np.sort(firsts)[KEPT - 1]]]
-    return order[score[order] <= last * (1 + 2 * SAME_PRICE)]
+    """Of splits, best first, those that are about the best of the layout that decodes."""
+    _, first, layout = np.unique(decode[order], return_index=True, return_inverse=True)
+    scores = score[order]
+    return order[scores <= scores[first][layout] * (1 + 4 * SAME_PRICE)]
 
 
 def _replica_counts(

@@ -11,7 +11,7 @@ What a given, and the batch, do to the wait before a prompt is read, the replica
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
@@ -31,6 +31,7 @@ from planner.problems.serving.step.engine_effects import loop_first_token
 from planner.problems.serving.step.kernels import BATCH_TIMES, StepModel, lowered
 from planner.problems.serving.step.queueing import queue
 from planner.problems.serving.step.step import Step
+from planner.protocol.bracket import Bracket, bracketed
 from planner.text.tolerances import SAME
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from planner.problems.serving.task.task import Task
 
 ARRIVALS = "X_arr"
+CLOSE = 1e-13  # logarithms of batches that are one
 STEP = 1e-5  # of a given, in logarithms
 
 
@@ -184,7 +186,6 @@ class FixedLayout:
 
     def _carries(self, load: float) -> float:
         """The smallest real batch whose slots carry a load [1/s] per replica."""
-        from scipy.optimize import brentq
 
         def over(x: float) -> float:
             values = values_at(self.tape, self.row, math.exp(x))
@@ -194,7 +195,7 @@ class FixedLayout:
         most = math.log(self.batch)
         if over(0.0) <= 0:
             return 1.0
-        return self.batch if over(most) > 0 else math.exp(brentq(over, 0.0, most, xtol=1e-13))
+        return self.batch if over(most) > 0 else math.exp(_crossing(over, most, 0.0))
 
     def _named(
         self, values: dict[str, float], slopes: dict[str, np.ndarray]
@@ -231,8 +232,6 @@ class FixedLayout:
 
     def _largest(self) -> float:
         """The largest real batch that keeps every promise."""
-        from scipy.optimize import brentq
-
         low, high = math.log(self.batch), math.log(self.batch)
         most = math.log(LARGEST_BATCH)
         while self._fullest(math.exp(high)) <= 0:
@@ -241,8 +240,7 @@ class FixedLayout:
                 return LARGEST_BATCH
         while self._fullest(math.exp(low)) > 0:
             low -= 0.1
-        root = brentq(lambda x: self._fullest(math.exp(x)), low, high, xtol=1e-13)
-        return math.exp(root)
+        return math.exp(_crossing(lambda x: self._fullest(math.exp(x)), low, high))
 
     def _growth(
         self,
@@ -314,6 +312,16 @@ class FixedLayout:
     def _price(self, batch: float) -> float:
         values = values_at(self.tape, self.row, batch)
         return self._named(values, dict.fromkeys(values, np.empty(0)))[0]["slot"]
+
+
+def _crossing(excess: Callable[[float], float], near: float, far: float) -> float:
+    """Where what is at most zero at `near` and above it at `far` changes its sign."""
+    return bracketed(
+        lambda points: [-excess(point) for point in points],
+        Bracket(near, far),
+        lambda bracket: ((bracket.near + bracket.far) / 2,),
+        lambda bracket: abs(bracket.far - bracket.near) <= CLOSE,
+    ).near
 
 
 @cache

@@ -135,6 +135,12 @@ class Step:
         twin._rowwise = self._rowwise
         return twin
 
+    def asked(self, task: Task) -> Step:
+        """The same layouts under another task of the same model and chips, its values bound anew."""
+        twin = self._copy(self.layouts, {**self._values, **shared_values(task)})
+        twin.task = task
+        return twin
+
     def under(self, coefficients: Mapping[str, float | np.ndarray]) -> Step:
         """The same model under another profile's coefficients, numbers or one for each layout."""
         return self._copy(self.layouts, {**self._values, **engine_values(coefficients)})
