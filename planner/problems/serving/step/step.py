@@ -136,7 +136,7 @@ class Step:
         return twin
 
     def asked(self, task: Task) -> Step:
-        """The same layouts under another task of the same model and chips, its values bound anew."""
+        """The same layouts under another task of one model and chips, its values bound anew."""
         twin = self._copy(self.layouts, {**self._values, **shared_values(task)})
         twin.task = task
         return twin
