@@ -65,30 +65,27 @@ class Elasticity:
 
     def document(self) -> dict[str, object]:
         """The row as a mapping."""
-        switches = None if self.switches is None else list(self.switches)
         return {
             "path": self.path,
             "value": self.value,
             "unit": self.unit,
             "group": self.group,
             "elasticity": self.elasticity if self.solved else None,
-            "left": self.left if self.solved else None,
-            "right": self.right if self.solved else None,
+            **self.sides,
             "method": self.basis,
-            "switches": switches,
+            "switches": None if self.switches is None else list(self.switches),
             "by": self.method,
             "question": self.question,
-            "beside": [each.short() for each in self.beside],
+            "beside": [
+                {"question": row.question, "by": row.method, **row.sides} for row in self.beside
+            ],
         }
 
-    def short(self) -> dict[str, object]:
-        """What it says beside another row of its parameter."""
-        return {
-            "question": self.question,
-            "by": self.method,
-            "left": self.left if self.solved else None,
-            "right": self.right if self.solved else None,
-        }
+    @property
+    def sides(self) -> dict[str, float | None]:
+        """Both sides by name; None where the answer beside it was not found."""
+        solved = self.solved
+        return {"left": self.left if solved else None, "right": self.right if solved else None}
 
 
 def one_per_parameter(rows: Sequence[Elasticity]) -> list[Elasticity]:

@@ -8,6 +8,7 @@ for one with `isinstance` and does without it where it is missing.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -109,45 +110,31 @@ class Search:
 NO_PLAN = Search({}, "no plan", math.inf)
 
 
-class Problem(Protocol[Q]):
+class Problem(ABC, Generic[Q]):
     """A problem kind. The first output that applies to a question is its objective."""
 
     kind: str
     version: int
     plan_type: type[Plan[Any]]
-    outputs: tuple[Output, ...]
-    columns: Mapping[str, str]  # of its row in a table: units, "" for pure numbers and words
-    slow: bool  # whether a search takes a second, so that faces search only when told to
-
-    def parameters(self, question: Q) -> Sequence[Parameter]:
-        """What may be varied in a question."""
-
-    def search(self, question: Q, coefficients: Mapping[str, float] | None = None) -> Search:
-        """The best point; `coefficients` are put in place of the question's own (profiles)."""
-
-    def answer(self, question: Q) -> Plan:
-        """The plan with its certificate, its reasons and its provenance."""
-
-    def value(self, question: Q, path: str) -> float | None:
-        """What a question has at a path, in base units; None where it has no number there."""
-
-    def varied(self, question: Q, path: str, value: float) -> Q:
-        """The question with another value at a path."""
-
-    def sections(self, plan: Plan) -> Sequence[Section]:
-        """The plan as lines under titles."""
-
-
-class Room(Generic[Q]):
-    """What most kinds do alike; a kind's problem extends it."""
-
     outputs: tuple[Output, ...] = ()
-    slow = False
+    slow = False  # whether a search takes a second, so that faces search only when told to
 
     @property
     def columns(self) -> Mapping[str, str]:
-        """The outputs, with their units."""
+        """Of its row in a table, with their units, "" for pure numbers and words: the outputs."""
         return {output.name: output.unit for output in self.outputs}
+
+    @abstractmethod
+    def parameters(self, question: Q) -> Sequence[Parameter]:
+        """What may be varied in a question."""
+
+    @abstractmethod
+    def search(self, question: Q, coefficients: Mapping[str, float] | None = None) -> Search:
+        """The best point; `coefficients` are put in place of the question's own (profiles)."""
+
+    @abstractmethod
+    def answer(self, question: Q) -> Plan:
+        """The plan with its certificate, its reasons and its provenance."""
 
     def value(self, question: Q, path: str) -> float | None:
         """What a question has at a path, in base units; None where it has no number there."""
@@ -159,7 +146,7 @@ class Room(Generic[Q]):
         return cast("Q", with_value(question, path, value))
 
     def sections(self, plan: Plan) -> Sequence[Section]:
-        """The outputs as lines."""
+        """The plan as lines under titles: the outputs."""
         return sections_of_outputs(self.outputs, plan.chosen)
 
 

@@ -6,16 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from planner.protocol.elasticity import (
-    EVERYTHING_FOLLOWS,
-    LAYOUT_HELD,
-    OFFSETS,
-    STEP,
-    Elasticity,
-    counted_sides,
-    one_per_parameter,
-    one_sided,
-)
+from planner.protocol import elasticity
+from planner.protocol.elasticity import Elasticity
 from planner.protocol.parameter import Parameter
 from planner.protocol.problem import HasDuals, HasElasticities, HasSlopes, Problem, search
 from planner.text.errors import InputError
@@ -36,7 +28,7 @@ NOTHING = 1e-3  # elasticity below which there is no bar
 def rows_of(problem: Problem[Q], question: Q, name: str) -> list[Elasticity]:
     """The rows of every parameter: duals and slopes where the kind has them, else solved again."""
     if isinstance(problem, HasElasticities):
-        return one_per_parameter(problem.elasticities(question, name))
+        return elasticity.one_per_parameter(problem.elasticities(question, name))
     duals = problem.duals(question, name) if isinstance(problem, HasDuals) else {}
     slopes = problem.slopes(question, name) if isinstance(problem, HasSlopes) else {}
     rows = []
@@ -44,12 +36,12 @@ def rows_of(problem: Problem[Q], question: Q, name: str) -> list[Elasticity]:
         begin = (parameter.path, parameter.value, parameter.unit, parameter.group)
         dual, slope = duals.get(parameter.path), slopes.get(parameter.path)
         if dual is not None:
-            rows.append(Elasticity(*begin, dual, dual, "dual", DUAL, EVERYTHING_FOLLOWS))
+            rows.append(Elasticity(*begin, dual, dual, "dual", DUAL, elasticity.EVERYTHING_FOLLOWS))
         elif parameter.to is not None:
             rows.append(re_solved_row(problem, question, parameter, name))
         if slope is not None:
-            rows.append(Elasticity(*begin, *slope, "slope", SLOPE, LAYOUT_HELD))
-    return one_per_parameter(rows)
+            rows.append(Elasticity(*begin, *slope, "slope", SLOPE, elasticity.LAYOUT_HELD))
+    return elasticity.one_per_parameter(rows)
 
 
 def re_solved_row(problem: Problem[Q], question: Q, row: Parameter, name: str) -> Elasticity:
@@ -57,17 +49,17 @@ def re_solved_row(problem: Problem[Q], question: Q, row: Parameter, name: str) -
     begin = (row.path, row.value, row.unit, row.group)
     if row.whole:
         value = row.value or 1.0
-        left, right = counted_sides(value, lambda n: _log(problem, row, n / value, name))
-        return Elasticity(*begin, left, right, "re-solve", COUNTED, EVERYTHING_FOLLOWS)
+        left, right = elasticity.counted_sides(value, lambda n: _log(problem, row, n / value, name))
+        return Elasticity(*begin, left, right, "re-solve", COUNTED, elasticity.EVERYTHING_FOLLOWS)
 
     at = math.log(problem.search(question).outputs[name])
 
     def logs(step: float) -> list[float | None]:
         """The output's logarithm at the offsets; None where there is no answer."""
-        return [_log(problem, row, math.exp(offset * step), name) for offset in OFFSETS]
+        return [_log(problem, row, math.exp(offset * step), name) for offset in elasticity.OFFSETS]
 
-    left, right = one_sided(at, logs(STEP), logs)
-    return Elasticity(*begin, left, right, "re-solve", AGAIN, EVERYTHING_FOLLOWS)
+    left, right = elasticity.one_sided(at, logs(elasticity.STEP), logs)
+    return Elasticity(*begin, left, right, "re-solve", AGAIN, elasticity.EVERYTHING_FOLLOWS)
 
 
 def _log(problem: Problem[Q], row: Parameter, factor: float, name: str) -> float | None:

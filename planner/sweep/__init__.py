@@ -1,18 +1,4 @@
-"""Many scenarios from one: a grid over any of its paths, each point a row of a table.
-
-grid.py        PATH=SPEC to axes, and the points of their product
-preflight.py   everything looked at before anything runs
-vectorized.py  where nothing is left to search: all points in array operations
-chunk.py       chunks of points, solved one by one, each a row
-workers.py     here, or in processes of this machine
-cluster.py     on a Dask cluster
-formats.py     Parquet, CSV, JSON lines
-parts.py       what is kept while a sweep runs
-run.py         from start to end
-table.py       the finished table
-boundaries.py  where another part of a step becomes the largest, on lines and maps
-closed_form_boundary.py  the closed form of that
-"""
+"""Many scenarios from one: a grid over any of its paths, each point a row of a table."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 
@@ -49,7 +49,7 @@ class Chunk:
     def split(self) -> list[Chunk]:
         """A chunk for each of its points."""
         return [
-            Chunk(self.first + i, (point,), self.tree, self.folder, self.certify)
+            replace(self, first=self.first + i, points=(point,))
             for i, point in enumerate(self.points)
         ]
 

@@ -10,11 +10,12 @@ import logging
 import re
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from importlib.metadata import version
 from itertools import islice
 from time import monotonic
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from planner.sweep.chunk import Chunk, solved
 from planner.sweep.workers import AHEAD, Done, Rows, killed
@@ -28,59 +29,56 @@ LOOKS = 1.0  # seconds between looks at a scheduler that says nothing
 ADDRESS = re.compile(r"(tcp|tls|ws|wss|ucx)://([^\s/:]+|\[[0-9a-fA-F:]+\]):\d{1,5}/?")
 
 
-class Cluster:
-    """A connection to a Dask scheduler; used with `with`.
+@contextmanager
+def connected(address: str) -> Iterator[Cluster]:
+    """A connection to a Dask scheduler.
 
     Raises InputError if the address is none, or workers have another version of this package;
     MissingExtra if Dask is not installed; SolverError if the scheduler does not answer, has no
     workers, or goes away.
     """
+    if ADDRESS.fullmatch(address) is None:
+        raise InputError(f"--scheduler {address!r}: expected an address as tcp://host:8786")
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise MissingExtra("distributed", "dist", "--scheduler") from error
+    with ExitStack() as stack:
+        _silence(stack)
+        fault = "does not answer"
+        try:
+            client = Client(address, timeout=ANSWERS, set_as_default=False)
+            stack.callback(client.close, timeout=LOOKS)
+            fault = "has no workers"
+            client.wait_for_workers(1, timeout=ANSWERS)
+            cluster = Cluster(address, client)
+            cluster.require_same_version()
+        except InputError:
+            raise
+        except (OSError, ValueError) as error:
+            raise SolverError(f"the scheduler at {address} {fault}") from error
+        yield cluster
 
-    def __init__(self, address: str) -> None:
-        if ADDRESS.fullmatch(address) is None:
-            raise InputError(f"--scheduler {address!r}: expected an address as tcp://host:8786")
-        self.address = address
-        self._client: Client | None = None
-        self._levels: dict[str, int] = {}
 
-    @property
-    def client(self) -> Client:
-        """The connection, which is there inside `with`."""
-        if self._client is None:
-            raise SolverError(f"{self.address}: is not connected")
-        return self._client
+def _silence(stack: ExitStack) -> None:
+    """What goes wrong is said here once, not by every part of the connection."""
+    for name in [n for n in logging.root.manager.loggerDict if n.startswith("distributed")]:
+        logger = logging.getLogger(name)
+        stack.callback(logger.setLevel, logger.level)
+        logger.setLevel(logging.CRITICAL)
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """The workers of a connected scheduler."""
+
+    address: str
+    client: Client
 
     @property
     def workers(self) -> int:
         """How many workers the scheduler has now, at least one."""
         return max(1, len(self.client.scheduler_info(n_workers=-1)["workers"]))
-
-    def __enter__(self) -> Self:
-        try:
-            from distributed import Client
-        except ImportError as error:
-            raise MissingExtra("distributed", "dist", "--scheduler") from error
-        self._silence()
-        try:
-            self._client = Client(self.address, timeout=ANSWERS, set_as_default=False)
-            self.client.wait_for_workers(1, timeout=ANSWERS)
-            self._same_version()
-        except (OSError, ValueError) as error:
-            connected = self._client is not None
-            self._leave()
-            if isinstance(error, InputError):
-                raise
-            fault = "has no workers" if connected else "does not answer"
-            raise SolverError(f"the scheduler at {self.address} {fault}") from error
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._leave()
 
     def solved(
         self, chunks: Iterable[Chunk], solve: Callable[[Chunk], Rows] = solved
@@ -134,7 +132,8 @@ class Cluster:
         except (OSError, TimeoutError, CancelledError) as error:
             raise self._gone() from error
 
-    def _same_version(self) -> None:
+    def require_same_version(self) -> None:
+        """Raises InputError where this package is absent or of another version."""
         mine = version("token-planner")
         try:
             versions = {f"worker {where}": v for where, v in
@@ -151,16 +150,3 @@ class Cluster:
 
     def _gone(self) -> SolverError:
         return SolverError(f"the scheduler at {self.address} went away")
-
-    def _leave(self) -> None:
-        if self._client is not None:
-            self._client.close(timeout=LOOKS)
-            self._client = None
-        for name, level in self._levels.items():
-            logging.getLogger(name).setLevel(level)
-
-    def _silence(self) -> None:
-        """What goes wrong is said here once, not by every part of the connection."""
-        for name in [n for n in logging.root.manager.loggerDict if n.startswith("distributed")]:
-            self._levels[name] = logging.getLogger(name).level
-            logging.getLogger(name).setLevel(logging.CRITICAL)

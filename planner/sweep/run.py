@@ -185,9 +185,9 @@ def _solved(
 ) -> Generator[Piece, None, None]:
     left = sum(last - first + 1 for first, last in missing)
     if scheduler is not None:
-        from planner.sweep.cluster import Cluster
+        from planner.sweep.cluster import connected
 
-        with Cluster(scheduler) as cluster:
+        with connected(scheduler) as cluster:
             waiting = chunks(order.survey, missing, cluster.workers)
             yield from (_piece(order, *done) for done in cluster.solved(waiting))
         return

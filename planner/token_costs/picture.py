@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.laws.scaling_law import ScalingLaw
-from planner.report.pictures.axes import PAPER, pictured
+from planner.report.pictures.style import PAPER, pictured
 from planner.text.errors import InputError
 from planner.text.wording import count, money
 from planner.token_costs.budget_task import BudgetTask, Required

@@ -18,17 +18,12 @@ from planner.report.text.sensitivity import KnowingValue, study_text
 from planner.scenario import opened, resolved
 from planner.scenario.loading import Source
 from planner.text.errors import Infeasible, InputError
+from planner.uncertainty import indices
 from planner.uncertainty.distributions import marginals_of
 from planner.uncertainty.evaluate_samples import Answered, Draws
-from planner.uncertainty.indices import (
-    effects,
-    frequent,
-    knowing,
-    morris_design,
-    sobol,
-    sobol_design,
-)
 
+SHARES = ("first", "first_interval", "total", "total_interval")  # of the variance
+MOMENTS = ("mean", "size", "deviation")  # of the effects
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 BINS = 40
 TOLD = 8  # choices that are told
@@ -109,24 +104,19 @@ def _counted(option: str, count: int, times: int) -> int:
 
 def _by_sobol(draws: Draws, count: int, seed: int, *, rises: bool) -> dict[str, object]:
     marginals = draws.marginals
-    shares = sobol_design(count, len(marginals), seed)
+    shares = indices.sobol_design(count, len(marginals), seed)
     answers = draws.at(shares)
     independent = slice(0, 2 * count)
     values = answers.values[independent]
     finite = values[np.isfinite(values)]
     if not finite.size:
         raise Infeasible("nothing keeps the promises at any draw")
-    choices = frequent(answers.choices[independent], TOLD)
-    indices = sobol(answers.values, len(marginals), seed)
+    choices = indices.frequent(answers.choices[independent], TOLD)
+    estimate = indices.sobol(answers.values, len(marginals), seed)
     rows = None
-    if indices is not None:
+    if estimate is not None:
         rows = {
-            marginal.path: {
-                "first": float(indices.first[i]),
-                "first_interval": indices.first_interval[:, i].tolist(),
-                "total": float(indices.total[i]),
-                "total_interval": indices.total_interval[:, i].tolist(),
-            }
+            marginal.path: {name: getattr(estimate, name)[..., i].tolist() for name in SHARES}
             for i, marginal in enumerate(marginals)
         }
     return {
@@ -173,7 +163,7 @@ def _value_of_knowing(
     costs = np.stack(
         [sign * draws.at(shares, answers.sets[name]).values for name in wanted], axis=1
     )
-    worth = knowing(costs, shares)
+    worth = indices.knowing(costs, shares)
     if worth is None:
         return None
     alone = dict(zip(paths, worth.alone, strict=True))
@@ -182,21 +172,17 @@ def _value_of_knowing(
 
 
 def _by_morris(draws: Draws, count: int, seed: int, method: str | None) -> dict[str, object]:
-    design = morris_design(count, len(draws.marginals), seed)
+    design = indices.morris_design(count, len(draws.marginals), seed)
     answers = draws.at(design)
     if not np.isfinite(answers.values).any():
         raise Infeasible("nothing keeps the promises at any draw")
-    steps = effects(design, answers.values)
+    steps = indices.effects(design, answers.values)
     rows = {
         marginal.path: {
-            "mean": _known_number(steps.mean[i]),
-            "size": _known_number(steps.size[i]),
-            "deviation": _known_number(steps.deviation[i]),
+            name: float(values[i]) if np.isfinite(values[i]) else None
+            for name, values in vars(steps).items()
+            if name in MOMENTS
         }
         for i, marginal in enumerate(draws.marginals)
     }
     return {"morris": rows, "method": method or answers.method}
-
-
-def _known_number(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None

@@ -14,7 +14,7 @@ from planner.protocol.document import Unit
 from planner.protocol.output import Output, values_in
 from planner.protocol.parameter import Parameter, settable
 from planner.protocol.plan import BindingLimit, PlainAnswer, PlainProvenance, Plan
-from planner.protocol.problem import NO_PLAN, MissedPromise, Room, Search
+from planner.protocol.problem import NO_PLAN, MissedPromise, Problem, Search
 from planner.scenario import resolved
 from planner.scenario.keys.fields import Quantity, QuestionRecord, Word
 from planner.scenario.keys.uncertain import Uncertain
@@ -72,7 +72,7 @@ class ToyPlan(Plan[ToyAnswer]):
         return self.answer.plan.price if self.answer.plan else None
 
 
-class Toy(Room[ToyQuestion]):
+class Toy(Problem[ToyQuestion]):
     """Every chip and batch, compared."""
 
     kind, version, plan_type = "toy", 1, ToyPlan

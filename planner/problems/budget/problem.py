@@ -16,7 +16,7 @@ from planner.protocol.document import document_of
 from planner.protocol.output import values_in
 from planner.protocol.parameter import Parameter
 from planner.protocol.plan import Plan
-from planner.protocol.problem import NO_PLAN, MissedPromise, Room, Search
+from planner.protocol.problem import NO_PLAN, MissedPromise, Problem, Search
 from planner.protocol.section import Section
 from planner.text.errors import InputError
 from planner.token_costs.optimum import BudgetOptimum, NoBudget, Solved, best_of, solve_many
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from planner.token_costs.picture import LifePicture
 
 
-class Budget(Room["BudgetScenario"]):
+class Budget(Problem["BudgetScenario"]):
     """The size, sparsity and tokens of least cost, or of least loss."""
 
     kind = "budget"

@@ -21,7 +21,7 @@ from planner.protocol.document import document_of
 from planner.protocol.output import Output, values_in
 from planner.protocol.parameter import Parameter
 from planner.protocol.plan import Plan
-from planner.protocol.problem import NO_PLAN, MissedPromise, Room, Search
+from planner.protocol.problem import NO_PLAN, MissedPromise, Problem, Search
 from planner.protocol.section import Section
 from planner.scenario.keys.system_keys import resolved_system
 from planner.token_costs.outputs import OUTPUTS
@@ -38,7 +38,7 @@ _COST = Output("cost.total.usd", "USD", ("cost", "cost.total"))
 _PRICE = Output("usd_per_mtok", "USD per million tokens", ("price",))
 
 
-class Lifecycle(Room["LifecycleScenario"]):
+class Lifecycle(Problem["LifecycleScenario"]):
     """The model whose whole life costs least at the quality asked for."""
 
     kind = "lifecycle"

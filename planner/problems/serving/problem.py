@@ -20,7 +20,14 @@ from planner.protocol.document import document_of
 from planner.protocol.output import Output, values_in
 from planner.protocol.parameter import Parameter, value_at
 from planner.protocol.plan import Plan
-from planner.protocol.problem import NO_PLAN, ArrayModel, Counts, Room, Search, UncertainCoefficient
+from planner.protocol.problem import (
+    NO_PLAN,
+    ArrayModel,
+    Counts,
+    Problem,
+    Search,
+    UncertainCoefficient,
+)
 from planner.protocol.section import Section
 from planner.text.tolerances import SAME
 from planner.text.wording import laid_out
@@ -35,7 +42,7 @@ if TYPE_CHECKING:
 AXES = ("tp", "pp", "cp", "dp_attention", "ep", "tp_expert")
 
 
-class ServingProblem(Room["Scenario"]):
+class ServingProblem(Problem["Scenario"]):
     """The cheapest, fastest or thriftiest layouts and batches that keep the promises."""
 
     kind = "serving"

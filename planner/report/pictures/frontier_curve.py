@@ -8,17 +8,7 @@ from itertools import pairwise
 from math import log
 from typing import TYPE_CHECKING, Any
 
-from planner.report.pictures.axes import (
-    BLUE,
-    GREEN,
-    ORANGE,
-    PAPER,
-    STEPS,
-    pictured,
-    ruled,
-    ticked,
-    titled,
-)
+from planner.report.pictures import style
 from planner.text.tolerances import AGREE
 from planner.text.wording import figure, laid_out, length, named, numbers
 
@@ -34,7 +24,7 @@ BELOW = 1.8  # room under the cheapest point for its label, as a factor
 ALONE = 3.0  # room around a single point, as a factor
 RIGHTMOST = 0.7  # share of the speeds from which on there is no room beside a point
 LABELLED = 9  # batches written along the curve
-COLOURS = {"aggregated": BLUE, "disaggregated": ORANGE, "decode": GREEN}
+COLOURS = {"aggregated": style.BLUE, "disaggregated": style.ORANGE, "decode": style.GREEN}
 MARKERS = {"tp": "o", "tp and dp attention": "D", "dp attention": "s", "pp": "^", "one chip": "v"}
 FINE = (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0)
 DECADE = 12.0  # a range of speeds with room for fine ticks
@@ -77,7 +67,7 @@ class FrontierPicture:
 
     def draw(self, form: str) -> bytes:
         """The picture as `svg`, `png` or `pdf`; raises MissingExtra without Matplotlib."""
-        return pictured(INCHES, lambda canvas: _filled(canvas, self), form)
+        return style.pictured(INCHES, lambda canvas: _filled(canvas, self), form)
 
 
 def frontier_picture(document: Mapping[str, Any]) -> FrontierPicture:
@@ -181,7 +171,7 @@ def _marks(axes: Axes, picture: FrontierPicture) -> None:
         down = 14 if right else -6 if "normal" in names or "fast" in names else -20
         axes.annotate(label, at, xytext=(-10 if right else 10, down), textcoords="offset points",
                       ha="right" if right else "left", va="bottom" if right else "top",
-                      fontsize=8.5, fontweight="bold", zorder=5, bbox=PAPER)  # fmt: skip
+                      fontsize=8.5, fontweight="bold", zorder=5, bbox=style.PAPER)  # fmt: skip
 
 
 def _axes(axes: Axes, picture: FrontierPicture) -> None:
@@ -196,11 +186,11 @@ def _axes(axes: Axes, picture: FrontierPicture) -> None:
         low, high = axes.get_ylim()
         axes.set_ylim(min(low, min(point.place[1] for point in points) / BELOW), high)
     fine = points[0].speed < DECADE * points[-1].speed
-    ticked(axes.xaxis, decade=FINE if fine else STEPS)
-    ticked(axes.yaxis, "${:,g}".format, STEPS)
-    ruled(axes)
+    style.ticked(axes.xaxis, decade=FINE if fine else style.STEPS)
+    style.ticked(axes.yaxis, "${:,g}".format, style.STEPS)
+    style.ruled(axes)
     axes.set_ylabel("price [USD per million tokens]")
-    titled(axes, picture.title, pad=18)
+    style.titled(axes, picture.title, pad=18)
     axes.text(0, 1.015, picture.subtitle, fontsize=8, color="0.35",
               transform=axes.transAxes)  # fmt: skip
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from planner.protocol.problem import HasPicture, problem_of
 from planner.report.files import deliver, dumps
-from planner.report.pictures.axes import FORMS
+from planner.report.pictures.style import FORMS
 from planner.text.console import note
 from planner.text.errors import InputError, MissingExtra
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from planner.protocol.columns import Cell
-from planner.report.pictures.axes import STEPS, ticked
+from planner.report.pictures.style import STEPS, ticked
 from planner.text.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from planner.report.pictures.axes import PALETTE, pictured, ruled, titled
+from planner.report.pictures.style import PALETTE, pictured, ruled, titled
 from planner.report.pictures.sweep_axes import (
     INCHES,
     LETTERS,

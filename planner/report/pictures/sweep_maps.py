@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from planner.report.pictures.axes import STEPS, ticked
+from planner.report.pictures.style import STEPS, ticked
 from planner.report.pictures.sweep_axes import (
     LETTERS,
     SUPERLATIVE,

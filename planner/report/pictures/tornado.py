@@ -11,15 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from planner.report.pictures.axes import (
-    BLUE,
-    ORANGE,
-    SKY,
-    labelled_bars,
-    large_numbers,
-    pictured,
-    titled,
-)
+from planner.report.pictures import style
 from planner.report.text.sensitivity import SobolIndex, valued
 from planner.text.errors import InputError
 
@@ -53,26 +45,26 @@ def tornado(document: Mapping[str, Any], form: str) -> bytes:
         axes = canvas.subplots()
         _bars(axes, value, bars)
         axes.set_xlabel(f"{name} [{unit or '1'}]")
-        titled(axes, f"{name} = {valued(value, unit)}")
+        style.titled(axes, f"{name} = {valued(value, unit)}")
 
-    return pictured((WIDE, AROUND + ROW * len(bars)), filled, form)
+    return style.pictured((WIDE, AROUND + ROW * len(bars)), filled, form)
 
 
 def _bars(axes: Axes, middle: float, bars: Sequence[TornadoBar]) -> None:
     from matplotlib.patches import Patch
 
     for place, bar in enumerate(bars):
-        for value, colour in ((bar["less"], BLUE), (bar["more"], ORANGE)):
+        for value, colour in ((bar["less"], style.BLUE), (bar["more"], style.ORANGE)):
             if value is not None:
                 axes.barh(place, value - middle, left=middle, height=0.62, color=colour,
                           alpha=0.9 if bar["solved"] else 0.4, lw=0)  # fmt: skip
     axes.axvline(middle, color="0.25", lw=0.9)
-    labelled_bars(axes, [bar["path"] for bar in bars])
+    style.labelled_bars(axes, [bar["path"] for bar in bars])
     axes.grid(True, axis="x", color="0.93", lw=0.6, zorder=0)
     axes.set_axisbelow(True)
-    large_numbers(axes.xaxis, middle)
+    style.large_numbers(axes.xaxis, middle)
     share = 100 * bars[0]["swing"] if bars else 0
-    names = {f"{share:g} % less": BLUE, f"{share:g} % more": ORANGE}
+    names = {f"{share:g} % less": style.BLUE, f"{share:g} % more": style.ORANGE}
     handles = [Patch(color=colour, label=name) for name, colour in names.items()]
     if not all(bar["solved"] for bar in bars):
         handles.append(Patch(color="0.75", label="paler: with the choice held"))
@@ -94,18 +86,18 @@ def study_drawn(document: Mapping[str, Any], form: str) -> bytes:
     def filled(canvas: Figure) -> None:
         axes, under = canvas.subplots(2, 1, height_ratios=[HIGH, below])
         histogram = spread["histogram"]
-        axes.stairs(histogram["shares"], histogram["edges"], fill=True, color=SKY)
+        axes.stairs(histogram["shares"], histogram["edges"], fill=True, color=style.SKY)
         low, middle, high = (spread["quantiles"][q] for q in ("0.05", "0.5", "0.95"))
-        for value, style in ((low, ":"), (middle, "-"), (high, ":")):
-            axes.axvline(value, color="0.25", lw=0.9, ls=style)
+        for value, dashes in ((low, ":"), (middle, "-"), (high, ":")):
+            axes.axvline(value, color="0.25", lw=0.9, ls=dashes)
         axes.set_xlabel(f"{name} [{unit or '1'}]")
         axes.set_ylabel("share of the draws")
-        large_numbers(axes.xaxis, middle)
-        titled(axes, f"half of the draws below {valued(middle, unit)}; dotted: nine of ten between",
-               size=9)  # fmt: skip
+        style.large_numbers(axes.xaxis, middle)
+        half = f"half of the draws below {valued(middle, unit)}"
+        style.titled(axes, f"{half}; dotted: nine of ten between", size=9)
         _indices(under, indices)
 
-    return pictured((WIDE, HIGH + below), filled, form)
+    return style.pictured((WIDE, HIGH + below), filled, form)
 
 
 def _indices(axes: Axes, indices: Mapping[str, SobolIndex]) -> None:
@@ -113,13 +105,13 @@ def _indices(axes: Axes, indices: Mapping[str, SobolIndex]) -> None:
     ranked = sorted(indices.items(), key=lambda pair: -pair[1]["total"])
     for place, (_, index) in enumerate(ranked):
         for value, ends, colour, aside, label in (
-            (index["first"], index["first_interval"], BLUE, -0.18, "alone"),
-            (index["total"], index["total_interval"], ORANGE, 0.18, "with the others"),
+            (index["first"], index["first_interval"], style.BLUE, -0.18, "alone"),
+            (index["total"], index["total_interval"], style.ORANGE, 0.18, "with the others"),
         ):
             axes.barh(place + aside, max(value, 0.0), height=0.32, color=colour,
                       label=None if place else label)  # fmt: skip
             axes.plot([max(end, 0.0) for end in ends], [place + aside] * 2, color="0.2", lw=1)
-    labelled_bars(axes, [path for path, _ in ranked])
+    style.labelled_bars(axes, [path for path, _ in ranked])
     axes.set_xlabel("share of the variance, with the interval of nine of ten resamples")
     if ranked:
         axes.legend(frameon=False, fontsize=8, loc="lower right")

@@ -16,7 +16,7 @@ import pytest
 
 import planner
 from planner.sweep import cluster as cluster_module
-from planner.sweep.cluster import Cluster
+from planner.sweep.cluster import connected
 from planner.text.errors import SolverError
 from tests.paths import ROOT
 from tests.test_planner.sweep.test_workers import SMALL, answer, by_point, once, pieces, poisoned
@@ -97,16 +97,16 @@ def test_a_cluster_gives_the_rows_of_one_process(running):
 @pytest.mark.slow
 def test_a_point_that_kills_dask_workers_is_a_row(running, tmp_path):
     """Dask gives up on a task that killed four workers; its points are then tried one by one."""
-    with Cluster(running.address) as connected:
-        found = by_point(connected.solved(pieces(tmp_path, 12, 4), poisoned))
+    with connected(running.address) as cluster:
+        found = by_point(cluster.solved(pieces(tmp_path, 12, 4), poisoned))
     assert sorted(found) == list(range(12))
     assert [point for point, status in found.items() if status == "failed"] == [7]
 
 
 def test_a_dask_worker_that_is_killed_costs_no_point(running, tmp_path):
     """Its nanny starts another one."""
-    with Cluster(running.address) as connected:
-        found = by_point(connected.solved(pieces(tmp_path, 12, 4), once))
+    with connected(running.address) as cluster:
+        found = by_point(cluster.solved(pieces(tmp_path, 12, 4), once))
     assert found == dict.fromkeys(range(12), "optimal")
 
 
@@ -114,8 +114,8 @@ def test_a_scheduler_that_dies_is_said(tmp_path):
     """The message names it; nothing waits for ever."""
     own = started(tmp_path, workers=1)
     try:
-        with Cluster(own.address) as connected:
-            done = connected.solved(pieces(tmp_path, 200, 1))
+        with connected(own.address) as cluster:
+            done = cluster.solved(pieces(tmp_path, 200, 1))
             next(done)
             own.scheduler.kill()
             monotonic = time.monotonic()
