@@ -11,6 +11,7 @@ from planner.text.errors import InputError, did_you_mean, quoted
 if TYPE_CHECKING:
     import sympy as sp
 
+    from planner.protocol.plan import Plan
     from planner.protocol.problem import Problem
     from planner.scenario.loading import Question
 
@@ -27,7 +28,8 @@ class Output:
     unit : base unit, such as `s` or `USD per million tokens`.
     aliases : what people call it, such as `cost`.
     promise : path of the parameter that limits it, such as `promises.tpot`.
-    equation : gives the expression that computes it; called when it is needed.
+    equation : gives the expression that computes it in a plan, in `unit`, None where the plan has
+        no such number; called when it is needed.
     key : where it stands in a plan, dotted; the name if None.
     rises : whether more of it is better.
     applies : whether the aliases mean this output in a question; always if None.
@@ -37,7 +39,7 @@ class Output:
     unit: str
     aliases: tuple[str, ...] = ()
     promise: str | None = None
-    equation: Callable[[], sp.Expr] | None = None
+    equation: Callable[[Plan], sp.Expr | None] | None = None
     key: str | None = None
     rises: bool = False
     applies: Callable[[Any], bool] | None = None

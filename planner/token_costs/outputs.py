@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from planner.laws.law_forms import form_equation
@@ -13,7 +14,18 @@ from planner.token_costs.budget_task import BudgetTask, compute_optimal_tokens
 from planner.token_costs.spending import PhaseTokens
 
 if TYPE_CHECKING:
+    import sympy as sp
+
     from formulas.algebra.equation import Equation
+    from planner.protocol.plan import Plan
+
+
+def _equation(name: str, plan: Plan) -> sp.Expr:
+    """The expression of an equation of outputs; SymPy is loaded with it."""
+    from formulas.scaling import budget_outputs
+
+    equation: Equation = getattr(budget_outputs, name)
+    return equation.rhs
 
 
 OUTPUTS = (
@@ -22,13 +34,14 @@ OUTPUTS = (
     Output("cost.pretrain.usd", "USD"),
     Output("cost.inference.usd", "USD"),
     Output("n_active", "param", ("size", "parameters")),
-    Output("n_total", "param"),
+    Output("n_total", "param", equation=partial(_equation, "sparse_parameters")),
     Output("tokens.pretrain", "token", ("tokens",)),
     Output("tokens.rl", "token"),
     Output("over_training", "1"),
-    Output("tokens_per_parameter", "token/param"),
+    Output("tokens_per_parameter", "token/param",
+           equation=partial(_equation, "tokens_per_parameter")),
     Output("loss", "nat"),
-)
+)  # fmt: skip
 
 AGREE = 1e-9  # of a number by its equation and by another way, relative
 

@@ -77,8 +77,8 @@ class Toy(Problem[ToyQuestion]):
 
     kind, version, plan_type = "toy", 1, ToyPlan
     outputs = (
-        Output("price", "USD per million tokens", ("cost",), equation=lambda: PRICE),
-        Output("tpot", "s", promise="promise", equation=lambda: STEP),
+        Output("price", "USD per million tokens", ("cost",), equation=lambda plan: PRICE),
+        Output("tpot", "s", promise="promise", equation=lambda plan: STEP),
     )
 
     def parameters(self, question: ToyQuestion) -> list[Parameter]:

@@ -1,7 +1,7 @@
-"""The price of a plan as an equation, and those behind it, as `--why` prints them.
+"""The numbers of a plan as equations: its price and those behind it, as `--why` prints them.
 
 They are the equations that the plan was computed with. At the values that `symbols_of` gives they
-make the plan's price.
+make the plan's numbers.
 """
 
 from __future__ import annotations
@@ -9,11 +9,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+import sympy as sp
 
 from formulas.algebra.equation import Equation
 from formulas.serving.bounds import decode_bound, prefill_busy_bound, prefill_math_bound
 from formulas.serving.decode import decode_time
-from formulas.serving.outputs import FILLS, PRICE, READING_SLOT, ROOFLINE, ROOFLINE_SLOT
+from formulas.serving.outputs import (
+    FILLS,
+    FIRST_OF_A_LOOP,
+    PRICE,
+    READING_SLOT,
+    ROOFLINE,
+    ROOFLINE_SLOT,
+)
 from formulas.serving.pools import POOLS_RATE, pools_price
 from formulas.serving.prefill import prefill_busy, prefill_time
 from formulas.serving.throughput import (
@@ -23,9 +31,41 @@ from formulas.serving.throughput import (
     time_per_output_token,
     token_bound,
 )
+from planner.problems.serving.step import equations
 
 if TYPE_CHECKING:
-    from planner.problems.serving.deployment.pool import EvaluatedPool
+    from planner.problems.serving.deployment.candidate import Candidate
+    from planner.problems.serving.plan import ServingAnswer
+
+# Outputs that are printed in another unit than the equations have.
+SCALES = {
+    **dict.fromkeys(("usd_per_token", "usd_per_input_token", "usd_per_output_token"), 10**6),
+    "usd_per_s": 3600,
+}
+
+
+def load_of(answer: ServingAnswer) -> str:
+    """`none`, `given` where a load must be carried, `most` where as much as can be is served."""
+    demand = answer.scenario["workload"]["demand"]
+    return "none" if demand is None else "most" if demand == "max" else "given"
+
+
+def expression(word: str, mode: str, answer: ServingAnswer) -> sp.Expr:
+    """What gives an output of a plan of that mode, in the unit that it is printed in.
+
+    `word` is how the equations call it.
+    """
+    load, bound = load_of(answer), answer.provenance.estimate == "bound"
+    outputs = equations.pools_outputs(powered=True)
+    if mode == "disaggregated" and word in outputs:
+        made, _ = equations.pools("given" if load == "given" else "none", word)
+    else:
+        mode = "decode" if mode == "disaggregated" else mode
+        outputs, made = equations.pool_outputs(mode, bound, True), equations.pool(mode, bound, load)
+        if mode == "aggregated" and not bound and answer.scenario["workload"]["concurrency"]:
+            made = (FIRST_OF_A_LOOP, *made)
+    whole = next(equation.rhs for equation in made if equation.symbol == outputs[word])
+    return sp.Integer(SCALES.get(word, 1)) * whole
 
 
 def closed_form(mode: str, *, bound: bool, load: str, tpot: bool = False) -> tuple[Equation, ...]:
@@ -33,18 +73,18 @@ def closed_form(mode: str, *, bound: bool, load: str, tpot: bool = False) -> tup
 
     Parameters
     ----------
-    load : `none`, `given` where it must be carried, `most` where as much as can be is served.
+    load : as of `load_of`.
     tpot : whether the promise on the time per output token binds, which then comes first.
     """
     if mode == "disaggregated":
         price = (pools_price, POOLS_RATE[load if load == "given" else "none"])
     else:
         price = (PRICE[mode], *(() if load == "none" else reversed(FILLS[load][:2])))
-    equations = (*price, *_slot(mode, bound=bound))
+    whole = (*price, *_slot(mode, bound=bound))
     if not tpot:
-        return equations
+        return whole
     promised = (ROOFLINE[-1], token_bound) if bound else (time_per_output_token,)
-    return (*promised, *equations)
+    return (*promised, *whole)
 
 
 def _slot(mode: str, *, bound: bool) -> tuple[Equation, ...]:
@@ -60,11 +100,22 @@ def _slot(mode: str, *, bound: bool) -> tuple[Equation, ...]:
     return slot_time, decode_share, decode_time
 
 
-def symbols_of(pool: EvaluatedPool) -> dict[str, float]:
-    """Value of every symbol that a pool of a plan binds or computes, in base units."""
-    step = pool.step
+def symbols_of(candidate: Candidate) -> dict[str, float]:
+    """Value of every symbol that the pools of a plan bind or compute, in base units.
+
+    Where the symbols of two pools have one name, they are those of the pool that decodes.
+    """
+    pool = candidate.last
+    step, late = pool.step, pool.chosen_by
     bound = step.values(np.array([pool.batch]), pool.fill)
     values = {name: float(np.ravel(value)[0]) for name, value in bound.items()}
+    values |= {"T_wait": late.get("wait", 0.0)}
     every = step.model.every
     computed = every(**{name: values[name] for name in every.names})
-    return {**values, **{name: float(value) for name, value in computed.items()}}
+    values |= {name: float(value) for name, value in computed.items()}
+    values |= dict.fromkeys(("T_first", "T_loop"), late["ttft"])  # in a loop others are waited for
+    if candidate.joint is None:
+        return values
+    symbols = equations.pools_outputs(powered=False)
+    together = {str(symbol): candidate.outputs[word] for word, symbol in symbols.items()}
+    return {**values, **candidate.joint.symbols, **together}

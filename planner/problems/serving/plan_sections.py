@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from planner.problems.serving.outputs import UNITS
 from planner.problems.serving.point import idle, layout_text
 from planner.problems.serving.presentation import question
 from planner.protocol.output import Output
@@ -28,21 +29,9 @@ FIRST = ("usd_per_mtok", "tpot", "ttft", "tokens_per_s")  # of the headline
 DRAWN = 3  # next best plans
 LAYOUT = ("tp", "pp", "cp", "dp_attention", "ep", "tp_expert", "replicas")
 BANDS = ("usd_per_mtok", "tpot", "ttft")
-NUMBERS = {
-    "usd_per_mtok": "USD per million tokens",
-    "usd_per_mtok_input": "USD per million input tokens",
-    "usd_per_mtok_output": "USD per million output tokens",
-    "usd_per_hour": "USD/hour",
-    "ttft": "s",
-    "tpot": "s",
-    "e2e": "s",
-    "tokens_per_s": "token/s",
-    "tokens_per_s_per_chip": "token/(s*chip)",
-    "tokens_per_s_per_user": "token/s",
-    "requests_per_s": "seq/s",
-    "chips": "chip",
-    "batch": "seq",
-}
+# In the order of the outputs; a table of plans has chips, and no energy.
+NUMBERS = {name: UNITS[name] for name in UNITS if name not in ("joule_per_token", "batch")}
+NUMBERS |= {"chips": "chip", "batch": UNITS["batch"]}
 WORDS = ("mode", "chip", "weights", "kv", "bottleneck")
 COLUMNS: Mapping[str, str] = MappingProxyType(
     {

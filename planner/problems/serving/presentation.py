@@ -295,13 +295,12 @@ def _resized(plan: ServingPlan, *, both: bool) -> list[str]:
 
 def _closed_form(plan: ServingPlan) -> Iterable[str]:
     """The equations behind the objective and the promise that binds, as they stand."""
-    from planner.problems.serving.closed_form import closed_form
+    from planner.problems.serving.closed_form import closed_form, load_of
 
-    demand = plan.answer.scenario["workload"]["demand"]
     equations = closed_form(
         plan.mode or "",
         bound=plan.answer.provenance.estimate == "bound",
-        load="none" if demand is None else "most" if demand == "max" else "given",
+        load=load_of(plan.answer),
         tpot=any("tpot" in limit.name for limit in plan.binding),
     )
     for equation in equations:

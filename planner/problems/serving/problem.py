@@ -11,13 +11,14 @@ from planner.catalogue.ranges import ListedRange, rent_range
 from planner.problems.serving.answer import answer
 from planner.problems.serving.deployment.missed_promises import missed_promises
 from planner.problems.serving.deployment.pools import Point, Question, questions_together, ranked
+from planner.problems.serving.outputs import OUTPUTS
 from planner.problems.serving.parameters import BATCHES, WHOLE, is_array
 from planner.problems.serving.plan import ServingPlan
 from planner.problems.serving.plan_sections import COLUMNS, row_of
 from planner.problems.serving.profiled import coefficient, profiled
 from planner.problems.serving.task.resolve import resolve
 from planner.protocol.document import document_of
-from planner.protocol.output import Output, values_in
+from planner.protocol.output import values_in
 from planner.protocol.parameter import Parameter, value_at
 from planner.protocol.plan import Plan
 from planner.protocol.problem import (
@@ -50,24 +51,7 @@ class ServingProblem(Problem["Scenario"]):
     plan_type = ServingPlan
     columns = COLUMNS
     whole, batches = WHOLE, BATCHES
-    outputs = (
-        Output("usd_per_mtok", "USD per million tokens", ("cost", "price")),
-        Output("usd_per_mtok_input", "USD per million input tokens"),
-        Output("usd_per_mtok_output", "USD per million output tokens"),
-        Output("usd_per_hour", "USD/hour"),
-        Output("ttft", "s", promise="promises.ttft"),
-        Output("tpot", "s", promise="promises.tpot"),
-        Output("e2e", "s", ("latency",), promise="promises.e2e"),
-        Output("tokens_per_s", "token/s", ("throughput",), rises=True),
-        Output("tokens_per_s_per_chip", "token/(s*chip)", rises=True),
-        Output(
-            "tokens_per_s_per_user", "token/s", ("speed",),
-            promise="promises.tokens_per_s_per_user", rises=True,
-        ),
-        Output("requests_per_s", "seq/s", rises=True),
-        Output("joule_per_token", "J/token", ("energy",)),
-        Output("batch", "seq"),
-    )  # fmt: skip
+    outputs = OUTPUTS
 
     def parameters(self, question: Scenario) -> list[Parameter]:
         """Every parameter of a scenario, its catalogues' figures among them."""

@@ -152,26 +152,18 @@ def _systems_of(choice: Any) -> tuple[System, ...]:
 
 def _arithmetic(choose: Choose, system: System) -> list[tuple[Path, str | ValueError]]:
     """Mistakes where a dtype is asked for that the chip cannot multiply."""
-    mistakes: list[tuple[Path, str | ValueError]] = []
     chip = system.chip
     units = ", ".join(chip.flops)
-    for dtype in choose.activations or ():
-        if not chip.computes(dtype):
-            mistakes.append(
-                (
-                    ("activations",),
-                    f"the chip {chip.name} has no {dtype} arithmetic (it has {units})",
-                )
-            )
-    stored_only = bool(choose.activations)
-    for dtype in choose.weights or ():
-        if dtype in WEIGHT_ONLY or stored_only or chip.computes(dtype) or dtype == "fp32":
-            continue
-        mistakes.append(
-            (
-                ("weights",),
-                f"the chip {chip.name} has no {dtype} arithmetic (it has {units}); "
-                f"give activations: bf16 to keep only the weights in {dtype}",
-            )
-        )
-    return mistakes
+
+    def lacks(key: str, dtype: str, remedy: str = "") -> tuple[Path, str | ValueError]:
+        return (key,), f"the chip {chip.name} has no {dtype} arithmetic (it has {units}){remedy}"
+
+    if choose.activations:  # then weights are only stored
+        return [
+            lacks("activations", dtype) for dtype in choose.activations if not chip.computes(dtype)
+        ]
+    return [
+        lacks("weights", dtype, f"; give activations: bf16 to keep only the weights in {dtype}")
+        for dtype in choose.weights or ()
+        if not (dtype in (*WEIGHT_ONLY, "fp32") or chip.computes(dtype))
+    ]

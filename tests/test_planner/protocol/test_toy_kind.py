@@ -160,11 +160,12 @@ def test_several_questions_are_searched_together():
 
 def test_an_output_is_its_equation():
     """Every output of the plan is what its equation gives at the point."""
-    question, plan = load(TOY), planner.solve(TOY).answer.plan
+    question, answered = load(TOY), planner.solve(TOY)
+    plan = answered.answer.plan
     values = {**question.model_dump(), **toy.CHIPS[plan.chip], "B": plan.batch}
     values["rent"] *= values["share"]
     for output in problem_of("toy").outputs:
-        expression = output.equation()
+        expression = output.equation(answered)
         exact = expression.subs({x: values[x.name] for x in expression.free_symbols})
         assert math.isclose(exact, getattr(plan, output.name), rel_tol=1e-12)
     assert output_named(problem_of("toy"), question, "cost").name == "price"

@@ -97,31 +97,29 @@ def _at(path: str) -> Iterator[None]:
 
 
 def _refuse_unanswered(scenario: Scenario) -> None:
-    mistakes: list[tuple[str, str]] = []
+    if mistakes := [*_unanswered(scenario), *_too_much(scenario)]:
+        raise FieldError(*mistakes)
+
+
+def _unanswered(scenario: Scenario) -> Iterator[tuple[str, str]]:
+    """What contradicts itself, or is not answered by this version: the key, and why."""
     demand, promises = scenario.workload.demand, scenario.promises
     if demand is not None and scenario.choose.batch is not None:
         words = "under demand the batch is what gathers; leave one of the two out"
-        mistakes.append(("choose.batch", words))
+        yield "choose.batch", words
     for tail in ("ttft_p95", "ttft_p99"):
         if demand is None and getattr(promises, tail) is not None:
             words = "without demand nobody queues, and the mean is all there is; promise ttft"
-            mistakes.append((f"promises.{tail}", words))
-    if "disaggregated" in (scenario.choose.mode or ()):
-        if scenario.assumptions == "lecture":
-            words = "the lecture has one pool; choose assumptions: physical"
-            mistakes.append(("choose.mode", words))
-        if scenario.workload.concurrency is not None:
-            words = (
-                "a closed loop of two pools is not planned by this version; "
-                "give demand, or choose mode: aggregated"
-            )
-            mistakes.append(("workload.concurrency", words))
-        if scenario.chips[-1] < 2:
-            words = "two pools need two chips; choose mode: aggregated"
-            mistakes.append(("chips", words))
-    mistakes += _too_much(scenario)
-    if mistakes:
-        raise FieldError(*mistakes)
+            yield f"promises.{tail}", words
+    if "disaggregated" not in (scenario.choose.mode or ()):
+        return
+    if scenario.assumptions == "lecture":
+        yield "choose.mode", "the lecture has one pool; choose assumptions: physical"
+    if scenario.workload.concurrency is not None:
+        words = "a closed loop of two pools is not planned by this version"
+        yield "workload.concurrency", f"{words}; give demand, or choose mode: aggregated"
+    if scenario.chips[-1] < 2:
+        yield "chips", "two pools need two chips; choose mode: aggregated"
 
 
 def _too_much(scenario: Scenario) -> Iterator[tuple[str, str]]:

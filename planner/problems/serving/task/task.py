@@ -24,17 +24,8 @@ if TYPE_CHECKING:
 WEIGHT_ONLY = frozenset({"int8", "int4"})
 BUSIEST = 0.99  # share of time; beyond it the length of a queue is anyone's guess
 BITS = MappingProxyType(
-    {
-        "fp32": 32,
-        "bf16": 16,
-        "fp16": 16,
-        "fp8": 8,
-        "int8": 8,
-        "fp4": 4,
-        "nvfp4": 4,
-        "mxfp4": 4,
-        "int4": 4,
-    }
+    {"fp32": 32, "bf16": 16, "fp16": 16, "fp8": 8, "int8": 8}
+    | dict.fromkeys(("fp4", "nvfp4", "mxfp4", "int4"), 4)
 )
 WIDER = MappingProxyType(
     {"fp4": "fp8", "nvfp4": "fp8", "mxfp4": "fp8", "int4": "int8", "fp8": "bf16", "int8": "bf16"}

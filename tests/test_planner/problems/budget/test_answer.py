@@ -129,6 +129,20 @@ def test_the_best_sparsity_is_the_best_of_all_asked():
     assert plan.certificate.points_considered == 3
 
 
+def test_outputs_that_have_an_equation_are_what_it_gives():
+    """Its symbols, at what the plan prints of them, evaluate to the number beside them."""
+    plan = planner.solve(CASES["sparse"])
+    point = plan.answer.plan
+    values = {"sigma": point.sparsity, "N_active": point.n_active, "D_pt": point.tokens.pretrain}
+    expressions = {
+        output.name: output.equation(plan) for output in PROBLEM.outputs if output.equation
+    }
+    assert expressions.keys() >= {"n_total", "tokens_per_parameter"}
+    for name, expression in expressions.items():
+        again = expression.subs({x: values[x.name] for x in expression.free_symbols})
+        assert float(again) == pytest.approx(getattr(point, name), rel=1e-12)
+
+
 def test_a_dense_law_leaves_other_sparsities_out_and_says_so():
     """The scenario of the page asks for four sparsities of a dense law."""
     plan = planner.solve({**PLAIN, "choose": {"sparsity": [1, 8, 16, 32]}})

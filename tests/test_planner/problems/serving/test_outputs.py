@@ -10,10 +10,12 @@ import pytest
 
 from formulas.numerics.evaluate import scalar
 from formulas.serving.pools import two_pools as equations_of_two
+from planner.problems.serving.answer import answer
 from planner.problems.serving.closed_form import closed_form, symbols_of
 from planner.problems.serving.deployment.candidate import Candidate
 from planner.problems.serving.deployment.pool import evaluate
 from planner.problems.serving.deployment.pools import one_pool, questions_of
+from planner.problems.serving.problem import PROBLEM
 from planner.problems.serving.task.resolve import resolve
 from planner.scenario import load
 from planner.text.errors import SolverError
@@ -61,7 +63,7 @@ def test_the_printed_closed_form_gives_the_price(plans):
     for pool in plans[0]:
         task = pool.task
         equations = closed_form(task.mode, bound=task.uses_bound, load=task.load)
-        values = symbols_of(pool)
+        values = symbols_of(Candidate((pool,)))
         made = {e.symbol.name for e in equations}
         given = {name: value for name, value in values.items() if name not in made}
         price = equations[0].symbol.name
@@ -92,6 +94,41 @@ def test_every_plan_survives_its_recheck(plans):
     """Both evaluations agree on every output of every plan, of one pool and of two."""
     for candidate in (*plans[0][::5], *plans[1][::3]):
         candidate.recheck()
+
+
+ASKED = {
+    "aggregated": {"choose": {"mode": "aggregated"}},
+    "decode": {"choose": {"mode": "decode"}},
+    "prefill": {"choose": {"mode": "prefill"}},
+    "two pools": {"choose": {"mode": "disaggregated"}},
+    "bound": {"choose": {"mode": "aggregated"}, "estimate": "bound"},
+    "energy": {"choose": {"mode": "aggregated"}, "objective": "energy"},
+}
+ARRIVING = {"none": {}, "given": {"demand": 3.0}, "most": {"demand": "max"},
+            "loop": {"concurrency": 16}}  # fmt: skip
+
+
+@pytest.mark.parametrize("load_", ARRIVING)
+@pytest.mark.parametrize("case", ASKED)
+def test_every_output_has_the_equation_that_gives_it(case, load_):
+    """The symbols of an output's equation evaluate to the number that is printed."""
+    if load_ == "loop" and case == "two pools":
+        pytest.skip("a closed loop of two pools is not planned")
+    scenario = load({
+        "problem": "serving", "model": "llama-3.1-8b", "system": "hgx-h100", "chips": 4,
+        "workload": {"input_tokens": 1000, "output_tokens": 300, **ARRIVING[load_]}, **ASKED[case],
+    })  # fmt: skip
+    plan = answer(scenario)
+    (found,) = questions_of(resolve(scenario))
+    values = symbols_of(found.points()[0].candidate)
+    for output in PROBLEM.outputs:
+        printed, expression = getattr(plan.point, output.name), output.equation(plan)
+        assert (printed is None) == (expression is None)
+        if printed is not None:
+            again = float(expression.subs({x: values[x.name] for x in expression.free_symbols}))
+            # Sequences are printed whole.
+            again = max(1, round(again)) if output.name == "batch" else again
+            assert again == pytest.approx(printed, rel=1e-9), output.name
 
 
 @pytest.mark.parametrize("arrivals", [None, 20.0])
