@@ -133,14 +133,10 @@ def find(name: str) -> Equation | Derivation:
     for python, value in entries.items():
         if wanted in (slug(python), slug(value.name)):
             return value
-    giving = {python: value for python, value in entries.items() if _gives(value) == name}
+    giving = {p: e for p, e in entries.items() if e.lhs.is_Symbol and e.lhs.name == name}
     if len(giving) > 1:
         raise SymbolError(f"{name} is given by {', '.join(giving)}; name one of them")
     if giving:
         return next(iter(giving.values()))
     hint = did_you_mean(name.replace("-", "_"), entries)
     raise SymbolError(f"there is no equation {name!r}{hint}")
-
-
-def _gives(value: Equation | Derivation) -> str:
-    return value.lhs.name if value.lhs.is_Symbol else ""

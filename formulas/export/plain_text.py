@@ -8,7 +8,7 @@ from textwrap import fill
 
 from formulas.algebra.cards import SIGNS
 from formulas.export.document_markup import DocumentMarkup, size_words, value_words
-from formulas.export.formula_document import Chapter, FormulaDocument, FormulaEntry, SymbolRow
+from formulas.export.formula_document import FormulaDocument, FormulaEntry, SymbolRow
 from formulas.numerics.expressions import tex
 
 WIDTH = 100
@@ -19,7 +19,8 @@ def text(whole: FormulaDocument) -> str:
     parts = [*_cover(whole)]
     for chapter in whole.chapters:
         if whole.headed and chapter.subject:
-            parts.append(_heading(chapter))
+            line = "-" * len(chapter.title)
+            parts.append(f"{chapter.title}\n{line}\n{chapter.about}".rstrip())
         parts += [_entry(entry) for entry in chapter.entries]
     return "\n\n".join(parts) + "\n"
 
@@ -43,10 +44,6 @@ def _cover(whole: FormulaDocument) -> list[str]:
         lines = [f"  {s.authors}, {s.title} ({s.year}), {s.link}" for s in whole.sources]
         parts.append("Sources\n" + "\n".join(lines))
     return parts
-
-
-def _heading(chapter: Chapter) -> str:
-    return f"{chapter.title}\n{'-' * len(chapter.title)}\n{chapter.about}".rstrip()
 
 
 def _entry(entry: FormulaEntry) -> str:

@@ -81,9 +81,34 @@ def unit_of(expression: sp.Expr, lookup: Callable[[sp.Symbol], UnitProduct]) -> 
         return lookup(expression)
     if expression.is_number and not expression.free_symbols:
         return None if expression == 0 or expression.is_infinite else ONE
-    for kind, rule in _RULES:
-        if isinstance(expression, kind):
-            return rule(expression, lookup)
+    parts = expression.args
+    match expression:
+        case sp.Mul():
+            product = ONE
+            for factor in parts:
+                if (inner := unit_of(factor, lookup)) is None:
+                    return None
+                product = product * inner
+            return product
+        case sp.Add() | sp.Max() | sp.Min() | sp.ceiling() | sp.floor() | sp.Abs():
+            return _common(expression, parts, lookup)
+        case sp.exp() | sp.log():
+            if (inner := unit_of(parts[0], lookup)) not in (None, ONE):
+                raise UnitError(f"{type(expression).__name__} of {parts[0]}, which is [{inner}]")
+            return ONE
+        case sp.Pow():
+            return _power_rule(expression, lookup)
+        case sp.Piecewise():
+            for _, condition in parts:
+                unit_of(condition, lookup)
+            return _common(expression, tuple(value for value, _ in parts), lookup)
+        case sp.core.relational.Relational():
+            _common(expression, parts, lookup)
+            return ONE
+        case sp.logic.boolalg.BooleanFunction() | sp.logic.boolalg.BooleanAtom():
+            for part in parts:
+                unit_of(part, lookup)
+            return ONE
     raise UnitError(f"no rule for the unit of {type(expression).__name__} in {expression}")
 
 
@@ -105,16 +130,6 @@ def _common(
     return common
 
 
-def _product_rule(expression: sp.Mul, lookup: Callable) -> UnitProduct | None:
-    total = ONE
-    for factor in expression.args:
-        here = unit_of(factor, lookup)
-        if here is None:
-            return None
-        total = total * here
-    return total
-
-
 def _power_rule(expression: sp.Pow, lookup: Callable) -> UnitProduct | None:
     base, exponent = expression.as_base_exp() if expression.is_Pow else expression.args
     below = unit_of(base, lookup)
@@ -128,46 +143,6 @@ def _power_rule(expression: sp.Pow, lookup: Callable) -> UnitProduct | None:
     if below != ONE:
         raise UnitError(f"{base} is [{below}] and cannot be raised to {exponent}")
     return ONE
-
-
-def _number_rule(expression: sp.Function, lookup: Callable) -> UnitProduct:
-    (argument,) = expression.args
-    here = unit_of(argument, lookup)
-    if here not in (None, ONE):
-        raise UnitError(f"{type(expression).__name__} of {argument}, which is [{here}]")
-    return ONE
-
-
-def _same_rule(expression: sp.Basic, lookup: Callable) -> UnitProduct | None:
-    return _common(expression, expression.args, lookup)
-
-
-def _piecewise_rule(expression: sp.Piecewise, lookup: Callable) -> UnitProduct | None:
-    for _, condition in expression.args:
-        unit_of(condition, lookup)
-    return _common(expression, tuple(value for value, _ in expression.args), lookup)
-
-
-def _relation_rule(expression: sp.Basic, lookup: Callable) -> UnitProduct:
-    _common(expression, expression.args, lookup)
-    return ONE
-
-
-def _truth_rule(expression: sp.Basic, lookup: Callable) -> UnitProduct:
-    for part in expression.args:
-        unit_of(part, lookup)
-    return ONE
-
-
-_RULES: tuple[tuple[type | tuple[type, ...], Callable], ...] = (
-    (sp.Mul, _product_rule),
-    ((sp.Add, sp.Max, sp.Min, sp.ceiling, sp.floor, sp.Abs), _same_rule),
-    ((sp.exp, sp.log), _number_rule),
-    (sp.Pow, _power_rule),
-    (sp.Piecewise, _piecewise_rule),
-    (sp.core.relational.Relational, _relation_rule),
-    ((sp.logic.boolalg.BooleanFunction, sp.logic.boolalg.BooleanAtom), _truth_rule),
-)
 
 
 def _power(base: str, power: Fraction) -> str:

@@ -229,10 +229,7 @@ class _Recorder:
         name = _NAMES.get(type(x))
         if name is None:
             raise TypeError(f"no array operation for {type(x).__name__} in {text(x)}")
-        return self._append(name, *self._slots(x.args))
-
-    def _slots(self, parts: Sequence[sp.Basic]) -> tuple[int, ...]:
-        return tuple(self.slot(part) for part in parts)
+        return self._append(name, *map(self.slot, x.args))
 
     def _sum(self, x: sp.Add) -> int:
         complement = complement_power(x)

@@ -157,6 +157,7 @@ def _dimension(
     hubs = [node for node in {u for u, _ in arcs} if node not in places]
     direct = [(u, v) for u, v in arcs if u in places and v in places]
     steps = {(places[v][d] - places[u][d]) % side for u, v in direct}
+    relays = any(G.nodes[chip]["forward"] for chip in places)
     block = HUB
     if hubs:
         seen = {min(_without(places[end], d) for end in G.succ[hub]) for hub in hubs}
@@ -165,7 +166,7 @@ def _dimension(
                 f"coordinate {d}: one switch for each of {lines} lines was expected, and no "
                 f"other links; {len(hubs)} switches and {len(direct)} arcs between chips are there"
             )
-    elif len(direct) == lines * side * (side - 1) and (side != 3 or not _relay(G)):
+    elif len(direct) == lines * side * (side - 1) and (side != 3 or not relays):
         block = FULL
     elif side > 2 and steps == {1, side - 1} and len(direct) == lines * 2 * side:
         block = RING
@@ -203,10 +204,6 @@ def _relay_faults(G: Fabric, box: list[AstraDimension]) -> list[str]:
     return [
         f"node {strange[0]!r}: a chip {what} {does} the traffic of others, and this one differs"
     ]
-
-
-def _relay(G: Fabric) -> bool:
-    return any(G.nodes[chip]["forward"] for chip in accelerators(G))
 
 
 def _without(place: Place, d: int) -> Place:

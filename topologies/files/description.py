@@ -172,7 +172,8 @@ def _fabric(node: Located, document: YamlDocument, path: str, depth: int) -> Fab
     """The fabric of one description; None when something of it is wrong, which is noted."""
     place = path or "the file"
     if not isinstance(node.value, dict):
-        document.fault(node, f"{place}: a mapping with kind or machine was expected, {_not(node)}")
+        got = "nothing" if node.value is None else as_given(node)
+        document.fault(node, f"{place}: a mapping with kind or machine was expected, not {got}")
         return None
     if depth > DEEPEST:
         document.fault(node, f"{path}: more than {DEEPEST} fabrics inside each other")
@@ -338,7 +339,3 @@ def _link(
 
 def _join(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
-
-
-def _not(node: Located) -> str:
-    return f"not {'nothing' if node.value is None else as_given(node)}"

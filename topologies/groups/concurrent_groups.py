@@ -101,15 +101,12 @@ def _share_of(
 def _numbered(part: Fabric, group: Group) -> Node:
     """Arcs between numbers, members first: equal for two groups only if they are wired alike."""
     number = {chip: i for i, chip in enumerate(group)}
-    for node in sorted(part, key=lambda node: _touches(part, node, number)):
+    beside = {node: sorted(number[v] for v in part.succ[node] if v in number) for node in part}
+    for node in sorted(part, key=beside.__getitem__):
         number.setdefault(node, len(number))
     relays = tuple(bool(part.nodes[node]["forward"]) for node in number)
     arcs = sorted((number[u], number[v], arc["bandwidth"]) for u, v, arc in part.edges(data=True))
     return relays, tuple(arcs)
-
-
-def _touches(part: Fabric, node: Node, number: Mapping[Node, int]) -> list[int]:
-    return sorted(number[other] for other in part.succ[node] if other in number)
 
 
 def _gathered(

@@ -190,7 +190,8 @@ class FabricGroups:
                 fault = f"a group of {n} exceeds its {self.chips} accelerators"
                 raise TopologyError(self.name, fault)
             if n == 1:
-                self._rates[n] = self._alone()
+                up = min(_entrance(self.fabric, chip) for part in self.domains for chip in part)
+                self._rates[n] = GroupRate(1, up, up, up, 0, 0.0, 1, 0.0)
             else:
                 self._rates[n] = self._inside(n) if n <= self.size else self._across(n)
         return self._rates[n]
@@ -204,10 +205,6 @@ class FabricGroups:
                 for group in inner.tiles(members, n)
             ]
         return _spread(self.domains, self._inner, n)
-
-    def _alone(self) -> GroupRate:
-        up = min(_entrance(self.fabric, chip) for members in self.domains for chip in members)
-        return GroupRate(1, up, up, up, 0, 0.0, 1, 0.0)
 
     def _inside(self, n: int) -> GroupRate:
         large = [

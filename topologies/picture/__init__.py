@@ -45,16 +45,13 @@ def svg(G: Fabric) -> str:
         if sum(len(c.marks) for c in (sheet.ground, sheet.wires, sheet.marks)) <= MOST_MARKS:
             break
     height = legend(sheet, classes(sheet, TOP - 6, bottom) + 22)
-    title, description = _title(scene), _description(scene, len(faults))
+    title = str(G.graph.get("name") or "a fabric")
+    description = _description(scene, len(faults))
     page = Canvas([*sheet.ground.marks, *sheet.wires.marks])
     page.text(MARGIN, 36, fitted(title, WIDTH - 2 * MARGIN, 20), size=20, bold=True, colour=INK)
     page.text(MARGIN, 58, fitted(description, WIDTH - 2 * MARGIN, 12.5), size=12.5, colour=QUIET)
     page.marks += sheet.marks.marks
     return page.document(WIDTH, height + 14, title, description)
-
-
-def _title(scene: Scene) -> str:
-    return str(scene.G.graph.get("name") or "a fabric")
 
 
 def _description(scene: Scene, faults: int) -> str:

@@ -56,7 +56,7 @@ def _holes(scene: Scene) -> Iterator[Damage]:
         places = list(product(*map(range, sides)))
         for place in places:
             if place not in at:
-                yield Damage((), f"{_place(place)}: no chip")
+                yield Damage((), f"{'.'.join(map(str, place))}: no chip")
         for d, side in enumerate(sides):
             pairs = [
                 (at[place], at[after])
@@ -65,7 +65,7 @@ def _holes(scene: Scene) -> Iterator[Damage]:
                 and place in at
                 and after in at
             ]
-            open_ = [pair for pair in pairs if not _joined(G, *pair)]
+            open_ = [(a, b) for a, b in pairs if not (G.has_edge(a, b) and G.has_edge(b, a))]
             if len(open_) <= (1 - ALIKE) * len(pairs):
                 for a, b in open_:
                     yield Damage((a, b), f"{label(a)} - {label(b)}: no link")
@@ -107,8 +107,10 @@ def _fewer(scene: Scene) -> Iterator[Damage]:
     members: dict[str, list[Node]] = defaultdict(list)
     for node in G:
         members[role(G, node)].append(node)
+    # Chips of domains of several sizes have as many peers as their domain gives.
+    mixed = len({len(chips) for chips in scene.domains.values()}) > 1
     for (_, _, mine, towards), counts in has.items():
-        if mine == CHIP and towards == CHIP and _mixed(scene):
+        if mine == CHIP and towards == CHIP and mixed:
             continue
         usual, many = Counter(counts[n] for n in members[mine]).most_common(1)[0]
         if many < 3 or many < ALIKE * len(members[mine]):
@@ -119,16 +121,3 @@ def _fewer(scene: Scene) -> Iterator[Damage]:
                 what = "no link" if not counts[node] else f"{lost} of {usual} links missing"
                 text = f"{mine} {label(node, short=False)}: {what} to {towards}"
                 yield Damage((node,), text, towards=towards)
-
-
-def _mixed(scene: Scene) -> bool:
-    """Are the domains of several sizes? Chips then have as many peers as their domain gives."""
-    return len({len(chips) for chips in scene.domains.values()}) > 1
-
-
-def _joined(G: Fabric, a: Node, b: Node) -> bool:
-    return bool(G.has_edge(a, b) and G.has_edge(b, a))
-
-
-def _place(place: tuple[int, ...]) -> str:
-    return ".".join(map(str, place))

@@ -51,7 +51,8 @@ class Names:
         """The numbers in one place turned round: by one, else by more, and box by box."""
         holders = [box for box in self.boxes if place in box.places]
         sides = {box.sides[box.places.index(place)] for box in holders}
-        for step in _divisors(max(sides)):
+        most = max(sides)
+        for step in (step for step in range(1, most // 2 + 1) if most % step == 0):
             yield self._turned(holders, place, step)
             if step == 1 and len(holders) > 1:
                 for box in holders:
@@ -125,10 +126,6 @@ def _box(members: Ints, places: tuple[int, ...], numbers: Ints) -> _SymmetryBox 
     )
 
 
-def _divisors(side: int) -> list[int]:
-    return [step for step in range(1, side // 2 + 1) if side % step == 0]
-
-
 # Mirrors join few further arcs, and each is a look at every arc.
 MIRRORED = 200_000
 
@@ -138,14 +135,9 @@ def orbits(net: FlowNetwork, demand: NodeDemand) -> Orbits:
     what = structure(net, demand)
     symmetry = Orbits(np.arange(demand.size), np.arange(net.tail.size))
     _named(what, symmetry, names(net.nodes))
-    if _open(symmetry, demand):
+    if np.unique(symmetry.nodes[demand.sources()]).size > 1:  # sources still in several orbits
         AutomorphismSearch(what, symmetry).run()
     return symmetry
-
-
-def _open(symmetry: Orbits, demand: NodeDemand) -> bool:
-    """True if the sources are still in several orbits."""
-    return np.unique(symmetry.nodes[demand.sources()]).size > 1
 
 
 def _named(what: ColoredStructure, symmetry: Orbits, labels: Names) -> None:

@@ -117,7 +117,7 @@ def _factors(factors: list[sp.Expr]) -> Layout:
         return _factor(factors[0])
     parts: list[Layout] = []
     for number, factor in enumerate(factors):
-        if number and _begins_with_digit(factor):
+        if number and factor.as_base_exp()[0].is_Rational:  # it begins with a digit
             parts.append(DOT)
         parts.append(_enclosed(factor, sp.Add, sp.Piecewise))
     return BoxRow(tuple(parts), spaced=True)
@@ -128,10 +128,6 @@ def _factor(factor: sp.Expr) -> Layout:
     if factor.is_Integer:
         return Mark(str(factor), "number")
     return layout(factor)
-
-
-def _begins_with_digit(factor: sp.Expr) -> bool:
-    return bool(factor.as_base_exp()[0].is_Rational)
 
 
 def _power(x: sp.Expr) -> Layout:
