@@ -11,11 +11,10 @@ import numpy as np
 
 from planner.catalogue.chips import MATH
 from planner.problems.serving.deployment.pool import PER_MILLION, ROOFS
-from planner.problems.serving.deployment.pools import layouts_of
 from planner.problems.serving.parameters import BATCHES, PEAKS, names_of
 from planner.problems.serving.plan_sections import BANDS, LAYOUT
 from planner.problems.serving.question import Scenario
-from planner.problems.serving.search.batch import fixed_batches
+from planner.problems.serving.search.batch import fixed_batches, layouts_of
 from planner.problems.serving.step.kernels import PARTS
 from planner.problems.serving.step.layouts import Layouts
 from planner.problems.serving.step.step import Step

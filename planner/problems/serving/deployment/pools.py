@@ -25,19 +25,17 @@ from planner.problems.serving.search.batch import (
     Found,
     feasible,
     fixed_batches,
-    grows,
     largest_at,
     largest_feasible,
+    layouts_of,
     search,
     search_together,
     sized,
 )
 from planner.problems.serving.search.sizing import carrying
-from planner.problems.serving.step.layouts import Layouts, enumerate_layouts
 from planner.problems.serving.step.step import Step, alike
 from planner.problems.serving.task.resolve import ServingTasks
 from planner.problems.serving.task.task import Task, TaskPair
-from planner.text.errors import FieldError
 from planner.text.tolerances import SAME
 
 ALTERNATIVES = 5
@@ -355,31 +353,6 @@ def double_pools(several: Sequence[TaskPair]) -> list[TwoPools]:
             zip(several, pools, searched, strict=True)
         )
     ]
-
-
-def layouts_of(task: Task) -> Layouts:
-    """Every layout that a task may take; `FieldError` if there is none."""
-    alone = grows(task) or task.pooled
-    layouts = enumerate_layouts(
-        heads=task.sizes.n_q_heads,
-        layers=task.sizes.n_layers,
-        experts=task.sizes.n_experts and task.sizes.n_experts + task.redundant,
-        domain=task.machine.chips_per_domain,
-        chips=task.chips[-1:] if alone else task.chips,
-        joined=task.machine.scale_out is not None,
-        tiled=task.tiled,
-        limits=task.limits_of,
-    )
-    if not len(layouts):
-        limits = ", ".join(f"{k} {list(v)}" for k, v in task.limits_of.items()) or "nothing"
-        words = (
-            f"no layout of {task.sizes.name} on {task.chips[-1]} chips admits {limits}; "
-            f"tp divides the {task.sizes.n_q_heads} attention heads, tp * dp_attention fits into "
-            f"or is a multiple of the domain of {task.machine.chips_per_domain} chips, "
-            f"ep * tp_expert = tp * dp_attention, pp is at most {task.sizes.n_layers}"
-        )
-        raise FieldError(("choose", words))
-    return layouts
 
 
 def questions_of(tasks: ServingTasks) -> list[Question]:

@@ -22,10 +22,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.problems.serving.search.sizing import busiest, carrying, fitted
+from planner.problems.serving.step.layouts import Layouts, enumerate_layouts
 from planner.problems.serving.step.step import Step
+from planner.text.errors import FieldError
 
 if TYPE_CHECKING:
-    from planner.problems.serving.step.layouts import Layouts
     from planner.problems.serving.task.task import Task
 
 LARGEST_BATCH = 1 << 20  # sequences of one replica; beyond it no batch is tried
@@ -49,6 +50,31 @@ class Found:
     layouts_considered: int
     points_considered: int
     points_evaluated: int
+
+
+def layouts_of(task: Task) -> Layouts:
+    """Every layout that a task may take; `FieldError` if there is none."""
+    alone = grows(task) or task.pooled
+    layouts = enumerate_layouts(
+        heads=task.sizes.n_q_heads,
+        layers=task.sizes.n_layers,
+        experts=task.sizes.n_experts and task.sizes.n_experts + task.redundant,
+        domain=task.machine.chips_per_domain,
+        chips=task.chips[-1:] if alone else task.chips,
+        joined=task.machine.scale_out is not None,
+        tiled=task.tiled,
+        limits=task.limits_of,
+    )
+    if not len(layouts):
+        limits = ", ".join(f"{k} {list(v)}" for k, v in task.limits_of.items()) or "nothing"
+        words = (
+            f"no layout of {task.sizes.name} on {task.chips[-1]} chips admits {limits}; "
+            f"tp divides the {task.sizes.n_q_heads} attention heads, tp * dp_attention fits into "
+            f"or is a multiple of the domain of {task.machine.chips_per_domain} chips, "
+            f"ep * tp_expert = tp * dp_attention, pp is at most {task.sizes.n_layers}"
+        )
+        raise FieldError(("choose", words))
+    return layouts
 
 
 def search(step: Step, largest: np.ndarray | None = None) -> Found:
