@@ -44,18 +44,12 @@ SCALES = {
 }
 
 
-def load_of(answer: ServingAnswer) -> str:
-    """`none`, `given` where a load must be carried, `most` where as much as can be is served."""
-    demand = answer.scenario["workload"]["demand"]
-    return "none" if demand is None else "most" if demand == "max" else "given"
-
-
 def expression(word: str, mode: str, answer: ServingAnswer) -> sp.Expr:
     """What gives an output of a plan of that mode, in the unit that it is printed in.
 
     `word` is how the equations call it.
     """
-    load, bound = load_of(answer), answer.provenance.estimate == "bound"
+    load, bound = answer.load, answer.provenance.estimate == "bound"
     outputs = equations.pools_outputs(powered=True)
     if mode == "disaggregated" and word in outputs:
         made, _ = equations.pools("given" if load == "given" else "none", word)
@@ -73,7 +67,7 @@ def closed_form(mode: str, *, bound: bool, load: str, tpot: bool = False) -> tup
 
     Parameters
     ----------
-    load : as of `load_of`.
+    load : as of a `ServingAnswer`.
     tpot : whether the promise on the time per output token binds, which then comes first.
     """
     if mode == "disaggregated":

@@ -182,6 +182,12 @@ class ServingAnswer:
     eased: tuple[RelaxedPromise, ...] | None = None
     provenance: ServingProvenance
 
+    @property
+    def load(self) -> str:
+        """`none`, `given` where a load must be carried, `most` where as much as can be is."""
+        demand = self.scenario["workload"]["demand"]
+        return "none" if demand is None else "most" if demand == "max" else "given"
+
 
 @dataclass(frozen=True, kw_only=True)
 class ExplainedAnswer(ServingAnswer):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from formulas.numerics.store import stored
 from planner.problems.serving.alternatives_text import (
     alternatives,
     other_kinds,
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from planner.problems.serving.point import BorneLoad, ServingEstimate, ServingPoint
 
 BAR = 24
+SOURCES = (Path(__file__).with_name("closed_form.py"),)
 
 
 def answer(plan: ServingPlan) -> str:
@@ -295,13 +298,14 @@ def _resized(plan: ServingPlan, *, both: bool) -> list[str]:
 
 def _closed_form(plan: ServingPlan) -> Iterable[str]:
     """The equations behind the objective and the promise that binds, as they stand."""
-    from planner.problems.serving.closed_form import closed_form, load_of
+    mode, bound = plan.mode or "", plan.answer.provenance.estimate == "bound"
+    load, tpot = plan.answer.load, any("tpot" in limit.name for limit in plan.binding)
 
-    equations = closed_form(
-        plan.mode or "",
-        bound=plan.answer.provenance.estimate == "bound",
-        load=load_of(plan.answer),
-        tpot=any("tpot" in limit.name for limit in plan.binding),
-    )
-    for equation in equations:
-        yield from wrapped(str(equation))
+    def written() -> list[str]:
+        from planner.problems.serving.closed_form import closed_form
+
+        return [str(equation) for equation in closed_form(mode, bound=bound, load=load, tpot=tpot)]
+
+    # Kept as text, since to write an equation SymPy must be loaded.
+    for equation in stored(f"closed_form-{mode}-{bound}-{load}-{tpot}", written, SOURCES):
+        yield from wrapped(equation)
