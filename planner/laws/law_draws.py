@@ -17,11 +17,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from planner.catalogue.scaling_laws import Covariance
 from planner.text.errors import FieldError
+
+if TYPE_CHECKING:
+    from planner.laws.scaling_law import ScalingLaw
 
 # {exponent: (its level, the range it is read over, sign with which the level follows)}
 SLOPES: Mapping[str, tuple[str, str, float]] = {
@@ -38,26 +43,14 @@ REDRAWN = 20
 Step = Callable[[np.random.Generator], dict[str, float]]
 
 
-def drawn_values(
-    values: Mapping[str, float],
-    errors: Mapping[str, float],
-    covariance: Covariance | None,
-    limits: Mapping[str, tuple[float, float]],
-    count: int,
-    rng: np.random.Generator,
-) -> list[dict[str, float]]:
+def drawn_values(law: ScalingLaw, count: int, rng: np.random.Generator) -> list[dict[str, float]]:
     """`count` sets of values; those that make no law, as with an exponent below zero, are left.
 
     Raises FieldError if most of them make none.
     """
-    step = _joint(values, covariance) if covariance else _apart(values, errors, limits)
-    drawn: list[dict[str, float]] = []
-    for _ in range(REDRAWN * max(count, 1)):
-        if len(drawn) == count:
-            break
-        candidate = {**values, **step(rng)}
-        if _sound(candidate):
-            drawn.append(candidate)
+    step = _joint(law.values, law.covariance) if law.covariance else _apart(law)
+    candidates = ({**law.values, **step(rng)} for _ in range(REDRAWN * max(count, 1)))
+    drawn = list(islice(filter(_sound, candidates), count))
     if len(drawn) < count:
         raise FieldError(
             ("law", "its standard errors are so large that most laws drawn from them are none: an "
@@ -89,15 +82,10 @@ def joined(
     )
 
 
-def unpaired(
-    values: Mapping[str, float],
-    errors: Mapping[str, float],
-    limits: Mapping[str, tuple[float, float]],
-) -> tuple[str, ...]:
+def unpaired(law: ScalingLaw) -> tuple[str, ...]:
     """Exponents whose errors cannot be used, as the range that their levels follow is unsaid."""
-    return tuple(
-        x for x in errors if x in SLOPES and SLOPES[x][0] in values and SLOPES[x][1] not in limits
-    )
+    slopes = [(x, *SLOPES[x]) for x in law.errors if x in SLOPES]
+    return tuple(x for x, level, key, _ in slopes if level in law.values and key not in law.limits)
 
 
 def _sound(values: Mapping[str, float]) -> bool:
@@ -128,14 +116,14 @@ def _joint(values: Mapping[str, float], covariance: Covariance) -> Step:
     return step
 
 
-def _apart(
-    values: Mapping[str, float],
-    errors: Mapping[str, float],
-    limits: Mapping[str, tuple[float, float]],
-) -> Step:
+def _apart(law: ScalingLaw) -> Step:
     """Draws by standard errors that hold the loss at the centre of the ranges."""
+    values, errors, limits = law.values, law.errors, law.limits
     led = {SLOPES[x][0]: x for x in errors if x in SLOPES and SLOPES[x][1] in limits}
-    reach = {level: _reach(exponent, limits) for level, exponent in led.items()}
+    reach = {}  # how far the logarithm of a level follows its exponent
+    for level, exponent in led.items():
+        _, key, sign = SLOPES[exponent]
+        reach[level] = sign * math.log(math.sqrt(limits[key][0] * limits[key][1]))
     terms = {
         x: values[x] * math.exp(-reach[x] * values[led[x]]) for x in ("A_N", "B_D") if x in led
     }
@@ -163,14 +151,3 @@ def _moved(name: str, value: float, error: float, by: float) -> float:
     if name in LEVELS:
         return value * _exp(error / value * by)
     return value + error * by
-
-
-def _reach(exponent: str, limits: Mapping[str, tuple[float, float]]) -> float:
-    """How far the logarithm of a level follows its exponent."""
-    _, key, sign = SLOPES[exponent]
-    return sign * math.log(_centre(limits, key))
-
-
-def _centre(limits: Mapping[str, tuple[float, float]], key: str) -> float:
-    low, high = limits[key]
-    return math.sqrt(low * high)

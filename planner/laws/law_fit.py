@@ -10,7 +10,7 @@ each other, and it starts from the best points of the grid rather than from all 
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -98,18 +98,18 @@ def fit_law(
     """
     measured = read_points(points) if isinstance(points, str | Path) else points
     used = measured.without_highest(drop_highest) if drop_highest else measured
-    _refuse(used)
+    _refuse(used, _too_few(used))
     middle = np.array([np.log(used.size).mean(), np.log(used.tokens).mean()])
     best, objective = _searched(used, middle)
-    _refuse_undetermined(used, best)
+    _refuse(used, _undetermined(used, best))
     rng = np.random.default_rng(seed)
     drawn = np.array([_resampled(used, middle, best, rng) for _ in range(max(resamples, 2))])
     drawn = drawn[np.isfinite(drawn).all(axis=1)]
     centre, spread = _uncentred(best, middle), _uncentred(drawn, middle)
-    names = ("A_N", "B_D", "loss_min", "alpha_N", "beta_D")
-    numbers = [*np.exp(centre[:3]), *centre[3:]]
+    names = (name.removeprefix("ln ") for name in COORDINATES)
+    numbers = [*np.exp(centre[:3]).tolist(), *centre[3:].tolist()]
     return LawFit(
-        values={name: float(x) for name, x in zip(names, numbers, strict=True)},
+        values=dict(zip(names, numbers, strict=True)),
         centre=centre,
         covariance=np.cov(spread.T),
         resamples=spread,
@@ -202,8 +202,7 @@ def _resampled(
 ) -> np.ndarray:
     """The fit to points drawn with replacement."""
     rows = rng.integers(0, len(points), len(points))
-    drawn = Points(points.size[rows], points.tokens[rows], points.loss[rows], points.file)
-    return _polished(drawn, middle, start)[0]
+    return _polished(points.rows(rows), middle, start)[0]
 
 
 def _uncentred(x: np.ndarray, middle: np.ndarray) -> np.ndarray:
@@ -214,34 +213,33 @@ def _uncentred(x: np.ndarray, middle: np.ndarray) -> np.ndarray:
     return out
 
 
-def _refuse(points: Points) -> None:
-    """Raise InputError unless the points can say anything about five coefficients."""
+def _refuse(points: Points, faults: Iterator[str]) -> None:
+    """Raise InputError with the first fault, if there is one."""
+    for message in faults:
+        raise _fault(points.file, message)
+
+
+def _too_few(points: Points) -> Iterator[str]:
+    """Why the points cannot say anything about five coefficients."""
     count = len(COORDINATES)
-    message = ""
     if len(points) <= count:
-        message = (
-            f"{len(points)} points for {count} coefficients; "
-            f"more than {count} are needed to tell a fit from a coincidence"
-        )
-    elif len(np.unique(points.size)) < 3:
-        message = "fewer than three model sizes; the exponent of the size cannot be told"
-    elif len(np.unique(points.tokens)) < 3:
-        message = "fewer than three numbers of tokens; the exponent of the data cannot be told"
-    if message:
-        raise InputError(Mistake(points.file, None, None, "", message))
+        yield (f"{len(points)} points for {count} coefficients; more than {count} are needed to "
+               "tell a fit from a coincidence")  # fmt: skip
+    if len(np.unique(points.size)) < 3:
+        yield "fewer than three model sizes; the exponent of the size cannot be told"
+    if len(np.unique(points.tokens)) < 3:
+        yield "fewer than three numbers of tokens; the exponent of the data cannot be told"
 
 
-def _refuse_undetermined(points: Points, best: np.ndarray) -> None:
-    """Raise InputError if a term has left the fit, so that its coefficients mean nothing."""
+def _undetermined(points: Points, best: np.ndarray) -> Iterator[str]:
+    """Which term has left the fit, so that its coefficients mean nothing."""
     gap = best[:3] - np.log(np.median(points.loss))
     for what, height in zip(("size", "tokens", "irreducible loss"), gap, strict=True):
         if height < np.log(1e-6):
-            message = f"the points do not determine the term of the {what}; widen their range"
-            raise InputError(Mistake(points.file, None, None, "", message))
+            yield f"the points do not determine the term of the {what}; widen their range"
     for what, exponent in zip(("size", "tokens"), best[3:], strict=True):
         if not 1.01e-3 < exponent < 4.99:
-            message = f"the exponent of the {what} runs off ({exponent:.3g}); widen the range"
-            raise InputError(Mistake(points.file, None, None, "", message))
+            yield f"the exponent of the {what} runs off ({exponent:.3g}); widen the range"
 
 
 LARGEST = 100_000  # rows
@@ -282,8 +280,15 @@ class Points:
 
     def without_highest(self, count: int) -> Points:
         """The points without the `count` of highest loss, as Besiroglu et al. drop five."""
-        rest = np.sort(np.argsort(self.loss, kind="stable")[: len(self) - count])
-        return Points(self.size[rest], self.tokens[rest], self.loss[rest], self.file)
+        return self.rows(np.sort(np.argsort(self.loss, kind="stable")[: len(self) - count]))
+
+    def rows(self, index: np.ndarray) -> Points:
+        """Some of the points, by their numbers, which may repeat."""
+        return Points(self.size[index], self.tokens[index], self.loss[index], self.file)
+
+
+def _fault(file: str, message: str, line: int | None = None) -> InputError:
+    return InputError(Mistake(file, line, None, "", message))
 
 
 def read_points(path: str | Path) -> Points:
@@ -296,16 +301,16 @@ def read_points(path: str | Path) -> Points:
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        raise InputError(Mistake(file, None, None, "", "there is no such file of points")) from None
+        raise _fault(file, "there is no such file of points") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(Mistake(file, None, None, "", f"cannot be read: {error}")) from error
+        raise _fault(file, f"cannot be read: {error}") from error
     reader = csv.DictReader(text.splitlines())
     columns = _columns(file, list(reader.fieldnames or ()))
     rows: dict[str, list[float]] = {what: [] for what in columns}
     mistakes: list[Mistake] = []
     for row in reader:
         if reader.line_num > LARGEST:
-            raise InputError(Mistake(file, None, None, "", f"more than {LARGEST} rows"))
+            raise _fault(file, f"more than {LARGEST} rows")
         for what, column in columns.items():
             number, message = _cell(row.get(column), what)
             rows[what].append(number)
@@ -325,12 +330,8 @@ def read_points(path: str | Path) -> Points:
 def _columns(file: str, header: list[str]) -> dict[str, str]:
     """{what is meant: column of the file}, tokens before arithmetic."""
     folded = {"".join(x for x in name.lower() if x.isalnum()): name for name in header if name}
-    columns = {}
-    for what, names in COLUMNS.items():
-        for name in names:
-            if name in folded:
-                columns[what] = folded[name]
-                break
+    named = {what: [folded[x] for x in names if x in folded] for what, names in COLUMNS.items()}
+    columns = {what: names[0] for what, names in named.items() if names}
     if "tokens" in columns:
         columns.pop("flop", None)
     lacking = [what for what in ("size", "loss") if what not in columns]
@@ -341,7 +342,7 @@ def _columns(file: str, header: list[str]) -> dict[str, str]:
         if apart:
             there += f"; cells are to be separated by commas, not by {SEPARATORS[apart[0]]}"
         wanted = "; ".join(f"{what} ({', '.join(COLUMNS[what][:3])})" for what in lacking)
-        raise InputError(Mistake(file, 1, None, "", f"no column of {wanted}; columns: {there}"))
+        raise _fault(file, f"no column of {wanted}; columns: {there}", 1)
     return columns
 
 

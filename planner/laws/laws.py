@@ -2,11 +2,9 @@
 
 A file is TOML, YAML or JSON of the shape of a catalogue entry: `form`, `coefficients` (a number,
 or `value` with `error`, or `low` and `high`), and where wanted `title`, `source`, `as_of`,
-`scope`, `range`, `settings`, `covariance`. In place of coefficients, `fit: points.csv` fits the
-form of Hoffmann's third approach. `law: NAME` with `routing: NAME` puts a routed law on a dense
-one, as does the text `besiroglu-2024 + clark-2022-s-base`.
-
-Whether a mapping is a law: its form, the coefficients that the form needs, their ranges.
+`scope`, `range`, `settings`, `covariance`; every mistake of it is told. In place of coefficients,
+`fit: points.csv` fits the form of Hoffmann's third approach. `law: NAME` with `routing: NAME` puts
+a routed law on a dense one, as does the text `besiroglu-2024 + clark-2022-s-base`.
 """
 
 from __future__ import annotations
@@ -181,12 +179,8 @@ def _ranges(ranges: object) -> list[Fault]:
     for key, pair in ranges.items():
         if key not in RANGES:
             faults.append((f"range.{key}", f"unknown{did_you_mean(key, RANGES)}"))
-        elif not (
-            isinstance(pair, list | tuple)
-            and len(pair) == 2
-            and all(map(_positive, pair))
-            and pair[0] <= pair[1]
-        ):
+        elif not (isinstance(pair, list | tuple) and len(pair) == 2 and all(map(_positive, pair))
+                  and pair[0] <= pair[1]):  # fmt: skip
             faults.append((f"range.{key}", f"expected [lowest, highest], got {quoted(pair)}"))
     return faults
 
@@ -222,10 +216,9 @@ def _correlates(table: object, size: int) -> bool:
         return False
     if not all(_finite(x) and abs(x) <= 1 for row in table for x in row):
         return False
-    pairs = [(i, j) for i in range(size) for j in range(i + 1)]
-    if not all(table[i][j] == (1 if i == j else table[j][i]) for i, j in pairs):
-        return False
-    return bool(np.linalg.eigvalsh(np.array(table, float)).min() >= -ROUNDING)
+    matrix = np.array(table, float)
+    sound = (matrix == matrix.T).all() and (np.diag(matrix) == 1).all()
+    return bool(sound and np.linalg.eigvalsh(matrix).min() >= -ROUNDING)
 
 
 def _finite(value: object) -> bool:

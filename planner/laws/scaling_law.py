@@ -1,6 +1,4 @@
-"""Which values lie outside what a law was fitted on, in sentences.
-
-A scaling law that can be evaluated: loss, fitted range, drawn coefficients, monomials.
+"""A scaling law that can be evaluated: loss, fitted range, drawn coefficients, monomials.
 
 Everything is in natural units: active parameters, tokens, FLOP, nats per token. A law comes from
 the catalogue, from a file of the same shape, from a mapping, or from points of the user's own
@@ -29,34 +27,6 @@ WORDS = {
     "arithmetic": "of training",
     "epochs": "passes over the data",
 }
-
-
-def outside(
-    name: str, limits: Mapping[str, tuple[float, float]], values: Mapping[str, float]
-) -> list[str]:
-    """One sentence for each value outside its limits; values without limits are not judged."""
-    sentences = []
-    for key, value in values.items():
-        if key not in limits:
-            continue
-        low, high = limits[key]
-        if value > high * (1 + ROUNDING):
-            apart = f"{value / high:.3g} times the largest"
-        elif value < low * (1 - ROUNDING):
-            apart = f"{low / value:.3g} times less than the smallest"
-        else:
-            continue
-        fitted = _shown(key, low) if low == high else f"{_shown(key, low)} to {_shown(key, high)}"
-        shown = _shown(key, value)
-        sentences.append(f"{name} was fitted on {fitted} {WORDS[key]}; {shown} is {apart}")
-    return sentences
-
-
-def _shown(key: str, value: float) -> str:
-    if RANGES[key] in ("number", "work"):
-        return f"{value:.3g}{' FLOP' if RANGES[key] == 'work' else ''}"
-    shown = show(value, RANGES[key])
-    return shown.removesuffix(" params").removesuffix(" tokens")
 
 
 Number = np.ndarray | float
@@ -109,7 +79,7 @@ class ScalingLaw:
         if self.covariance is None:
             if not self.errors:
                 lacking["interval"] = "no standard errors of its coefficients are known"
-            elif alone := unpaired(self.values, self.errors, self.limits):
+            elif alone := unpaired(self):
                 lacking["interval"] = (
                     f"how {alone[0]} and its level err together is not known; give a covariance "
                     "or the range that was fitted on"
@@ -163,8 +133,7 @@ class ScalingLaw:
         if unique is not None and np.any(np.asarray(d) > np.asarray(unique)):
             self.need("repetition")
         kernel = form_kernel(self.form)
-        if kernel is None:
-            raise FieldError(("law", f"{self.name} gives no loss"))
+        assert kernel is not None  # a law without one lacks the loss
         case = self.symbols(n, d, sparsity=sparsity, unique=unique, d_rl=d_rl)
         loss = kernel(**{name: case[name] for name in kernel.names})["loss"]
         return np.broadcast_to(loss, np.broadcast_shapes(*map(np.shape, (n, d, sparsity, loss))))
@@ -234,10 +203,6 @@ class ScalingLaw:
 
     # -- how far it reaches, and how well it is known ---------------------------------------------
 
-    def range(self) -> dict[str, tuple[float, float] | None]:
-        """{`n`, `d`, `sparsity`, `arithmetic`, `epochs`: what was fitted on, None if unsaid}."""
-        return {key: self.limits.get(key) for key in ("n", "d", "sparsity", "arithmetic", "epochs")}
-
     def outside(
         self,
         n: float | None = None,
@@ -247,9 +212,23 @@ class ScalingLaw:
         arithmetic: float | None = None,
         epochs: float | None = None,
     ) -> list[str]:
-        """Sentences, one for each value that lies outside what the law was fitted on."""
+        """Sentences, one for each value outside what the law was fitted on, where that is known."""
         values = {"n": n, "d": d, "sparsity": sparsity, "arithmetic": arithmetic, "epochs": epochs}
-        return outside(self.name, self.limits, {k: v for k, v in values.items() if v is not None})
+        sentences = []
+        for key, value in values.items():
+            if value is None or key not in self.limits:
+                continue
+            low, high = self.limits[key]
+            if value > high * (1 + ROUNDING):
+                apart = f"{value / high:.3g} times the largest"
+            elif value < low * (1 - ROUNDING):
+                apart = f"{low / value:.3g} times less than the smallest"
+            else:
+                continue
+            least, most, shown = (_shown(key, x) for x in (low, high, value))
+            fitted = least if low == high else f"{least} to {most}"
+            sentences.append(f"{self.name} was fitted on {fitted} {WORDS[key]}; {shown} is {apart}")
+        return sentences
 
     def draws(self, count: int, seed: int = 0) -> list[ScalingLaw]:
         """Laws with coefficients drawn from their standard errors; see `law_draws`.
@@ -257,14 +236,7 @@ class ScalingLaw:
         Raises FieldError if no standard errors are known.
         """
         self.need("interval")
-        drawn = drawn_values(
-            self.values,
-            self.errors,
-            self.covariance,
-            self.limits,
-            count,
-            np.random.default_rng(seed),
-        )
+        drawn = drawn_values(self, count, np.random.default_rng(seed))
         return [replace(self, values=values) for values in drawn]
 
     # -- other laws from it ---------------------------------------------------------------------
@@ -321,3 +293,10 @@ def of_catalogue(entry: Law) -> ScalingLaw:
         as_of=entry.as_of, scope=entry.scope, values=entry.values, errors=errors,
         covariance=entry.covariance, limits=entry.range, note=entry.note,
     )  # fmt: skip
+
+
+def _shown(key: str, value: float) -> str:
+    if RANGES[key] in ("number", "work"):
+        return f"{value:.3g}{' FLOP' if RANGES[key] == 'work' else ''}"
+    shown = show(value, RANGES[key])
+    return shown.removesuffix(" params").removesuffix(" tokens")

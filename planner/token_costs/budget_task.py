@@ -113,6 +113,10 @@ class BudgetTask:
         """Whether the law knows what repeated data is worth, and there is data to repeat."""
         return self.unique is not None and self.law.form == REPETITION
 
+    def runs_out(self, log_tokens: float) -> bool:
+        """Whether that is more data than there is, by a law that says nothing of repetition."""
+        return not (self.unique is None or self.repeats or log_tokens <= math.log(self.unique))
+
     @property
     def curved(self) -> bool:
         """Whether a token, or a parameter, may be worth less than a fresh or a fed one."""

@@ -227,21 +227,14 @@ def _best_solved(tasks: list[BudgetTask]) -> list[Solved]:
         if task.curved and (useless := worn_out(task, row)) is not None:
             answers.append(useless)
             continue
-        point = points.point[place : place + 1]
-        if "pretrain" in free.choices and _runs_out(task, point, free.choices):
+        logs = dict(zip(free.choices, points.point[place].tolist(), strict=True))
+        if "pretrain" in logs and task.runs_out(logs["pretrain"]):
             answers.append(_at_the_end_of_the_data(task, row))
         elif not points.converged[place]:
             answers.append(unsolved(task))
         else:
             answers.append(_possible(task, whole.row(place), row, points.row(place)))
     return answers
-
-
-def _runs_out(task: BudgetTask, point: Array, choices: tuple[str, ...]) -> bool:
-    """Whether more data is wanted than there is, by a law that says nothing of repetition."""
-    if task.unique is None or task.repeats:
-        return False
-    return bool(point[0, choices.index("pretrain")] > math.log(task.unique))
 
 
 def _at_the_end_of_the_data(task: BudgetTask, row: Budgets) -> Solved:

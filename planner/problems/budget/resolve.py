@@ -186,7 +186,7 @@ def _check_rated(phases: dict[str, PhaseCost]) -> None:
 
 def _only_tokens(law: ScalingLaw) -> tuple[tuple[float, ...], list[str]]:
     """The one number of tokens that a law without a term for them was fitted on."""
-    low, high = law.range()["d"] or (None, None)
+    low, high = law.limits.get("d", (None, None))
     if low is None or low != high:
         raise FieldError(
             ("choose.pretrain", f"{law.name}: {law.lacks['tokens']}; give the tokens of "

@@ -218,8 +218,8 @@ def test_values_inside_the_range_are_not():
     assert BESIROGLU.outside(epochs=4.0) == []
     assert scaling_law("abnar-2025").outside(1e15, 1e15, 50.0) == []
     assert "times less than" in BESIROGLU.outside(1e6)[0]
-    assert BESIROGLU.range()["epochs"] is None
-    assert BESIROGLU.range()["n"] == (5.73e7, 1.62e10)
+    assert "epochs" not in BESIROGLU.limits
+    assert BESIROGLU.limits["n"] == (5.73e7, 1.62e10)
 
 
 # --- intervals ------------------------------------------------------------------------------------

@@ -195,7 +195,7 @@ def _optimal(budget: BudgetTask, program: Budgets, bounds: tuple[float, float]) 
         logs = dict(zip(free.choices, points.point[0].tolist(), strict=True)) | fixed
         if not low <= logs["n_active"] <= high:
             fixed["n_active"] = min(max(logs["n_active"], low), high)
-        elif _beyond_the_data(budget, logs["pretrain"]):
+        elif budget.runs_out(logs["pretrain"] - TINY):
             fixed["pretrain"] = math.log(budget.unique or math.nan)
         else:
             break
@@ -213,13 +213,6 @@ def _converged(budgets: Budgets) -> StationaryPoints:
     return points
 
 
-def _beyond_the_data(budget: BudgetTask, log_tokens: float) -> bool:
-    """Whether more tokens are wanted than there are, by a law that knows no repetition."""
-    if not budget.unique or budget.repeats:
-        return False
-    return log_tokens > math.log(budget.unique) + TINY
-
-
 def _rise(budget: BudgetTask, program: Budgets, size: float) -> float:
     """d ln(cost) / d ln N at a size in logarithms, at the same loss; tokens answer.
 
@@ -227,7 +220,7 @@ def _rise(budget: BudgetTask, program: Budgets, size: float) -> float:
     """
     points = _converged(program.fixed("n_active", np.array([size])))
     at = np.insert(points.point, program.choices.index("n_active"), size, axis=1)
-    if _beyond_the_data(budget, float(at[0, program.choices.index("pretrain")])):
+    if budget.runs_out(float(at[0, program.choices.index("pretrain")]) - TINY):
         return -math.inf
     return lagrangian_slope(program, at, "n_active", float(points.multiplier[0]))
 
