@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypedDict
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.optimize import brentq
@@ -258,21 +258,14 @@ def _effective(tasks: Sequence[BudgetTask]) -> EffectiveAmounts:
     )
 
 
-class RLKeys(TypedDict):
-    """The fields of a `BudgetTask` that reinforcement learning fills."""
-
-    rl_tokens: float
-    rl_flop: float
-    rl_term: LossTerm | None
-
-
-def reinforcement(rl: Reinforcement) -> RLKeys:
-    """What a scenario says of reinforcement learning, in numbers."""
-    return {
-        "rl_tokens": rl.tokens or 0.0,
-        "rl_flop": rl_flop_needed(rl.reward) if rl.reward else 0.0,
-        "rl_term": LossTerm(rl.loss.coefficient, rl.loss.exponent) if rl.loss else None,
-    }
+def reinforced(task: BudgetTask, rl: Reinforcement) -> BudgetTask:
+    """A budget with what a scenario says of reinforcement learning, in numbers."""
+    return replace(
+        task,
+        rl_tokens=0.0 if "rl" in task.fixed_choices else rl.tokens or 0.0,
+        rl_flop=rl_flop_needed(rl.reward) if rl.reward else 0.0,
+        rl_term=LossTerm(rl.loss.coefficient, rl.loss.exponent) if rl.loss else None,
+    )
 
 
 def required_loss(quality: Quality) -> Required:

@@ -11,7 +11,7 @@ from planner.laws.law_forms import form_equation
 from planner.protocol.output import Output
 from planner.text.errors import SolverError
 from planner.token_costs.budget_task import BudgetTask, compute_optimal_tokens
-from planner.token_costs.spending import PhaseTokens
+from planner.token_costs.spending import LifePoint, PhaseTokens
 
 if TYPE_CHECKING:
     import sympy as sp
@@ -77,8 +77,8 @@ def overtraining_at(task: BudgetTask, n_active: float, pretrain: float) -> float
 
 def loss_of(task: BudgetTask, size: float, tokens: PhaseTokens, *, walk: bool = False) -> float:
     """The loss [nat] by the law's equation, compiled or, to check it, walked."""
-    evaluate = walked if walk else put
-    return sum(evaluate(*pair) for pair in loss_equations(task, size, tokens))
+    pairs = loss_equations(task, size, tokens)
+    return sum(walked(e, values) if walk else value_of(e, **values) for e, values in pairs)
 
 
 def refuse(name: str, number: float | None, again: float) -> None:
@@ -87,8 +87,19 @@ def refuse(name: str, number: float | None, again: float) -> None:
         raise SolverError(f"{name} is {number} in the plan, but {again:.10g} by its equation")
 
 
-def put(equation: Equation, values: Mapping[str, float]) -> float:
-    """An equation's kernel at the values of its symbols."""
+def recheck_shared(point: LifePoint, task: BudgetTask) -> None:
+    """What the plans of a budget and of a life have alike, again by walking its equations."""
+    size, tokens = point.n_active, point.tokens
+    refuse("loss", point.loss, loss_of(task, size, tokens, walk=True))
+    refuse("n_total", point.n_total, point.sparsity * size)
+    ratio = overtraining_at(task, size, tokens.pretrain)
+    if ratio is not None:
+        refuse("over_training", point.over_training, ratio)
+    refuse("tokens_per_parameter", point.tokens_per_parameter, tokens.pretrain / size)
+
+
+def value_of(equation: Equation, **values: float) -> float:
+    """An equation's kernel at the values of its symbols, by their names."""
     function = equation.numpy()
     return float(function(**{name: values[name] for name in function.kernel.names}))
 
@@ -99,11 +110,6 @@ def walked(equation: Equation, values: Mapping[str, float]) -> float:
 
     case = {str(symbol): values[str(symbol)] for symbol in equation.givens}
     return scalar([equation], [equation.symbol], case)[equation.symbol.name]
-
-
-def value_of(equation: Equation, **values: float) -> float:
-    """An equation's kernel at values given by the names of its symbols."""
-    return put(equation, values)
 
 
 def overtraining_of_pools(

@@ -19,44 +19,38 @@ from planner.token_costs.spending import PhaseTokens
 
 @dataclass(frozen=True)
 class Overtraining:
-    """Tokens over those that are compute-optimal for the size.
+    """Tokens over those that are compute-optimal for the size; None without such tokens.
 
     `from_pools` is (sum of eps_i * C_i / C_pretrain)**(1/exponent), eps_i = d ln C_i / d ln N,
     which equals the ratio at an interior optimum of an additive law; None elsewhere.
     """
 
-    ratio: float
+    ratio: float | None
     from_pools: float | None
 
 
-def overtraining(answer: BudgetOptimum) -> Overtraining | None:
-    """How far beyond its compute-optimal tokens the model is trained; None without such tokens.
+def overtraining(answer: BudgetOptimum) -> Overtraining:
+    """How far beyond its compute-optimal tokens the model is trained.
 
     Raises SolverError where the identity should hold and does not.
     """
     task, terms = answer.task, answer.task.terms
     ratio = overtraining_at(task, answer.n_active, answer.pretrain)
-    if ratio is None:
-        return None
     of_tokens = [each for each in terms.terms if each.tokens]
-    fixed = task.fixed_choices.keys() & {"n_active", "pretrain"}
-    interior = not fixed and not answer.data_bound and not _worn(answer)
-    if not interior or len(of_tokens) != 1 or of_tokens[0].size:
+    # Tokens repeat, or parameters are more than the data feeds.
+    worn = task.repeats and answer.pretrain > (task.unique or math.inf)
+    interior = not (
+        worn or task.fixed_choices.keys() & {"n_active", "pretrain"} or answer.data_bound
+    )
+    if ratio is None or not interior or len(of_tokens) != 1 or of_tokens[0].size:
         return Overtraining(ratio, None)
-    exponent = -of_tokens[0].tokens
     growth = (0.0 if task.rl_flop else 1.0, 1.0)
-    from_pools = overtraining_of_pools(answer.cost, exponent, growth)
+    from_pools = overtraining_of_pools(answer.cost, -of_tokens[0].tokens, growth)
     if abs(from_pools / ratio - 1) > AGREE:
         raise SolverError(
             f"over-training is {ratio:.8g} by its definition and {from_pools:.8g} from the pools"
         )
     return Overtraining(ratio, from_pools)
-
-
-def _worn(answer: BudgetOptimum) -> bool:
-    """Whether tokens repeat, or parameters are more than the data feeds."""
-    task = answer.task
-    return task.repeats and answer.pretrain > (task.unique or math.inf)
 
 
 def compute_optimal(answer: BudgetOptimum) -> Comparison | None:
@@ -133,16 +127,12 @@ def interval(answer: BudgetOptimum, count: int, coverage: float) -> BudgetInterv
         return None
     solved = solve_many([replace(task, law=law) for law in task.law.draws(count)])
     answers = [each for each in solved if isinstance(each, BudgetOptimum)]
+    ratios = (overtraining(each).ratio for each in answers)
     columns = {
         "n_active": [each.n_active for each in answers],
         "pretrain": [each.pretrain for each in answers],
         "cost": [each.total for each in answers],
         "loss": [each.loss for each in answers],
-        "over_training": [_ratio(each) for each in answers],
+        "over_training": [math.nan if ratio is None else ratio for ratio in ratios],
     }
     return BudgetInterval.of(columns, task.law.name, count, coverage)
-
-
-def _ratio(answer: BudgetOptimum) -> float:
-    ratio = overtraining(answer)
-    return math.nan if ratio is None else ratio.ratio

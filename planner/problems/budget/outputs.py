@@ -9,7 +9,7 @@ import numpy as np
 from planner.problems.budget.comparisons import overtraining
 from planner.problems.budget.plan import BudgetPoint
 from planner.token_costs.optimum import BudgetOptimum
-from planner.token_costs.outputs import loss_of, overtraining_at, refuse, value_of, walked
+from planner.token_costs.outputs import loss_of, recheck_shared, refuse, value_of, walked
 from planner.token_costs.phase_costs import HOUR, PHASES, spending, symbol_values
 from planner.token_costs.spending import PhaseShares, PhaseTokens
 
@@ -18,7 +18,7 @@ def point_of(best: BudgetOptimum) -> BudgetPoint:
     """The plan of an optimum: every number by its equation."""
     from formulas.scaling import budget_outputs as outputs
 
-    task, ratio = best.task, overtraining(best)
+    task, trained = best.task, overtraining(best)
     size, tokens = best.n_active, PhaseTokens(best.pretrain, best.rl, task.served)
     unique = None if best.data_bound else task.unique
     cost = spending(symbol_values(task.phases, size, tokens))
@@ -36,8 +36,8 @@ def point_of(best: BudgetOptimum) -> BudgetPoint:
         epochs=epochs,
         cost=cost,
         share=PhaseShares(*np.asarray(shares).tolist()),
-        over_training=None if ratio is None else ratio.ratio,
-        over_training_from_pools=None if ratio is None else ratio.from_pools,
+        over_training=trained.ratio,
+        over_training_from_pools=trained.from_pools,
         tokens_per_parameter=value_of(
             outputs.tokens_per_parameter, D_pt=best.pretrain, N_active=size
         ),
@@ -72,11 +72,6 @@ def recheck(point: BudgetPoint, best: BudgetOptimum) -> None:
             refuse(f"cost.total.{column}", whole, walked(equation, values) / unit)
             parts = [getattr(getattr(cost, name), column) for name in PHASES]
             refuse(f"the sum of cost.*.{column}", math.fsum(parts), whole)
-    refuse("loss", point.loss, loss_of(task, size, tokens, walk=True))
-    refuse("n_total", point.n_total, point.sparsity * size)
-    ratio = overtraining_at(task, size, tokens.pretrain)
-    if ratio is not None:
-        refuse("over_training", point.over_training, ratio)
-    refuse("tokens_per_parameter", point.tokens_per_parameter, tokens.pretrain / size)
+    recheck_shared(point, task)
     for name, share in best.shares.items():
         refuse(f"share.{name}", getattr(point.share, name), share)

@@ -5,7 +5,7 @@ A law that only says how to split an arithmetic: its size and tokens, read off, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 from planner.laws.laws import scaling_law
@@ -14,7 +14,7 @@ from planner.problems.budget.plan import BudgetCertificate, RuledPoint
 from planner.problems.budget.question import BudgetScenario
 from planner.protocol.plan import DataSource
 from planner.text.errors import FieldError
-from planner.token_costs.budget_task import BudgetTask, reinforcement, required_loss
+from planner.token_costs.budget_task import BudgetTask, reinforced, required_loss
 from planner.token_costs.phase_costs import (
     PhaseCost,
     phase_costs,
@@ -120,25 +120,21 @@ def tasks_for(
         warnings += more
     rl = scenario.rl
     fixed_rl = {"rl": rl.tokens} if rl.tokens and "rl" not in law.lacks else {}
-    keys = reinforcement(rl)
-    if fixed_rl:
-        keys["rl_tokens"] = 0.0
-    return tuple(
-        BudgetTask(
-            law=law,
-            phases=phases,
-            in_usd=scenario.in_usd,
-            sparsity=sparsity,
-            served=served.counted,
-            unique=scenario.data.unique,
-            required=None if scenario.quality is None else required_loss(scenario.quality),
-            limit=scenario.cost.value if scenario.cost else None,
-            fixed_choices={k: v for k, v in zip(FIXABLE, values, strict=True) if v is not None}
-            | fixed_rl,
-            **keys,
-        )
-        for sparsity, *values in product(sparsities, *(each or (None,) for each in fixed))
-    ), tuple(warnings)
+    task = BudgetTask(
+        law=law,
+        phases=phases,
+        in_usd=scenario.in_usd,
+        served=served.counted,
+        unique=scenario.data.unique,
+        required=None if scenario.quality is None else required_loss(scenario.quality),
+        limit=scenario.cost.value if scenario.cost else None,
+        fixed_choices=fixed_rl,
+    )
+    task, tasks = reinforced(task, rl), []
+    for sparsity, *values in product(sparsities, *(each or (None,) for each in fixed)):
+        choices = {k: v for k, v in zip(FIXABLE, values, strict=True) if v is not None} | fixed_rl
+        tasks.append(replace(task, sparsity=sparsity, fixed_choices=choices))
+    return tuple(tasks), tuple(warnings)
 
 
 def _sparsities(law: ScalingLaw, scenario: BudgetScenario) -> tuple[list[float], list[str]]:

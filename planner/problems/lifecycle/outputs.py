@@ -8,7 +8,14 @@ import numpy as np
 
 from planner.problems.lifecycle import plan as records
 from planner.problems.lifecycle.search.optimal_size import FixedLayoutOptimum
-from planner.token_costs.outputs import loss_of, overtraining_at, put, refuse, value_of, walked
+from planner.token_costs.outputs import (
+    loss_of,
+    overtraining_at,
+    recheck_shared,
+    refuse,
+    value_of,
+    walked,
+)
 from planner.token_costs.phase_costs import PHASES, PhaseCost, spending, symbol_values
 from planner.token_costs.spending import LifeSpending, PhaseShares, PhaseTokens, Spending
 
@@ -72,22 +79,17 @@ def recheck(point: records.LifecyclePoint, best: FixedLayoutOptimum) -> None:
     """
     from formulas.scaling import budget_outputs as outputs
 
-    cost, tokens, size = point.cost, point.tokens, point.n_active
+    cost = point.cost
     refuse("the objective", cost.total.usd, best.whole.total)
-    values = _symbols(best, tokens)
+    values = _symbols(best, point.tokens)
     refuse("cost.total.usd", cost.total.usd, walked(outputs.served_life_cost, values))
     refuse("cost.total.flop", cost.total.flop, walked(outputs.done_arithmetic, values))
     for column in ("usd", "flop", "flop_paid", "chip_hours"):
         parts = [getattr(getattr(cost, name), column) for name in PHASES]
         refuse(f"the sum of cost.*.{column}", math.fsum(parts), getattr(cost.total, column))
-    refuse("loss", point.loss, loss_of(best.answer.task, size, tokens, walk=True))
-    refuse("n_total", point.n_total, point.sparsity * size)
-    ratio = overtraining_at(best.answer.task, size, tokens.pretrain)
-    if ratio is not None:
-        refuse("over_training", point.over_training, ratio)
-    refuse("tokens_per_parameter", point.tokens_per_parameter, tokens.pretrain / size)
+    recheck_shared(point, best.answer.task)
     refuse("share", math.fsum(vars(point.share).values()), 1.0)
-    refuse("usd_per_mtok", point.usd_per_mtok, best.served.at(size) * 1e6)
+    refuse("usd_per_mtok", point.usd_per_mtok, best.served.at(point.n_active) * 1e6)
 
 
 def _symbols(best: FixedLayoutOptimum, tokens: PhaseTokens) -> dict[str, float]:
@@ -105,8 +107,8 @@ def _spending(best: FixedLayoutOptimum, tokens: PhaseTokens) -> LifeSpending:
     alone = {**values, "D_pt": 0.0, "D_rl": 0.0}
     rented = tokens.inference / served.tokens_per_chip_second
     inference = Spending(
-        usd=put(outputs.served_life_cost, alone),
-        flop=put(outputs.done_arithmetic, alone),
+        usd=value_of(outputs.served_life_cost, **alone),
+        flop=value_of(outputs.done_arithmetic, **alone),
         flop_paid=rented * served.peak,
         chip_hours=rented / HOUR,
     )

@@ -14,7 +14,7 @@ from planner.problems.lifecycle.question import LifecycleScenario
 from planner.problems.lifecycle.serving_cost import ServingQuestion, serving_question
 from planner.protocol.plan import DataSource
 from planner.text.errors import FieldError
-from planner.token_costs.budget_task import BudgetTask, reinforcement, required_loss
+from planner.token_costs.budget_task import BudgetTask, reinforced, required_loss
 from planner.token_costs.phase_costs import (
     FORWARD,
     PhaseCost,
@@ -67,7 +67,7 @@ class LifecycleTask:
 
     def budget(self, sparsity: float, law: ScalingLaw | None = None) -> BudgetTask:
         """The budget of a sparsity without its serving, in USD."""
-        return BudgetTask(
+        task = BudgetTask(
             law=law or self.law,
             phases=self.training(sparsity),
             in_usd=True,
@@ -75,8 +75,8 @@ class LifecycleTask:
             served=self.demand.counted,
             unique=self.scenario.data.unique,
             required=required_loss(self.scenario.quality),
-            **reinforcement(self.scenario.rl),
         )
+        return reinforced(task, self.scenario.rl)
 
 
 def resolve_life(scenario: LifecycleScenario) -> LifecycleTask:
