@@ -16,11 +16,12 @@ from planner.sweep import sweep
 
 if TYPE_CHECKING:
     from planner.engines import export
-    from planner.library import calibrate, catalog, check, model, topology, validate
+    from planner.library import calibrate, topology, validate
     from planner.problems.serving.question import Scenario
     from planner.protocol.plan import Plan
     from planner.protocol.solve import pareto, solve
-    from planner.scenario import load
+    from planner.report.text.catalog import catalog, model
+    from planner.scenario.loading import check, load
     from planner.text.errors import Infeasible, InputError, PlannerError, SolverError
 
 __all__ = [
@@ -46,11 +47,12 @@ __all__ = [
 
 _HOMES = {
     "planner.engines": ("export",),
-    "planner.library": ("calibrate", "catalog", "check", "model", "topology", "validate"),
+    "planner.library": ("calibrate", "topology", "validate"),
     "planner.protocol.plan": ("Plan",),
     "planner.protocol.solve": ("pareto", "solve"),
     "planner.problems.serving.question": ("Scenario",),
-    "planner.scenario": ("load",),
+    "planner.report.text.catalog": ("catalog", "model"),
+    "planner.scenario.loading": ("check", "load"),
     "planner.text.errors": ("Infeasible", "InputError", "PlannerError", "SolverError"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -1,8 +1,8 @@
-"""The commands as functions: what `planner check`, `model`, `catalog`, ... answer, in Python.
+"""The commands as functions: what `planner sensitivity`, `topology`, ... answer, in Python.
 
 Each has the power of its command and answers with an object or a document in place of text.
-`planner.solve`, `sweep`, `pareto` and `export` stand with what they do; these are
-the others. Everything heavy is imported inside.
+`planner.solve`, `sweep`, `pareto`, `export`, `check`, `model` and `catalog` stand with what they
+do; these are the others. Everything heavy is imported inside.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from planner.measurements.readers.sheets import MeasurementTable
     from planner.protocol.plan import Plan
     from planner.protocol.validation_result import ValidationDocument
-    from planner.scenario.loading import Question, Source
+    from planner.scenario.loading import Source
     from planner.uncertainty.global_study import Study
     from topologies.fabric.fabric import Fabric
 
@@ -74,46 +74,6 @@ def sensitivity(
             return Elasticities(ranked)
         of = of.scenario
     return elasticity_table(of, output, sets, switches=switches)
-
-
-def check(source: Source, sets: Sequence[str] = ()) -> Question:
-    """The scenario of a source, read and validated but not solved.
-
-    Raises InputError with every mistake in the input.
-
-    Parameters
-    ----------
-    source : a file's path, a mapping of the same shape, or a scenario that was read.
-    sets : changes "path.in.file=value" made before, as `--set` takes them.
-    """
-    from planner.scenario import load
-
-    return load(source, sets)
-
-
-def model(name: str | Path) -> Document:
-    """What a model is made of, counted from its layers: parameters, bytes [byte], FLOP [flop].
-
-    Raises InputError if it is neither a known name nor a file that can be counted.
-
-    Parameters
-    ----------
-    name : a catalogue name, or the path of a Hugging Face config.json.
-    """
-    from planner.report.text.catalog import described
-
-    return described(str(name))
-
-
-def catalog(kind: str | None = None, name: str | None = None) -> Document:
-    """What is known: all kinds, the names of one kind, or one entry with its figures.
-
-    Every figure has its unit, its source and the date of the source. Raises CatalogueError if the
-    kind or the name is unknown, with the nearest.
-    """
-    from planner.report.text.catalog import listed
-
-    return listed(kind, name)
 
 
 @dataclass(frozen=True)

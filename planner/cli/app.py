@@ -105,10 +105,9 @@ def pareto(
 
 def check(file: str, sets: list[str] | None = None, json: bool = False) -> None:
     """Validate a scenario without solving it."""
-    from planner.library import check as answer
-    from planner.scenario import resolved
+    from planner.scenario import load, resolved
 
-    scenario = answer(file, sets or ())
+    scenario = load(file, sets or ())
     if json:
         show(dumps({"status": "ok", "scenario": resolved(scenario)}))
     else:

@@ -12,7 +12,7 @@ from planner.text.errors import InputError
 
 def model(name: str, json: bool = False) -> None:
     """Say what a model is made of."""
-    from planner.library import model as answer
+    from planner.report.text.catalog import model as answer
     from planner.report.text.catalog import model_text
 
     document = answer(name)
@@ -21,7 +21,7 @@ def model(name: str, json: bool = False) -> None:
 
 def catalog(kind: str | None = None, name: str | None = None, json: bool = False) -> None:
     """Show what is known, with source and date of every figure."""
-    from planner.library import catalog as answer
+    from planner.report.text.catalog import catalog as answer
     from planner.report.text.catalog import catalog_text
 
     document = answer(kind, name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -116,6 +117,7 @@ def sweep(
 
     kind_of(out)
     order = ordered(file, over or (), sets or (), yes=yes, certify=certify)
+    order = replace(order, workers=workers, scheduler=scheduler, shown=True)
     if plot is not None:
         from planner.report.pictures.picture_files import check_sweep_picture
 
@@ -126,7 +128,7 @@ def sweep(
         parts = Parts(out, order.meta, resume=resume)
         if parts.done:
             note(f"{parts.done:,} of {order.points:,} points were kept", warning=True)
-        outcome = executed(order, parts, workers=workers, scheduler=scheduler)
+        outcome = executed(order, parts)
     _finish(order, out, plot, of, outcome, json=json)
 
 

@@ -32,13 +32,8 @@ class Score:
 
     def named(self, prefix: str) -> dict[str, float]:
         """The same by name, as a profile's file has it."""
-        return {
-            f"{prefix}_rows": self.n,
-            f"{prefix}_median": self.median,
-            f"{prefix}_mean": self.mean,
-            f"{prefix}_within_10": self.within_10,
-            f"{prefix}_within_20": self.within_20,
-        }
+        names = ("median", "mean", "within_10", "within_20")
+        return {f"{prefix}_rows": self.n, **{f"{prefix}_{x}": getattr(self, x) for x in names}}
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ Source = str | FilePath | Mapping[str, object] | Question
 
 
 def load(source: Source, sets: Sequence[str] = ()) -> Question:
-    """The scenario of a file path, `-` (standard input), a mapping, or a Scenario itself.
+    """The scenario of a file path, `-` (standard input), a mapping, or a Scenario itself, unsolved.
 
     `sets` are changes `PATH=VALUE`, read like the file. Raises InputError with every mistake,
     each with file, line and column. Problems that are not answered come back as a Document.
@@ -40,6 +40,9 @@ def load(source: Source, sets: Sequence[str] = ()) -> Question:
     if isinstance(source, Question) and not sets:
         return source
     return opened(source, sets)[1]
+
+
+check = load  # as the command is called
 
 
 def opened(source: Source, sets: Sequence[str] = ()) -> tuple[Tree, Question]:

@@ -49,27 +49,22 @@ def re_solved_row(problem: Problem[Q], question: Q, row: Parameter, name: str) -
     begin = (row.path, row.value, row.unit, row.group)
     if row.whole:
         value = row.value or 1.0
-        left, right = elasticity.counted_sides(value, lambda n: _log(problem, row, n / value, name))
+        left, right = elasticity.counted_sides(value, lambda n: _log(row, n / value, name))
         return Elasticity(*begin, left, right, "re-solve", COUNTED, elasticity.EVERYTHING_FOLLOWS)
 
     at = math.log(problem.search(question).outputs[name])
 
     def logs(step: float) -> list[float | None]:
         """The output's logarithm at the offsets; None where there is no answer."""
-        return [_log(problem, row, math.exp(offset * step), name) for offset in elasticity.OFFSETS]
+        return [_log(row, math.exp(offset * step), name) for offset in elasticity.OFFSETS]
 
     left, right = elasticity.one_sided(at, logs(elasticity.STEP), logs)
     return Elasticity(*begin, left, right, "re-solve", AGAIN, elasticity.EVERYTHING_FOLLOWS)
 
 
-def _log(problem: Problem[Q], row: Parameter, factor: float, name: str) -> float | None:
+def _log(row: Parameter, factor: float, name: str) -> float | None:
     """The output's logarithm with a parameter times a factor; None where there is no answer."""
-    if row.to is None:
-        return None
-    try:
-        value = problem.search(row.to(factor)).outputs.get(name)
-    except InputError:
-        return None
+    value = _solved(row, factor, name)
     return math.log(value) if value else None
 
 
@@ -102,6 +97,7 @@ def tornado_bars(
 
 
 def _solved(parameter: Parameter, factor: float, name: str) -> float | None:
+    """The output with a parameter times a factor; None where there is no answer."""
     if parameter.to is None:
         return None
     try:

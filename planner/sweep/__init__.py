@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,12 +56,12 @@ def sweep(
     if workers < 1:
         raise InputError(f"workers: expected at least 1, got {workers}")
     order = ordered(source, over, sets, yes=yes, certify=certify)
+    order = replace(order, workers=workers, scheduler=scheduler, shown=progress)
     if out is None:
         memory = Memory()
-        computed(order, memory, workers=workers, scheduler=scheduler, shown=progress)
+        computed(order, memory)
         return Table(memory.columns(), order.meta, None)
     file = Path(out)
     if not (resume and Parts.finished(file, order.meta)):
-        parts = Parts(file, order.meta, resume=resume)
-        executed(order, parts, workers=workers, scheduler=scheduler, shown=progress)
+        executed(order, Parts(file, order.meta, resume=resume))
     return Table.read(file)

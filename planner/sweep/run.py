@@ -30,10 +30,16 @@ PIECE = 1 << 16  # points of a closed form computed at a time
 
 @dataclass(frozen=True)
 class Order:
-    """A sweep that is sound and not yet begun; `closed` where no point needs a search."""
+    """A sweep that is sound and not yet begun; `closed` where no point needs a search.
+
+    So many `workers` solve it, or those of the Dask `scheduler`; with `shown` a bar is drawn.
+    """
 
     survey: Survey
     closed: ClosedForm | None
+    workers: int = 1
+    scheduler: str | None = None
+    shown: bool = False
 
     @property
     def points(self) -> int:
@@ -102,9 +108,9 @@ def ordered(
     """
     grid = grid_of(over)
     if grid.count > MOST:
-        shown = f"{grid.count:,}" if grid.count < 10**15 else f"{grid.count:.3g}"
+        count = f"{grid.count:,}" if grid.count < 10**15 else f"{grid.count:.3g}"
         raise InputError(
-            f"--over makes {shown} points, and a sweep takes at most {MOST:,}; give fewer values"
+            f"--over makes {count} points, and a sweep takes at most {MOST:,}; give fewer values"
         )
     looked = survey(source, sets, grid, certify)
     order = Order(looked, closed_form(looked))
@@ -118,14 +124,7 @@ def ordered(
     return order
 
 
-def executed(
-    order: Order,
-    parts: Parts,
-    *,
-    workers: int = 1,
-    scheduler: str | None = None,
-    shown: bool = True,
-) -> Outcome:
+def executed(order: Order, parts: Parts) -> Outcome:
     """Compute what is missing, keep it part by part, and put the parts together.
 
     Raises SolverError if the disk or the cluster is at fault; what was computed is kept, and the
@@ -133,7 +132,7 @@ def executed(
     """
     start, resumed = perf_counter(), parts.done
     try:
-        computed(order, parts, workers=workers, scheduler=scheduler, shown=shown)
+        computed(order, parts)
         statuses = parts.finish()
     except KeyboardInterrupt:
         note(f"planner: {_how_to_go_on(order, parts)}")
@@ -145,23 +144,16 @@ def executed(
     return Outcome(order.points, statuses, resumed, perf_counter() - start)
 
 
-def computed(
-    order: Order,
-    keeper: Keeper,
-    *,
-    workers: int = 1,
-    scheduler: str | None = None,
-    shown: bool = True,
-) -> None:
+def computed(order: Order, keeper: Keeper) -> None:
     """Give the keeper the rows of every point that it misses."""
     missing = keeper.missing(order.points)
     left = sum(last - first + 1 for first, last in missing)
-    with progress(order.points, order.points - left, shown=shown) as advance:
+    with progress(order.points, order.points - left, shown=order.shown) as advance:
         pieces: Generator[Piece, None, None]
         if order.closed is not None:
             pieces = _evaluated(order, order.closed, missing)
         else:
-            pieces = _solved(order, missing, workers, scheduler)
+            pieces = _solved(order, missing)
         with closing(pieces):
             for first, last, columns in pieces:
                 keeper.keep(first, last, columns)
@@ -180,18 +172,16 @@ def _evaluated(
             yield start, end, closed.columns(start, end)
 
 
-def _solved(
-    order: Order, missing: Sequence[tuple[int, int]], workers: int, scheduler: str | None
-) -> Generator[Piece, None, None]:
+def _solved(order: Order, missing: Sequence[tuple[int, int]]) -> Generator[Piece, None, None]:
     left = sum(last - first + 1 for first, last in missing)
-    if scheduler is not None:
+    if order.scheduler is not None:
         from planner.sweep.cluster import connected
 
-        with connected(scheduler) as cluster:
+        with connected(order.scheduler) as cluster:
             waiting = chunks(order.survey, missing, cluster.workers)
             yield from (_piece(order, *done) for done in cluster.solved(waiting))
         return
-    workers = min(workers, max(left, 1))
+    workers = min(order.workers, max(left, 1))
     waiting = chunks(order.survey, missing, workers)
     answered = serially(waiting) if workers == 1 else in_processes(waiting, workers)
     with closing(answered):

@@ -46,7 +46,7 @@ def swept(folder: Path, points: int) -> float:
     start = time.perf_counter()
     order = ordered(FIXED, over)
     parts = Parts(folder / f"{number}.parquet", order.meta, resume=False)
-    executed(order, parts, shown=False)
+    executed(order, parts)
     return time.perf_counter() - start
 
 

@@ -24,10 +24,11 @@ from planner.text.quantities import show
 STRONG = 0.9  # correlations of coefficients that are printed
 
 
-def listed(kind: str | None, name: str | None) -> dict[str, object]:
-    """Kinds, the names of one kind, or one entry with its figures.
+def catalog(kind: str | None = None, name: str | None = None) -> dict[str, object]:
+    """What is known: all kinds, the names of one kind, or one entry with its figures.
 
-    Raises CatalogueError if the kind or the name is unknown.
+    Every figure has its unit, its source and the date of the source. Raises CatalogueError if the
+    kind or the name is unknown, with the nearest.
     """
     if kind is None:
         return {"kinds": {each: list(names()) for each, (names, _) in _KINDS.items()}}
@@ -198,11 +199,13 @@ _KINDS: Mapping[str, tuple[Callable[[], tuple[str, ...]], _Entry]] = {
 CLASSES = ("attention", "dense_ffn", "shared", "routed", "embedding", "head", "router", "other")
 
 
-def described(name: str) -> dict[str, object]:
-    """The make-up of a catalogue name or of a config.json, base units.
+def model(name: str | Path) -> dict[str, object]:
+    """What a model is made of, counted from its layers: parameters, bytes [byte], FLOP [flop].
 
-    Raises InputError if it is neither a known name nor a file that can be counted.
+    Raises InputError if the name is neither of the catalogue nor the path of a Hugging Face
+    config.json that can be counted.
     """
+    name = str(name)
     if name not in models.names() and (
         Path(name).exists() or "/" in name or name.endswith(".json")
     ):

@@ -145,15 +145,8 @@ class SystemDescription(Record):
         faults: Faults = []
         for dtype, peak in value.items():
             if chip.computes(dtype) and _double(peak, chip.peak(dtype)):
-                dense = show(chip.peak(dtype), "compute")
-                faults.append(
-                    (
-                        (dtype,),
-                        f"expected the dense peak, got {show(peak, 'compute')}, twice the "
-                        f"catalogue's {dense}; this looks like the sparse figure, "
-                        f'did you mean "{dense}"?',
-                    )
-                )
+                words = _twice("dense peak", "sparse", peak, chip.peak(dtype), "compute")
+                faults.append(((dtype,), words))
         if faults:
             raise Refusals(faults)
         return value
@@ -166,11 +159,8 @@ class SystemDescription(Record):
             return value
         rate = getattr(system(like), str(info.field_name))
         if rate is not None and _double(value, rate):
-            raise ValueError(
-                f"expected the bandwidth one way, got {show(value, 'bandwidth')}, twice the "
-                f"catalogue's {show(rate, 'bandwidth')}; this looks like the bidirectional "
-                f'figure, did you mean "{show(rate, "bandwidth")}"?'
-            )
+            words = _twice("bandwidth one way", "bidirectional", value, rate, "bandwidth")
+            raise ValueError(words)
         return value
 
 
@@ -227,3 +217,12 @@ def _described(choice: SystemDescription) -> System:
 
 def _double(value: float, figure: float) -> bool:
     return abs(value - 2 * figure) <= 0.005 * figure
+
+
+def _twice(wanted: str, likely: str, value: float, figure: float, dimension: str) -> str:
+    """What is said of a value that is twice the catalogue's figure."""
+    right = show(figure, dimension)
+    return (
+        f"expected the {wanted}, got {show(value, dimension)}, twice the catalogue's {right}; "
+        f'this looks like the {likely} figure, did you mean "{right}"?'
+    )

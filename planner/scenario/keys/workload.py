@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from statistics import NormalDist
+from statistics import NormalDist, linear_regression
 from typing import Annotated, Any
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
@@ -241,15 +241,10 @@ def _probability(key: object) -> float:
 def _fitted(points: tuple[tuple[float, float], ...]) -> Distribution:
     """Mean and coefficient of variation of the log-normal through the quantiles."""
     normal = [NormalDist().inv_cdf(probability) for probability, _ in points]
-    logs = [math.log(tokens) for _, tokens in points]
-    middle, height = math.fsum(normal) / len(points), math.fsum(logs) / len(points)
-    spread = math.fsum((x - middle) ** 2 for x in normal)
-    sigma = (
-        math.fsum((x - middle) * (y - height) for x, y in zip(normal, logs, strict=True)) / spread
-    )
+    sigma, height = linear_regression(normal, [math.log(tokens) for _, tokens in points])
     if sigma > WIDEST:
         raise ValueError("these quantiles are too far apart for a distribution of lengths")
-    mean = math.exp(height - sigma * middle + sigma**2 / 2)
+    mean = math.exp(height + sigma**2 / 2)
     return Distribution(mean, math.sqrt(math.expm1(sigma**2)), points)
 
 

@@ -43,7 +43,7 @@ def kinks(
 ) -> tuple[Table, list[PartCrossing]]:
     """A sweep and its crossings."""
     order, memory = ordered(source, over, sets), Memory()
-    computed(order, memory, shown=False)
+    computed(order, memory)
     table = Table(memory.columns(), order.meta, None)
     return table, crossings(order.closed, table)
 
@@ -171,7 +171,7 @@ def test_no_crossing_says_nothing():
 def bordered(over: dict[str, str], *sets: str) -> tuple[Table, dict[str, Boundary]]:
     """A map and the lines on it, by the parts that they part."""
     order, memory = ordered(DENSE, over, sets), Memory()
-    computed(order, memory, shown=False)
+    computed(order, memory)
     table = Table(memory.columns(), order.meta, None)
     found = boundaries(order.closed, table)
     return table, {f"{each.before}, {each.after}": each for each in found}
