@@ -38,8 +38,7 @@ def pareto(source: Source, sets: Sequence[str] = (), points: int | None = None) 
 
     Parameters
     ----------
-    source : a file's path, a mapping of the same shape, or a scenario that was read.
-    sets : changes "path.in.file=value", as `--set` takes them.
+    source, sets : as for `solve`.
     points : how many speeds to look at; as many as usual if None.
     """
     with _opened(source, sets) as question:

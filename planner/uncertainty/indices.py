@@ -15,6 +15,7 @@ its quantile fitted by least squares (Strong, Oakley and Brennan 2014).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -193,9 +194,6 @@ def _alone(costs: np.ndarray, share: np.ndarray) -> float:
 
 def frequent(choices: Sequence[str | None], most: int) -> list[tuple[str, float]]:
     """The choices with the share of all draws at which each is best, the most frequent first."""
-    counted: dict[str, int] = {}
-    for choice in choices:
-        if choice is not None:
-            counted[choice] = counted.get(choice, 0) + 1
+    counted = Counter(choice for choice in choices if choice is not None)
     ranked = sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))
     return [(name, count / len(choices)) for name, count in ranked[:most]]

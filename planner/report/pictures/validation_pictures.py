@@ -53,30 +53,28 @@ def backdrop(points: Iterable[PlotPoint], scale: Scale, name: str) -> str:
 
 def scatter(points: Sequence[PlotPoint], scale: Scale, title: str) -> str:
     """Predicted over measured on logarithmic axes; on the diagonal they are the same."""
-    width, height = SIDE + LEFT + 70, SIDE + BELOW + ABOVE
-    return "".join(
-        [
-            f'<svg class="scatter" viewBox="{-LEFT} {-ABOVE} {width} {height}" role="img">',
-            f"<title>{escape(title)}: predicted against measured</title>",
-            *_frame(scale, labelled=True),
-            f'<path class="points" d="{_dots(points, scale)}"/>',
-            f'<text class="name" x="0" y="-24">{escape(title)}</text>',
-            f'<text class="axis" x="{SIDE}" y="{SIDE + 96}" text-anchor="end">measured</text>',
-            '<text class="axis" x="24" y="54">predicted</text></svg>',
-        ]
+    box = f"{-LEFT} {-ABOVE} {SIDE + LEFT + 70} {SIDE + BELOW + ABOVE}"
+    names = (
+        f'<text class="axis" x="{SIDE}" y="{SIDE + 96}" text-anchor="end">measured</text>'
+        '<text class="axis" x="24" y="54">predicted</text>'
     )
+    frame = _frame(scale, labelled=True)
+    return _plot("scatter", box, title, frame, _dots(points, scale), names)
 
 
 def panel(points: Sequence[PlotPoint], scale: Scale, title: str, behind: str) -> str:
     """The points of one engine, chip or model before all others, on the axes of the whole."""
-    return "".join(
-        [
-            f'<svg class="panel" viewBox="-4 {-ABOVE} {SIDE + 8} {SIDE + ABOVE + 4}" role="img">',
-            f"<title>{escape(title)}: predicted against measured</title>",
-            *_frame(scale, labelled=False),
-            f'<use href="#{behind}"/><path class="points" d="{_dots(points, scale)}"/>',
-            f'<text class="name" x="0" y="-24">{escape(title)}</text></svg>',
-        ]
+    box = f"-4 {-ABOVE} {SIDE + 8} {SIDE + ABOVE + 4}"
+    frame = [*_frame(scale, labelled=False), f'<use href="#{behind}"/>']
+    return _plot("panel", box, title, frame, _dots(points, scale))
+
+
+def _plot(kind: str, box: str, title: str, frame: Sequence[str], dots: str, names: str = "") -> str:
+    return (
+        f'<svg class="{kind}" viewBox="{box}" role="img">'
+        f"<title>{escape(title)}: predicted against measured</title>"
+        f'{"".join(frame)}<path class="points" d="{dots}"/>'
+        f'<text class="name" x="0" y="-24">{escape(title)}</text>{names}</svg>'
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -46,16 +47,10 @@ class LimitField(Kind):
             return value
         if isinstance(value, int | float):
             return Limit(Quantity("work").read(value), None)
-        try:
-            return Limit(Quantity("work").read(value), "FLOP")
-        except QuantityError:
-            pass  # it may be money; if it is not either, the refusal below names both
-        try:
-            return Limit(Quantity("money").read(value), "USD")
-        except QuantityError:
-            raise ValueError(
-                f'expected a cost such as "1e24 FLOP" or "$5M", got {quoted(value)}'
-            ) from None
+        for dimension, per in (("work", "FLOP"), ("money", "USD")):
+            with suppress(QuantityError):  # if it is neither, the refusal below names both
+                return Limit(Quantity(dimension).read(value), per)
+        raise ValueError(f'expected a cost such as "1e24 FLOP" or "$5M", got {quoted(value)}')
 
 
 @dataclass(frozen=True)
