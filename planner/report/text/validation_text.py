@@ -134,6 +134,7 @@ def _sample(section: ValidationSection) -> list[str]:
 
 
 def score_line(label: str, score: Score) -> str:
+    """A line of a table under `HEAD`."""
     return (
         f"{label[:27]:<27}{score.n:>6,}{score.median:>8.1%}{score.mean:>8.1%}"
         f"{score.within_10:>8.1%}{score.within_20:>8.1%}  "
