@@ -136,10 +136,11 @@ def _multipliers(
 
 def _certificate(questions: Sequence[Question], best: Point | None) -> ServingCertificate:
     """How many points were decided, and the bound of the relaxation over all of them."""
+    decided = [question.decided for question in questions]
     proof = ServingCertificate(
-        layouts_considered=sum(question.layouts_considered for question in questions),
-        points_considered=sum(question.points_considered for question in questions),
-        points_evaluated=sum(question.points_evaluated for question in questions),
+        layouts_considered=sum(count.layouts for count in decided),
+        points_considered=sum(count.points for count in decided),
+        points_evaluated=sum(count.evaluated for count in decided),
     )
     if best is None:
         return proof

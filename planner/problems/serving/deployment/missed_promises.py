@@ -15,12 +15,12 @@ from dataclasses import replace
 import numpy as np
 
 from planner.problems.serving.deployment.candidate import Candidate, evaluate_pair
+from planner.problems.serving.deployment.pool import least_value
 from planner.problems.serving.deployment.pool_matching import shards
 from planner.problems.serving.deployment.pool_pairs import search_pools
 from planner.problems.serving.deployment.pools import OnePool, Question, TwoPools
 from planner.problems.serving.plan import ExceededPromise, RelaxedPromise
-from planner.problems.serving.search.batch import LARGEST_BATCH, feasible, fixed_batches, search
-from planner.problems.serving.search.sizing import carrying
+from planner.problems.serving.search.batch import fixed_batches, search
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.plan_limits import LIMITS, PROMISES
 from planner.problems.serving.task.task import Task
@@ -167,32 +167,7 @@ def _least_of_one(question: OnePool, name: str) -> float:
     task = _relaxed(question.task, name)
     if name not in question.task.promises:
         return math.inf
-    step, batch, fill = _smallest(question.step.with_task(task))
-    if not len(step.layouts):
-        return math.inf
-    values = step(batch, fill)
-    keeps = feasible(task, values)
-    return float(
-        np.broadcast_to(values[LIMITS[name].step], keeps.shape)[keeps].min(initial=math.inf)
-    )
-
-
-def _smallest(step: Step) -> tuple[Step, np.ndarray, np.ndarray]:
-    """Every layout at the smallest batch that the question admits."""
-    task, ones = step.task, np.ones(len(step.layouts))
-    if task.loaded:
-        # The more chips carry the load, the less each holds.
-        if task.limits_of.get("replicas") is None:
-            step = step.on(
-                step.layouts.on(np.full(ones.size, max(task.chips)), task.machine.chips_per_domain)
-            )
-        batch = carrying(step, LARGEST_BATCH)
-        carries = batch > 0
-        return step.take(carries), batch[carries], ones[carries]
-    if task.batches is not None or task.mode == "prefill":
-        rows, batch, fill = fixed_batches(task, step.layouts)
-        return step.take(rows), batch, fill
-    return step, ones, ones
+    return least_value(question.step.with_task(task), LIMITS[name].step)
 
 
 def _least_of_two(question: TwoPools, name: str, bound: float) -> float:

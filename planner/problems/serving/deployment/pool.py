@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -17,7 +18,9 @@ from planner.problems.serving.point import (
     StepTimes,
     UniformRouting,
 )
+from planner.problems.serving.search.batch import LARGEST_BATCH, feasible, fixed_batches
 from planner.problems.serving.search.occupancy import Crowding, crowding
+from planner.problems.serving.search.sizing import carrying
 from planner.problems.serving.step.engine_effects import loop_symbols
 from planner.problems.serving.step.kernels import PARTS, walked
 from planner.problems.serving.step.queueing import TAILS
@@ -223,6 +226,37 @@ def evaluate(
     # The lecture has no estimate beside its roofline.
     estimate = bound if task.lecture else Later(lambda: floats(model(False)))
     return EvaluatedPool(task, layouts, float(batch), float(fill), estimate, bound, uniform)
+
+
+def least_value(step: Step, name: str) -> float:
+    """The least value of an output that grows with the batch; infinite where no layout keeps all.
+
+    That is the value of the smallest batch that the question admits.
+    """
+    step, batch, fill = _smallest(step)
+    if not len(step.layouts):
+        return math.inf
+    values = step(batch, fill)
+    keeps = feasible(step.task, values)
+    return float(np.broadcast_to(values[name], keeps.shape)[keeps].min(initial=math.inf))
+
+
+def _smallest(step: Step) -> tuple[Step, np.ndarray, np.ndarray]:
+    """Every layout at the smallest batch that the question admits."""
+    task, ones = step.task, np.ones(len(step.layouts))
+    if task.loaded:
+        # The more chips carry the load, the less each holds.
+        if task.limits_of.get("replicas") is None:
+            step = step.on(
+                step.layouts.on(np.full(ones.size, max(task.chips)), task.machine.chips_per_domain)
+            )
+        batch = carrying(step, LARGEST_BATCH)
+        carries = batch > 0
+        return step.take(carries), batch[carries], ones[carries]
+    if task.batches is not None or task.mode == "prefill":
+        rows, batch, fill = fixed_batches(task, step.layouts)
+        return step.take(rows), batch, fill
+    return step, ones, ones
 
 
 def agree(again: Mapping[str, float], values: Mapping[str, float]) -> None:

@@ -17,13 +17,11 @@ import numpy as np
 
 from planner.problems.serving.bounds.relaxation import Relaxation, relaxation, whole_chips
 from planner.problems.serving.deployment.candidate import Candidate, carried_batches, evaluate_pair
-from planner.problems.serving.deployment.pool import evaluate
+from planner.problems.serving.deployment.pool import evaluate, least_value
 from planner.problems.serving.deployment.pool_pairs import Pair, search_paces, search_pools_together
 from planner.problems.serving.search.batch import (
-    LARGEST_BATCH,
     SAME_PRICE,
     Found,
-    feasible,
     fixed_batches,
     largest_at,
     largest_feasible,
@@ -32,7 +30,6 @@ from planner.problems.serving.search.batch import (
     search_together,
     sized,
 )
-from planner.problems.serving.search.sizing import carrying
 from planner.problems.serving.step.step import Step, alike
 from planner.problems.serving.task.resolve import ServingTasks
 from planner.problems.serving.task.task import Task, TaskPair
@@ -76,6 +73,15 @@ class Point:
 
 
 @dataclass(frozen=True)
+class Decided:
+    """How many layouts a search had, with how many batches, and how many of those it computed."""
+
+    layouts: int
+    points: int
+    evaluated: int
+
+
+@dataclass(frozen=True)
 class OnePool:
     """One task, its model on all layouts, and what the search found."""
 
@@ -99,19 +105,10 @@ class OnePool:
         return (self,)
 
     @property
-    def layouts_considered(self) -> int:
-        """Layouts of the pool."""
-        return self.searched.layouts_considered
-
-    @property
-    def points_considered(self) -> int:
-        """Layouts and batches that were decided."""
-        return self.searched.points_considered
-
-    @property
-    def points_evaluated(self) -> int:
-        """Those that were computed to decide them."""
-        return self.searched.points_evaluated
+    def decided(self) -> Decided:
+        """Layouts of the pool, with their batches."""
+        looked = self.searched
+        return Decided(looked.layouts_considered, looked.points_considered, looked.points_evaluated)
 
     def points(self) -> list[Point]:
         """The best batch of the best few layouts."""
@@ -150,20 +147,7 @@ class OnePool:
 
     def fastest(self) -> float:
         """The least time per output token that keeps the promises [s]; infinite if none does."""
-        task, step = self.task, self.step
-        batch, fill = np.ones(len(step.layouts)), np.ones(len(step.layouts))
-        if task.loaded:
-            # The more chips carry the load, the less each holds.
-            paid = np.full(len(step.layouts), max(task.chips))
-            step = step.on(step.layouts.on(paid, task.machine.chips_per_domain))
-            batch = carrying(step, LARGEST_BATCH)
-            step, batch, fill = step.take(batch > 0), batch[batch > 0], fill[batch > 0]
-        elif task.batches is not None:
-            rows, batch, fill = fixed_batches(task, step.layouts)
-            step = step.take(rows)
-        values = step(batch, fill)
-        keeps = feasible(task, values)
-        return float(np.broadcast_to(values["tpot"], keeps.shape)[keeps].min(initial=np.inf))
+        return least_value(self.step, "tpot")
 
     def point(self, i: int, searched: Found | None = None, rows: np.ndarray | None = None) -> Point:
         """One of the points found; `rows` are the layouts' numbers if others were searched."""
@@ -204,19 +188,11 @@ class TwoPools:
         return prefill.step.with_task(self.pair.prefill), decode.step
 
     @property
-    def layouts_considered(self) -> int:
-        """Pairs of layouts."""
-        return self.pools[0].layouts_considered * self.pools[1].layouts_considered
-
-    @property
-    def points_considered(self) -> int:
-        """Every layout and batch of the second pool, with every layout of the first."""
-        return self.pools[0].layouts_considered * self.pools[1].points_considered
-
-    @property
-    def points_evaluated(self) -> int:
-        """Layouts and batches of both pools, and splits of the chips between them."""
-        return sum(pool.points_evaluated for pool in self.pools) + self.looked
+    def decided(self) -> Decided:
+        """Pairs of layouts, with every batch of the second; splits of the chips between them."""
+        first, last = (pool.decided for pool in self.pools)
+        evaluated = first.evaluated + last.evaluated + self.looked
+        return Decided(first.layouts * last.layouts, first.layouts * last.points, evaluated)
 
     def points(self) -> list[Point]:
         """The best split of the best few pairs."""

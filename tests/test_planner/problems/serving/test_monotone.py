@@ -185,7 +185,7 @@ def asked(mode: str, chips: Any, per_chip: Any = None, **others: Any) -> dict[st
 
 def evaluations(scenario: dict[str, Any]) -> int:
     """Points computed to decide a scenario."""
-    return sum(each.points_evaluated for each in questions_of(resolve(load(scenario))))
+    return sum(each.decided.evaluated for each in questions_of(resolve(load(scenario))))
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -187,6 +187,16 @@ def test_a_given_load_is_carried_at_every_speed():
     assert found.document["ends"]["cheapest"] == {"binds": ["demand"]}
 
 
+def test_given_replicas_of_a_load_reach_the_fastest_plan():
+    """More chips carry the load with less in flight only where replicas may be more."""
+    sets = ["choose.mode=aggregated", "workload.demand=1", "chips={from: 1, to: 16}",
+            "choose.replicas=1"]  # fmt: skip
+    file = EXAMPLES / "serve-llama-70b-fast.yaml"
+    fastest = planner.pareto(file, sets, points=8).plans[0]
+    quickest = planner.solve(file, [*sets, "objective=latency"])
+    assert fastest["tpot"] <= quickest.tpot * EDGE
+
+
 def test_marks_are_the_fast_the_normal_and_the_slow_mode():
     """Slow is the cheapest; normal has the least price times time; fast costs six times normal."""
     pairs = ((1, 30.0), (2, 11.0), (3, 2.0), (5, 1.9))
