@@ -1,9 +1,8 @@
 """Networks of accelerators as graphs, and their rates and latencies as plain numbers.
 
 A fabric is a `networkx.DiGraph` in the vocabulary of `topologies.fabric.fabric`; a `Machine` is the
-same thing as a handful of figures, known by name. Bandwidths are in byte/s one way, latencies
-in s. Names are fetched when they are first used, so that asking for a machine loads no graph
-library.
+same thing as a handful of figures, known by name. Bandwidths are in byte/s one way, latencies in s.
+Names are fetched when they are first used, so that asking for a machine loads no graph library.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """The one table of unit words, and the small grammar that joins them: `$/GPU-hour`, `USD/(chip*s)`.
 
 A unit is a scale and exponents of the base units s, byte, flop, param, token, seq, chip, USD, J.
-Prefixes are those a unit is written with in the field: no milli-bytes, no kilo-seconds.
-A plain number is in base units. `B` is a byte and `b` a bit, case counts; GB is 1e9 bytes and GiB
-1024**3.
+Prefixes are those a unit is written with in the field: no milli-bytes, no kilo-seconds. A plain
+number is in base units. `B` is a byte and `b` a bit, case counts; GB is 1e9 bytes and GiB 1024**3.
 """
 
 from __future__ import annotations
