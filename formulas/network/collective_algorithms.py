@@ -5,15 +5,7 @@ profile, which stands beside them in `planner`.
 """
 
 from formulas.algebra.notation import *
-from formulas.network.collectives import (
-    all_gather_steps,
-    all_gather_traffic,
-    all_reduce_steps,
-    all_reduce_traffic,
-    in_network_traffic,
-    one_shot_traffic,
-    tree_traffic,
-)
+from formulas.network import collectives
 
 RING = patarasuk_2009.at("the bandwidth-optimal ring")
 TREES = sanders_2009.at("two complementary binary trees")
@@ -35,11 +27,11 @@ SHARE_BY_SHARE = begin(
 ring_all_gather = derive(
     "time of a ring all-gather or reduce-scatter",
     SHARE_BY_SHARE,
-    substitute(all_gather_steps),
+    substitute(collectives.all_gather_steps),
     rewrite(
         alpha_0 + (n_group - 1) * alpha_1 + q_ag * V_msg / r_link,
         why="latency and bytes apart",
-        where=(all_gather_traffic,),
+        where=(collectives.all_gather_traffic,),
     ),
     source=RING,
     assumes=(EACH,),
@@ -48,11 +40,11 @@ ring_all_gather = derive(
 ring_all_reduce = derive(
     "time of a ring all-reduce",
     SHARE_BY_SHARE,
-    substitute(all_reduce_steps),
+    substitute(collectives.all_reduce_steps),
     rewrite(
         alpha_0 + 2 * (n_group - 1) * alpha_1 + q_ar * V_msg / r_link,
         why="latency and bytes apart",
-        where=(all_reduce_traffic,),
+        where=(collectives.all_reduce_traffic,),
     ),
     source=RING,
     assumes=(EACH,),
@@ -64,7 +56,7 @@ tree_all_reduce = Equation(
     alpha_0 + 2 * log(n_group) / log(2) * alpha_1 + q_tree * V_msg / r_link,
     assumes=(EACH, PIPELINED),
     source=TREES,
-    where=(tree_traffic,),
+    where=(collectives.tree_traffic,),
 )
 
 one_shot_all_reduce = Equation(
@@ -73,7 +65,7 @@ one_shot_all_reduce = Equation(
     alpha_0 + alpha_1 + q_one * V_msg / r_link,
     assumes=(EACH, KERNEL),
     source=derived,
-    where=(one_shot_traffic,),
+    where=(collectives.one_shot_traffic,),
 )
 
 two_shot_all_reduce = Equation(
@@ -82,7 +74,7 @@ two_shot_all_reduce = Equation(
     alpha_0 + 2 * alpha_1 + q_ar * V_msg / r_link,
     assumes=(EACH, KERNEL, "each chip adds up one share and then reads the shares of the others"),
     source=derived,
-    where=(all_reduce_traffic,),
+    where=(collectives.all_reduce_traffic,),
 )
 
 one_shot_limit = derive(
@@ -113,7 +105,7 @@ in_network_all_reduce = Equation(
     alpha_c + q_switch * V_msg / r_link,
     assumes=(EACH, PIPELINED, "the switch reduces as fast as its links deliver"),
     source=klenk_2020.at("reduction and multicast in the switch"),
-    where=(in_network_traffic,),
+    where=(collectives.in_network_traffic,),
 )
 
 # -- several nodes ----------------------------------------------------------------------------

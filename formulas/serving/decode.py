@@ -12,12 +12,7 @@ How the sequences in flight are spread over ranks and stages, and who waits for 
 
 from formulas.algebra.notation import *
 from formulas.network.collectives import hop_latency
-from formulas.serving.context_parallel import (
-    own_sequences,
-    partial_bytes,
-    partial_time,
-    slice_sequences,
-)
+from formulas.serving import context_parallel
 
 rank_sequences = Equation(
     "sequences one attention rank decodes in one microbatch",
@@ -186,8 +181,8 @@ decode_time = Equation(
 DECODE_SHARED = (
     rank_sequences,
     stage_sequences,
-    own_sequences,
-    slice_sequences,
+    context_parallel.own_sequences,
+    context_parallel.slice_sequences,
     cache_read,
     dense_time,
     attention_time,
@@ -205,8 +200,8 @@ DECODE = (
     all_reduce_time,
     exchange_bytes,
     all_to_all_time,
-    partial_bytes,
-    partial_time,
+    context_parallel.partial_bytes,
+    context_parallel.partial_time,
     hop_latency,
     hop_time,
     overhead_time,

@@ -9,6 +9,7 @@ from numbers import Integral
 
 import networkx as nx
 
+from topologies.fabric import limits
 from topologies.fabric.fabric import (
     ACCELERATOR,
     ARC_ATTRIBUTES,
@@ -23,15 +24,7 @@ from topologies.fabric.fabric import (
     Node,
     accelerators,
 )
-from topologies.fabric.limits import (
-    TopologyError,
-    count_fault,
-    latency_fault,
-    meant,
-    rate_fault,
-    rate_suspicion,
-    shown,
-)
+from topologies.fabric.limits import TopologyError, meant, shown
 
 ISLANDS = 16  # of which a member is named
 
@@ -60,7 +53,10 @@ def suspicions(G: Fabric) -> list[str]:
     alike: dict[str, list[str]] = {}
     for u, v, arc in G.edges(data=True):
         rate = arc.get("bandwidth")
-        if rate_fault(rate) is None and (odd := rate_suspicion(arc["bandwidth"])) is not None:
+        if (
+            limits.rate_fault(rate) is None
+            and (odd := limits.rate_suspicion(arc["bandwidth"])) is not None
+        ):
             alike.setdefault(odd, []).append(f"arc {u!r} -> {v!r}")
     return [
         f"{arcs[0]}{f' and {len(arcs) - 1} more' if len(arcs) > 1 else ''}: bandwidth {odd}"
@@ -102,14 +98,14 @@ def node_faults(data: Attributes, *, orbits: bool = False) -> Iterator[str]:
 def arc_faults(data: Attributes, *, orbits: bool = False) -> Iterator[str]:
     """Faults of the attributes of one arc; with `orbits` an orbit is required."""
     yield from _unknown(data, ARC_ATTRIBUTES)
-    for name, fault in (("bandwidth", rate_fault), ("latency", latency_fault)):
+    for name, fault in (("bandwidth", limits.rate_fault), ("latency", limits.latency_fault)):
         if name not in data:
             yield f"no {name}"
         elif (wrong := fault(data[name])) is not None:
             yield f"{name} {wrong}"
     if data.get("tier") not in TIERS:
         yield f"tier is {shown(data.get('tier'))}; one of {', '.join(TIERS)} was expected"
-    if (wrong := count_fault(data.get("count", 1))) is not None:
+    if (wrong := limits.count_fault(data.get("count", 1))) is not None:
         yield f"count {wrong}"
     if data.get("orbit") is not None and not _is_label(data["orbit"]):
         yield f"orbit is {shown(data['orbit'])}; a name, a whole number or a tuple was expected"

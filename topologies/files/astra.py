@@ -22,6 +22,7 @@ from decimal import Decimal
 from itertools import product
 from math import prod
 
+from topologies.fabric import limits
 from topologies.fabric.fabric import (
     ACCELERATOR,
     SWITCH,
@@ -34,14 +35,7 @@ from topologies.fabric.fabric import (
     fabric,
     link,
 )
-from topologies.fabric.limits import (
-    TopologyError,
-    count_fault,
-    latency_fault,
-    meant,
-    rate_fault,
-    shown,
-)
+from topologies.fabric.limits import TopologyError, meant, shown
 from topologies.fabric.soundness import check
 from topologies.files.arc_counts import MOST_ARCS
 from topologies.files.located_yaml import Located, YamlDocument
@@ -321,14 +315,14 @@ def _fault(key: str, value: object) -> str | None:
     if key == "topology":
         return None if value in BLOCKS else f"is {shown(value)}; {meant(value, BLOCKS)}"
     if key == "npus_count":
-        fault = count_fault(value)
+        fault = limits.count_fault(value)
         return "is 1; a dimension joins at least 2 chips" if fault is None and value == 1 else fault
     unit = "GB/s" if key == "bandwidth" else "ns"
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < GREATEST:
         return f"is {shown(value)}; a number was expected, in {unit}"
     if key == "bandwidth":
-        return rate_fault(float(value) * GIGABYTE)
-    return latency_fault(_shifted(value, -9))
+        return limits.rate_fault(float(value) * GIGABYTE)
+    return limits.latency_fault(_shifted(value, -9))
 
 
 def _shifted(value: float, places: int) -> float:
