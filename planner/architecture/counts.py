@@ -141,10 +141,7 @@ def sizes(
     cache = dtype(kv) if kv is not None else model.quantization.cache or model.precision
     mix, active = _tally(model, dtype(weights) if weights is not None else None)
     params = {group: sum(mix[group].values()) for group in GROUPS}
-    stored = {
-        group: float(sum((n * one.bytes for one, n in mix[group].items()), Fraction(0)))
-        for group in GROUPS
-    }
+    stored = {group: _bytes(mix[group]) for group in GROUPS}
     # Of a tied model's embeddings only the one that is the head is read and multiplied with.
     twice = active["head"] - params["head"] if model.tied else 0
     parts = [layer.feed_forward for layer in model.layers if layer.feed_forward is not None]
@@ -236,6 +233,10 @@ def _activation(model: Model, weights: str | None, activations: str | None) -> s
     if weights.lower() in _WEIGHT_ONLY:
         return model.precision.name
     return dtype(weights).name
+
+
+def _bytes(mix: dict[Precision, int]) -> float:
+    return float(sum((count * one.bytes for one, count in mix.items()), Fraction(0)))
 
 
 def _dominant(mix: dict[Precision, int], default: Precision) -> str:

@@ -21,6 +21,7 @@ from topologies.fabric.limits import TopologyError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+SECONDS, WORDS = ("seconds", "low", "high", "bound"), ("algorithm", "reason")
 REASONS = {
     "measured": "measured on {chip}",
     "fitted": "beyond the sizes measured on {chip}",
@@ -176,26 +177,15 @@ def timed(
     operation : `all-reduce`, `all-gather`, `reduce-scatter`, `all-to-all`, `dispatch` or `combine`.
     messages : What each chip holds, ends with, begins with or sends, its own part included. [byte]
     """
-    rows = []
+    rows: list[dict[str, object]] = []
     for n in sizes:
         try:
             group = group_of(of.machine if of.machine is not None else of.fabric, n)
         except TopologyError as error:
             raise InputError(str(error)) from error
         times = collective_time(group, operation, list(messages))
-        rows += [
-            {
-                "operation": operation,
-                "chips": n,
-                "domains": group.domains,
-                "bytes": size,
-                "seconds": float(times.seconds[i]),
-                "low": float(times.low[i]),
-                "high": float(times.high[i]),
-                "bound": float(times.bound[i]),
-                "algorithm": str(times.algorithm[i]),
-                "reason": str(times.reason[i]),
-            }
-            for i, size in enumerate(messages)
-        ]
+        for i, size in enumerate(messages):
+            row = {"operation": operation, "chips": n, "domains": group.domains, "bytes": size}
+            row |= {name: float(getattr(times, name)[i]) for name in SECONDS}
+            rows.append(row | {name: str(getattr(times, name)[i]) for name in WORDS})
     return rows

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from functools import cached_property
 
 from planner.network.network_source import DescribedNetwork
@@ -22,7 +23,6 @@ from planner.text.tolerances import AGREE
 from topologies.fabric.fabric import SCALE_OUT, Arc, Fabric, Node, accelerators
 from topologies.fabric.limits import TopologyError
 from topologies.groups.group_rate import group_rate
-from topologies.machines.hardware import Machine
 from topologies.picture.scene import LinkClass, role
 from topologies.rates.concurrent_collectives import PLAIN, all_reduce_bounds
 from topologies.rates.cut import all_gather_rate
@@ -54,6 +54,7 @@ def measured(
     collective : An operation that is timed too, `all-reduce` or another.
     messages : Its sizes; a few that are usual if none are given. [byte]
     """
+    from planner.network.collective_times import timed
     from topologies.fabric.measure import bisection
     from topologies.picture.degraded_links import damage
     from topologies.picture.scene import read
@@ -65,6 +66,8 @@ def measured(
     chips, domain = sum(map(len, members)), max(map(len, members))
     _checked(sizes, chips, routing)
     group_sizes = sorted(set(sizes) or {n for n in (domain, 2 * domain, chips) if n <= chips})
+    adding = sum(bool(sums) for _, sums in G.nodes(data="in_network_reduce"))
+    since = of.machine.reduce_from if of.machine else None
     half = bisection(G) if chips > 1 else None
     return {
         "name": of.name,
@@ -77,15 +80,19 @@ def measured(
         "routing": routing,
         "bisection": half and {"rate": half.rate, "chips": half.chips, "across": half.across},
         "leaving": _leaving(of, domain, chips),
-        "in_network_reduce": _reduces(of),
-        "groups": _groups(of, sizes, group_sizes, domain, routing),
-        "collectives": _timed(of, collective, group_sizes, messages or MESSAGES),
+        "in_network_reduce": {"switches": adding, "from_chips": since if adding else None},
+        "groups": _groups(
+            Rates(of, domain, routing), group_sizes if sizes else _sizes(chips, domain), group_sizes
+        ),
+        "collectives": timed(of, collective, group_sizes, messages or MESSAGES)
+        if collective
+        else [],
         "faults": [fault.text for fault in damage(reading)],
         "warnings": list(of.warnings),
         "doubts": list(of.machine.doubts) if of.machine else [],
         "source": G.graph.get("source"),
         "as_of": G.graph.get("as_of"),
-        "figures": _figures(of.machine),
+        "figures": [asdict(figure) for figure in (of.machine.figures if of.machine else ())],
     }
 
 
@@ -99,30 +106,13 @@ def _checked(sizes: Sequence[int], chips: int, routing: str) -> None:
 
 
 def _groups(
-    of: DescribedNetwork,
-    sizes: Sequence[int],
-    group_sizes: Sequence[int],
-    domain: int,
-    routing: str,
+    rates: Rates, wanted: Sequence[int], group_sizes: Sequence[int]
 ) -> list[dict[str, object]]:
     """Rates by group size; of those that were asked for, or that matter most, also why."""
-
-    rates = Rates(of, domain, routing)
-    wanted = group_sizes if sizes else _sizes(rates.chips, domain)
     try:
         return [rates.row(n, why=n in group_sizes) for n in wanted]
     except TopologyError as error:
         raise InputError(str(error)) from error
-
-
-def _timed(
-    of: DescribedNetwork, collective: str | None, sizes: Sequence[int], messages: Sequence[float]
-) -> list[dict[str, object]]:
-    if collective is None:
-        return []
-    from planner.network.collective_times import timed
-
-    return timed(of, collective, sizes, messages)
 
 
 def _sizes(chips: int, domain: int) -> list[int]:
@@ -157,14 +147,6 @@ def _leaving(of: DescribedNetwork, domain: int, chips: int) -> dict[str, object]
     }
 
 
-def _reduces(of: DescribedNetwork) -> dict[str, object]:
-    adds = [node for node, sums in of.fabric.nodes(data="in_network_reduce") if sums]
-    return {
-        "switches": len(adds),
-        "from_chips": of.machine.reduce_from if of.machine and adds else None,
-    }
-
-
 def _links(classes: Iterable[LinkClass]) -> list[dict[str, object]]:
     """The classes of links, alike along several sides of a torus together."""
     from topologies.picture.scene import side_name
@@ -175,34 +157,12 @@ def _links(classes: Iterable[LinkClass]) -> list[dict[str, object]]:
     links: list[dict[str, object]] = []
     for group in alike.values():
         there, back, latency, cables = group[0].figures
-        links.append(
-            {
-                "tier": group[0].kind.tier,
-                "ends": list(group[0].kind.roles),
-                "bandwidth": there,
-                "bandwidth_back": back,
-                "latency": latency,
-                "cables": cables,
-                "links": sum(each.number for each in group),
-                "along": sorted({side_name(d) for each in group for d in each.kind.axis}),
-                "degraded": group[0].faulty,
-            }
-        )
+        row: dict[str, object] = {"tier": group[0].kind.tier, "ends": list(group[0].kind.roles)}
+        row |= {"bandwidth": there, "bandwidth_back": back, "latency": latency, "cables": cables}
+        row["links"] = sum(each.number for each in group)
+        row["along"] = sorted({side_name(d) for each in group for d in each.kind.axis})
+        links.append(row | {"degraded": group[0].faulty})
     return links
-
-
-def _figures(drawn: Machine | None) -> list[dict[str, object]]:
-    return [
-        {
-            "name": f.name,
-            "value": list(f.value) if isinstance(f.value, tuple) else f.value,
-            "unit": f.unit,
-            "source": f.source,
-            "as_of": f.as_of,
-            "assumed": f.assumed,
-        }
-        for f in (drawn.figures if drawn else ())
-    ]
 
 
 OPTIMAL = "optimal"

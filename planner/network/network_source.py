@@ -39,15 +39,9 @@ class DescribedNetwork:
 def machines() -> list[dict[str, object]]:
     """The machines of the catalogue, rates in byte/s per chip and one way."""
     return [
-        {
-            "name": name,
-            "title": known.title,
-            "kind": known.kind,
-            "chips_per_domain": known.chips_per_domain,
-            "dims": list(known.dims) or None,
-            "scale_up": known.scale_up,
-            "scale_out": known.scale_out,
-        }
+        {"name": name, "title": known.title, "kind": known.kind}
+        | {"chips_per_domain": known.chips_per_domain, "dims": list(known.dims) or None}
+        | {"scale_up": known.scale_up, "scale_out": known.scale_out}
         for name in names()
         for known in (machine(name),)
     ]
