@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
 
 import numpy as np
 
@@ -90,8 +89,13 @@ def calibrated(
     measured_bands = cross_validation.own_bands(left)
     scores = _scores(sample, start, left)
     coverage = cross_validation.own_coverage(left)
-    profile = _profile(
-        fit, sample, measured_bands, scores, coverage, name, as_of, start, list(files)
+    runs = len({row.id for row in sample.rows})
+    profile = replace(
+        _profile(fit, sample, start, measured_bands),
+        name=name,
+        as_of=as_of,
+        source=f"{', '.join(files)}: {runs} runs of one's own, starting from {start.name}",
+        errors=_errors(scores, coverage),
     )
     result = FittedCalibration(
         *head,
@@ -107,7 +111,7 @@ def calibrated(
             FittedAdjustment(a.of, a.scope, a.factor, a.interval)
             for a in fit.profile.adjustments[len(base.adjustments) :]
         ],
-        bands=_fitted_bands(profile, measured_bands, start, coverage),
+        bands=_fitted_bands(profile, start, coverage, measured_bands),
         worst=_worst(sample, left),
         limits=limits,
         notes=[*notes, *_beside(scores, start, sample.rows)],
@@ -212,67 +216,49 @@ def _beside(
     ]
 
 
-def _profile(
-    fit: OwnFit,
-    sample: Sample,
-    measured_bands: Mapping[str, Band],
-    scores: Mapping[str, MethodScores],
-    coverage: Mapping[str, float],
-    name: str,
-    as_of: str,
-    start: Profile,
-    files: Sequence[str],
-) -> Profile:
-    bands = cross_validation.everywhere(start, measured_bands)
+def _profile(fit: OwnFit, sample: Sample, start: Profile, measured: Mapping[str, Band]) -> Profile:
+    """The fitted profile with what it is of, and bands everywhere; without its errors."""
+    bands = cross_validation.everywhere(start, measured)
+    return replace(
+        fit.profile,
+        chips=tuple(sorted(set(sample.column("chip_name").tolist()))),
+        # As the checkpoint is called that ran, and as a scenario with `choose.weights` calls it.
+        models=tuple(sorted({n for row in sample.rows for n in (row.sizes.name, row.model)})),
+        engines=tuple(sorted({p.engine for p in sample.places if p.engine})),
+        rows=len(sample.rows),
+        bands=bands[KNOWN]["any"],
+        all_bands=bands,
+    )
+
+
+def _errors(
+    scores: Mapping[str, MethodScores], coverage: Mapping[str, float]
+) -> Mapping[str, float]:
     errors: dict[str, float] = {}
     for quantity, by_method in scores.items():
         errors |= by_method.after.named(quantity)
         errors[f"{quantity}_before_median"] = by_method.before.median
         errors[f"{quantity}_constant_median"] = by_method.constant.median
         errors[f"{quantity}_roofline_median"] = by_method.roofline.median
-    errors |= {f"{name}_band_holds": share for name, share in coverage.items()}
-    runs = len({row.id for row in sample.rows})
-    return replace(
-        fit.profile,
-        name=name,
-        as_of=as_of,
-        chips=tuple(sorted(set(sample.column("chip_name").tolist()))),
-        # As the checkpoint is called that ran, and as a scenario with `choose.weights` calls it.
-        models=tuple(sorted({n for row in sample.rows for n in (row.sizes.name, row.model)})),
-        engines=tuple(sorted({p.engine for p in sample.places if p.engine})),
-        rows=len(sample.rows),
-        source=f"{', '.join(files)}: {runs} runs of one's own, starting from {start.name}",
-        bands=bands[KNOWN]["any"],
-        all_bands=MappingProxyType(dict(bands)),
-        errors=MappingProxyType(errors),
-    )
+    return errors | {f"{name}_band_holds": share for name, share in coverage.items()}
 
 
 def _fitted_bands(
-    profile: Profile,
-    measured_bands: Mapping[str, Band],
-    start: Profile,
-    coverage: Mapping[str, float],
+    profile: Profile, start: Profile, coverage: Mapping[str, float], measured: Mapping[str, Band]
 ) -> dict[str, FittedBand]:
-    return {
-        name: FittedBand(
-            band.low, band.high, cross_validation.FEWEST_OWN, coverage.get(name), "rows left out"
-        )
-        if name in measured_bands
-        else FittedBand(band.low, band.high, cross_validation.FEWEST_OWN, None, start.name)
-        for name, band in profile.bands.items()
-    }
+    bands = {}
+    for name, band in profile.bands.items():
+        holds = coverage.get(name) if name in measured else None
+        source = "rows left out" if name in measured else start.name
+        fewest = cross_validation.FEWEST_OWN
+        bands[name] = FittedBand(band.low, band.high, fewest, holds, source)
+    return bands
 
 
 def _worst(sample: Sample, left: cross_validation.LeftOut) -> list[WorstRow]:
     """The rows that the others explain least."""
     off = np.abs(np.log(left.estimate / sample.seconds))
-    return [
-        WorstRow(
-            sample.rows[i].id,
-            sample.rows[i].quantity,
-            float(sample.seconds[i]),
-            float(left.estimate[i]),
-        )
-        for i in np.argsort(-off, kind="stable")[:WORST].tolist()
-    ]
+    order = np.argsort(-off, kind="stable")[:WORST].tolist()
+    times = [(float(sample.seconds[i]), float(left.estimate[i])) for i in order]
+    rows = [sample.rows[i] for i in order]
+    return [WorstRow(row.id, row.quantity, *both) for row, both in zip(rows, times, strict=True)]

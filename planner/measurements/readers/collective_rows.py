@@ -9,12 +9,12 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-from formulas.network import collectives as equations
 from formulas.network.expert_copies import distinct_nodes_of
-from planner.catalogue.collective_curves import collectives
+from planner.catalogue.collective_curves import ANY, collectives
 from planner.measurements.measurement import CollectiveRow
+from planner.network.group import Group, group_of
 from planner.text.tables import table
-from topologies import group_rate, machine
+from topologies import machine
 
 TABLES = table("planner.measurements", "collective_names.toml")
 MACHINES: Mapping[str, str] = TABLES["machines"]
@@ -22,11 +22,6 @@ OTHERS: Mapping[str, str] = TABLES["other_machines"]
 FAMILIES: Mapping[str, str] = TABLES["families"]
 REDUCE_FROM: Mapping[str, int] = TABLES["reduce_from"]
 SWEEPS = ("one node", "one tray (4 of an NVL72)")
-TRAFFIC = {
-    "all-reduce": equations.all_reduce_traffic,
-    "all-gather": equations.all_gather_traffic,
-    "reduce-scatter": equations.all_gather_traffic,
-}
 TOP_K, EXPERTS = 8, 256  # of the published dispatch and combine tables
 
 
@@ -194,9 +189,7 @@ def _size(
 
 def rate_of(chip: str, operation: str, n: int) -> float:
     """Rate of one chip in a group of its usual machine [byte/s]."""
-    rate = group_rate(machine(MACHINES[chip]), n)
-    exchange = operation in ("all-to-all", "dispatch", "combine")
-    return rate.all_to_all if exchange else rate.all_gather
+    return group_of(machine(MACHINES[chip]), n, chip).rate(operation)
 
 
 def reduces(family: str, algorithm: str, n: int) -> bool:
@@ -208,6 +201,5 @@ def reduces(family: str, algorithm: str, n: int) -> bool:
 
 def traffic_of(operation: str, algorithm: str, n: int, *, family: str = "") -> float:
     """Bytes on the wire per byte in a group of `n` chips."""
-    if reduces(family, algorithm, n):
-        return float(equations.in_network_traffic.rhs)
-    return float(TRAFFIC.get(operation, equations.all_to_all_traffic).numpy()(n_group=n))
+    group = Group(ANY, n, 1, 1.0, 1.0, reduces=reduces(family, algorithm, n))
+    return group.traffic(operation, algorithm)

@@ -10,7 +10,7 @@ from planner.architecture.counts import Sizes
 from planner.catalogue.chips import Chip
 from planner.measurements import published_names
 from planner.measurements.measurement import ONE, Measurement, NotComputed, Readings, layout_of
-from planner.measurements.readers.sheets import Row, Source, count, number, positive, rows_of, sheet
+from planner.measurements.readers import sheets
 from planner.text.errors import InputError
 
 # A row needs the first; others may be missing, as if they were blank.
@@ -37,12 +37,12 @@ BY_SEQUENCE = re.compile(r"WS-2D(?!/attn-head)")
 HALF_SUMS, TWICE, FASTER = frozenset({"llama.cpp"}), "GeForce", 2.0
 
 
-def steadies(path: Source) -> Readings:
+def steadies(path: sheets.Source) -> Readings:
     """Every row of a table of steady batches, or why it has no prediction."""
-    missing = [name for name in NEEDED if name not in sheet(path).columns]
+    missing = [name for name in NEEDED if name not in sheets.sheet(path).columns]
     if missing:
         raise InputError(f"{path}: missing columns {', '.join(missing)}")
-    table = rows_of(path)
+    table = sheets.rows_of(path)
     rows: list[Measurement] = []
     refused: list[NotComputed] = []
     seen: dict[tuple[str, ...], str] = {}
@@ -57,7 +57,7 @@ def steadies(path: Source) -> Readings:
     return Readings("steady batches", tuple(rows), tuple(refused), len(table))
 
 
-def steady(row: Row) -> Measurement:
+def steady(row: sheets.Row) -> Measurement:
     """One row of the steady-batch columns.
 
     Raises Refused if a name has no entry in the catalogue, a number is missing, or is none.
@@ -77,7 +77,7 @@ def steady(row: Row) -> Measurement:
     if weights == "nvfp4" and "fp4" not in chip.flops:
         raise published_names.Refused(f"{chip.name} has no fp4 arithmetic")
     sizes = _stored(row["model"], weights, kv, row["weight_dtype"].strip().lower())
-    chips = count(row, "n_chips")
+    chips = sheets.count(row, "n_chips")
     prompt, output, context = _lengths(row)
     layout = layout_of(row["layout"], chips, sizes.n_experts)
     replicas = chips if row["layout"] == "DP" else 1  # copies of the whole model
@@ -90,7 +90,7 @@ def steady(row: Row) -> Measurement:
     if phase == "prefill" and assumed and sizes.max_context:
         batch, prompt = max(1.0, prompt / sizes.max_context), min(prompt, sizes.max_context)
     drafts = re.search(r"MTP(\d)", row["notes"])
-    return Measurement(
+    measured = Measurement(
         id=row["id"],
         source=row["source"],
         engine=engine,
@@ -105,7 +105,7 @@ def steady(row: Row) -> Measurement:
         output=output,
         context=context,
         quantity=TIMES.get(row["metric"], QUANTITY[phase]),
-        seconds=_seconds(row, batch, prompt, output, chips, replicas, sizes, chip),
+        seconds=0.0,
         quality=row["quality"],
         drafts=int(drafts[1]) if drafts else 0,
         precision=weights,
@@ -116,6 +116,7 @@ def steady(row: Row) -> Measurement:
         assumed=assumed,
         by_sequence=bool(BY_SEQUENCE.match(row["layout"])) and phase != "prefill",
     )
+    return replace(measured, seconds=_seconds(row, measured, replicas))
 
 
 @cache
@@ -143,19 +144,21 @@ def _summing_in_half(chip: Chip) -> Chip:
     return replace(chip, flops={**chip.flops, "bf16": FASTER * chip.flops["bf16"]})
 
 
-def _lengths(row: Row) -> tuple[float, float, float]:
+def _lengths(row: sheets.Row) -> tuple[float, float, float]:
     """Prompt, output and mean context [token]: decode rows give the context, others the prompt."""
-    length = positive(row, "context_or_isl")
-    output = number(row, "osl") if row["osl"] else 0.0
+    length = sheets.positive(row, "context_or_isl")
+    output = sheets.number(row, "osl") if row["osl"] else 0.0
     if row["phase"] == "decode":
         return max(length - output / 2, 1.0), max(output, 2.0), length
     return length, max(output, 2.0), length + output / 2
 
 
-def _batch(row: Row, sizes: Sizes, chip: Chip, chips: int, context: float) -> tuple[float, str]:
+def _batch(
+    row: sheets.Row, sizes: Sizes, chip: Chip, chips: int, context: float
+) -> tuple[float, str]:
     """Sequences over all chips, and what was assumed where the table does not say."""
     if row["batch"]:
-        return positive(row, "batch"), ""
+        return sheets.positive(row, "batch"), ""
     # Prefill efficiency is published against the tokens of the whole batch.
     if row["phase"] == "prefill":
         return 1.0, "one prompt at a time"
@@ -168,28 +171,20 @@ def _batch(row: Row, sizes: Sizes, chip: Chip, chips: int, context: float) -> tu
     return float(max(1, int(room / per_sequence))), "the batch that fills the memory"
 
 
-def _seconds(
-    row: Row,
-    batch: float,
-    prompt: float,
-    output: float,
-    chips: int,
-    replicas: int,
-    sizes: Sizes,
-    chip: Chip,
-) -> float:
+def _seconds(row: sheets.Row, run: Measurement, replicas: int) -> float:
     """The row's value as a time [s]; a rate or an efficiency is turned round."""
-    value = positive(row, "value")
+    value = sheets.positive(row, "value")
     if row["metric"] in TIMES:
         return value / 1e3
     if row["metric"] not in RATES:
         raise published_names.Refused(f"unknown metric {row['metric']!r}")
     # Rates of whole runs count the tokens that were written (TensorRT-LLM, MLPerf and JetStream
     # tables); an efficiency counts the arithmetic of the prompts too.
-    mixed = batch * (prompt + output if row["metric"] == "mfu" else output)
-    tokens = {"decode": batch, "prefill": batch * prompt, "mixed": mixed}[row["phase"]]
+    counted = run.prompt + run.output if row["metric"] == "mfu" else run.output
+    per_sequence = {"decode": 1.0, "prefill": run.prompt, "mixed": counted}[row["phase"]]
+    tokens = run.batch * per_sequence
     if row["metric"] == "tok_s_total":
         return tokens * replicas / value
     if row["metric"] == "tok_s_per_gpu":
-        return tokens / (value * chips)
-    return 2 * sizes.n_total * tokens / (chips * chip.peak("bf16") * value)
+        return tokens / (value * run.chips)
+    return 2 * run.sizes.n_total * tokens / (run.chips * run.chip.peak("bf16") * value)
