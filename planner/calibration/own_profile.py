@@ -11,6 +11,7 @@ import numpy as np
 
 from planner.benchmark import ceilings, read_measured
 from planner.calibration import cross_validation
+from planner.calibration.cross_validation import constant, score
 from planner.calibration.own_fit import OwnFit, estimates_at, left_out, own_fit, seen_by_rows
 from planner.calibration.sample import (
     BELOW,
@@ -21,7 +22,6 @@ from planner.calibration.sample import (
     row_digest,
     seen_by,
 )
-from planner.calibration.scores import constant, score
 from planner.catalogue.profile import KNOWN, Band, Profile, choose_profile
 from planner.catalogue.profile_checks import unsound
 from planner.catalogue.systems import system, system_names

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from planner.calibration.scores import COVERAGE
-from planner.catalogue.profile import COEFFICIENTS, Adjustment, Profile
+from planner.calibration.cross_validation import COVERAGE
+from planner.catalogue.profile import COEFFICIENTS, KNOWN, Adjustment, Band, Profile
 
 if TYPE_CHECKING:
     from planner.calibration.fit import Fitted
@@ -25,63 +25,41 @@ def written(profile: Profile, comments: Iterable[str] = (), **more: str) -> str:
     """
     lines = [
         *(f"# {' '.join(line.split())}" for line in comments),
-        f"name = {_text(profile.name)}",
-        f"as_of = {_text(profile.as_of)}",
-        f"engine = {_text(profile.engine)}",
-        f"chips = {listed(profile.chips)}",
-        f"models = {listed(profile.models)}",
-        f"engines = {listed(profile.engines)}",
-        f"rows = {profile.rows}",
-        f"source = {_text(profile.source)}",
-        f"coverage = {profile.coverage}",
+        *_head(profile, "name", "as_of", "engine", "chips", "models", "engines"),
+        *_head(profile, "rows", "source", "coverage"),
         *(f"{name} = {_text(value)}" for name, value in more.items()),
         "# Not identified by the rows: as they were in the profile that the fit started from.",
         f"held = {listed(profile.unidentified)}",
-        *_tables(
-            profile.values,
-            profile.intervals,
-            profile.adjustments,
-            {
-                f"{_key(kind)}.{_key(engine)}": {name: (x.low, x.high) for name, x in bands.items()}
-                for kind, engines in profile.all_bands.items()
-                for engine, bands in engines.items()
-            },
-            (profile.spread, ", where the fit started."),
-            profile.errors,
-            DIGITS,
-        ),
+        *_tables(profile, ", where the fit started.", DIGITS, _key),
     ]
     return "\n".join(lines) + "\n"
 
 
-def _tables(
-    values: Mapping[str, float],
-    intervals: Mapping[str, Sequence[float]],
-    adjustments: Iterable[Adjustment],
-    bands: Mapping[str, Mapping[str, Sequence[float]]],
-    spread: tuple[Mapping[str, float], str],
-    errors: Mapping[str, float],
-    digits: int,
-) -> Iterator[str]:
-    """Every table of a profile's file; `bands` by the keys of theirs, `spread` with its remark."""
+def _head(profile: Profile, *names: str) -> Iterator[str]:
+    yield from (f"{name} = {_value(getattr(profile, name))}" for name in names)
+
+
+def _tables(profile: Profile, remark: str, digits: int, key: Callable[[str], str]) -> Iterator[str]:
+    """Every table of a profile's file; `remark` on its spread, engines of bands spelt by `key`."""
     yield from ("", "[coefficients]")
-    yield from (f"{name} = {number(values[name], digits)}" for name in COEFFICIENTS)
+    yield from (f"{name} = {number(profile.values[name], digits)}" for name in COEFFICIENTS)
     yield from ("", "[intervals]")
-    yield from (f"{name} = {pair(ends, digits)}" for name, ends in intervals.items())
-    for adjustment in adjustments:
+    yield from (f"{name} = {pair(ends, digits)}" for name, ends in profile.intervals.items())
+    for adjustment in profile.adjustments:
         yield from ("", "[[adjustments]]", f"of = {listed(adjustment.of)}")
         yield from (f"{key} = {_value(value)}" for key, value in adjustment.scope.items())
         yield f"factor = {number(adjustment.factor, digits)}"
         yield f"interval = {pair(adjustment.interval, digits)}"
         yield from ["monthly = true"] if adjustment.monthly else []
-    for key, quantities in bands.items():
-        yield from ("", f"[bands.{key}]")
-        yield from (f"{name} = {pair(ends, digits)}" for name, ends in quantities.items())
-    if spread[0]:
-        yield from ("", f"# Of logarithms of measured over predicted price{spread[1]}", "[spread]")
-        yield from (f"{name} = {number(value, digits)}" for name, value in spread[0].items())
+    for kind, engines in profile.all_bands.items():
+        for engine, bands in engines.items():
+            yield from ("", f"[bands.{_key(kind)}.{key(engine)}]")
+            yield from (f"{q} = {pair((x.low, x.high), digits)}" for q, x in bands.items())
+    if profile.spread:
+        yield from ("", f"# Of logarithms of measured over predicted price{remark}", "[spread]")
+        yield from (f"{name} = {number(value, digits)}" for name, value in profile.spread.items())
     yield from ("", "[errors]")
-    yield from (f"{name} = {number(value, digits)}" for name, value in errors.items())
+    yield from (f"{name} = {number(value, digits)}" for name, value in profile.errors.items())
 
 
 def listed(texts: Iterable[str]) -> str:
@@ -100,7 +78,11 @@ def number(value: float, digits: int = DIGITS) -> str:
 
 
 def _value(value: object) -> str:
-    return ("true" if value else "false") if isinstance(value, bool) else _text(str(value))
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return listed(value)
+    return str(value) if isinstance(value, int | float) else _text(str(value))
 
 
 def _key(name: str) -> str:
@@ -116,48 +98,55 @@ def _text(text: str) -> str:
 
 def shipped_text(fit: Fitted) -> str:
     """The profile with its adjustments, bands and errors."""
-    sample, spec, low, high = fit.sample, fit.spec, fit.low.values, fit.high.values
+    sample, profile = fit.sample, shipped(fit)
     left_out = ", ".join(f"{n} {reason}" for reason, n in sorted(sample.left_out.items()))
     lines = [
         f"# Written by planner.calibration.fit. Rows left out of the fit: {left_out or 'none'}.",
         "# Intervals hold 80 % of refits to resampled configurations. Errors are on configurations",
         "# left out of the fit; unseen_groups_, unseen_models_, unseen_chips_ on whole groups,",
         "# models and chips left out; pooled_ on runs of two pools. Bands: measured / predicted.",
-        f'as_of = "{spec.as_of}"',
-        'engine = "any"',
-        *(["base = true  # chosen by name alone"] if fit.spec.base else []),
-        f"engines = {_words(place.engine for place in sample.places)}",
-        f"chips = {_words(sample.column('chip_name'))}",
-        f"models = {_words(place.model for place in sample.places)}",
-        f"rows = {len(sample.rows)}",
-        f'source = "{spec.source}"',
-        f"coverage = {COVERAGE}",
+        *_head(profile, "as_of", "engine"),
+        *(["base = true  # chosen by name alone"] if profile.base else []),
+        *_head(profile, "engines", "chips", "models", "rows", "source", "coverage"),
         "# Not identified by these rows, so held near the value expected beforehand.",
-        f"held = {listed(fit.hierarchy.untold)}",
-        *_tables(
-            fit.hierarchy.values,
-            {name: sorted((low[name], high[name])) for name in COEFFICIENTS},
-            [
-                Adjustment(effect.of, effect.scope, factor, (least, most), effect.monthly)
-                for effect, factor, least, most in zip(
-                    fit.hierarchy.effects,
-                    fit.hierarchy.factors,
-                    fit.low.factors,
-                    fit.high.factors,
-                    strict=True,
-                )
-            ],
-            {
-                f'{kind}."{engine}"': quantities
-                for kind, engines in fit.bands.items()
-                for engine, quantities in engines.items()
-            },
-            (fit.spread, ": between runs alike, and among all."),
-            fit.errors,
-            SHIPPED_DIGITS,
-        ),
+        f"held = {listed(profile.unidentified)}",
+        *_tables(profile, ": between runs alike, and among all.", SHIPPED_DIGITS, _text),
     ]
     return "\n".join(lines) + "\n"
+
+
+def shipped(fit: Fitted) -> Profile:
+    """A fit as the profile that ships."""
+    sample, spec, places = fit.sample, fit.spec, fit.sample.places
+    low, high, factors = fit.low.values, fit.high.values, fit.hierarchy.factors
+    effects = zip(fit.hierarchy.effects, factors, fit.low.factors, fit.high.factors, strict=True)
+    all_bands = {
+        kind: {engine: {q: Band(*ends) for q, ends in each.items()} for engine, each in by.items()}
+        for kind, by in fit.bands.items()
+    }
+    return Profile(
+        name=spec.name,
+        as_of=spec.as_of,
+        engine="any",
+        chips=_sorted(sample.column("chip_name")),
+        rows=len(sample.rows),
+        source=spec.source,
+        coverage=COVERAGE,
+        bands=all_bands[KNOWN]["any"],
+        errors=fit.errors,
+        values=fit.hierarchy.values,
+        intervals={c: (min(low[c], high[c]), max(low[c], high[c])) for c in COEFFICIENTS},
+        unidentified=fit.hierarchy.untold,
+        adjustments=tuple(
+            Adjustment(e.of, e.scope, factor, (least, most), e.monthly)
+            for e, factor, least, most in effects
+        ),
+        models=_sorted(place.model for place in places),
+        engines=_sorted(place.engine for place in places),
+        all_bands=all_bands,
+        spread=fit.spread,
+        base=spec.base,
+    )
 
 
 def thin_text(fit: Fitted, engine: str, as_of: str) -> str:
@@ -170,7 +159,7 @@ def thin_text(fit: Fitted, engine: str, as_of: str) -> str:
         f'like = "{fit.spec.name}"',
         f'engine = "{engine}"',
         f'as_of = "{as_of or fit.spec.as_of}"',
-        f"chips = {_words(place.chip for place in places)}",
+        f"chips = {listed(_sorted(place.chip for place in places))}",
         f"rows = {int(rows)}",
         "\n[errors]",
         *(f"{name} = {number(value, SHIPPED_DIGITS)}" for name, value in scores.items()),
@@ -178,5 +167,5 @@ def thin_text(fit: Fitted, engine: str, as_of: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _words(names: Iterable[str]) -> str:
-    return listed(sorted(set(names)))
+def _sorted(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(set(names)))

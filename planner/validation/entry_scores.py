@@ -13,8 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from planner.calibration.cross_validation import folds
-from planner.calibration.scores import COVERAGE, constant, score
+from planner.calibration.cross_validation import COVERAGE, constant, folds, score
 from planner.measurements.entry import Entry
 from planner.measurements.roofline_bound import bound_of
 from planner.protocol.validation_result import BandShare, GroupScore, Score, SectionScores

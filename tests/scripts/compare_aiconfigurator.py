@@ -126,7 +126,7 @@ def _answers(python: str, asked: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _shown(quantity: str, both: list[tuple[Any, float]]) -> None:
     import numpy as np
 
-    from planner.calibration.scores import score
+    from planner.calibration.cross_validation import score
 
     print(f"\n{quantity:<24}{'rows':>6}{'median':>9}{'mean':>9}{'in 10%':>9}{'in 20%':>9}")
     for engine in ("all", *sorted({entry.engine for entry, _ in both})):

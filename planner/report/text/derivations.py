@@ -20,7 +20,7 @@ from formulas.nomenclature.symbols import SymbolError
 from formulas.registry import by_name, find, tags
 from planner.catalogue.listed_prices import default_price
 from planner.claims import physical as physical_numbers
-from planner.claims.figure import chip_case, counted, model_case
+from planner.claims.physical_column import chip_case, counted, model_case
 from planner.report.files import dumps, pdf
 from planner.text.errors import InputError, SolverError, did_you_mean
 

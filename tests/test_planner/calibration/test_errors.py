@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from planner.calibration import fit
-from planner.calibration.cross_validation import folds, leave_out
+from planner.calibration.cross_validation import folds, leave_out, score
 from planner.calibration.fit import RUNS as ERA
 from planner.calibration.sample import runs_sample
-from planner.calibration.scores import score
 from planner.catalogue.profile import profile
 from planner.measurements.prediction import predict
 from planner.measurements.readers import runs, steadies

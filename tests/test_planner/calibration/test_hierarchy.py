@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from planner.calibration.cross_validation import coverage_of, quantiles, score
 from planner.calibration.features import WAIT, Features, features, predicted, unknowns
 from planner.calibration.fit import RUNS
 from planner.calibration.hierarchy import Effect, EffectFamily, Loss, effects, fitted, worthwhile
 from planner.calibration.sample import Sample
-from planner.calibration.scores import coverage_of, quantiles, score
 from planner.catalogue.profile import COEFFICIENTS, EFFICIENCIES
 from planner.measurements.measurement import place_of
 from planner.measurements.readers import runs

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.calibration.cross_validation import folds
-from planner.calibration.scores import constant, score
+from planner.calibration.cross_validation import constant, folds, score
 from planner.measurements.entry import Entry, Prediction
 from planner.validation.entry_scores import band_share, grouped, section
 
