@@ -165,6 +165,7 @@ def coefficients(
     return Coefficients(n.astype(np.int64), *columns)
 
 
+@lru_cache(maxsize=4096)
 def _row(
     group: Group, operation: str, algorithm: str, network: str, within: tuple[float, float] | None
 ) -> tuple[float, ...]:
