@@ -17,10 +17,8 @@ from typing import Protocol
 import numpy as np
 
 from planner.calibration.sample import Sample
-from planner.catalogue.profile import KNOWN, NEW_CHIP, NEW_MODEL, Band, Profile
+from planner.catalogue.profile import COVERAGE, KNOWN, NEW_CHIP, NEW_MODEL, Band, Profile
 from planner.protocol.validation_result import Score
-
-COVERAGE = 0.8
 
 
 def score(predicted: np.ndarray, measured: np.ndarray) -> Score:

@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 
 from planner.calibration.curve_pooling import (
-    COVERAGE,
     DELAY,
     Evidence,
     MeasuredCurves,
@@ -24,6 +23,7 @@ from planner.calibration.curve_pooling import (
 )
 from planner.calibration.profile_file import number, pair
 from planner.catalogue.collective_curves import ANY, Between, Curve
+from planner.catalogue.profile import COVERAGE
 from planner.measurements.measurement import CollectiveRow
 from planner.measurements.readers.collective_rows import (
     FAMILIES,

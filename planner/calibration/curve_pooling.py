@@ -19,6 +19,7 @@ from functools import cached_property
 import numpy as np
 from scipy.interpolate import PchipInterpolator
 
+from planner.catalogue.profile import COVERAGE
 from planner.measurements.measurement import CollectiveRow
 from planner.measurements.readers.collective_rows import FAMILIES, MACHINES, rate_of, traffic_of
 from planner.network.coefficients import Triple, fit_triple
@@ -143,7 +144,6 @@ def _same(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 LIBRARY = frozenset({"ring", "in-network", "pairwise"})
 POOLED = LIBRARY | {"fused"}
-COVERAGE = 0.8
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from planner.calibration.cross_validation import COVERAGE
-from planner.catalogue.profile import COEFFICIENTS, KNOWN, Adjustment, Band, Profile
+from planner.catalogue.profile import COEFFICIENTS, COVERAGE, KNOWN, Adjustment, Band, Profile
 
 if TYPE_CHECKING:
     from planner.calibration.fit import Fitted

@@ -103,6 +103,7 @@ COEFFICIENTS = tuple(table("planner.catalogue", "coefficients.toml"))
 EFFICIENCIES = frozenset(name for name in COEFFICIENTS if name.startswith("e_"))
 KNOWN, NEW_MODEL, NEW_CHIP, POOLED = "known", "new_model", "new_chip", "pooled"
 ASSUMED = "assumed"
+COVERAGE = 0.8  # share of rows to come that a band is made to hold
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from planner.calibration.cross_validation import COVERAGE, constant, folds, score
+from planner.calibration.cross_validation import constant, folds, score
+from planner.catalogue.profile import COVERAGE
 from planner.measurements.entry import Entry
 from planner.measurements.roofline_bound import bound_of
 from planner.protocol.validation_result import BandShare, GroupScore, Score, SectionScores
