@@ -44,6 +44,10 @@ def _arxiv(key: str, authors: str, year: int, paper: str, title: str) -> Source:
     return Source(key, authors, year, f"https://arxiv.org/abs/{paper}", title)
 
 
+def _doi(key: str, authors: str, year: int, name: str, title: str) -> Source:
+    return Source(key, authors, year, f"https://doi.org/{name}", title)
+
+
 definition = Citation(None, "by definition")
 derived = Citation(None, "derived here")
 
@@ -58,8 +62,7 @@ lecture_summary = Source("summary", "Dwarkesh Podcast", 2026, LECTURE_VIDEO, "Th
 lecture_player = Source("player", "Dwarkesh Podcast", 2026, LECTURE_VIDEO, "Why Token Cost Tracks Batch")
 
 # Rooflines, serving, models
-williams_2009 = Source("williams_2009", "Williams, Waterman, Patterson", 2009, "https://doi.org/10.1145/1498765.1498785",
-    "Roofline: an insightful visual performance model for multicore architectures")
+williams_2009 = _doi("williams_2009", "Williams, Waterman, Patterson", 2009, "10.1145/1498765.1498785", "Roofline: an insightful visual performance model for multicore architectures")
 vaswani_2017 = _arxiv("vaswani_2017", "Vaswani et al.", 2017, "1706.03762", "Attention Is All You Need")
 shazeer_2017 = _arxiv("shazeer_2017", "Shazeer et al.", 2017, "1701.06538", "Outrageously Large Neural Networks: The Sparsely-Gated Mixture-of-Experts Layer")
 clark_2022 = _arxiv("clark_2022", "Clark et al.", 2022, "2202.01169", "Unified Scaling Laws for Routed Language Models")
@@ -69,11 +72,9 @@ leviathan_2022 = _arxiv("leviathan_2022", "Leviathan, Kalman, Matias", 2022, "22
 ainslie_2023 = _arxiv("ainslie_2023", "Ainslie et al.", 2023, "2305.13245", "GQA: Training Generalized Multi-Query Transformer Models from Multi-Head Checkpoints")
 deepseek_v2 = _arxiv("deepseek_v2", "DeepSeek-AI", 2024, "2405.04434", "DeepSeek-V2: A Strong, Economical, and Efficient Mixture-of-Experts Language Model")
 deepseek_v3 = _arxiv("deepseek_v3", "DeepSeek-AI", 2024, "2412.19437", "DeepSeek-V3 Technical Report")
-hockney_1994 = Source("hockney_1994", "Hockney", 1994, "https://doi.org/10.1016/S0167-8191(06)80021-9",
-    "The communication challenge for MPP: Intel Paragon and Meiko CS-2")
-thakur_2005 = Source("thakur_2005", "Thakur, Rabenseifner, Gropp", 2005, "https://doi.org/10.1177/1094342005051521",
-    "Optimization of Collective Communication Operations in MPICH")
-little_1961 = Source("little_1961", "Little", 1961, "https://doi.org/10.1287/opre.9.3.383", "A Proof for the Queuing Formula: L = lambda W")
+hockney_1994 = _doi("hockney_1994", "Hockney", 1994, "10.1016/S0167-8191(06)80021-9", "The communication challenge for MPP: Intel Paragon and Meiko CS-2")
+thakur_2005 = _doi("thakur_2005", "Thakur, Rabenseifner, Gropp", 2005, "10.1177/1094342005051521", "Optimization of Collective Communication Operations in MPICH")
+little_1961 = _doi("little_1961", "Little", 1961, "10.1287/opre.9.3.383", "A Proof for the Queuing Formula: L = lambda W")
 kleinrock_1975 = Source("kleinrock_1975", "Kleinrock", 1975, "https://archive.org/details/queueingsystems01klei", "Queueing Systems, volume 1: Theory")
 zhong_2024 = _arxiv("zhong_2024", "Zhong et al.", 2024, "2401.09670", "DistServe: Disaggregating Prefill and Decoding for Goodput-optimized Large Language Model Serving")
 nccl_tests = Source("nccl_tests", "NVIDIA", 2026, "https://github.com/NVIDIA/nccl-tests", "nccl-tests")
@@ -81,12 +82,9 @@ besiroglu_2024 = _arxiv("besiroglu_2024", "Besiroglu et al.", 2024, "2404.10102"
 sardana_2024 = _arxiv("sardana_2024", "Sardana et al.", 2024, "2401.00448", "Beyond Chinchilla-Optimal: Accounting for Inference in Language Model Scaling Laws")
 
 # Collective communication and its libraries
-patarasuk_2009 = Source("patarasuk_2009", "Patarasuk, Yuan", 2009, "https://doi.org/10.1016/j.jpdc.2008.09.002",
-    "Bandwidth optimal all-reduce algorithms for clusters of workstations")
-sanders_2009 = Source("sanders_2009", "Sanders, Speck, Träff", 2009, "https://doi.org/10.1016/j.parco.2009.09.001",
-    "Two-tree algorithms for full bandwidth broadcast, reduction and scan")
-klenk_2020 = Source("klenk_2020", "Klenk, Jiang, Thorson, Dennison", 2020, "https://doi.org/10.1109/ISCA45697.2020.00085",
-    "An In-Network Architecture for Accelerating Shared-Memory Multiprocessor Collectives")
+patarasuk_2009 = _doi("patarasuk_2009", "Patarasuk, Yuan", 2009, "10.1016/j.jpdc.2008.09.002", "Bandwidth optimal all-reduce algorithms for clusters of workstations")
+sanders_2009 = _doi("sanders_2009", "Sanders, Speck, Träff", 2009, "10.1016/j.parco.2009.09.001", "Two-tree algorithms for full bandwidth broadcast, reduction and scan")
+klenk_2020 = _doi("klenk_2020", "Klenk, Jiang, Thorson, Dennison", 2020, "10.1109/ISCA45697.2020.00085", "An In-Network Architecture for Accelerating Shared-Memory Multiprocessor Collectives")
 nccl = Source("nccl", "NVIDIA", 2026, "https://github.com/NVIDIA/nccl", "NCCL")
 deep_ep = Source("deep_ep", "DeepSeek-AI", 2025, "https://github.com/deepseek-ai/DeepEP", "DeepEP")
 
@@ -101,13 +99,11 @@ qi_2023 = _arxiv("qi_2023", "Qi et al.", 2023, "2401.10241", "Zero Bubble Pipeli
 kaplan_2020 = _arxiv("kaplan_2020", "Kaplan et al.", 2020, "2001.08361", "Scaling Laws for Neural Language Models")
 muennighoff_2023 = _arxiv("muennighoff_2023", "Muennighoff et al.", 2023, "2305.16264", "Scaling Data-Constrained Language Models")
 khatri_2025 = _arxiv("khatri_2025", "Khatri et al.", 2025, "2510.13786", "The Art of Scaling Reinforcement Learning Compute for LLMs")
-gray_1987 = Source("gray_1987", "Gray, Putzolu", 1987, "https://doi.org/10.1145/38713.38755",
-    "The 5 minute rule for trading memory for disc accesses and the 10 byte rule for trading memory for CPU time")
-deepseek_v32 = Source("deepseek_v32", "DeepSeek-AI", 2025, "https://github.com/deepseek-ai/DeepSeek-V3.2-Exp",
-    "DeepSeek-V3.2-Exp: Boosting Long-Context Efficiency with DeepSeek Sparse Attention")
+gray_1987 = _doi("gray_1987", "Gray, Putzolu", 1987, "10.1145/38713.38755", "The 5 minute rule for trading memory for disc accesses and the 10 byte rule for trading memory for CPU time")
+deepseek_v32 = Source("deepseek_v32", "DeepSeek-AI", 2025, "https://github.com/deepseek-ai/DeepSeek-V3.2-Exp", "DeepSeek-V3.2-Exp: Boosting Long-Context Efficiency with DeepSeek Sparse Attention")
 chen_2016 = _arxiv("chen_2016", "Chen et al.", 2016, "1604.06174", "Training Deep Nets with Sublinear Memory Cost")
 gomez_2017 = _arxiv("gomez_2017", "Gomez et al.", 2017, "1707.04585", "The Reversible Residual Network: Backpropagation Without Storing Activations")
-feistel_1973 = Source("feistel_1973", "Feistel", 1973, "https://doi.org/10.1038/scientificamerican0573-15", "Cryptography and Computer Privacy")
+feistel_1973 = _doi("feistel_1973", "Feistel", 1973, "10.1038/scientificamerican0573-15", "Cryptography and Computer Privacy")
 krajewski_2024 = _arxiv("krajewski_2024", "Krajewski et al.", 2024, "2402.07871", "Scaling Laws for Fine-Grained Mixture of Experts")
 abnar_2025 = _arxiv("abnar_2025", "Abnar et al.", 2025, "2501.12370", "Parameters vs FLOPs: Scaling Laws for Optimal Sparsity for Mixture-of-Experts Language Models")
 ludziejewski_2025 = _arxiv("ludziejewski_2025", "Ludziejewski et al.", 2025, "2502.05172", "Joint MoE Scaling Laws: Mixture of Experts Can Be Memory Efficient")

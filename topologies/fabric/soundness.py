@@ -52,11 +52,8 @@ def suspicions(G: Fabric) -> list[str]:
     """
     alike: dict[str, list[str]] = {}
     for u, v, arc in G.edges(data=True):
-        rate = arc.get("bandwidth")
-        if (
-            limits.rate_fault(rate) is None
-            and (odd := limits.rate_suspicion(arc["bandwidth"])) is not None
-        ):
+        sound = limits.rate_fault(arc.get("bandwidth")) is None
+        if sound and (odd := limits.rate_suspicion(arc["bandwidth"])) is not None:
             alike.setdefault(odd, []).append(f"arc {u!r} -> {v!r}")
     return [
         f"{arcs[0]}{f' and {len(arcs) - 1} more' if len(arcs) > 1 else ''}: bandwidth {odd}"
