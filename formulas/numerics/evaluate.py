@@ -15,7 +15,7 @@ import sympy as sp
 
 from formulas.nomenclature.symbols import SymbolError, describe, did_you_mean
 from formulas.numerics.block_executor import BLOCK
-from formulas.numerics.expressions import complement_power, put, text, tree_of
+from formulas.numerics.expressions import OPERATIONS, complement_power, put, text, tree_of
 from formulas.numerics.kernel import Kernel
 from formulas.numerics.tape import Node, Tape
 from formulas.numerics.trees import ScalarProgram
@@ -226,10 +226,9 @@ class _Recorder:
             return self._power(x)
         if isinstance(x, sp.Piecewise):
             return self._piecewise(x)
-        name = _NAMES.get(type(x))
-        if name is None:
+        if type(x) not in OPERATIONS:
             raise TypeError(f"no array operation for {type(x).__name__} in {text(x)}")
-        return self._append(name, *map(self.slot, x.args))
+        return self._append(OPERATIONS[type(x)][1], *map(self.slot, x.args))
 
     def _sum(self, x: sp.Add) -> int:
         complement = complement_power(x)
@@ -288,23 +287,3 @@ class _Recorder:
 
     def _choice(self, condition: sp.Basic, value: sp.Expr, otherwise: int) -> int:
         return self._append("where", self.slot(condition), self.slot(value), otherwise)
-
-
-_NAMES: dict[type, str] = {
-    sp.Max: "maximum",
-    sp.Min: "minimum",
-    sp.exp: "exp",
-    sp.log: "log",
-    sp.ceiling: "ceil",
-    sp.floor: "floor",
-    sp.Abs: "absolute",
-    sp.StrictLessThan: "less",
-    sp.LessThan: "less_equal",
-    sp.StrictGreaterThan: "greater",
-    sp.GreaterThan: "greater_equal",
-    sp.Equality: "equal",
-    sp.Unequality: "not_equal",
-    sp.And: "logical_and",
-    sp.Or: "logical_or",
-    sp.Not: "logical_not",
-}

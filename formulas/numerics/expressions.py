@@ -130,10 +130,9 @@ def tree_of(x: sp.Basic) -> Tree:
         return ("complement", *map(tree_of, complement))
     if isinstance(x, sp.Pow) and x.args[1] == sp.Rational(1, 2):
         return ("sqrt", tree_of(x.args[0]))
-    operation = _OPERATIONS.get(type(x))
-    if operation is None:
+    if type(x) not in OPERATIONS:
         raise TypeError(f"no scalar rule for {type(x).__name__} in {text(x)}")
-    return (operation, *map(tree_of, x.args))
+    return (OPERATIONS[type(x)][0], *map(tree_of, x.args))
 
 
 def exact_value(x: sp.Basic, values: Mapping[sp.Symbol, Fraction]) -> Fraction:
@@ -170,7 +169,7 @@ def holds(condition: sp.Basic, values: Mapping[sp.Symbol, Fraction]) -> bool:
     if isinstance(condition, sp.Not):
         return not holds(condition.args[0], values)
     left, right = (exact_value(side, values) for side in condition.args)
-    return COMPARE[_OPERATIONS[type(condition)]](left, right)  # type: ignore[arg-type]
+    return COMPARE[OPERATIONS[type(condition)][0]](left, right)  # type: ignore[arg-type]
 
 
 def _exact_power(x: sp.Pow, values: Mapping[sp.Symbol, Fraction]) -> Fraction:
@@ -181,26 +180,27 @@ def _exact_power(x: sp.Pow, values: Mapping[sp.Symbol, Fraction]) -> Fraction:
     raise InexactError(f"{text(x)} is a root")
 
 
-_OPERATIONS: Mapping[type, str] = {
-    sp.Add: "sum",
-    sp.Mul: "product",
-    sp.Pow: "power",
-    sp.Max: "max",
-    sp.Min: "min",
-    sp.exp: "exp",
-    sp.log: "log",
-    sp.ceiling: "ceiling",
-    sp.floor: "floor",
-    sp.Abs: "abs",
-    sp.And: "and",
-    sp.Or: "or",
-    sp.Not: "not",
-    sp.StrictLessThan: "<",
-    sp.LessThan: "<=",
-    sp.StrictGreaterThan: ">",
-    sp.GreaterThan: ">=",
-    sp.Equality: "==",
-    sp.Unequality: "!=",
+# What a node is called in a tree, and the array operation that it is.
+OPERATIONS: Mapping[type, tuple[str, str]] = {
+    sp.Add: ("sum", "sum"),
+    sp.Mul: ("product", "product"),
+    sp.Pow: ("power", "power"),
+    sp.Max: ("max", "maximum"),
+    sp.Min: ("min", "minimum"),
+    sp.exp: ("exp", "exp"),
+    sp.log: ("log", "log"),
+    sp.ceiling: ("ceiling", "ceil"),
+    sp.floor: ("floor", "floor"),
+    sp.Abs: ("abs", "absolute"),
+    sp.And: ("and", "logical_and"),
+    sp.Or: ("or", "logical_or"),
+    sp.Not: ("not", "logical_not"),
+    sp.StrictLessThan: ("<", "less"),
+    sp.LessThan: ("<=", "less_equal"),
+    sp.StrictGreaterThan: (">", "greater"),
+    sp.GreaterThan: (">=", "greater_equal"),
+    sp.Equality: ("==", "equal"),
+    sp.Unequality: ("!=", "not_equal"),
 }
 _EXACT: dict[type, Callable] = {
     sp.Add: sum,
