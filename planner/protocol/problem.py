@@ -1,8 +1,8 @@
 """What a problem kind offers. Every face works for whatever offers it, and names no kind.
 
 A kind is a room, `planner/problems/K`: its question (scenario keys in base units), its outputs,
-its parameters, a search, a typed plan. The abilities below the protocol are optional; a face asks
-for one with `isinstance` and does without it where it is missing.
+its parameters, a search, a typed plan. What a kind may do beyond that are methods with a default,
+or abilities that a face asks for with `isinstance` and does without where they are missing.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from planner.protocol.parameter import Parameter, value_at, with_value
 from planner.protocol.plan import Plan
 from planner.protocol.section import Section, sections_of_outputs
 from planner.scenario.kinds import room
+from planner.text.errors import FieldError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -149,41 +150,39 @@ class Problem(ABC, Generic[Q]):
         """The plan as lines under titles: the outputs."""
         return sections_of_outputs(self.outputs, plan.chosen)
 
-
-@runtime_checkable
-class HasSearchMany(Protocol[Q_contra]):
-    """Evaluates neighbouring questions together."""
-
     def search_many(
-        self,
-        questions: Sequence[Q_contra],
-        coefficients: Sequence[Mapping[str, float]] | None = None,
+        self, questions: Sequence[Q], coefficients: Sequence[Mapping[str, float]] | None = None
     ) -> Sequence[Search]:
         """The best point of each question; InputError of any of them is raised."""
+        profiles = coefficients if coefficients is not None else [{}] * len(questions)
+        pairs = zip(questions, profiles, strict=True)
+        return [self.search(question, profile or None) for question, profile in pairs]
 
+    def duals(self, question: Q, output: str) -> Mapping[str, float]:
+        """d ln output / d ln parameter by path, everything following: multipliers of a program."""
+        return {}
 
-@runtime_checkable
-class HasDuals(Protocol[Q_contra]):
-    """Multipliers of its program are elasticities of what is made small."""
+    def slopes(self, question: Q, output: str) -> Mapping[str, tuple[float, float]]:
+        """The same to the left and to the right, layout held: slopes of the equations."""
+        return {}
 
-    def duals(self, question: Q_contra, output: str) -> Mapping[str, float]:
-        """d ln output / d ln parameter by path, everything following; empty where none is known."""
+    def elasticities(self, question: Q, output: str) -> Sequence[Elasticity] | None:
+        """The whole table, for every parameter and question, of a kind that fills it itself."""
+        return None
 
+    def coefficient(self, question: Q, path: str) -> UncertainCoefficient | None:
+        """The coefficient beside the scenario that a path names, None for a path of the scenario.
 
-@runtime_checkable
-class HasSlopes(Protocol[Q_contra]):
-    """Slopes of its equations at the held choice."""
+        `search` takes such numbers, those of a profile, in place of the question's own.
+        """
+        if path.startswith(BESIDE):
+            words = f"a {self.kind} has no profile of its own"
+            raise FieldError((f"uncertain.{path}", words))
+        return None
 
-    def slopes(self, question: Q_contra, output: str) -> Mapping[str, tuple[float, float]]:
-        """d ln output / d ln parameter by path, to the left and to the right, layout held."""
-
-
-@runtime_checkable
-class HasElasticities(Protocol[Q_contra]):
-    """Fills the whole table itself, for all parameters at once."""
-
-    def elasticities(self, question: Q_contra, output: str) -> Sequence[Elasticity]:
-        """A row for every parameter and for every question that is answered of it."""
+    def listed(self, question: Q, path: str) -> ListedRange | None:
+        """What `uncertain: {PATH: catalogue}` stands for; None where no catalogue knows a range."""
+        return None
 
 
 class ArrayModel(Protocol):
@@ -275,24 +274,8 @@ class UncertainCoefficient:
     path: str
     unit: str
     read: Callable[[object], float]
-    listed: Any = None
+    listed: ListedRange | None = None
     unlisted: str = ""
-
-
-@runtime_checkable
-class HasCoefficients(Protocol[Q_contra]):
-    """Has numbers beside the scenario that `search` takes as coefficients."""
-
-    def coefficient(self, question: Q_contra, path: str) -> UncertainCoefficient | None:
-        """The coefficient that a path names, None if it is a path of the scenario."""
-
-
-@runtime_checkable
-class HasRanges(Protocol[Q_contra]):
-    """Catalogues know ranges of some of its parameters."""
-
-    def listed(self, question: Q_contra, path: str) -> ListedRange:
-        """What `uncertain: {PATH: catalogue}` stands for; FieldError where nothing is listed."""
 
 
 def problem_of(kind: str) -> Problem[Question]:
@@ -312,9 +295,4 @@ def search_many(
     """The best point of each of several questions of one kind, together where the kind can."""
     if not questions:
         return []
-    problem = problem_of(questions[0].problem)
-    if isinstance(problem, HasSearchMany):
-        return list(problem.search_many(questions, coefficients))
-    profiles = coefficients if coefficients is not None else [{}] * len(questions)
-    pairs = zip(questions, profiles, strict=True)
-    return [problem.search(question, profile or None) for question, profile in pairs]
+    return list(problem_of(questions[0].problem).search_many(questions, coefficients))

@@ -114,9 +114,11 @@ class Grid:
 
     def sets(self, point: int) -> list[str]:
         """The changes `PATH=VALUE` that make the point out of the scenario."""
-        return [
-            axis.set_to(place) for axis, place in zip(self.axes, self.places(point), strict=True)
-        ]
+        return self.sets_at(self.places(point))
+
+    def sets_at(self, places: Sequence[int]) -> list[str]:
+        """The changes `PATH=VALUE` of these places on the axes."""
+        return [axis.set_to(place) for axis, place in zip(self.axes, places, strict=True)]
 
 
 def grid_of(over: Mapping[str, object] | Sequence[str]) -> Grid:

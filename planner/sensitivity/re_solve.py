@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from planner.protocol import elasticity
 from planner.protocol.elasticity import Elasticity
 from planner.protocol.parameter import Parameter
-from planner.protocol.problem import HasDuals, HasElasticities, HasSlopes, Problem, search
+from planner.protocol.problem import Problem, search
 from planner.text.errors import InputError
 
 if TYPE_CHECKING:
@@ -27,10 +27,10 @@ NOTHING = 1e-3  # elasticity below which there is no bar
 
 def rows_of(problem: Problem[Q], question: Q, name: str) -> list[Elasticity]:
     """The rows of every parameter: duals and slopes where the kind has them, else solved again."""
-    if isinstance(problem, HasElasticities):
-        return elasticity.one_per_parameter(problem.elasticities(question, name))
-    duals = problem.duals(question, name) if isinstance(problem, HasDuals) else {}
-    slopes = problem.slopes(question, name) if isinstance(problem, HasSlopes) else {}
+    table = problem.elasticities(question, name)
+    if table is not None:
+        return elasticity.one_per_parameter(table)
+    duals, slopes = problem.duals(question, name), problem.slopes(question, name)
     rows = []
     for parameter in problem.parameters(question):
         begin = (parameter.path, parameter.value, parameter.unit, parameter.group)

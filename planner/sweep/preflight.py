@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -77,8 +77,13 @@ def survey(source: Source, sets: Sequence[str], grid: Grid, certify: bool = Fals
     values: list[dict[int, Cell]] = [{} for _ in grid.axes]
     for number, axis in enumerate(grid.axes):
         for i in _looked_at(axis):
-            scenario = _at_a_corner(tree, folder, grid, corners, number, i, mistakes)
-            if scenario is not None:
+            # This axis at a place, the others all first or all last.
+            places = [[*corner[:number], i, *corner[number + 1 :]] for corner in corners]
+            scenario = _first_sound(tree, folder, map(grid.sets_at, places))
+            if isinstance(scenario, list):
+                for mistake in scenario:
+                    mistakes.setdefault((mistake.path, mistake.message), mistake)
+            else:
                 problem = scenario.problem
                 values[number][i] = _cell(value_at(scenario, axis.name))
     if mistakes:
@@ -102,27 +107,17 @@ def _looked_at(axis: Axis) -> Sequence[int]:
     return range(min(len(axis), LOOKED_AT))
 
 
-def _at_a_corner(
-    tree: Tree,
-    folder: Path,
-    grid: Grid,
-    corners: Sequence[Sequence[int]],
-    number: int,
-    place: int,
-    mistakes: dict[tuple[str, str], Mistake],
-) -> Question | None:
-    """The scenario with one axis at a place, the others all first or all last; else mistakes."""
+def _first_sound(
+    tree: Tree, folder: Path, changes: Iterable[Sequence[str]]
+) -> Question | list[Mistake]:
+    """The scenario with the first changes that make one; else what is wrong with the first."""
     missed: list[Mistake] = []
-    for corner in corners:
-        places = [*corner[:number], place, *corner[number + 1 :]]
-        sets = [axis.set_to(i) for axis, i in zip(grid.axes, places, strict=True)]
+    for sets in changes:
         try:
             return scenario_at(tree, folder, sets)
         except InputError as error:
             missed = missed or [_renamed(mistake) for mistake in error.mistakes]
-    for mistake in missed:
-        mistakes.setdefault((mistake.path, mistake.message), mistake)
-    return None
+    return missed
 
 
 def _renamed(mistake: Mistake) -> Mistake:

@@ -151,17 +151,14 @@ def _bound(
     problem: HasArrays[Any], survey: Survey, dials: Sequence[int], places: Mapping[int, int]
 ) -> ArrayModel | str | None:
     """The model at places of the other axes, or why there is none; None if it needs a search."""
-    grid = survey.grid
+    ends_at = {i: _ends(survey.columns[i]) for i in dials}
+    ends = {survey.columns[i].name: numbers(survey.columns[i], at) for i, at in ends_at.items()}
     models: list[ArrayModel | str | None] = []
     for end in (0, 1):
-        at = {**places, **{i: _ends(survey.columns[i])[end] for i in dials}}
-        sets = [axis.set_to(at[i]) for i, axis in enumerate(grid.axes)]
+        at = {**places, **{i: both[end] for i, both in ends_at.items()}}
+        sets = survey.grid.sets_at([at[i] for i in range(len(at))])
         try:
             scenario = scenario_at(survey.tree, survey.folder, sets)
-            ends = {
-                survey.columns[i].name: numbers(survey.columns[i], _ends(survey.columns[i]))
-                for i in dials
-            }
             model = problem.array_model(scenario, ends)
             if model is None:
                 return None

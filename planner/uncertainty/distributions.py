@@ -13,14 +13,7 @@ import numpy as np
 
 from planner.catalogue.ranges import ListedRange, no_range
 from planner.protocol.parameter import scenario_with, unit_of, value_at
-from planner.protocol.problem import (
-    BESIDE,
-    HasCoefficients,
-    HasRanges,
-    Problem,
-    UncertainCoefficient,
-    problem_of,
-)
+from planner.protocol.problem import Problem, UncertainCoefficient, problem_of
 from planner.scenario.loading import Question
 from planner.scenario.tree import Tree
 from planner.text.errors import FieldError, InputError, quoted
@@ -99,7 +92,7 @@ def _marginal(
     spread: str | Mapping[str, Sequence[object]],
 ) -> Marginal:
     problem = problem_of(scenario.problem)
-    coefficient = _coefficient(problem, scenario, path)
+    coefficient = problem.coefficient(scenario, path)
     unit = coefficient.unit if coefficient else unit_of(problem.kind, path.split(".")) or ""
     if isinstance(spread, str):  # `catalogue`, the only word that is read
         listed = _listed(problem, scenario, path, coefficient)
@@ -125,18 +118,6 @@ def _marginal(
     return Marginal(path, kind, values, unit)
 
 
-def _coefficient(
-    problem: Problem[Question], scenario: Question, path: str
-) -> UncertainCoefficient | None:
-    """The coefficient that a path names; None if it is a path of the scenario."""
-    if isinstance(problem, HasCoefficients):
-        return problem.coefficient(scenario, path)
-    if path.startswith(BESIDE):
-        words = f"a {problem.kind} has no profile of its own"
-        raise FieldError((f"uncertain.{path}", words))
-    return None
-
-
 def _listed(
     problem: Problem[Question],
     scenario: Question,
@@ -147,11 +128,10 @@ def _listed(
     if coefficient is not None:
         if coefficient.listed is None:
             raise FieldError((f"uncertain.{path}", coefficient.unlisted))
-        listed: ListedRange = coefficient.listed
-        return listed
-    if not isinstance(problem, HasRanges):
+        return coefficient.listed
+    in_catalogue = problem.listed(scenario, path)
+    if in_catalogue is None:
         raise no_range(path)
-    in_catalogue: ListedRange = problem.listed(scenario, path)
     return in_catalogue
 
 
