@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path as FilePath
 from typing import get_args
 
@@ -87,7 +87,7 @@ def checked(tree: Tree, folder: FilePath) -> Question:
     try:
         scenario = _shape(data).model_validate(data, context={"folder": folder})
     except ValidationError as error:
-        raise InputError(_ordered(tree, mistakes_of(error, tree))) from None
+        raise InputError(_ordered(tree, dict.fromkeys(_flat(error, (), tree)))) from None
     if tree.mistakes:
         raise InputError(tree.mistakes)
     return scenario
@@ -104,7 +104,7 @@ def _shape(data: Mapping[object, object]) -> type[QuestionRecord]:
     return max(question_types(), key=lambda shape: len(shape.model_fields.keys() & data.keys()))
 
 
-def _ordered(tree: Tree, mistakes: Sequence[Mistake]) -> list[Mistake]:
+def _ordered(tree: Tree, mistakes: Iterable[Mistake]) -> list[Mistake]:
     """All mistakes by place; what follows from a value that was not read is left out."""
     unread = [dotted(path) for path in tree.unread]
     remaining = [
@@ -197,21 +197,10 @@ def _plain(value: object, depth: int) -> object:
     return value
 
 
-def _records() -> dict[str, type[BaseModel]]:
-    """The records that a validation may be of, by class name."""
-    records: tuple[type[BaseModel], ...] = (ModelDescription, SystemDescription)
-    return {record.__name__: record for record in (*question_types(), *records)}
-
-
-def mistakes_of(error: ValidationError, tree: Tree) -> list[Mistake]:
-    """Every mistake of a validation, in the order of the file where places are known."""
-    mistakes = list(_flat(error, (), tree))
-    unique = dict.fromkeys(mistakes)
-    return sorted(unique, key=lambda mistake: (mistake.line or 0, mistake.column or 0))
-
-
 def _flat(error: ValidationError, above: Path, tree: Tree) -> Iterator[Mistake]:
-    record = _records()[error.title]
+    """Every mistake of a validation, which is called like its record."""
+    records: tuple[type[BaseModel], ...] = (*question_types(), ModelDescription, SystemDescription)
+    record = next(each for each in records if each.__name__ == error.title)
     for item in error.errors(include_url=False):
         path = (*above, *item["loc"])
         kind = item["type"]
@@ -267,5 +256,4 @@ def _record_in(annotation: object) -> type[BaseModel] | None:
 
 
 def _keys(record: type[BaseModel], path: Path) -> tuple[str, ...]:
-    fields: Mapping[str, FieldInfo] = _record_at(record, path).model_fields
-    return tuple(fields)
+    return tuple(_record_at(record, path).model_fields)

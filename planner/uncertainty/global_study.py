@@ -149,10 +149,7 @@ def _value_of_knowing(
     choices: Sequence[tuple[str, float]],
     sign: float,
 ) -> KnowingValue | None:
-    """The value of knowing, where different layouts are best at different draws.
-
-    The output times `sign` is a cost: the less, the better.
-    """
+    """The value of knowing, where different layouts are best at different draws."""
     wanted = [name for name, share in choices[:COMPARED] if share >= RARE]
     paths = [marginal.path for marginal in draws.marginals]
     if len(wanted) < 2:
@@ -160,15 +157,8 @@ def _value_of_knowing(
         return KnowingValue(0.0, best, None, len(shares), wanted, dict.fromkeys(paths, 0.0))
     if not all(answers.sets.get(name) for name in wanted):
         return None
-    costs = np.stack(
-        [sign * draws.at(shares, answers.sets[name]).values for name in wanted], axis=1
-    )
-    worth = indices.knowing(costs, shares)
-    if worth is None:
-        return None
-    alone = dict(zip(paths, worth.alone, strict=True))
-    mean = sign * worth.mean
-    return KnowingValue(worth.all, wanted[worth.best], mean, worth.draws, wanted, alone)
+    outputs = np.stack([draws.at(shares, answers.sets[name]).values for name in wanted], axis=1)
+    return indices.knowing(outputs, shares, wanted, paths, sign)
 
 
 def _by_morris(draws: Draws, count: int, seed: int, method: str | None) -> dict[str, object]:

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from planner.report.text.sensitivity import KnowingValue
 from planner.text.errors import InputError
 
 INTERVAL = 0.9
@@ -154,35 +155,28 @@ def _statistic(
 DEGREE = 3
 
 
-@dataclass(frozen=True)
-class Knowing:
-    """Value of knowing all, and each given alone, in the unit of the output.
+def knowing(
+    outputs: np.ndarray,
+    shares: np.ndarray,
+    choices: Sequence[str],
+    paths: Sequence[str],
+    sign: float = 1.0,
+) -> KnowingValue | None:
+    """From the outputs of choices at draws, shape (n, k), and shares of paths, shape (n, d).
 
-    `best` is the place of the choice that is best on average, `mean` its mean; `draws` are those
-    at which every choice has a plan, on which all of it rests.
+    An output times `sign` is a cost; a choice without a plan is nan. It rests on the draws at which
+    every choice has a plan; None where too few are left.
     """
-
-    best: int
-    mean: float
-    all: float
-    alone: tuple[float, ...]
-    draws: int
-
-
-def knowing(costs: np.ndarray, shares: np.ndarray) -> Knowing | None:
-    """From the costs of choices at draws, shape (n, k), and the draws' shares, shape (n, d).
-
-    Less is better; a choice without a plan is nan. None where too few draws are left.
-    """
-    complete = np.isfinite(costs).all(axis=1)
-    costs, shares = costs[complete], shares[complete]
+    complete = np.isfinite(outputs).all(axis=1)
+    costs, shares = sign * outputs[complete], shares[complete]
     if len(costs) <= 4 * (DEGREE + 1):
         return None
     means = costs.mean(axis=0)
     best = int(means.argmin())
-    every = float(means[best] - costs.min(axis=1).mean())
-    alone = tuple(_alone(costs, shares[:, i]) for i in range(shares.shape[1]))
-    return Knowing(best, float(means[best]), max(every, 0.0), alone, len(costs))
+    every = max(float(means[best] - costs.min(axis=1).mean()), 0.0)
+    alone = {path: _alone(costs, shares[:, i]) for i, path in enumerate(paths)}
+    mean = sign * float(means[best])
+    return KnowingValue(every, choices[best], mean, len(costs), choices, alone)
 
 
 def _alone(costs: np.ndarray, share: np.ndarray) -> float:

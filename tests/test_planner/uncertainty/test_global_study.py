@@ -128,10 +128,10 @@ def test_knowing_is_worth_what_it_is_worth_by_hand():
     """Two choices, one certain at 0.5, one as uncertain as x: E|min| is 3/8, so it is 1/8."""
     shares = np.random.default_rng(0).random((4000, 2))
     costs = np.stack([np.full(4000, 0.5), shares[:, 0]], axis=1)
-    found = knowing(costs, shares)
+    found = knowing(costs, shares, ("certain", "open"), ("x", "y"))
     assert found.all == pytest.approx(1 / 8, abs=0.01)
-    assert found.alone[0] == pytest.approx(1 / 8, abs=0.01)
-    assert found.alone[1] == pytest.approx(0, abs=0.005)
+    assert found.alone["x"] == pytest.approx(1 / 8, abs=0.01)
+    assert found.alone["y"] == pytest.approx(0, abs=0.005)
 
 
 def test_a_study_of_plans_that_are_chosen_tells_all():
