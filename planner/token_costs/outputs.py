@@ -11,6 +11,7 @@ from planner.laws.law_forms import form_equation
 from planner.protocol.output import Output
 from planner.text.errors import SolverError
 from planner.token_costs.budget_task import BudgetTask, compute_optimal_tokens
+from planner.token_costs.optimum import BudgetOptimum
 from planner.token_costs.spending import LifePoint, PhaseTokens
 
 if TYPE_CHECKING:
@@ -112,17 +113,19 @@ def walked(equation: Equation, values: Mapping[str, float]) -> float:
     return scalar([equation], [equation.symbol], case)[equation.symbol.name]
 
 
-def overtraining_of_pools(
-    cost: tuple[float, float, float], exponent: float, growth: tuple[float, float]
-) -> float:
+def overtraining_of_pools(answer: BudgetOptimum, slope_of_serving: float = 1.0) -> float | None:
     """Tokens over compute-optimal ones that the costs of the phases ask for [-].
 
-    `growth` are d ln(cost) / d ln N of reinforcement learning and of serving, `exponent` that of
-    the tokens in the loss.
+    It is (sum of eps_i * C_i / C_pretrain)**(1/exponent), eps_i = d ln C_i / d ln N, of serving as
+    given, and equals the ratio at an interior optimum. None for a law that is not additive.
     """
     from formulas.scaling.overtraining import overtraining as equation
 
-    costs = dict(zip(("C_pt", "C_rl", "C_inf"), cost, strict=True))
-    slopes = dict(zip(("eps_rl", "eps_inf"), growth, strict=True))
-    ratio = equation.numpy("D_opt")(1.0, eps_pt=1.0, beta_D=exponent, **costs, **slopes)
+    task = answer.task
+    of_tokens = [each for each in task.terms.terms if each.tokens]
+    if len(of_tokens) != 1 or of_tokens[0].size:
+        return None
+    costs = dict(zip(("C_pt", "C_rl", "C_inf"), answer.cost, strict=True))
+    slopes = {"eps_pt": 1.0, "eps_rl": 0.0 if task.rl_flop else 1.0, "eps_inf": slope_of_serving}
+    ratio = equation.numpy("D_opt")(1.0, beta_D=-of_tokens[0].tokens, **costs, **slopes)
     return float(ratio)

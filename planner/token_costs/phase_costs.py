@@ -10,7 +10,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from typing import NamedTuple
 
 import numpy as np
 
@@ -146,22 +145,22 @@ def spending(values: Mapping[str, float]) -> LifeSpending:
     return LifeSpending(*(Spending(*row) for row in zip(*rows, strict=True)))
 
 
-class PhaseSources(NamedTuple):
-    """Phases by name, warnings on their prices, and where their figures stand."""
+def phase_costs(
+    phases: Mapping[str, Phase], k: float
+) -> tuple[dict[str, PhaseCost], tuple[str, ...], tuple[DataSource, ...]]:
+    """The phases of a budget by name, warnings on their prices, and where their figures stand.
 
-    phases: dict[str, PhaseCost]
-    warnings: tuple[str, ...]
-    data: tuple[DataSource, ...]
-
-
-def phase_costs(phases: Mapping[str, Phase], k: float) -> PhaseSources:
-    """The cost of a FLOP in each phase of a budget, with warnings and sources."""
+    They run on the systems whose FLOP cost least at the share given; without one, FLOP alone count.
+    """
     arithmetic = {"pretrain": 3 * FORWARD, "rl": k, "inference": FORWARD}
-    cheapest, data = {}, []
+    costs, data = {}, []
     for name, phase in phases.items():
-        cost = cheapest[name] = _cheapest_by_share(name, phase, arithmetic[name])
-        if cost.system is None:
+        if not phase.systems() or phase.mfu is None:
+            costs[name] = PhaseCost(name, arithmetic[name], phase.mfu)
             continue
+        unpriced = f"phases.{name}.system"
+        cost = costs[name] = cheapest_phase(name, phase, arithmetic[name], unpriced=unpriced)
+        assert cost.system is not None
         machine = cost.system.chip
         entry = machine.figures.get(cost.dtype)
         data.append(
@@ -170,8 +169,8 @@ def phase_costs(phases: Mapping[str, Phase], k: float) -> PhaseSources:
         )  # fmt: skip
         data.append(price_source(cost))
     today = datetime.now(UTC).date()
-    warnings = [each for cost in cheapest.values() for each in price_warnings(cost, today)]
-    return PhaseSources(cheapest, tuple(dict.fromkeys(warnings)), tuple(data))
+    warnings = [each for cost in costs.values() for each in price_warnings(cost, today)]
+    return costs, tuple(dict.fromkeys(warnings)), tuple(data)
 
 
 def price_source(cost: PhaseCost) -> DataSource:
@@ -186,13 +185,6 @@ def price_warnings(cost: PhaseCost, today: date) -> list[str]:
     """A sentence where the price of a phase is old."""
     sentence = cost.price.warning(today) if cost.price is not None else None
     return [f"{cost.name}: {sentence}"] if sentence else []
-
-
-def _cheapest_by_share(name: str, phase: Phase, arithmetic: float) -> PhaseCost:
-    """The phase on the system whose FLOP costs least at the share given; without, FLOP alone."""
-    if not phase.systems() or phase.mfu is None:
-        return PhaseCost(name, arithmetic, phase.mfu)
-    return cheapest_phase(name, phase, arithmetic, unpriced=f"phases.{name}.system")
 
 
 def cheapest_phase(

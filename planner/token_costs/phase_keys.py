@@ -266,11 +266,6 @@ class Phases(Record):
     rl: Phase = Field(default_factory=Phase, description="reinforcement learning")
     inference: Phase = Field(default_factory=Phase, description="serving")
 
-    @field_validator("pretrain", "rl", "inference", mode="before")
-    @classmethod
-    def _empty(cls, value: object) -> object:
-        return {} if value is None else value
-
 
 def _listed(choice: SystemChoice | None) -> tuple[System | File, ...]:
     choices = choice if isinstance(choice, tuple) else (choice,)

@@ -38,18 +38,12 @@ class Budgets:
 
     Attributes
     ----------
-    cost : (P, C)
-        Logarithms of the coefficients of the cost, one column a phase.
-    cost_powers : (C, J)
-        Exponents of the choices in them.
-    loss : (P, K)
-        Logarithms of the coefficients of the reducible loss.
-    loss_powers : (P, K, J)
-        Exponents of the choices in them; none positive.
-    limit : (P,)
-        Logarithm of what the other sum may be at most.
-    aim : str
-        `cost`: least cost, the loss limited. `quality`: least loss, the cost limited.
+    cost : Logarithms of the coefficients of the cost, one column a phase; (P, C).
+    cost_powers : Exponents of the choices in them; (C, J).
+    loss : Logarithms of the coefficients of the reducible loss; (P, K).
+    loss_powers : Exponents of the choices in them, none positive; (P, K, J).
+    limit : Logarithm of what the other sum may be at most; (P,).
+    aim : `cost`: least cost, the loss limited. `quality`: least loss, the cost limited.
     effective : What repeated tokens and parameters beyond the data count as; None where all are
         fresh.
     choices : Which of `CHOICES` the J columns are.

@@ -73,6 +73,14 @@ class PhaseMachine:
     usd_per_flop: Annotated[float, Unit("USD/flop")] | None
 
 
+@dataclass(frozen=True)
+class OvertrainingCheck:
+    """Over-training by its definition, and as the costs of the phases ask for it."""
+
+    ratio: Share | None
+    from_pools: Share | None
+
+
 class PretrainTokens(Protocol):
     """Tokens of pre-training, whatever stands beside them."""
 

@@ -107,7 +107,7 @@ def test_solve_again(benchmark: Any, case: str) -> None:
     solved = benchmark(
         lambda: program.solve(figures | {symbol: figures[symbol] * (1 + next(turn) * 1e-6)})
     )
-    assert solved.status == "optimal"
+    assert solved.lower_bound <= solved.value
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -6,7 +6,7 @@ And how well a budget is known: the same by laws drawn from the standard errors.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from planner.problems.budget.plan import BudgetInterval, Comparison, RuleComparison, UnreachedRule
 from planner.text.errors import SolverError
@@ -14,43 +14,27 @@ from planner.text.tolerances import AGREE
 from planner.token_costs.budget_task import BudgetTask
 from planner.token_costs.optimum import BudgetOptimum, NoBudget, solve_many, solve_one
 from planner.token_costs.outputs import overtraining_at, overtraining_of_pools
-from planner.token_costs.spending import PhaseTokens
+from planner.token_costs.spending import OvertrainingCheck, PhaseTokens
 
 
-@dataclass(frozen=True)
-class Overtraining:
-    """Tokens over those that are compute-optimal for the size; None without such tokens.
+def overtraining(answer: BudgetOptimum) -> OvertrainingCheck:
+    """How far beyond its compute-optimal tokens the model is trained; None without such tokens.
 
-    `from_pools` is (sum of eps_i * C_i / C_pretrain)**(1/exponent), eps_i = d ln C_i / d ln N,
-    which equals the ratio at an interior optimum of an additive law; None elsewhere.
+    Raises SolverError where the identity of the pools should hold and does not.
     """
-
-    ratio: float | None
-    from_pools: float | None
-
-
-def overtraining(answer: BudgetOptimum) -> Overtraining:
-    """How far beyond its compute-optimal tokens the model is trained.
-
-    Raises SolverError where the identity should hold and does not.
-    """
-    task, terms = answer.task, answer.task.terms
+    task = answer.task
     ratio = overtraining_at(task, answer.n_active, answer.pretrain)
-    of_tokens = [each for each in terms.terms if each.tokens]
     # Tokens repeat, or parameters are more than the data feeds.
     worn = task.repeats and answer.pretrain > (task.unique or math.inf)
-    interior = not (
-        worn or task.fixed_choices.keys() & {"n_active", "pretrain"} or answer.data_bound
-    )
-    if ratio is None or not interior or len(of_tokens) != 1 or of_tokens[0].size:
-        return Overtraining(ratio, None)
-    growth = (0.0 if task.rl_flop else 1.0, 1.0)
-    from_pools = overtraining_of_pools(answer.cost, -of_tokens[0].tokens, growth)
+    fixed = task.fixed_choices.keys() & {"n_active", "pretrain"}
+    from_pools = None if worn or fixed or answer.data_bound else overtraining_of_pools(answer)
+    if ratio is None or from_pools is None:
+        return OvertrainingCheck(ratio, None)
     if abs(from_pools / ratio - 1) > AGREE:
         raise SolverError(
             f"over-training is {ratio:.8g} by its definition and {from_pools:.8g} from the pools"
         )
-    return Overtraining(ratio, from_pools)
+    return OvertrainingCheck(ratio, from_pools)
 
 
 def compute_optimal(answer: BudgetOptimum) -> Comparison | None:

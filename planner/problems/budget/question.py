@@ -79,11 +79,6 @@ class BudgetScenario(QuestionRecord):
     coverage: keys.Coverage = INTERVAL
     uncertain: keys.Distributions = None
 
-    @field_validator("inference", "rl", "data", "choose", "phases", mode="before")
-    @classmethod
-    def _empty(cls, value: object) -> object:
-        return {} if value is None else value
-
     @field_validator("cost")
     @classmethod
     def _one_aim(cls, value: Limit | None, info: ValidationInfo) -> Limit | None:

@@ -32,9 +32,9 @@ from planner.problems.lifecycle.search.optimal_size import (
 from planner.protocol.plan import BindingLimit, DataSource
 from planner.scenario import resolved
 from planner.text.errors import SolverError
+from planner.token_costs import spending
 from planner.token_costs.optimum import NOTHING_CLOSER, allowed
 from planner.token_costs.outputs import overtraining_at
-from planner.token_costs.spending import FormlessLawNote, LifeProvenance, MissedLimit
 from planner.token_costs.stationary_points import stationary_point, training_curve
 
 AGREE = 1e-6  # of the two solvers of the first-order conditions, in logarithms
@@ -135,7 +135,7 @@ def _certificate(
         gap=None,
         smooth=records.SmoothOptimum(smooth.n_active, smooth.pretrain, smooth.total),
         whole_over_smooth=whole.total / smooth.total - 1,
-        over_training=records.OvertrainingCheck(ratio, from_pools),
+        over_training=spending.OvertrainingCheck(ratio, from_pools),
         interpolation_error=prices.error,
         multiplier=smooth.multiplier,
         program=None
@@ -191,10 +191,10 @@ def _infeasible(
     reasons = [each.law for each in misses if each.law is not None]
     if reasons:
         nearest = min(reasons, key=lambda row: row.short_by)
-        missed = MissedLimit(nearest.promise, nearest.short_by, nearest.reason)
+        missed = spending.MissedLimit(nearest.promise, nearest.short_by, nearest.reason)
     else:
         sizes = sorted(size for each in misses for size in each.sizes)
-        missed = MissedLimit(
+        missed = spending.MissedLimit(
             "serving",
             None,
             f"no unit of these chips keeps the promises for any model of {sizes[0]:.3g} to "
@@ -211,7 +211,9 @@ def _infeasible(
     )
 
 
-def _provenance(life: LifecycleTask, sparsity: float, warnings: Sequence[str]) -> LifeProvenance:
+def _provenance(
+    life: LifecycleTask, sparsity: float, warnings: Sequence[str]
+) -> spending.LifeProvenance:
     """What an answer rests on: version, law, sources with their dates, warnings."""
     law = life.law
     data = (
@@ -219,5 +221,5 @@ def _provenance(life: LifecycleTask, sparsity: float, warnings: Sequence[str]) -
         *training_data(life.training(sparsity)),
         *life.serving.data,
     )
-    note = FormlessLawNote(law.name, law.title, law.scope, law.note)
-    return LifeProvenance(version("token-planner"), note, data, tuple(warnings))
+    note = spending.FormlessLawNote(law.name, law.title, law.scope, law.note)
+    return spending.LifeProvenance(version("token-planner"), note, data, tuple(warnings))

@@ -69,13 +69,10 @@ def overtraining_from_pools(best: FixedLayoutOptimum) -> float | None:
     None where a limit holds the size, or the law is not additive.
     """
     answer, task = best.answer, best.answer.task
-    tokens = [each for each in task.terms.terms if each.tokens]
-    if len(tokens) != 1 or tokens[0].size or task.repeats or task.rl_term is not None:
+    if task.repeats or task.rl_term is not None:
         return None
-    if len(answer.budgets.choices) != len(task.choices):
-        return None
-    growth = (0.0 if task.rl_flop else 1.0, best.slope)
-    return overtraining_of_pools(answer.cost, -tokens[0].tokens, growth)
+    free = len(answer.budgets.choices) == len(task.choices)
+    return overtraining_of_pools(answer, best.slope) if free else None
 
 
 def _at_the_end(best: FixedLayoutOptimum) -> dict[str, float]:

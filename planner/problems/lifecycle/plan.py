@@ -189,14 +189,6 @@ class SmoothOptimum:
 
 
 @dataclass(frozen=True)
-class OvertrainingCheck:
-    """Over-training by its definition, and as the costs of the phases ask for it."""
-
-    ratio: life.Share | None
-    from_pools: life.Share | None
-
-
-@dataclass(frozen=True)
 class ProgramBound:
     """One geometric program over size, tokens and batch: its optimum, and its dual bound."""
 
@@ -222,7 +214,7 @@ class LifecycleCertificate:
     gap: None
     smooth: SmoothOptimum
     whole_over_smooth: life.Share
-    over_training: OvertrainingCheck
+    over_training: life.OvertrainingCheck
     interpolation_error: life.Share
     multiplier: float
     program: ProgramBound | None

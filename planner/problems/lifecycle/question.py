@@ -86,11 +86,6 @@ class Serving(Record):
         "auto", description="a named, dated calibration, or a file of one's own"
     )
 
-    @field_validator("promises", "choose", mode="before")
-    @classmethod
-    def _empty(cls, value: object) -> object:
-        return {} if value is None else value
-
     @field_validator("workload")
     @classmethod
     def _of_one_unit(cls, value: Workload) -> Workload:
@@ -159,11 +154,6 @@ class LifecycleScenario(QuestionRecord):
     draws: keys.Draws = keys.DRAWS
     coverage: keys.Coverage = INTERVAL
     uncertain: keys.Distributions = None
-
-    @field_validator("rl", "data", "family", "choose", mode="before")
-    @classmethod
-    def _empty(cls, value: object) -> object:
-        return {} if value is None else value
 
     @field_validator("choose")
     @classmethod

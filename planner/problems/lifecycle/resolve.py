@@ -65,10 +65,10 @@ class LifecycleTask:
             for name, (phase, arithmetic) in used.items()
         }  # fmt: skip
 
-    def budget(self, sparsity: float, law: ScalingLaw | None = None) -> BudgetTask:
+    def budget(self, sparsity: float) -> BudgetTask:
         """The budget of a sparsity without its serving, in USD."""
         task = BudgetTask(
-            law=law or self.law,
+            law=self.law,
             phases=self.training(sparsity),
             in_usd=True,
             sparsity=_of_the_law(self.law, self.family, sparsity),

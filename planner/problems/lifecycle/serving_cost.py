@@ -223,18 +223,8 @@ def serving_question(part: Serving) -> ServingQuestion:
 
     Raises FieldError for what contradicts itself, or is not known.
     """
-    keys = {
-        "problem": "serving",
-        "model": ModelDescription(**PLACEHOLDER),
-        "system": part.system,
-        "chips": part.chips,
-        "price": part.price,
-        "workload": part.workload,
-        "promises": part.promises,
-        "choose": part.choose,
-        "estimate": part.estimate,
-        "profile": part.profile,
-    }
+    keys = {"problem": "serving", "model": ModelDescription(**PLACEHOLDER), **dict(part)}
+    del keys["utilisation"]
     try:
         scenario = serving.Scenario.model_validate(keys)
     except ValidationError as error:

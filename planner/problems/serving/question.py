@@ -86,11 +86,6 @@ class Scenario(QuestionRecord):
         None, description="distributions of what is not known, by path; for planner sensitivity"
     )
 
-    @field_validator("promises", "choose", mode="before")
-    @classmethod
-    def _empty(cls, value: object) -> object:
-        return {} if value is None else value
-
     @field_validator("price")
     @classmethod
     def _one_price(cls, value: float | None, info: ValidationInfo) -> float | None:

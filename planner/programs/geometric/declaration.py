@@ -35,7 +35,7 @@ class GeometricProgram:
     (maxima, minima, powers of sums, 1/(1 - x)).
 
     >>> x, y, area = sp.symbols("x y area", positive=True)
-    >>> field = Problem("field")
+    >>> field = GeometricProgram("field")
     >>> field.choose(x, within=(1e-3, 1e3))
     >>> field.choose(y, within=(1e-3, 1e3))
     >>> field.subject("large enough", sp.Ge(x * y, area))

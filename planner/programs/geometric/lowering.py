@@ -359,11 +359,11 @@ class _Registered:
         milliseconds.
         """
         names = named(givens)
-        texts = [str(expression) for expression in self._places]
+        texts = tuple(map(str, self._places))
         renamed = {
             symbol: auxiliary(name)
             for symbol, name in zip(givens, names, strict=True) if symbol.name != name
         }  # fmt: skip
         body = {str(place): x.xreplace(renamed) for x, place in self._places.items()}
-        signs = [bool(symbol.is_nonnegative) for symbol in givens]
-        return CoefficientTape(givens, signs, texts, record(body, {}))
+        signs = tuple(bool(symbol.is_nonnegative) for symbol in givens)
+        return CoefficientTape(tuple(givens), signs, texts, record(body, {}))

@@ -140,27 +140,17 @@ class ProgramSolution:
 
     Attributes
     ----------
-    status : str
-        Always ``"optimal"``: anything else is raised.
-    value : float
-        The objective. [unit of the objective]
-    lower_bound : float
-        What no choice can beat, from the dual problem, so that it holds whatever the accuracy of
-        the solver; value * (1 - 1e-6) in the rare case that the dual gives none.
-    choices : dict
-        The value of every chosen symbol.
-    multipliers : dict
-        Constraint name to -d ln value / d ln s, where the constraint is lhs <= s * rhs; never
-        negative. Auxiliary variables, such as a maximum inside a sum, are not listed.
-    binding : tuple of (name, multiplier)
-        Those above 1e-6, largest first.
-    shares : dict
-        For every roof, branch to branch / roof at the solution: 1 where it binds.
-    solver : str
-        Who found it: Clarabel, or the second solver where that gave up.
+    value : The objective [unit of the objective].
+    lower_bound : What no choice can beat, from the dual problem, so that it holds whatever the
+        accuracy of the solver; value * (1 - 1e-6) in the rare case that the dual gives none.
+    choices : The value of every chosen symbol.
+    multipliers : Constraint name to -d ln value / d ln s, where the constraint is lhs <= s * rhs;
+        never negative. Auxiliary variables, such as a maximum inside a sum, are not listed.
+    binding : (name, multiplier) of those above 1e-6, largest first.
+    shares : For every roof, branch to branch / roof at the solution: 1 where it binds.
+    solver : Who found it: Clarabel, or the second solver where that gave up.
     """
 
-    status: str
     value: float
     lower_bound: float
     choices: dict[Hashable, float]
@@ -233,7 +223,6 @@ def read(solved: Envelope, bound: float) -> ProgramSolution:
             shares.setdefault(symbol, {})[branch] = share
     values = np.exp(logs[: problem.choices]).tolist()
     return ProgramSolution(
-        status="optimal",
         value=value,
         lower_bound=proven(value, bound),
         choices=dict(zip(problem.variables[: problem.choices], values, strict=True)),

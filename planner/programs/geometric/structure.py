@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,7 @@ class Constraint:
     reciprocal: bool = False
 
 
+@dataclass(frozen=True, eq=False)
 class CoefficientTape:
     """The distinct expressions of a problem as one function of its givens.
 
@@ -52,18 +54,14 @@ class CoefficientTape:
     texts : the expressions, for messages.
     """
 
-    def __init__(
-        self,
-        givens: Sequence[Hashable],
-        nonnegative: Sequence[bool],
-        texts: Sequence[str],
-        tape: Tape,
-    ) -> None:
-        self.givens = tuple(givens)
-        self.nonnegative = tuple(nonnegative)
-        self.texts = tuple(texts)
-        self.tape = tape
-        self._names = named(self.givens)
+    givens: tuple[Hashable, ...]
+    nonnegative: tuple[bool, ...]
+    texts: tuple[str, ...]
+    tape: Tape
+
+    @cached_property
+    def _names(self) -> tuple[str, ...]:
+        return named(self.givens)
 
     def values(self, figures: Sequence[float]) -> Array:
         """Every expression at these figures for the givens.
@@ -161,8 +159,8 @@ class ProgramStructure:
                 indices(rows), np.array(fixed), indices(terms), indices(variables), indices(places)
             ),
             CoefficientTape(
-                document["givens"], document["nonnegative"], document["texts"],
-                Tape.of_plain(document["tape"]),
+                tuple(document["givens"]), tuple(document["nonnegative"]),
+                tuple(document["texts"]), Tape.of_plain(document["tape"]),
             ),
             indices(document["numerator"]),
             indices(document["divisor"]),

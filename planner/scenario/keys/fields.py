@@ -11,7 +11,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, GetCoreSchemaHandler
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    GetCoreSchemaHandler,
+    ValidationInfo,
+    field_validator,
+)
 from pydantic_core import CoreSchema, core_schema
 
 from planner.text.errors import did_you_mean, quoted
@@ -36,6 +43,13 @@ class Record(BaseModel):
     """A mapping whose keys are all known, and which never changes."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _empty(cls, value: object, info: ValidationInfo) -> object:
+        """A part with nothing below its key is as if the key were absent."""
+        part = cls.model_fields[str(info.field_name)].default_factory
+        return {} if value is None and part is not None else value
 
 
 class QuestionRecord(Record):

@@ -75,7 +75,9 @@ def joint_optimum(settled: FixedLayoutOptimum) -> JointOptimum | None:
     for place, term in enumerate(terms.terms):
         inputs[f"loss_{place}"] = float(term(size, tokens)) / limit
         inputs |= {f"size_{place}": -term.size, f"tokens_{place}": -term.tokens}
-    return _solved(program, step, pool.batch, inputs | _inputs_of(model), (size, tokens))
+    for name, (at_size, power) in model.items():
+        inputs |= {f"scale_{name}": at_size, f"power_{name}": power}
+    return _solved(program, step, pool.batch, inputs, (size, tokens))
 
 
 def _of_the_model(
@@ -85,15 +87,6 @@ def _of_the_model(
     grown = growth_of_symbols(settled.served.member, step.task, settled.answer.n_active)
     here = serving.shared_values(step.task).items()
     return {name: (value, grown[name] / SPAN) for name, value in here if grown.get(name)}
-
-
-def _inputs_of(model: Mapping[str, tuple[float, float]]) -> dict[str, float]:
-    """Scale and exponent of every symbol that follows the size."""
-    return {
-        f"{part}_{name}": number
-        for name, pair in model.items()
-        for part, number in zip(("scale", "power"), pair, strict=True)
-    }
 
 
 @lru_cache(maxsize=16)
