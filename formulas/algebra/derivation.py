@@ -63,8 +63,6 @@ class Derivation:
     where: tuple[Equation, ...] = ()
     numeric: bool = False
 
-    # -- verbs ----------------------------------------------------------------------------------
-
     def begin(
         self, lhs: sp.Expr | Equation, rhs: sp.Expr | None = None, why: str = ""
     ) -> Derivation:
@@ -184,8 +182,6 @@ class Derivation:
             again = verb(**{**step.arguments, **changes.get(number, {})})
         return again
 
-    # -- what came out --------------------------------------------------------------------------
-
     @property
     def lhs(self) -> sp.Expr:
         """Left side of the last step."""
@@ -260,8 +256,6 @@ class Derivation:
                 self._refuse(f"{step} is recorded, but the step gives\n    {anew}", number)
         return len(self.proofs) == len(self.steps)
 
-    # -- how it reads ---------------------------------------------------------------------------
-
     def latex(self) -> str:
         """All steps, aligned."""
         lines = [f"{tex(s.lhs)} &{SIGNS[s.relation]} {tex(s.rhs)}" for s in self.steps]
@@ -292,8 +286,6 @@ class Derivation:
 
     def __repr__(self) -> str:
         return f"<Derivation {self.name}: {self}>"
-
-    # -- checks ---------------------------------------------------------------------------------
 
     @property
     def _last(self) -> DerivationStep:

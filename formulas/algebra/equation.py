@@ -70,8 +70,6 @@ class Equation:
         """The equation that gives a symbol what it means, and is called so."""
         return cls(meaning(symbol), symbol, rhs, assumes, source, where, branches)
 
-    # -- what it says ---------------------------------------------------------------------------
-
     @property
     def lhs(self) -> sp.Symbol:
         """The left side."""
@@ -118,8 +116,6 @@ class Equation:
     def __repr__(self) -> str:
         return f"<Equation {self.name}: {self}>"
 
-    # -- algebra --------------------------------------------------------------------------------
-
     def substitute(self, *equations: Equation) -> Equation:
         """This equation with the symbols of others replaced by their right sides."""
         used = set(ordered(collect(equations), [self.rhs]))
@@ -165,8 +161,6 @@ class Equation:
         if not whole.branches:
             return _elasticity(whole.rhs, x)
         return {name: _elasticity(branch, x) for name, branch in whole.branches.items()}
-
-    # -- numbers --------------------------------------------------------------------------------
 
     def numpy(self, *axes: sp.Symbol | str) -> Function:
         """`f(*axes, **others)`: the right side on floats or arrays, broadcast against each other.

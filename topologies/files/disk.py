@@ -10,8 +10,7 @@ import os
 import re
 import tempfile
 import warnings
-from collections.abc import Callable, Hashable
-from importlib import import_module
+from collections.abc import Hashable
 from numbers import Integral, Real
 from pathlib import Path
 
@@ -20,10 +19,11 @@ import networkx as nx
 from topologies.fabric.fabric import Attributes, Fabric, Node
 from topologies.fabric.limits import TopologyError, meant
 from topologies.fabric.soundness import check, suspicions
+from topologies.files import astra, description, links
+from topologies.files.located_yaml import document
 
-# What each form is written to, and the module that writes it.
+# What each form is written to.
 SUFFIXES = {"json": (".json",), "graphml": (".graphml",), "astra": (".yml", ".yaml")}
-WRITERS = {"json": "links", "graphml": "disk", "astra": "astra"}
 LISTED = re.compile(r'"(?:nodes|links|edges)"\s*:')
 DESCRIBED = re.compile(r'"(?:kind|machine|topology)"\s*:')
 READ = (".yaml", ".yml", ".json")
@@ -43,9 +43,7 @@ def read(path: str | os.PathLike[str]) -> Fabric:
     where = str(path)
     text = _text(file, where)
     if file.suffix.lower() == ".json" and (LISTED.search(text) or not DESCRIBED.search(text)):
-        from topologies.files.links import fabric_of
-
-        G = fabric_of(text, where, file.stem)
+        G = links.fabric_of(text, where, file.stem)
     else:
         G = _from_yaml(text, where, file.stem)
     odd = suspicions(G)
@@ -81,19 +79,15 @@ def write(G: Fabric, path: str | os.PathLike[str], form: str | None = None) -> N
     if suffix not in SUFFIXES[form]:
         ends = " or ".join(SUFFIXES[form])
         raise TopologyError(where, f"a file of the form {form!r} ends in {ends}")
-    write_text: Callable[[Fabric], str] = import_module(f"topologies.files.{WRITERS[form]}").text_of
-    _replace(file, where, write_text(check(G)))
+    written = {"json": links.text_of, "graphml": text_of, "astra": astra.text_of}[form](check(G))
+    _replace(file, where, written)
 
 
 def _from_yaml(text: str, where: str, name: str) -> Fabric:
-    from topologies.files import astra
-    from topologies.files import description as spec
-    from topologies.files.located_yaml import document
-
     parsed = document(text)
     if parsed.root is None:
         raise TopologyError(where, parsed.problems or "line 1, column 1: the file holds nothing")
-    form = astra if astra.is_astra(parsed.root) else spec
+    form = astra if astra.is_astra(parsed.root) else description
     return form.fabric_of(parsed, where, name)
 
 
