@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from planner.catalogue.chips import MATH
-from planner.problems.serving.deployment.pool import PER_MILLION, ROOFS
+from planner.problems.serving.deployment.pool import PER_MILLION, ROOFS, per_million
 from planner.problems.serving.parameters import BATCHES, PEAKS, names_of
 from planner.problems.serving.plan_sections import BANDS, LAYOUT
 from planner.problems.serving.question import Scenario
@@ -123,8 +123,8 @@ def _quantities(
     decodes, prefills = task.mode != "prefill", task.mode != "decode"
     quantities: dict[str, Any] = {
         "usd_per_mtok": chosen["usd_per_token"] * PER_MILLION,
-        "usd_per_mtok_input": _million(chosen, "usd_per_input_token"),
-        "usd_per_mtok_output": _million(chosen, "usd_per_output_token"),
+        "usd_per_mtok_input": per_million(chosen, "usd_per_input_token"),
+        "usd_per_mtok_output": per_million(chosen, "usd_per_output_token"),
         "usd_per_hour": chosen["usd_per_s"] * HOUR,
         "ttft": chosen["ttft"] if prefills else None,
         "tpot": chosen["tpot"] if decodes else None,
@@ -143,11 +143,6 @@ def _quantities(
         if value is not None:
             quantities |= {f"{name}_low": value * ratio.low, f"{name}_high": value * ratio.high}
     return quantities
-
-
-def _million(values: Mapping[str, np.ndarray], name: str) -> np.ndarray | None:
-    """A price of a million tokens [USD]; None of a phase that the pool lacks."""
-    return values[name] * PER_MILLION if name in values else None
 
 
 def _timed(task: Task, chosen: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -10,6 +10,7 @@ from planner.problems.serving.bounds.kept_programs import MARK
 from planner.problems.serving.parameters import QUANTITIES
 from planner.problems.serving.task.plan_limits import LIMITS
 from planner.programs.geometric import ProgramSolution
+from planner.protocol.plan import BindingLimit
 
 SYMBOLS = {row.path: row.symbols for row in QUANTITIES if row.symbols}
 RANKS, LATE = 4, 0.05  # ranks, and share of a step, from which on waiting is worth a word
@@ -36,14 +37,14 @@ def together(plan: Mapping[str, Any]) -> tuple[str, ...]:
     )
 
 
-def binding(solution: ProgramSolution) -> list[dict[str, Any]]:
+def binding(solution: ProgramSolution) -> list[BindingLimit]:
     """Promises and limits that bind, most costly first.
 
     `elasticity` is d ln objective / d ln limit: -0.13 means that one percent more of it saves
     0.13 percent.
     """
     return [
-        {"name": BINDS[name], "elasticity": -multiplier}
+        BindingLimit(BINDS[name], -multiplier)
         for name, multiplier in solution.binding
         if name in BINDS
     ]

@@ -20,6 +20,7 @@ from planner.problems.serving.deployment.pool import (
     Later,
     agree,
     evaluate,
+    per_million,
     recomputed,
 )
 from planner.problems.serving.deployment.pool_matching import shards
@@ -131,8 +132,8 @@ class Candidate:
             input_tokens_per_s=values.get("input_tokens_per_s"),
             tokens_per_s_per_chip=values.get("tokens_per_s_per_chip"),
             tokens_per_s_per_user=last.chosen_by.get("tokens_per_s_per_user"),
-            usd_per_mtok_output=_per_million(values, "usd_per_output_token"),
-            usd_per_mtok_input=_per_million(values, "usd_per_input_token"),
+            usd_per_mtok_output=per_million(values, "usd_per_output_token"),
+            usd_per_mtok_input=per_million(values, "usd_per_input_token"),
             usd_per_mtok=self.usd_per_mtok,
             usd_per_hour=values["usd_per_s"] * HOUR,
             power_usd_per_hour=values["power_usd_per_s"] * HOUR if paid else None,
@@ -236,8 +237,8 @@ class Candidate:
                 total[name] = total.get(name, 0.0) + weight * slope
             place = f"{phase}: " if self.joint else ""
             limits += (
-                BindingLimit(f"{place}{each['name']}", weight * each["elasticity"])
-                for each in binding(solution)
+                BindingLimit(f"{place}{limit.name}", weight * limit.elasticity)
+                for limit in binding(solution)
             )
         return tuple(sorted(limits, key=lambda limit: limit.elasticity)), total, tuple(warnings)
 
@@ -379,8 +380,3 @@ def _sized(step: Step, row: int, replicas: int, chips: int) -> Step:
     part = step.take(np.array([row]))
     counts = {"replicas": np.array([replicas]), "chips": np.array([chips])}
     return part.on(replace(part.layouts, **counts))
-
-
-def _per_million(values: Mapping[str, float], name: str) -> float | None:
-    """A price of a million tokens [USD]; None of a phase that the pools lack."""
-    return values[name] * PER_MILLION if name in values else None

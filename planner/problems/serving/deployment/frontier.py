@@ -8,7 +8,7 @@ promises are spaced evenly in the logarithm.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -85,19 +85,19 @@ class FrontierEnds:
     cheapest: CheapestEnd
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ServingFrontier:
     """The cheapest plan at each speed, fastest first; places of the modes among them."""
 
-    problem: str
-    status: str
+    problem: str = "serving"
+    status: str = "infeasible"
     scenario: Mapping[str, Any]
-    points: tuple[FrontierPlan, ...]
-    marks: Mapping[str, int]
-    compared: Mapping[str, ComparedMode] | None
-    ends: FrontierEnds | None
+    points: tuple[FrontierPlan, ...] = ()
+    marks: Mapping[str, int] = field(default_factory=dict)
+    compared: Mapping[str, ComparedMode] | None = None
+    ends: FrontierEnds | None = None
     current: CurrentPoint | None
-    infeasible: tuple[MissedPromise, ...] | None
+    infeasible: tuple[MissedPromise, ...] | None = None
     provenance: ServingProvenance
 
 
@@ -181,12 +181,20 @@ def frontier(scenario: Scenario, points: int = POINTS) -> Frontier:
     for candidate in candidates:
         candidate.recheck()
     plans = [candidate.plan() for candidate in candidates]
-    marks = modes(plans) if plans else {}
     profile = (candidates[-1] if candidates else questions[0]).task.profile
     answer = ServingFrontier(
-        problem="serving",
-        status="optimal" if plans else "infeasible",
         scenario=resolved(scenario),
+        current=current_layout(scenario, tasks.tasks),
+        provenance=provenance(scenario, tasks, profile),
+    )
+    if not plans:
+        return Frontier(
+            replace(answer, infeasible=tuple(missed_promises(questions))), tasks.warnings
+        )
+    marks = modes(plans)
+    answer = replace(
+        answer,
+        status="optimal",
         points=tuple(
             FrontierPlan(plan, candidate.band(plan), candidate.floor(), candidate.expected())
             for candidate, plan in zip(candidates, plans, strict=True)
@@ -194,15 +202,8 @@ def frontier(scenario: Scenario, points: int = POINTS) -> Frontier:
         marks=marks,
         compared={
             name: _compared(plans[marks[name]], plans[marks["normal"]]) for name in ("fast", "slow")
-        }
-        if plans
-        else None,
-        ends=FrontierEnds(_fastest_end(candidates[0]), _cheapest_end(candidates[-1]))
-        if plans
-        else None,
-        current=current_layout(scenario, tasks.tasks),
-        infeasible=None if plans else tuple(missed_promises(questions)),
-        provenance=provenance(scenario, tasks, profile),
+        },
+        ends=FrontierEnds(_fastest_end(candidates[0]), _cheapest_end(candidates[-1])),
     )
     return Frontier(answer, tasks.warnings)
 

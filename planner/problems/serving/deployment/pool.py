@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 PER_MILLION = 1e6
 HOUR = 3600.0
 ROOFS = ("memory", "compute", "network")
+Number = TypeVar("Number", float, np.ndarray)
 
 
 class Later(Mapping[str, float]):
@@ -226,6 +227,11 @@ def evaluate(
     # The lecture has no estimate beside its roofline.
     estimate = bound if task.lecture else Later(lambda: floats(model(False)))
     return EvaluatedPool(task, layouts, float(batch), float(fill), estimate, bound, uniform)
+
+
+def per_million(values: Mapping[str, Number], name: str) -> Number | None:
+    """A price of a million tokens [USD]; None of a phase that is not there."""
+    return values[name] * PER_MILLION if name in values else None
 
 
 def least_value(step: Step, name: str) -> float:
