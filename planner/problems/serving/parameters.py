@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.resources import files
@@ -83,71 +83,74 @@ def serving_parameters(scenario: Scenario, hardware: Sequence[Hardware]) -> list
 def _row(
     path: str,
     value: float | None,
-    to: Callable[[float], Scenario] | None,
+    put: Callable[[object], Scenario] | None = None,
+    times: Callable[[float], object] | None = None,
     *,
     quantity: str | None = None,
     unit: str | None = None,
 ) -> Parameter:
-    """The parameter of a quantity; of one of several systems the `quantity` is that of one."""
+    """The parameter of a quantity; of one of several systems the `quantity` is that of one.
+
+    `put` gives the scenario with another value there, `times` the value times a factor where that
+    is more than a product.
+    """
     row = BY_PATH[quantity or path]
+
+    def to(factor: float) -> Scenario:
+        assert put is not None
+        return put(times(factor) if times else (value or 0.0) * factor)
+
     return Parameter(
-        path,
-        value,
-        unit or row.unit,
-        row.group,
-        to,
-        row.symbols,
-        whole=row.whole,
-        array=is_array(path),
-    )
+        path, value, unit or row.unit, row.group, put and to, row.symbols,
+        whole=row.whole, array=is_array(path),
+    )  # fmt: skip
 
 
 def _of_systems(scenario: Scenario, hardware: Sequence[Hardware]) -> Iterator[Parameter]:
-    several = len(hardware) > 1
     for k, machine in enumerate(hardware):
-        prefix = f"system.{k}" if several else "system"
-        vary = partial(_described, scenario, k)
-        chip = machine.chip
+        yield from _of_system(
+            scenario, k, machine, f"system.{k}" if len(hardware) > 1 else "system"
+        )
 
-        def row(
-            name: str,
-            value: float,
-            prefix: str = prefix,
-            vary: Callable[[Mapping[str, object]], Scenario] = vary,
-        ) -> Parameter:
-            to = partial(_times, vary, name, value)
-            return _row(f"{prefix}.{name}", value, to, quantity=f"system.{name}")
 
-        yield row("memory_bandwidth", chip.memory_bandwidth)
-        yield row("memory", chip.memory)
-        faster = partial(_faster, vary, chip.flops)
-        yield _row(f"{prefix}.flops", None, faster, quantity="system.flops")
-        if chip.sram and scenario.estimate == "bound":
-            yield row("sram", chip.sram)
-        if chip.power and (scenario.objective == "energy" or scenario.power_price):
-            yield row("power", chip.power)
-        if machine.fabric is None and scenario.assumptions != "lecture":
-            for link in ("scale_up", "scale_out"):
-                rate = getattr(machine.machine, link)
-                if rate is not None and rate != UNUSED:
-                    yield row(link, rate)
+def _of_system(scenario: Scenario, k: int, machine: Hardware, prefix: str) -> Iterator[Parameter]:
+    chip = machine.chip
+
+    def row(
+        name: str, value: float | None, times: Callable[[float], object] | None = None
+    ) -> Parameter:
+        put = partial(_described, scenario, k, name)
+        return _row(f"{prefix}.{name}", value, put, times, quantity=f"system.{name}")
+
+    yield row("memory_bandwidth", chip.memory_bandwidth)
+    yield row("memory", chip.memory)
+    yield row("flops", None, lambda f: {unit: rate * f for unit, rate in chip.flops.items()})
+    if chip.sram and scenario.estimate == "bound":
+        yield row("sram", chip.sram)
+    if chip.power and (scenario.objective == "energy" or scenario.power_price):
+        yield row("power", chip.power)
+    if machine.fabric is None and scenario.assumptions != "lecture":
+        for link in ("scale_up", "scale_out"):
+            rate = getattr(machine.machine, link)
+            if rate is not None and rate != UNUSED:
+                yield row(link, rate)
 
 
 def _of_workload(scenario: Scenario) -> Iterator[Parameter]:
     load = scenario.workload
 
     def row(
-        name: str, value: float, change: Callable[[float], object], unit: str | None = None
+        name: str,
+        value: float,
+        times: Callable[[float], object] | None = None,
+        unit: str | None = None,
     ) -> Parameter:
-        def to(factor: float) -> Scenario:
-            varied = load.model_copy(update={name: change(factor)})
-            return scenario.model_copy(update={"workload": varied})
-
-        return _row(f"workload.{name}", value, to, unit=unit)
+        put = partial(_put, scenario, "workload", name)
+        return _row(f"workload.{name}", value, put, times, unit=unit)
 
     for name in ("input_tokens", "output_tokens"):
         lengths = getattr(load, name)
-        yield row(name, lengths.mean, partial(_longer, lengths))
+        yield row(name, lengths.mean, partial(_times, lengths, "mean"))
     if load.cached_input:
         yield row("cached_input", load.cached_input, partial(_cached, load.cached_input))
     if load.routing_skew > 1:
@@ -155,15 +158,15 @@ def _of_workload(scenario: Scenario) -> Iterator[Parameter]:
     demand = load.demand
     if demand is not None and math.isfinite(demand.value):
         unit = "seq/s" if demand.per == "request" else "token/s"
-        more = partial(_demanded, demand)
-        yield row("demand", demand.value, more, unit)
+        yield row("demand", demand.value, partial(_times, demand, "value"), unit)
     if load.concurrency is not None:
         count = load.concurrency
         yield row("concurrency", float(count), lambda f: max(round(count * f), 1))
 
 
-def _demanded(demand: Demand, factor: float) -> Demand:
-    return replace(demand, value=demand.value * factor)
+def _times(record: Demand | Distribution, name: str, factor: float) -> Demand | Distribution:
+    """A record with one of its numbers times a factor."""
+    return replace(record, **{name: getattr(record, name) * factor})
 
 
 def _cached(share: float, factor: float) -> float:
@@ -172,85 +175,62 @@ def _cached(share: float, factor: float) -> float:
     return share * factor
 
 
-def _longer(lengths: Distribution, factor: float) -> Distribution:
-    return replace(lengths, mean=lengths.mean * factor)
-
-
 def _of_promises(scenario: Scenario) -> Iterator[Parameter]:
     for path in (row.path for row in QUANTITIES if row.group == "promises"):
         name = path.removeprefix("promises.")
         value = getattr(scenario.promises, name)
-        if value is None:
-            continue
-
-        def to(factor: float, name: str = name, value: float = value) -> Scenario:
-            promises = scenario.promises.model_copy(update={name: value * factor})
-            return scenario.model_copy(update={"promises": promises})
-
-        yield _row(path, value, to)
+        if value is not None:
+            yield _row(path, value, partial(_put, scenario, "promises", name))
 
 
 def _of_prices(scenario: Scenario, hardware: Sequence[Hardware]) -> Iterator[Parameter]:
     if scenario.price is not None or len(hardware) == 1:
-        rent = hardware[0].price
-        yield _row("price", rent, partial(_rented, scenario, rent))
+        yield _row("price", hardware[0].price, partial(_rented, scenario))
     else:
         for k, machine in enumerate(hardware):
-            vary = partial(_described, scenario, k)
-            to = partial(_times, vary, "price", machine.price)
-            yield _row(f"system.{k}.price", machine.price, to, quantity="system.price")
+            put = partial(_described, scenario, k, "price")
+            yield _row(f"system.{k}.price", machine.price, put, quantity="system.price")
     for name in ("power_price", "pue"):
         value = getattr(scenario, name)
         if value is not None and (name == "power_price" or value > 1):
-            yield _row(name, value, partial(_scaled, scenario, name, value))
+            yield _row(name, value, partial(_put, scenario, None, name))
 
 
-def _rented(scenario: Scenario, value: float, factor: float) -> Scenario:
-    systems = tuple(_unpriced(each) for each in _choices(scenario))
+def _put(scenario: Scenario, record: str | None, name: str, value: object) -> Scenario:
+    """The scenario with another value of one of its keys, or of a key of one of its records."""
+    if record is None:
+        return scenario.model_copy(update={name: value})
+    changed = getattr(scenario, record).model_copy(update={name: value})
+    return scenario.model_copy(update={record: changed})
+
+
+def _rented(scenario: Scenario, price: object) -> Scenario:
+    """The scenario at another price; its systems have none of their own, which would contradict."""
+    systems = tuple(
+        choice.model_copy(update={"price": None})
+        if isinstance(choice, SystemDescription)
+        else choice
+        for choice in _choices(scenario)
+    )
     system = systems if len(systems) > 1 else systems[0]
-    return scenario.model_copy(update={"price": value * factor, "system": system})
-
-
-def _scaled(scenario: Scenario, name: str, value: float, factor: float) -> Scenario:
-    return scenario.model_copy(update={name: value * factor})
-
-
-def _times(
-    vary: Callable[[Mapping[str, object]], Scenario], name: str, value: float, factor: float
-) -> Scenario:
-    return vary({name: value * factor})
-
-
-def _faster(
-    vary: Callable[[Mapping[str, object]], Scenario], flops: Mapping[str, float], factor: float
-) -> Scenario:
-    return vary({"flops": {unit: rate * factor for unit, rate in flops.items()}})
+    return scenario.model_copy(update={"price": price, "system": system})
 
 
 def _choices(scenario: Scenario) -> tuple[object, ...]:
     return scenario.system if isinstance(scenario.system, tuple) else (scenario.system,)
 
 
-def _described(scenario: Scenario, k: int, figures: Mapping[str, object]) -> Scenario:
-    """The scenario with figures of one of its systems in place of what they are.
+def _described(scenario: Scenario, k: int, name: str, figure: object) -> Scenario:
+    """The scenario with a figure of one of its systems in place of what it is.
 
-    They are put in as they are: what a file could not say, such as twice a dense peak, may well be
-    what a chip of another day does.
+    It is put in as it is: what a file could not say, such as twice a dense peak, may well be what a
+    chip of another day does.
     """
     choices = list(_choices(scenario))
     system = choices[k]
     described = (
         system if isinstance(system, SystemDescription) else SystemDescription(like=str(system))
     )
-    choices[k] = described.model_copy(update=dict(figures))
+    choices[k] = described.model_copy(update={name: figure})
     systems = tuple(choices) if len(choices) > 1 else choices[0]
     return scenario.model_copy(update={"system": systems})
-
-
-def _unpriced(choice: object) -> object:
-    """A system without a price of its own, which the scenario's would contradict."""
-    return (
-        choice.model_copy(update={"price": None})
-        if isinstance(choice, SystemDescription)
-        else choice
-    )
