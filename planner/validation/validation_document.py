@@ -83,16 +83,14 @@ def _file(
 def _engines_unseen(entries: Sequence[Entry]) -> dict[str, int]:
     """Engines that the profile of their rows was not fitted on, with how many values each."""
     shipped = set(profile_names())
-    return dict(
-        Counter(
-            e.engine
-            for e in entries
-            if e.measurement is not None
-            and e.profile in shipped
-            and engine_of(e.measurement) not in profile(e.profile).engines
-            and e.measurement.engine not in profile(e.profile).engines
-        ).most_common()
+    unseen = (
+        e.engine
+        for e in entries
+        if e.measurement is not None
+        and e.profile in shipped
+        and not {engine_of(e.measurement), e.measurement.engine} & {*profile(e.profile).engines}
     )
+    return dict(Counter(unseen).most_common())
 
 
 def _parts(entries: Sequence[Entry]) -> list[tuple[str, str, list[Entry]]]:
@@ -154,18 +152,11 @@ def _ratio(entry: Entry) -> float:
 
 
 def _listed(entry: Entry) -> validation_result.ListedRow:
-    return validation_result.ListedRow(
-        entry.line,
-        entry.quantity,
-        entry.model,
-        entry.chip,
-        f"{entry.engine} {entry.version}".strip(),
-        entry.setting,
-        entry.measured,
-        entry.seconds,
-        entry.prediction.estimate if entry.prediction else None,
-        entry.bound,
-    )
+    engine = f"{entry.engine} {entry.version}".strip()
+    made = (entry.quantity, entry.model, entry.chip, engine, entry.setting)
+    estimate = entry.prediction.estimate if entry.prediction else None
+    times = (entry.measured, entry.seconds, estimate, entry.bound)
+    return validation_result.ListedRow(entry.line, *made, *times)
 
 
 def _suspect(entry: Entry, why: str) -> validation_result.SuspectRow:
@@ -188,17 +179,7 @@ def _recorded(
     if not scored or "collectives" in names:
         x = collectives()
         chips = sorted(x.families)
-        records.append(
-            validation_result.ProfileRecord(
-                "collectives",
-                "collectives",
-                x.as_of,
-                "any",
-                chips,
-                x.rows,
-                x.source,
-                x.coverage,
-                x.errors,
-            )
-        )
+        of = ("collectives", "collectives", x.as_of, "any", chips)
+        record = validation_result.ProfileRecord(*of, x.rows, x.source, x.coverage, x.errors)
+        records.append(record)
     return records

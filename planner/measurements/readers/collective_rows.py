@@ -85,21 +85,12 @@ def exchange_row(cells: Mapping[str, str]) -> CollectiveRow | str:
     fused = cells["op"].startswith("allreduce")
     if not fused and cells["op"] not in ("dispatch", "combine"):
         return f"unknown operation {cells['op']!r}"
-    source = "DeepEP V1 low-latency" if cells["source"] == "deepep-v1" else cells["source"]
-    return _sound(
-        CollectiveRow(
-            chip,
-            "all-reduce" if fused else cells["op"],
-            "fused" if fused else "deepep-low-latency",
-            n,
-            max(1, -(-n // NODE)),
-            size,
-            seconds,
-            "custom one-shot/two-shot all-reduce" if fused else source,
-            False,
-            cells.get("url", ""),
-        )
-    )
+    system = "DeepEP V1 low-latency" if cells["source"] == "deepep-v1" else cells["source"]
+    what = (cells["op"], "deepep-low-latency")
+    if fused:
+        what, system = ("all-reduce", "fused"), "custom one-shot/two-shot all-reduce"
+    nodes, url = max(1, -(-n // NODE)), cells.get("url", "")
+    return _sound(CollectiveRow(chip, *what, n, nodes, size, seconds, system, False, url))
 
 
 def fitted_on(row: CollectiveRow) -> bool:
@@ -127,10 +118,8 @@ def _collective(raw: Mapping[str, str]) -> CollectiveRow | str:
     if size is None:
         return "no size"
     system = raw["system"]
-    sweep = (system in SWEEPS and "nccl-tests" in raw["note"]) or algorithm in (
-        "fused",
-        "nvlink-two-sided",
-    )
+    sweep = algorithm in ("fused", "nvlink-two-sided")
+    sweep |= system in SWEEPS and "nccl-tests" in raw["note"]
     return CollectiveRow(
         chip, operation, algorithm, n, round(float(raw["nodes"])), size, seconds, system,
         sweep or "in one node (NVLink)" in system, raw["source"],

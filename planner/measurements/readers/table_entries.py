@@ -43,20 +43,12 @@ def run_entries(table: MeasurementTable) -> list[Entry]:
             quantity = RUN_COLUMNS[column]
             run = measured.get((str(line), quantity))
             together = not run.pooled if run else cells.get("mode", "agg") == "agg"
-            entry = Entry(
-                row,
-                line,
-                column,
-                quantity,
-                "aggregated" if together else "disaggregated",
-                cells["model_path"].split("/")[-1],
-                cells["system"],
-                cells["backend"],
-                cells.get("backend_version", ""),
-                _run_setting(cells),
-                repeat=row in repeats or bool(run and run.repeats),
-                reason=readings.reason(str(line), quantity),
-            )
+            part = "aggregated" if together else "disaggregated"
+            made = (cells["model_path"].split("/")[-1], cells["system"], cells["backend"])
+            setting = (cells.get("backend_version", ""), _run_setting(cells))
+            entry = Entry(row, line, column, quantity, part, *made, *setting)
+            repeat = row in repeats or bool(run and run.repeats)
+            entry = replace(entry, repeat=repeat, reason=readings.reason(str(line), quantity))
             entries.append(_filled(entry, cells, run))
     return entries
 
@@ -72,20 +64,12 @@ def steady_entries(table: MeasurementTable) -> list[Entry]:
             reason = str(why)
         except KeyError as why:
             reason = f"{why.args[0]} is not given"
-        entry = Entry(
-            row,
-            line,
-            "value",
-            batch.quantity if batch else cells["phase"],
-            "clean" if cells.get("quality", "").startswith("clean") else "not clean",
-            cells["model"],
-            cells["chip"],
-            cells.get("source", ""),
-            setting=f"{cells.get('layout', '')} batch {cells['batch'] or '?'} {cells['metric']}",
-            rate=cells["metric"] not in TIMES,
-            repeat=row in repeats,
-            reason=reason,
-        )
+        quantity = batch.quantity if batch else cells["phase"]
+        part = "clean" if cells.get("quality", "").startswith("clean") else "not clean"
+        made = (cells["model"], cells["chip"], cells.get("source", ""))
+        setting = f"{cells.get('layout', '')} batch {cells['batch'] or '?'} {cells['metric']}"
+        entry = Entry(row, line, "value", quantity, part, *made, "", setting, reason=reason)
+        entry = replace(entry, rate=cells["metric"] not in TIMES, repeat=row in repeats)
         entries.append(_filled(entry, cells, batch))
     return entries
 
@@ -120,9 +104,8 @@ def training_entries(table: MeasurementTable) -> list[Entry]:
     """The iteration time of every run, in whichever column states it."""
     entries, repeats = [], table.repeats(TRAINING_LABELS)
     for row, line, cells in table.numbered:
-        column = next(
-            (c for c in COLUMNS if positive_or_none(cells.get(c, "")) is not None), COLUMNS[1]
-        )
+        stated = (name for name in COLUMNS if positive_or_none(cells.get(name, "")) is not None)
+        column = next(stated, COLUMNS[1])
         bound, reason = None, NO_PLANNER
         try:
             bound = step_bound(cells)
@@ -133,25 +116,12 @@ def training_entries(table: MeasurementTable) -> list[Entry]:
         seconds = positive_or_none(cells.get(column, ""))
         if seconds is None:
             reason = f"{column} is {cells.get(column, '')!r}, not a positive number"
-        entries.append(
-            Entry(
-                row,
-                line,
-                column,
-                "iteration",
-                "",
-                cells.get("model", ""),
-                cells.get("gpu", ""),
-                cells.get("recompute", ""),
-                setting=" ".join(f"{n}{cells.get(n, '')}" for n in ("tp", "pp", "dp")),
-                measured=seconds,
-                seconds=seconds,
-                bound=bound if seconds is not None else None,
-                roofline=bound,
-                reason=reason,
-                repeat=row in repeats,
-            )
-        )
+        made = (cells.get("model", ""), cells.get("gpu", ""), cells.get("recompute", ""))
+        setting = " ".join(f"{n}{cells.get(n, '')}" for n in ("tp", "pp", "dp"))
+        entry = Entry(row, line, column, "iteration", "", *made, "", setting, reason=reason)
+        floor = bound if seconds is not None else None
+        entry = replace(entry, measured=seconds, seconds=seconds, bound=floor, roofline=bound)
+        entries.append(replace(entry, repeat=row in repeats))
     return entries
 
 
@@ -185,12 +155,9 @@ def collective_entries(table: MeasurementTable) -> list[Entry]:
     entries, earlier = [], set()
     for row, line, cells in table.numbered:
         timed = collective_row(cells)
-        key = (
-            tuple(cells.values())
-            if isinstance(timed, str)
-            else (timed.system, timed.chip, timed.operation, timed.algorithm, timed.n, timed.nodes,
-                  timed.size)
-        )  # fmt: skip
+        key: object = tuple(cells.values())
+        if not isinstance(timed, str):  # nodes and all, but for the time
+            key = replace(timed, seconds=0.0, sweep=False, source="")
         entry = _collective(row, line, "time_us", cells["operation"], cells["accelerator"], timed)
         entries.append(replace(entry, measured=_stated(entry, cells), repeat=key in earlier))
         earlier.add(key)
@@ -201,9 +168,8 @@ def exchange_entries(table: MeasurementTable) -> list[Entry]:
     """The latency of every dispatch, combine and fused all-reduce."""
     entries, repeats = [], table.repeats()
     for row, line, cells in table.numbered:
-        entry = _collective(
-            row, line, "latency_us", cells["op"], cells["chip"], exchange_row(cells)
-        )
+        timed = exchange_row(cells)
+        entry = _collective(row, line, "latency_us", cells["op"], cells["chip"], timed)
         entries.append(replace(entry, measured=_stated(entry, cells), repeat=row in repeats))
     return entries
 
@@ -213,19 +179,11 @@ def _collective(
 ) -> Entry:
     if isinstance(timed, str):
         return Entry(row, line, column, "collective", "", operation, chip, "", reason=timed)
-    return Entry(
-        row,
-        line,
-        column,
-        "collective",
-        "fitted curves" if fitted_on(timed) else "other rows",
-        timed.operation,
-        timed.chip,
-        timed.algorithm,
-        setting=f"{timed.n} chips {timed.size:.0f} byte {timed.system}",
-        seconds=timed.seconds,
-        collective=timed,
-    )
+    part = "fitted curves" if fitted_on(timed) else "other rows"
+    made = (timed.operation, timed.chip, timed.algorithm)
+    setting = f"{timed.n} chips {timed.size:.0f} byte {timed.system}"
+    entry = Entry(row, line, column, "collective", part, *made, "", setting)
+    return replace(entry, seconds=timed.seconds, collective=timed)
 
 
 def _stated(entry: Entry, cells: Mapping[str, str]) -> float | None:
@@ -234,12 +192,8 @@ def _stated(entry: Entry, cells: Mapping[str, str]) -> float | None:
 
 TOKEN = ("tpot", "step")
 STEMS: Mapping[str, tuple[str, ...]] = {
-    "ttft": ("ttft",),
-    "tpot": TOKEN,
-    "itl": TOKEN,
-    "step": TOKEN,
-    "e2e": ("e2e",),
-    "tokens_per": TOKEN,
+    **{"ttft": ("ttft",), "e2e": ("e2e",)},
+    **dict.fromkeys(("tpot", "itl", "step", "tokens_per"), TOKEN),
 }
 UNITS = {"ms": 1e-3, "s": 1.0}
 HEADER = 1  # lines before the first row
