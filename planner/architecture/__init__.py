@@ -2,22 +2,9 @@
 
 from __future__ import annotations
 
-from planner.architecture.caches import CacheKind
 from planner.architecture.counts import Sizes, sizes, summary
 from planner.architecture.huggingface import from_config, read_config
-from planner.architecture.layers import Layer, Model
-from planner.architecture.quantization import DTYPES, Precision, dtype
+from planner.architecture.layers import Model
+from planner.architecture.quantization import DTYPES, dtype
 
-__all__ = [
-    "DTYPES",
-    "CacheKind",
-    "Layer",
-    "Model",
-    "Precision",
-    "Sizes",
-    "dtype",
-    "from_config",
-    "read_config",
-    "sizes",
-    "summary",
-]
+__all__ = ["DTYPES", "Model", "Sizes", "dtype", "from_config", "read_config", "sizes", "summary"]

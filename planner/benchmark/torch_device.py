@@ -107,16 +107,9 @@ class TorchDevice:
 
     def _facts(self, count: int) -> Facts:
         name, capacity, free, cache = _described(self.torch, self.kind, self.index)
-        return Facts(
-            name=" ".join("".join(c if c.isprintable() else " " for c in name).split())[:200],
-            kind=self.kind,
-            capacity=capacity,
-            free=free,
-            cache=cache,
-            count=count,
-            dtypes=DTYPES[self.kind],
-            software=_software(self.torch, self.kind),
-        )
+        name = " ".join("".join(c if c.isprintable() else " " for c in name).split())[:200]
+        software = _software(self.torch, self.kind)
+        return Facts(name, self.kind, capacity, free, cache, count, DTYPES[self.kind], software)
 
 
 class _Loaded:

@@ -42,12 +42,6 @@ def entry(kind: str, name: str, entries: Mapping[str, T]) -> T:
 
 def figure(row: Mapping[str, Any], owner: Mapping[str, Any], dimension: str) -> Figure:
     """A figure of a row; source, date and standing come from its owner where it has none."""
-    return Figure(
-        value=row["value"],
-        unit=row["unit"],
-        base=parse(f"{row['value']} {row['unit']}", dimension),
-        source=row.get("source", owner["source"]),
-        as_of=row.get("as_of", owner["as_of"]),
-        verified=row.get("verified", owner["verified"]),
-        note=row.get("note", ""),
-    )
+    base = parse(f"{row['value']} {row['unit']}", dimension)
+    origin = {key: row.get(key, owner[key]) for key in ("source", "as_of", "verified")}
+    return Figure(row["value"], row["unit"], base, **origin, note=row.get("note", ""))

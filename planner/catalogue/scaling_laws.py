@@ -109,16 +109,14 @@ def law(name: str) -> Law:
 def law_of(name: str, row: Mapping[str, Any]) -> Law:
     """The law of an entry shaped as those of the catalogue, already checked."""
     covariance = row.get("covariance")
-    return Law(
-        **dict(row)
-        | {
-            "name": name,
-            "coefficients": {x: _coefficient(each) for x, each in row["coefficients"].items()},
-            "range": {x: (float(a), float(b)) for x, (a, b) in row.get("range", {}).items()},
-            "settings": {x: float(each) for x, each in row.get("settings", {}).items()},
-            "covariance": None if covariance is None else _covariance(covariance),
-        }
-    )
+    typed = {
+        "name": name,
+        "coefficients": {x: _coefficient(each) for x, each in row["coefficients"].items()},
+        "range": {x: (float(a), float(b)) for x, (a, b) in row.get("range", {}).items()},
+        "settings": {x: float(each) for x, each in row.get("settings", {}).items()},
+        "covariance": None if covariance is None else _covariance(covariance),
+    }
+    return Law(**{**row, **typed})
 
 
 @cache
@@ -132,15 +130,9 @@ def _laws() -> dict[str, Law]:
 def _coefficient(row: Mapping[str, Any]) -> Coefficient:
     ln, scale = row.get("ln", False), row.get("scale", 1.0)
     published = float(row["value"])
-    return Coefficient(
-        value=(math.exp(published) if ln else published) * scale,
-        published=published,
-        ln=ln,
-        scale=scale,
-        error=row.get("error"),
-        low=row.get("low"),
-        high=row.get("high"),
-    )
+    value = (math.exp(published) if ln else published) * scale
+    interval = (row.get("error"), row.get("low"), row.get("high"))
+    return Coefficient(value, published, ln, scale, *interval)
 
 
 def _covariance(row: Mapping[str, Any]) -> Covariance:

@@ -114,12 +114,7 @@ def _system(name: str, row: Mapping[str, Any]) -> System:
         if key in row
     }
     out = figures.get("scale_out")
-    return System(
-        name=name,
-        chip=chip(row["chip"]),
-        topology=row["topology"],
-        chips_per_domain=int(figures["chips_per_domain"].base),
-        scale_up=figures["scale_up"].base,
-        scale_out=out.base if out else None,
-        figures=MappingProxyType(figures),
-    )
+    per_domain, up = int(figures["chips_per_domain"].base), figures["scale_up"].base
+    links = (up, out.base if out else None)
+    made = System(name, chip(row["chip"]), row["topology"], per_domain, *links)
+    return replace(made, figures=MappingProxyType(figures))

@@ -38,12 +38,8 @@ def training_rates() -> tuple[TrainingRate, ...]:
     data = table("planner.catalogue", FILE)
     return tuple(
         TrainingRate(
-            chip=row["chip"],
-            sparse=row["sparse"],
-            dtype=row["dtype"],
+            **{key: row[key] for key in ("chip", "sparse", "dtype", "model", "kind")},
             value=row["tflops"] * TERA,
-            model=row["model"],
-            kind=row["kind"],
             **data["source"][row["from"]],
         )
         for row in data["rate"]

@@ -86,15 +86,8 @@ class Entry:
 
     def measuring(self, row: Measurement, value: float) -> Entry:
         """The entry of a measured row, whose names go before those that the table spells."""
-        return replace(
-            self,
-            model=row.model,
-            chip=row.chip.name,
-            engine=row.engine,
-            measured=value,
-            seconds=row.seconds,
-            measurement=row,
-        )
+        entry = replace(self, model=row.model, chip=row.chip.name, engine=row.engine)
+        return replace(entry, measured=value, seconds=row.seconds, measurement=row)
 
     def in_unit(self, time: float) -> float:
         """A time [s] in the unit of the measured value."""

@@ -20,14 +20,8 @@ from planner.architecture.recurrent import (
 
 # What implementations of the scan read, and no tensor depends on.
 SCAN_KEYS = (
-    "chunk_size",
-    "mamba_chunk_size",
-    "residual_in_fp32",
-    "use_mambapy",
-    "use_associative_scan",
-    "rescale_prenorm_residual",
-    "mixer_rms_eps",
-    "num_logits_to_keep",
+    *("chunk_size", "mamba_chunk_size", "residual_in_fp32", "use_mambapy", "mixer_rms_eps"),
+    *("use_associative_scan", "rescale_prenorm_residual", "num_logits_to_keep"),
     "mamba_norm_before_gate",
 )
 _ATTENDS = {"mamba": False, "linear_attention": False, "attention": True, "full_attention": True}

@@ -143,15 +143,8 @@ QUANTITIES = (("tpot", "tpot_ms"), ("ttft", "ttft_ms"))
 # A table needs the first, and one of the times; others may be missing, as if all were blank.
 NEEDED = ("model_path", "system", "backend", "isl", "osl", "concurrency", "tp_size")
 OTHERS = (
-    "backend_version",
-    "precision",
-    "mode",
-    "gemm_quant_mode",
-    "moe_quant_mode",
-    "batch_size",
-    "measured_on",
-    "wip",
-    "image",
+    *("backend_version", "precision", "mode", "gemm_quant_mode", "moe_quant_mode"),
+    *("batch_size", "measured_on", "wip", "image"),
 )
 LARGEST_DOMAIN = 8
 
@@ -262,30 +255,23 @@ def _placed(run: Measurement, row: sheets.Row, sizes: Sizes, chip: Chip) -> dict
     """The run where each quantity is made: layout, chips and batch of one replica or one worker."""
     if row["mode"] != "disagg" and not _added_up(row):
         layout = run_settings.ways_of(row, sizes.n_experts)
-        together = replace(
-            run, layout=layout, chips=run_settings.chips_of(layout), batch=_batch(row)
+        chips = run_settings.chips_of(layout)
+        return dict.fromkeys(
+            ("tpot", "ttft"), replace(run, layout=layout, chips=chips, batch=_batch(row))
         )
-        return {"tpot": together, "ttft": together}
     pools = run_settings.pools_of(row, sizes, chip)
-    decoding = run_settings.in_decode(
-        pools, sheets.positive(row, "isl"), sheets.positive(row, "osl"), sizes, chip
-    )
+    lengths = sheets.positive(row, "isl"), sheets.positive(row, "osl")
+    decoding = run_settings.in_decode(pools, *lengths, sizes, chip)
     waiting = pools.concurrency - decoding
     assumed = "" if pools.decode.stated else "the workers of both pools and what they copy"
     if sheets.number_or_none(row, "concurrency") is None:
         assumed = "as many requests as the decode pool holds"
+    run, placed = replace(run, pools=pools, assumed=assumed), {}
     batches = {"tpot": (pools.decode, decoding), "ttft": (pools.prefill, waiting)}
-    return {
-        quantity: replace(
-            run,
-            layout=pool.layout,
-            chips=pool.chips,
-            batch=max(1.0, requests / pool.workers),
-            pools=pools,
-            assumed=assumed,
-        )
-        for quantity, (pool, requests) in batches.items()
-    }
+    for quantity, (pool, requests) in batches.items():
+        batch = max(1.0, requests / pool.workers)
+        placed[quantity] = replace(run, layout=pool.layout, chips=pool.chips, batch=batch)
+    return placed
 
 
 def _added_up(row: sheets.Row) -> bool:

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.architecture import CacheKind, sizes
+from planner.architecture import sizes
+from planner.architecture.caches import CacheKind
 from planner.catalogue import models
 
 CONTEXT = st.integers(0, 10**7)
