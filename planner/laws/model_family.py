@@ -128,11 +128,8 @@ class ModelFamily:
         rank = latent.query_rank or 0
         queries = rank * (hidden + heads * (latent.nope + latent.rope) + 1)
         cached = hidden * (latent.cache_rank + latent.rope) + latent.cache_rank
-        return (
-            queries
-            + cached
-            + heads * (latent.cache_rank * (latent.nope + latent.value) + latent.value * hidden)
-        )
+        a_head = latent.cache_rank * (latent.nope + latent.value) + latent.value * hidden
+        return queries + cached + heads * a_head
 
     def _mixer(self, hidden: int, heads: int) -> Mixer:
         if self.attention == "gqa":
@@ -146,22 +143,13 @@ class ModelFamily:
             Weight("embed_tokens", "embedding", VOCAB * hidden, 0, True),
             vector("norm", "other", hidden),
         ]
-        if whole.tied:
-            outside.append(Weight("lm_head", "head", 0, VOCAB * hidden, True))
-        else:
-            outside.append(matrix("lm_head", "head", hidden, VOCAB))
+        shared = Weight("lm_head", "head", 0, VOCAB * hidden, True)
+        outside.append(shared if whole.tied else matrix("lm_head", "head", hidden, VOCAB))
         return Model(
-            name=name,
-            family="rule",
-            hidden=hidden,
-            vocab=VOCAB,
-            q_heads=heads,
-            layers=(layer,) * int(whole.layers),
-            weights=tuple(outside),
-            tied=whole.tied,
-            max_context=None,
-            source=SOURCE,
-        )
+            name=name, family="rule", hidden=hidden, vocab=VOCAB, q_heads=heads,
+            layers=(layer,) * int(whole.layers), weights=tuple(outside), tied=whole.tied,
+            max_context=None, source=SOURCE,
+        )  # fmt: skip
 
 
 def _refuse(n_active: float, sparsity: float) -> None:

@@ -67,8 +67,6 @@ class ScalingLaw:
     limits: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     note: str = ""
 
-    # -- what it can express --------------------------------------------------------------------
-
     @property
     def lacks(self) -> dict[str, str]:
         """{choice that the law cannot express: why}.
@@ -99,8 +97,6 @@ class ScalingLaw:
         low, high = self.limits.get("sparsity", (1.0, np.inf))
         return low if low == high else None
 
-    # -- what it says ---------------------------------------------------------------------------
-
     def loss(
         self,
         n: Number,
@@ -110,7 +106,7 @@ class ScalingLaw:
         unique: Number | None = None,
         d_rl: Number | None = None,
     ) -> np.ndarray:
-        """Loss of models of given size after given tokens, by the law's own equation.
+        """Loss per token [nat] of models of given size after given tokens, by the law's equation.
 
         Parameters
         ----------
@@ -118,11 +114,6 @@ class ScalingLaw:
         sparsity : Total over active parameters.
         unique : Distinct tokens; None where all are fresh.
         d_rl : Tokens of reinforcement learning, for a law that has a term for them.
-
-        Returns
-        -------
-        ndarray
-            Loss per token [nat], of the common shape.
 
         Raises FieldError if the law gives no loss, or knows no sparsity or repetition and is asked
         for it.
@@ -134,18 +125,12 @@ class ScalingLaw:
             self.need("repetition")
         kernel = form_kernel(self.form)
         assert kernel is not None  # a law without one lacks the loss
-        case = self.symbols(n, d, sparsity=sparsity, unique=unique, d_rl=d_rl)
+        case = self.symbols(n, d, sparsity, unique, d_rl)
         loss = kernel(**{name: case[name] for name in kernel.names})["loss"]
         return np.broadcast_to(loss, np.broadcast_shapes(*map(np.shape, (n, d, sparsity, loss))))
 
     def symbols(
-        self,
-        n: Number,
-        d: Number,
-        *,
-        sparsity: Number = 1.0,
-        unique: Number | None = None,
-        d_rl: Number | None = None,
+        self, n: Number, d: Number, sparsity: Number, unique: Number | None, d_rl: Number | None
     ) -> dict[str, Number]:
         """{symbol: value} of everything that an equation of a loss may ask for; as `loss`."""
         return {
@@ -201,8 +186,6 @@ class ScalingLaw:
         n = value(rule)
         return n, value("allocated_tokens") if "k_tokens" in case else arithmetic / (flop_per * n)
 
-    # -- how far it reaches, and how well it is known ---------------------------------------------
-
     def outside(
         self,
         n: float | None = None,
@@ -238,8 +221,6 @@ class ScalingLaw:
         self.need("interval")
         drawn = drawn_values(self, count, np.random.default_rng(seed))
         return [replace(self, values=values) for values in drawn]
-
-    # -- other laws from it ---------------------------------------------------------------------
 
     def with_values(self, **values: float) -> ScalingLaw:
         """The law with some coefficients or settings replaced, such as `G_fine=8`.

@@ -58,9 +58,7 @@ def loss_equations(
     equation = form_equation(law.form)
     assert equation is not None  # a law without one lacks the loss
     unique = task.unique if task.repeats else None
-    values = law.symbols(
-        size, tokens.pretrain, sparsity=task.sparsity, unique=unique, d_rl=tokens.rl
-    )
+    values = law.symbols(size, tokens.pretrain, task.sparsity, unique, tokens.rl)
     yield equation, {name: float(value) for name, value in values.items()}
     if term is not None:
         yield reinforcement_loss, {

@@ -273,17 +273,14 @@ def scenario_rows(question: Question, rows: Iterable[Parameter]) -> list[Paramet
     return [row for row in settled if row is not None]
 
 
-ENVELOPE = "multipliers (envelope theorem)"
-AGAIN = "solved again on either side, choices held"
+BASIS: Mapping[Method, str] = {
+    "dual": "multipliers (envelope theorem)",
+    "re-solve": "solved again on either side, choices held",
+}
 
 
-def row_of(
-    parameter: Parameter,
-    sides: tuple[float, float],
-    method: Method,
-    basis: str,
-    question: str = EVERYTHING_FOLLOWS,
-) -> Elasticity:
-    """A row of the table, with its slopes to the left and to the right."""
+def row_of(parameter: Parameter, sides: tuple[float, float], method: Method) -> Elasticity:
+    """A row of the table, with its slopes to the left and to the right; everything follows."""
     path, value, unit, group = parameter.path, parameter.value, parameter.unit, parameter.group
-    return Elasticity(path, value, unit, group, *sides, method, basis, question)
+    basis = BASIS[method]
+    return Elasticity(path, value, unit, group, *sides, method, basis, EVERYTHING_FOLLOWS)

@@ -21,14 +21,7 @@ from planner.protocol.output import values_in
 from planner.text.errors import InputError
 from planner.token_costs.optimum import BudgetOptimum, best_of, solve_many
 from planner.token_costs.outputs import OUTPUTS
-from planner.token_costs.parameters import (
-    AGAIN,
-    ENVELOPE,
-    BudgetParameter,
-    elasticities,
-    parameters,
-    row_of,
-)
+from planner.token_costs.parameters import BudgetParameter, elasticities, parameters, row_of
 
 
 def budget_rows(scenario: BudgetScenario, name: str) -> list[Elasticity]:
@@ -41,9 +34,9 @@ def budget_rows(scenario: BudgetScenario, name: str) -> list[Elasticity]:
     if _judged_by(best, name):
         slopes = elasticities(best, scenario.inference, scenario.rl)
         pairs = [(slopes.get(row.path, 0.0),) * 2 for row in rows]
-        return [row_of(*each, "dual", ENVELOPE) for each in zip(rows, pairs, strict=True)]
+        return [row_of(*each, "dual") for each in zip(rows, pairs, strict=True)]
     pairs = _again(best, rows, name)
-    return [row_of(*each, "re-solve", AGAIN) for each in zip(rows, pairs, strict=True)]
+    return [row_of(*each, "re-solve") for each in zip(rows, pairs, strict=True)]
 
 
 def _judged_by(best: BudgetOptimum, name: str) -> bool:

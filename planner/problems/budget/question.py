@@ -10,14 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from planner.scenario.keys.budget_fields import (
-    INTERVAL,
-    Amounts,
-    LawField,
-    Limit,
-    LimitField,
-    Ratios,
-)
+from planner.scenario.keys import budget_fields as fields
 from planner.scenario.keys.fields import QuestionRecord, Record, Word
 from planner.scenario.keys.references import File
 from planner.scenario.kinds import PROBLEMS
@@ -29,13 +22,13 @@ OBJECTIVES = ("flop", "cost")
 class BudgetChoose(Record):
     """Values that a choice may take; what is absent is chosen freely."""
 
-    sparsity: Annotated[tuple[float, ...], Ratios()] = Field(
+    sparsity: Annotated[tuple[float, ...], fields.Ratios()] = Field(
         (1.0,), description="N_total/N_active to try, each at least 1"
     )
-    n_active: Annotated[tuple[float, ...], Amounts("params")] | None = Field(
+    n_active: Annotated[tuple[float, ...], fields.Amounts("params")] | None = Field(
         None, description="active parameters to try [param]"
     )
-    pretrain: Annotated[tuple[float, ...], Amounts("tokens")] | None = Field(
+    pretrain: Annotated[tuple[float, ...], fields.Amounts("tokens")] | None = Field(
         None, description="tokens of pre-training to try [token]"
     )
 
@@ -46,14 +39,14 @@ class BudgetScenario(QuestionRecord):
     problem: Annotated[Literal["budget"], Word(PROBLEMS)] = Field(
         description="which question is asked"
     )
-    law: LawField = Field(
+    law: fields.LawField = Field(
         keys.DEFAULT_LAW,
         description="a catalogue name, a file or a description; or a list to compare",
     )
     quality: keys.Quality | None = Field(
         None, description="{loss: 2.05}, or {like: ...}: as good as a compute-optimal model"
     )
-    cost: Annotated[Limit, LimitField()] | None = Field(
+    cost: Annotated[fields.Limit, fields.LimitField()] | None = Field(
         None,
         validate_default=True,
         description="in place of quality: at most this, in USD or FLOP; the best loss is sought",
@@ -76,12 +69,12 @@ class BudgetScenario(QuestionRecord):
     )
     extrapolate: keys.Extrapolate = None
     draws: keys.Draws = keys.DRAWS
-    coverage: keys.Coverage = INTERVAL
+    coverage: keys.Coverage = fields.INTERVAL
     uncertain: keys.Distributions = None
 
     @field_validator("cost")
     @classmethod
-    def _one_aim(cls, value: Limit | None, info: ValidationInfo) -> Limit | None:
+    def _one_aim(cls, value: fields.Limit | None, info: ValidationInfo) -> fields.Limit | None:
         if "quality" not in info.data:
             return value
         quality = info.data["quality"]
@@ -101,7 +94,7 @@ class BudgetScenario(QuestionRecord):
         if not needed <= info.data.keys():
             return value
         phases, used = info.data["phases"], used_phases(info.data["inference"], info.data["rl"])
-        limit: Limit | None = info.data["cost"]
+        limit: fields.Limit | None = info.data["cost"]
         in_usd = (limit.per or value) in ("USD", "cost") if limit else value == "cost"
         lacking = [
             f"phases.{name}.{key}"

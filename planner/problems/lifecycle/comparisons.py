@@ -52,10 +52,10 @@ def serving_prices(best: FixedLayoutOptimum) -> ServingPrices:
         if not pairs or math.log(pair[0] / pairs[-1][0]) > APART:
             pairs.append(pair)
     sizes, prices = (np.array(each) for each in zip(*pairs, strict=True))
-    errors = [
-        abs(_without(sizes, prices, place) / prices[place] - 1)
-        for place in range(1, len(sizes) - 1)
-    ]
+    errors = []
+    for k in range(1, len(sizes) - 1):  # each from its neighbours
+        others = ServingPrices(np.delete(sizes, k), np.delete(prices, k), 0.0)
+        errors.append(abs(float(others.at(sizes[k : k + 1])[0]) / prices[k] - 1))
     return ServingPrices(sizes, prices, max(errors, default=0.0))
 
 
@@ -130,10 +130,8 @@ def interval(best: FixedLayoutOptimum, prices: ServingPrices) -> LawInterval | N
     total, logs = curve.training + prices.at(curve.sizes) * budget.served, np.log(curve.sizes)
     lowest = (_lowest(logs, *pair) for pair in zip(total, curve.tokens, strict=True))
     answered = [row for row in lowest if row is not None]
-    columns = {
-        name: [row[column] for row in answered]
-        for column, name in enumerate(("n_active", "pretrain", "cost"))
-    }
+    names = ("n_active", "pretrain", "cost")
+    columns = {name: [row[k] for row in answered] for k, name in enumerate(names)}
     return LawInterval.of(columns, budget.law.name, draws, coverage)
 
 
@@ -152,10 +150,3 @@ def _lowest(logs: Array, total: Array, tokens: Array) -> tuple[float, float, flo
     size = float(np.exp(at))
     trained = float(np.exp(np.interp(at, logs[possible], np.log(tokens[possible]))))
     return size, trained, float(total[place])
-
-
-def _without(sizes: Array, prices: Array, place: int) -> float:
-    """The price at one size from its neighbours."""
-    logs = np.log(sizes)
-    sides = [place - 1, place + 1]
-    return float(np.exp(np.interp(logs[place], logs[sides], np.log(prices[sides]))))

@@ -30,7 +30,7 @@ from planner.protocol.parameter import Parameter
 from planner.text.errors import InputError, SolverError
 from planner.token_costs.budget_task import BudgetTask
 from planner.token_costs.outputs import overtraining_at, overtraining_of_pools
-from planner.token_costs.parameters import AGAIN, ENVELOPE, elasticities, row_of, scaled
+from planner.token_costs.parameters import elasticities, row_of, scaled
 from planner.token_costs.parameters import parameters as budget_parameters
 from planner.token_costs.phase_costs import PHASES
 
@@ -133,10 +133,8 @@ def lifecycle_rows(scenario: LifecycleScenario, name: str) -> list[Elasticity]:
         beside = (moved(best, row, math.exp(offset * step)) for offset in OFFSETS)
         return [math.log(each[name]) if each and name in each else None for each in beside]
 
-    return [
-        row_of(row, one_sided(at, logs(row, STEP), partial(logs, row)), "re-solve", AGAIN)
-        for row in rows
-    ]
+    sides = (one_sided(at, logs(row, STEP), partial(logs, row)) for row in rows)
+    return [row_of(*each, "re-solve") for each in zip(rows, sides, strict=True)]
 
 
 def smooth_values(best: FixedLayoutOptimum) -> dict[str, float]:
@@ -161,7 +159,7 @@ def _by_multipliers(best: FixedLayoutOptimum, rows: list[Parameter]) -> Iterator
     slopes, known_rows = lifecycle_elasticities(best), {row.path: row for row in rows}
     for path in dict.fromkeys([*known_rows, *slopes]):
         row, slope = known_rows.get(path), slopes.get(path, 0.0)
-        yield row_of(row or Parameter(path, None, "", _group(path)), (slope,) * 2, "dual", ENVELOPE)
+        yield row_of(row or Parameter(path, None, "", _group(path)), (slope,) * 2, "dual")
 
 
 def _group(path: str) -> str:

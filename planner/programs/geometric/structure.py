@@ -125,10 +125,7 @@ class ProgramStructure:
             ],
             "variables": list(map(str, self.variables)),
             "choices": self.choices,
-            "table": [
-                table.rows.tolist(), table.fixed.tolist(), table.terms.tolist(),
-                table.variables.tolist(), table.places.tolist(),
-            ],
+            "table": [column.tolist() for column in vars(table).values()],
             "givens": list(map(str, coefficients.givens)),
             "nonnegative": list(coefficients.nonnegative),
             "texts": list(coefficients.texts),
