@@ -237,7 +237,7 @@ def document(
 
 
 def _rows(listed: Iterable[FormulaEntry], cases: Cases) -> tuple[SymbolRow, ...]:
-    """Every symbol that occurs, by name; letters that a sum runs over are not among them."""
+    """Every symbol that occurs, by name."""
     symbols: set[sp.Symbol] = set()
     for entry in listed:
         for step, _ in entry.steps:

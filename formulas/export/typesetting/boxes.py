@@ -89,19 +89,7 @@ class Cases:
     rows: tuple[tuple[Layout, Layout], ...]
 
 
-@dataclass(frozen=True)
-class Big:
-    """A sum or product sign with its limits, and what it runs over."""
-
-    sign: str
-    below: Layout
-    above: Layout
-    body: Layout
-
-
-Layout: TypeAlias = (
-    Mark | BoxRow | Script | Accent | Fraction | Root | Fence | List | Lines | Cases | Big
-)
+Layout: TypeAlias = Mark | BoxRow | Script | Accent | Fraction | Root | Fence | List | Lines | Cases
 
 SMALL = 0.72  # of a script, relative to its base
 LETTER, SIGN, SPACE, FENCE = 0.56, 1.2, 0.17, 0.85  # widths [em]
@@ -134,8 +122,6 @@ def width_of(x: Layout) -> float:
             return max(map(width_of, rows))
         case Cases(pairs):
             return max(width_of(value) + width_of(when) for value, when in pairs) + 3.0
-        case Big(_, below, above, body):
-            return SMALL * max(width_of(below), width_of(above), 1.5) + width_of(body)
     raise TypeError(f"no width for {type(x).__name__}")
 
 
@@ -159,8 +145,6 @@ def fitted(x: Layout, width: float) -> Layout:
             return Lines(tuple(fitted(row, width) for row in (*rows, parts[-1])))
         case Cases(pairs):
             return _cases(pairs, width - 2.0)
-        case Big(_, _, _, body):
-            return replace(x, body=fitted(body, width - (width_of(x) - width_of(body))))
     return x
 
 

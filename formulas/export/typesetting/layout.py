@@ -10,7 +10,6 @@ import sympy as sp
 
 from formulas.export.typesetting.boxes import (
     Accent,
-    Big,
     BoxRow,
     Cases,
     Fence,
@@ -54,8 +53,6 @@ def layout(x: sp.Basic) -> Layout:
     if isinstance(x, sp.Max | sp.Min | sp.Function):
         name = _NAMES.get(type(x), type(x).__name__)
         return BoxRow((Mark(name, "word"), Fence("(", List(tuple(map(layout, x.args))), ")")))
-    if isinstance(x, sp.Sum | sp.Product):
-        return _big(x)
     return _constant(x)
 
 
@@ -155,13 +152,6 @@ def _power(x: sp.Expr) -> Layout:
 def _enclosed(x: sp.Expr, *kinds: type) -> Layout:
     inner = _factor(x)
     return Fence("(", inner, ")") if isinstance(x, kinds) else inner
-
-
-def _big(x: sp.Expr) -> Layout:
-    index, first, last = x.limits[0]
-    below = relation(layout(index), "=", layout(first))
-    sign = "∑" if isinstance(x, sp.Sum) else "∏"
-    return Big(sign, below, layout(last), _enclosed(x.function, sp.Add))
 
 
 def _constant(x: sp.Basic) -> Layout:

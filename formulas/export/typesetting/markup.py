@@ -24,7 +24,7 @@ class Markup:
     Attributes
     ----------
     mark : Writes text of a kind.
-    names : Of brackets, accents, sums and products; one that is left out stands for itself.
+    names : Of brackets and accents; one that is left out stands for itself.
     row : Around parts in a row, and what stands between parts, factors and arguments.
     base : Encloses what a script belongs to.
     lines, cases : One of them, what stands between two, and what stands around all.
@@ -113,8 +113,6 @@ _MATHML = Markup(
         "inside index": "<mroot>%(inside)s%(index)s</mroot>",
         "left inside right": "<mrow>"
         f"{_FENCED('prefix', '%(left)s')}%(inside)s{_FENCED('postfix', '%(right)s')}</mrow>",
-        "sign below above body": "<mrow><munderover><mo>%(sign)s</mo>%(below)s%(above)s"
-        "</munderover>%(body)s</mrow>",
     },
 )
 
@@ -127,7 +125,7 @@ def mathml(x: Layout, *, display: bool = False, large: bool = False) -> str:
 
 _COMMANDS = {letter: f"\\{name}" for name, letter in GREEK.items()} | alternating(
     r"+ +  − -  ⋅ \cdot  = =  ≈ \approx  ≠ \ne  < <  > >  * *  ⋆ \star  ′ \prime  ∘ \circ "
-    r"† \dagger  ≤ \le  ≥ \ge  ∞ \infty  ∑ \sum  ∏ \prod  → \to"
+    r"† \dagger  ≤ \le  ≥ \ge  ∞ \infty  → \to"
 )
 
 
@@ -146,7 +144,7 @@ def _latex_mark(text: str, kind: str) -> str:
 
 latex_math = Markup(
     mark=_latex_mark,
-    names=alternating(r"⌈ \lceil  ⌉ \rceil  ⌊ \lfloor  ⌋ \rfloor  { \{  } \}  ∑ \sum  ∏ \prod"),
+    names=alternating(r"⌈ \lceil  ⌉ \rceil  ⌊ \lfloor  ⌋ \rfloor  { \{  } \}"),
     row=("%s", " ", r" \, ", r",\; "),
     base=lambda _, written: f"{{{written}}}",
     # A line that begins with a sign needs something before it to be set as a binary one.
@@ -161,7 +159,6 @@ latex_math = Markup(
         "inside": r"\sqrt{%(inside)s}",
         "inside index": r"\sqrt[%(index)s]{%(inside)s}",
         "left inside right": r"\left%(left)s %(inside)s \right%(right)s",
-        "sign below above body": "%(sign)s_{%(below)s}^{%(above)s} %(body)s",
     },
 )
 
@@ -190,7 +187,7 @@ def _typst_base(base: Layout, written: str) -> str:
 
 _TYPST = Markup(
     mark=_typst_mark,
-    names=alternating(r"( \(  ) \)  { \{  } \}  ∑ sum  ∏ product"),
+    names=alternating(r"( \(  ) \)  { \{  } \}"),
     row=("%s", " ", " thin ", " \\, "),
     base=_typst_base,
     lines=("display({})".format, "; ", "mat(delim: #none, align: #left, %s)"),
@@ -204,7 +201,6 @@ _TYPST = Markup(
         "inside": "sqrt(%(inside)s)",
         "inside index": "root(%(index)s, %(inside)s)",
         "left inside right": "lr(%(left)s %(inside)s %(right)s)",
-        "sign below above body": "%(sign)s_(%(below)s)^(%(above)s) %(body)s",
     },
 )
 
