@@ -233,7 +233,8 @@ def calibrate(
 ) -> Calibrated:
     """A profile fitted to runs of one's own, starting from a shipped one.
 
-    Raises InputError if a file holds no measurements, or a name, a day or a file cannot be used.
+    Its `profile` is None where the rows identify none, and `why` says so. Raises InputError if a
+    file holds no measurements, or a name, a day or a file cannot be used.
 
     Parameters
     ----------
@@ -244,11 +245,6 @@ def calibrate(
     measured : a file of `planner measure`, whose figures limit efficiencies.
     facts, models : as for `validate`.
     as_of : day of the runs, "2026-11-21"; today if None.
-
-    Returns
-    -------
-    Calibrated
-        `profile` (None where the rows identify none, and `why`), and the `document`.
     """
     from planner.calibration.own_profile import calibrated
     from planner.calibration.profile_file import written

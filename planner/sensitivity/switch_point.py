@@ -263,19 +263,14 @@ def break_even(
 ) -> list[dict[str, object]]:
     """Where choices break even with the first of them, over one given.
 
-    Raises InputError with every mistake in the input.
+    For each rival `crossings`, each with its `value`, the nearest values `below` and `above` that
+    were solved, and which of the two is better there; and `ends`, which is better at the first and
+    at the last value looked at. Raises InputError with every mistake in the input.
 
     Parameters
     ----------
     between : PATH=A,B,...: the choices, such as `system=hgx-h200,hgx-b200`.
     over : the path that is varied, such as `price`, or PATH=SPEC with the values to look at.
-
-    Returns
-    -------
-    list
-        For each rival, `crossings` (each with `value`, `below` and `above`, the nearest values on
-        either side that were solved, and which of the two is better there) and `ends`, which is
-        better at the first and at the last value looked at.
     """
     tree, scenario = opened(source, sets)
     folder = folder_of(source)

@@ -1,16 +1,7 @@
 """Everything this package refuses, by what the caller can do about it.
 
-    PlannerError(ValueError)      exit status
-      InputError                  2   what was given is wrong; carries every `Mistake` at once
-        QuantityError             2   one text is not the quantity that was expected
-        CatalogueError            2   a name or a figure the catalogue does not hold
-        ModelError                2   a model description that cannot be counted
-        MissingExtra              2   an optional package is needed; says which command brings it
-        FieldError                2   values of the scenario that cannot be answered together
-      Infeasible                  1   the question has no answer; the promises fall short
-      SolverError                 3   a failure of ours
-
-The command line prints `str(error)` and exits with `error.exit_status`; there is no traceback.
+The command line prints `str(error)` and exits with `error.exit_status`, 2 where what was given is
+wrong, 1 where the question has no answer, 3 for a failure of ours; there is no traceback.
 """
 
 from __future__ import annotations

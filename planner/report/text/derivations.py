@@ -96,7 +96,7 @@ def rows(names: Sequence[str] = ()) -> list[CheckedFormula]:
     Raises InputError if a name is unknown; SolverError if one does not check: a fault of ours.
     """
     python = {id(value): name for name, value in by_name().items()}
-    chosen = _chosen(names) if names else tuple(by_name().values())
+    chosen = _chosen(names)
     return [
         CheckedFormula(
             python[id(each)],
@@ -152,7 +152,7 @@ def derived(names: Sequence[str], form: str) -> str | bytes:
     Every step is checked as it is written. Raises InputError if a name is unknown, or a package
     that the format needs is missing; SolverError if a step does not check: a fault of ours.
     """
-    chosen = _chosen(names) if names else tuple(by_name().values())
+    chosen = _chosen(names)
     # The title of all is the lecture's subject; of several, what they are.
     title = None if names else "The economics of a token, derived and checked"
     try:
@@ -165,9 +165,10 @@ def derived(names: Sequence[str], form: str) -> str | bytes:
 
 
 def _chosen(names: Sequence[str]) -> tuple[Equation | Derivation, ...]:
-    """What is called so, each once."""
+    """What is called so, each once; all where nothing is named."""
     try:
-        return tuple({id(each): each for each in map(find, names)}.values())
+        entries = map(find, names) if names else by_name().values()
+        return tuple({id(entry): entry for entry in entries}.values())
     except SymbolError as error:
         raise InputError(str(error)) from error
 
@@ -238,7 +239,6 @@ def _rests_on_checked(claim: Claim) -> bool:
 
 
 def _claim_row(claim: Claim) -> dict[str, object]:
-    values = claim.values()
     return {
         "id": claim.id,
         "kind": claim.kind,
@@ -259,7 +259,7 @@ def _claim_row(claim: Claim) -> dict[str, object]:
                 "unit": each.unit,
                 "equation": each.equation,
             }
-            for each, value in zip(claim.worked, values, strict=True)
+            for each, value in zip(claim.worked, claim.values(), strict=True)
         ],
         "physical": [asdict(each) | {"text": each.text} for each in physical_numbers(claim.id)],
     }
@@ -274,11 +274,9 @@ def _block(claim: Claim) -> str:
     sides.append(("verdict", claim.verdict))
     sides.append(("equations", ", ".join(claim.equations)))
     head = _wrapped(f"{claim.id:<{INDENT - 1}} ", claim.statement)
-    return "\n".join([head, *(_labelled(label, text) for label, text in sides if text), ""])
-
-
-def _labelled(label: str, text: str) -> str:
-    return _wrapped(f"{'':<{INDENT}}{label:<{LABEL}} ", text)
+    indent = " " * INDENT
+    lines = [_wrapped(f"{indent}{label:<{LABEL}} ", text) for label, text in sides if text]
+    return "\n".join([head, *lines, ""])
 
 
 def _wrapped(first: str, text: str) -> str:
