@@ -50,43 +50,30 @@ class DrawnPoint:
         return self.place[0]
 
 
-@dataclass(frozen=True)
-class FrontierPicture:
-    """What is drawn of a frontier, its points from the fastest to the cheapest.
+def frontier_drawn(document: Mapping[str, Any], form: str) -> bytes:
+    """The picture of a frontier with at least one point as `svg`, `png` or `pdf`.
 
-    `marks` are the places of fast, normal and slow among the points; `mine` is the layout in use
-    today with its label.
+    Raises MissingExtra if Matplotlib is not installed.
     """
+    points = tuple(map(_point, document["points"]))
+    stretches = _stretches(points)
+    rows = len({name for name, *_ in stretches})
+    strip = ROW * min(rows, MOST_ROWS + 1) + 0.1
 
-    title: str
-    subtitle: str
-    points: tuple[DrawnPoint, ...]
-    marks: Mapping[str, int]
-    band_label: str
-    mine: tuple[Place, str] | None
+    def filled(canvas: Figure) -> None:
+        above, below = canvas.subplots(2, 1, sharex=True, height_ratios=[INCHES[1] - 0.8, strip])
+        _curve(above, points, document)
+        _marks(above, points, document["marks"])
+        _axes(above, points)
+        _titles(above, document)
+        _strip(below, points, stretches)
+        for _, first, _ in stretches[1:]:
+            above.axvline(points[first].speed, color="0.85", lw=0.6, zorder=0)
+            below.axvline(points[first].speed, color="0.85", lw=0.6, zorder=0)
+        # The curve rises, so this corner is free.
+        above.legend(loc="upper left", frameon=False, fontsize=7.5, borderaxespad=0.2)
 
-    def draw(self, form: str) -> bytes:
-        """The picture as `svg`, `png` or `pdf`; raises MissingExtra without Matplotlib."""
-        return style.pictured(INCHES, lambda canvas: _filled(canvas, self), form)
-
-
-def frontier_picture(document: Mapping[str, Any]) -> FrontierPicture:
-    """The picture of the document of a frontier with at least one point."""
-    scenario, ground = document["scenario"], document["provenance"]
-    load, mine = scenario["workload"], document["current"]
-    model, system = named(scenario["model"], "model"), named(scenario["system"], "system")
-    band = document["points"][0]["band"]
-    return FrontierPicture(
-        f"{model} on {numbers(scenario['chips'])} chips of {system}: "
-        f"{length(load['input_tokens'])} tokens in, {length(load['output_tokens'])} out",
-        "each point is the cheapest plan that is as fast; assumptions "
-        f"{ground['assumptions']}, estimate {ground['estimate']}",
-        tuple(map(_point, document["points"])),
-        document["marks"],
-        f"{band['coverage']:.0%} of measured runs (profile {band['from']})" if band else "",
-        ((1 / mine["tpot"], mine["usd_per_mtok"]),
-         f"yours: {laid_out(mine)}, batch {mine['batch']}") if mine and mine["tpot"] else None,
-    )  # fmt: skip
+    return style.pictured((INCHES[0], INCHES[1] + strip), filled, form)
 
 
 def _point(point: Mapping[str, Any]) -> DrawnPoint:
@@ -113,32 +100,15 @@ def _point(point: Mapping[str, Any]) -> DrawnPoint:
     )
 
 
-def _filled(canvas: Figure, picture: FrontierPicture) -> None:
-    points = picture.points
-    stretches = _stretches(points)
-    rows = len({name for name, *_ in stretches})
-    strip = ROW * min(rows, MOST_ROWS + 1) + 0.1
-    canvas.set_size_inches(INCHES[0], INCHES[1] + strip)
-    above, below = canvas.subplots(2, 1, sharex=True, height_ratios=[INCHES[1] - 0.8, strip])
-    _curve(above, picture)
-    _marks(above, picture)
-    _axes(above, picture)
-    _strip(below, points, stretches)
-    for _, first, _ in stretches[1:]:
-        above.axvline(points[first].speed, color="0.85", lw=0.6, zorder=0)
-        below.axvline(points[first].speed, color="0.85", lw=0.6, zorder=0)
-    # The curve rises, so this corner is free.
-    above.legend(loc="upper left", frameon=False, fontsize=7.5, borderaxespad=0.2)
-
-
-def _curve(axes: Axes, picture: FrontierPicture) -> None:
+def _curve(axes: Axes, points: Sequence[DrawnPoint], document: Mapping[str, Any]) -> None:
     """The band, the frontier, its points by mode and layout, its bound, batches along it."""
-    points = picture.points
+    band, mine = document["points"][0]["band"], document["current"]
     bands = [point.band for point in points if point.band]
-    if picture.band_label:
+    if band:
         outline = [*(slow for slow, _ in bands), *reversed([fast for _, fast in bands])]
         axes.fill(*zip(*outline, strict=True), color="0.5", alpha=0.13, lw=0,
-                  label=picture.band_label)  # fmt: skip
+                  label=f"{band['coverage']:.0%} of measured runs "
+                        f"(profile {band['from']})")  # fmt: skip
     speed, price = zip(*(point.place for point in points), strict=True)
     axes.plot(speed, price, color="0.35", lw=1.1, zorder=2)
     if any(point.floor < point.place[1] * (1 - AGREE) for point in points):
@@ -151,15 +121,16 @@ def _curve(axes: Axes, picture: FrontierPicture) -> None:
     for point in points[:: max(1, -(-len(points) // LABELLED))]:
         axes.annotate(f"{point.batch:,}", point.place, xytext=(-6, 4), textcoords="offset points",
                       ha="right", fontsize=7, color="0.35")  # fmt: skip
-    if picture.mine:
-        (at, usd), label = picture.mine
-        axes.plot(at, usd, ls="", marker="X", ms=8, color="black", label=label)
+    if mine and mine["tpot"]:
+        label = f"yours: {laid_out(mine)}, batch {mine['batch']}"
+        axes.plot(1 / mine["tpot"], mine["usd_per_mtok"], ls="", marker="X", ms=8, color="black",
+                  label=label)  # fmt: skip
 
 
-def _marks(axes: Axes, picture: FrontierPicture) -> None:
+def _marks(axes: Axes, points: Sequence[DrawnPoint], marks: Mapping[str, int]) -> None:
     """Fast, normal and slow, with speed and price."""
-    points, places = picture.points, dict[int, list[str]]()
-    for name, place in picture.marks.items():
+    places: dict[int, list[str]] = {}
+    for name, place in marks.items():
         places.setdefault(place, []).append(name)
     left, end = (log(points[place].speed) for place in (-1, 0))
     end += left == end
@@ -174,8 +145,7 @@ def _marks(axes: Axes, picture: FrontierPicture) -> None:
                       fontsize=8.5, fontweight="bold", zorder=5, bbox=style.PAPER)  # fmt: skip
 
 
-def _axes(axes: Axes, picture: FrontierPicture) -> None:
-    points = picture.points
+def _axes(axes: Axes, points: Sequence[DrawnPoint]) -> None:
     axes.set_xscale("log")
     axes.set_yscale("log")
     if len(points) == 1:
@@ -190,9 +160,20 @@ def _axes(axes: Axes, picture: FrontierPicture) -> None:
     style.ticked(axes.yaxis, "${:,g}".format, style.STEPS)
     style.ruled(axes)
     axes.set_ylabel("price [USD per million tokens]")
-    style.titled(axes, picture.title, pad=18)
-    axes.text(0, 1.015, picture.subtitle, fontsize=8, color="0.35",
-              transform=axes.transAxes)  # fmt: skip
+
+
+def _titles(axes: Axes, document: Mapping[str, Any]) -> None:
+    """What was asked of what, and what it rests on."""
+    scenario, ground = document["scenario"], document["provenance"]
+    model, system = named(scenario["model"], "model"), named(scenario["system"], "system")
+    sizes = (length(scenario["workload"][f"{way}_tokens"]) for way in ("input", "output"))
+    title = f"{model} on {numbers(scenario['chips'])} chips of {system}: "
+    style.titled(axes, title + "{} tokens in, {} out".format(*sizes), pad=18)
+    subtitle = (
+        "each point is the cheapest plan that is as fast; assumptions "
+        f"{ground['assumptions']}, estimate {ground['estimate']}"
+    )
+    axes.text(0, 1.015, subtitle, fontsize=8, color="0.35", transform=axes.transAxes)
 
 
 def _strip(

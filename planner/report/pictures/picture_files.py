@@ -85,9 +85,9 @@ def write_frontier(frontier: FrontierAnswer, out: Path) -> None:
     if form in TEXTS:
         deliver(TEXTS[form](frontier), out)
     elif frontier.rows:
-        from planner.report.pictures.frontier_curve import frontier_picture
+        from planner.report.pictures.frontier_curve import frontier_drawn
 
-        deliver(frontier_picture(frontier.document).draw(form), out)
+        deliver(frontier_drawn(frontier.document, form), out)
     else:
         note(f"planner: {out} is not drawn: no plan keeps every promise")
 

@@ -24,7 +24,7 @@ from planner.problems.serving.frontier_text import frontier_text, rows_of
 from planner.problems.serving.search.batch import feasible, fixed_batches
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import TaskPair
-from planner.report.pictures.frontier_curve import frontier_picture
+from planner.report.pictures.frontier_curve import frontier_drawn
 from planner.report.pictures.picture_files import frontier_csv
 from tests.cases.serving import MODELS, all_layouts, columns, product, question
 from tests.paths import EXAMPLES
@@ -261,8 +261,8 @@ def test_rows_as_csv(answered):
 def test_a_picture_is_the_same_every_time(answered, form, start):
     """Twice the same bytes, of the kind asked for, and no date in them."""
     pytest.importorskip("matplotlib")
-    first = frontier_picture(answered.document).draw(form)
-    assert first == frontier_picture(answered.document).draw(form)
+    first = frontier_drawn(answered.document, form)
+    assert first == frontier_drawn(answered.document, form)
     assert first.startswith(start)
     assert b"<dc:date>" not in first
 
@@ -271,7 +271,7 @@ def test_a_picture_of_one_point():
     """A frontier of a single plan, chosen on the bound, is drawn too."""
     pytest.importorskip("matplotlib")
     found = planner.pareto(EXAMPLES / "lecture.yaml")
-    assert frontier_picture(found.document).draw("svg").startswith(b"<?xml")
+    assert frontier_drawn(found.document, "svg").startswith(b"<?xml")
 
 
 def ran(arguments, capsys):
@@ -352,7 +352,7 @@ def test_a_missing_library_is_named(scenario, tmp_path, capsys, monkeypatch, ans
     assert status == 2
     assert "pip install 'token-planner[plot]'" in said
     with pytest.raises(planner.PlannerError, match=r"token-planner\[plot\]"):
-        frontier_picture(answered.document).draw("svg")
+        frontier_drawn(answered.document, "svg")
     assert ran(["pareto", scenario, "--points", "3", "--quiet"], capsys)[0] == 0
 
 
