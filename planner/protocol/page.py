@@ -132,11 +132,13 @@ def _bar(section: Section) -> str:
         return ""
     pieces, names = [], []
     for place, (line, value) in enumerate(parts):
-        colour = _colour(line.label, place)
+        free = line.label == "free"
+        colour = SPACE if free else COLOURS.get(line.label, OTHERS[place % len(OTHERS)])
+        letters = "inherit" if free else "#fff" if colour in DARK else "#111"
         share = value / whole
         inside = f"{share:.0%}" if share >= SHARE else ""
         pieces.append(
-            f'<div style="width:{100 * share:.3f}%;background:{colour};color:{_ink(colour)};'
+            f'<div style="width:{100 * share:.3f}%;background:{colour};color:{letters};'
             f"font-size:12px;"
             f'text-align:center;overflow:hidden" title="{escape(line.label)}">{inside}</div>'
         )
@@ -149,15 +151,6 @@ def _bar(section: Section) -> str:
         f'{bar}</div><div style="display:flex;flex-wrap:wrap;gap:.2em 1.2em;margin-top:.35em;'
         f'font-size:13px">{"".join(names)}</div>'
     )
-
-
-def _colour(label: str, place: int) -> str:
-    return SPACE if label == "free" else COLOURS.get(label, OTHERS[place % len(OTHERS)])
-
-
-def _ink(colour: str) -> str:
-    """The colour of letters on a part of a bar."""
-    return "inherit" if colour == SPACE else "#fff" if colour in DARK else "#111"
 
 
 def _positive(line: Line) -> bool:

@@ -145,9 +145,7 @@ def _collapsed(expression: sp.Basic, x: sp.Symbol, short: dict[sp.Basic, sp.Basi
     return expression.func(*(_collapsed(part, x, short) for part in expression.args))
 
 
-@cache
-def _definitions(equations: tuple[Definition, ...]) -> dict[sp.Symbol, sp.Expr]:
-    return collect(equations)
+_definitions = cache(collect)
 
 
 class _Definitions:

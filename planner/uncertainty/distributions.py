@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from planner.catalogue.ranges import ListedRange, no_range
+from planner.catalogue.ranges import no_range
 from planner.protocol.parameter import scenario_with, unit_of, value_at
-from planner.protocol.problem import Problem, UncertainCoefficient, problem_of
+from planner.protocol.problem import problem_of
 from planner.scenario.loading import Question
 from planner.scenario.tree import Tree
 from planner.text.errors import FieldError, InputError, quoted
@@ -95,7 +95,9 @@ def _marginal(
     coefficient = problem.coefficient(scenario, path)
     unit = coefficient.unit if coefficient else unit_of(problem.kind, path.split(".")) or ""
     if isinstance(spread, str):  # `catalogue`, the only word that is read
-        listed = _listed(problem, scenario, path, coefficient)
+        listed = coefficient.listed if coefficient else problem.listed(scenario, path)
+        if listed is None:
+            raise no_range(path, coefficient.unlisted if coefficient else None)
         return Marginal(path, listed.kind, listed.ends, unit, listed.within, listed.source)
     ((kind, ends),) = spread.items()
     if kind == "one_of":
@@ -116,23 +118,6 @@ def _marginal(
     if mistake:
         raise FieldError((f"uncertain.{path}", f"{kind}: {mistake}"))
     return Marginal(path, kind, values, unit)
-
-
-def _listed(
-    problem: Problem[Question],
-    scenario: Question,
-    path: str,
-    coefficient: UncertainCoefficient | None,
-) -> ListedRange:
-    """The range that a catalogue or a profile knows of a path; FieldError if there is none."""
-    if coefficient is not None:
-        if coefficient.listed is None:
-            raise FieldError((f"uncertain.{path}", coefficient.unlisted))
-        return coefficient.listed
-    in_catalogue = problem.listed(scenario, path)
-    if in_catalogue is None:
-        raise no_range(path)
-    return in_catalogue
 
 
 def _read(tree: Tree, folder: Path, path: str, written: object) -> float:

@@ -15,7 +15,6 @@ from math import isnan
 from planner.protocol.validation_result import (
     BandShare,
     FileScores,
-    GroupScore,
     ListedRow,
     ProfileRecord,
     Score,
@@ -83,12 +82,6 @@ def scores(section: ValidationSection, errors: SectionScores) -> str:
     return _table(["", *HEAD], body, bold=0)
 
 
-def groups(rows: Sequence[GroupScore], label: str) -> str:
-    """Errors by engine, chip or model."""
-    body = [[row.name, *_numbers(row.score), _percent(row.band_holds)] for row in rows]
-    return _table([label, *HEAD, "in band"], body)
-
-
 def rows(listed: Sequence[ListedRow], of: str) -> str:
     """Single rows by line, with the estimate or the bound as a ratio to the measured time."""
     body = []
@@ -99,13 +92,6 @@ def rows(listed: Sequence[ListedRow], of: str) -> str:
         body.append([*cells, row.why] if isinstance(row, SuspectRow) else cells)
     head = ["line", "", "model", "chip", "engine", f"{of} / measured time"]
     return _table([*head, WHY] if any(isinstance(x, SuspectRow) for x in listed) else head, body)
-
-
-def reasons(counts: Mapping[str, int]) -> str:
-    """Why rows have no estimate, and how many."""
-    return _table(
-        ["why there is no estimate", "rows"], [[why, f"{n:,}"] for why, n in counts.items()]
-    )
 
 
 def recorded(errors: Mapping[str, float]) -> str:
@@ -253,12 +239,15 @@ def _section(part: ValidationSection, labels: Mapping[str, str], name: str) -> s
         parts += [_sample(part), scores(part, part.scores)]
         parts += _pictures(part, part.scores.band, labels, name)
         for key, listed in part.by.items():
-            counts = f"by {escape(labels[key])}"
-            parts.append(_folded(counts, groups(listed, labels[key])))
+            body = [[x.name, *_numbers(x.score), _percent(x.band_holds)] for x in listed]
+            table = _table([labels[key], *HEAD, "in band"], body)
+            parts.append(_folded(f"by {escape(labels[key])}", table))
         parts.append(_folded("rows furthest off", rows(part.worst, "estimate")))
     if part.refused:
         count = sum(part.refused.values())
-        parts.append(_folded(f"{count:,} without an estimate, and why", reasons(part.refused)))
+        body = [[why, f"{n:,}"] for why, n in part.refused.items()]
+        table = _table(["why there is no estimate", "rows"], body)
+        parts.append(_folded(f"{count:,} without an estimate, and why", table))
     inner = "\n".join(parts)
     aside = part.part in ASIDE and part.scores is not None
     return title + (

@@ -153,7 +153,8 @@ def _ticks(scale: Scale, labelled: bool) -> list[str]:
     for time in [factor * 10.0**power for power in powers[::step] for factor in factors]:
         if not scale.least <= math.log10(time) <= scale.most:
             continue
-        at, label = scale.at(time), escape(_tick(time))
+        at = scale.at(time)
+        label = escape(f"{time:,.0f} s" if time >= THOUSAND else duration(time))
         parts.append(f'<path class="grid" d="M{at} 0V{SIDE}M0 {SIDE - at}H{SIDE}"/>')
         if labelled:
             parts.append(f'<text x="-14" y="{SIDE - at + 14}" text-anchor="end">{label}</text>')
@@ -161,10 +162,6 @@ def _ticks(scale: Scale, labelled: bool) -> list[str]:
             parts.append(f'<text x="{at}" y="{SIDE + 48}" text-anchor="middle">{label}</text>')
             told_at = at
     return parts
-
-
-def _tick(time: float) -> str:
-    return f"{time:,.0f} s" if time >= THOUSAND else duration(time)
 
 
 def _diagonals(scale: Scale) -> list[str]:
