@@ -9,7 +9,7 @@ import pytest
 from formulas.algebra.derivation import Derivation
 from formulas.registry import by_name
 from planner.catalogue.scaling_laws import RANGES, law, law_names
-from planner.report.text.catalog import catalog_text, listed
+from planner.report.text.catalog import catalog, catalog_text
 from planner.scenario.keys.budget_fields import LAW
 from planner.text.errors import CatalogueError
 from planner.text.tables import table
@@ -67,7 +67,7 @@ def test_a_covariance_is_one():
 @pytest.mark.parametrize("name", law_names())
 def test_every_law_is_listed_with_all_it_has(name):
     """Coefficients, settings and ranges, one line each."""
-    text = catalog_text(listed("laws", name))
+    text = catalog_text(catalog("laws", name))
     found = law(name)
     for key in (*found.coefficients, *found.settings, *(f"range of {x}" for x in found.range)):
         assert f"\n{key}: " in text
@@ -218,8 +218,8 @@ def test_logarithms_are_undone():
 
 def test_the_catalogue_lists_laws():
     """`planner catalog laws`, and one of them with errors and source."""
-    assert set(listed("laws", None)["names"]) == set(law_names())
-    text = catalog_text(listed("laws", "besiroglu-2024"))
+    assert set(catalog("laws", None)["names"]) == set(law_names())
+    text = catalog_text(catalog("laws", "besiroglu-2024"))
     assert "beta_D: 0.3658 ± 0.02" in text
     assert "2404.10102" in text
-    assert listed("laws", "besiroglu-2024")["coefficients"]["A_N"]["error"] == 124.58
+    assert catalog("laws", "besiroglu-2024")["coefficients"]["A_N"]["error"] == 124.58

@@ -5,7 +5,7 @@ import csv
 import pytest
 
 from planner.catalogue.listed_prices import KINDS, tier, tier_names
-from planner.report.text.catalog import catalog_text, listed
+from planner.report.text.catalog import catalog, catalog_text
 from planner.text.errors import CatalogueError
 from tests.paths import FACTS
 
@@ -42,7 +42,7 @@ def test_figures_are_those_of_the_shared_table():
 
 def test_the_catalogue_lists_tiers():
     """`planner catalog tiers`, and a wrong name with the nearest."""
-    assert listed("tiers", None)["names"] == list(tier_names())
-    assert "drain time: 4.06 s" in catalog_text(listed("tiers", "hgx-host-dram"))
+    assert catalog("tiers", None)["names"] == list(tier_names())
+    assert "drain time: 4.06 s" in catalog_text(catalog("tiers", "hgx-host-dram"))
     with pytest.raises(CatalogueError, match="did you mean 'hgx-host-dram'"):
-        listed("tiers", "hgx-host-ram")
+        catalog("tiers", "hgx-host-ram")
