@@ -21,7 +21,6 @@ SOURCE = (
     "family rule of token-planner: geometric mean of the Llama 3 shapes (arXiv 2407.21783, table "
     "3; Llama 3.2 configurations) and of DeepSeek-V3, Kimi K2, Qwen3 and GLM-4.5 for experts"
 )
-ATTENTION = ("gqa", "mla")
 
 ASPECT = 119.0  # hidden / layers: 128, 110, 128, 102, 130 for Llama 3 at 1B, 3B, 8B, 70B, 405B
 DENSE_RATIO = 3.5  # inner / hidden: 3.5 for Llama 3 at 8B and 70B, 3.25 at 405B

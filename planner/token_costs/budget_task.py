@@ -229,9 +229,7 @@ def _cost_row(task: BudgetTask) -> list[float]:
 
 def _cost_powers(task: BudgetTask) -> np.ndarray:
     """Exponents of the choices in the cost of each phase."""
-    rl = [0.0, 0.0, 0.0] if task.rl_flop else [1.0, 0.0, 0.0]
-    if task.reinforced:
-        rl = [1.0, 0.0, 1.0]
+    rl = [1.0, 0.0, 1.0] if task.reinforced else [0.0 if task.rl_flop else 1.0, 0.0, 0.0]
     rows = [[1.0, 1.0, 0.0], rl, [1.0, 0.0, 0.0]]
     return np.array(rows)[:, : len(task.choices)]
 

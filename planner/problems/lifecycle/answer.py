@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 
@@ -168,19 +169,15 @@ def _evaluated(best: FixedLayoutOptimum) -> tuple[records.EvaluatedSize, ...]:
     sizes = [served.member.n_active if served else size for size, served in pairs]
     curve, rows = training_curve(budget, sizes), []
     for place, (_, served) in enumerate(pairs):
-        costs: tuple[float | None, ...] = (None, None, None, None)
-        if served is None:
-            rows.append(records.EvaluatedSize(sizes[place], None, None, None, None, *costs))
-            continue
-        training, serving = float(curve.training[place]), served.price * budget.served
-        if math.isfinite(training):
-            costs = (float(curve.tokens[place]), training, serving, training + serving)
-        mode, price = served.plan.mode, served.price * 1e6
-        rows.append(
-            records.EvaluatedSize(
-                sizes[place], price, served.plan.chip, served.plan.chips, mode, *costs
-            )
-        )
+        row = records.EvaluatedSize(sizes[place])
+        if served is not None:
+            plan, price = served.plan, served.price * 1e6
+            row = replace(row, usd_per_mtok=price, chip=plan.chip, chips=plan.chips, mode=plan.mode)
+            training, serving = float(curve.training[place]), served.price * budget.served
+            if math.isfinite(training):
+                row = replace(row, pretrain=float(curve.tokens[place]), training_usd=training,
+                              serving_usd=serving, total_usd=training + serving)  # fmt: skip
+        rows.append(row)
     return tuple(rows)
 
 

@@ -162,14 +162,14 @@ class EvaluatedSize:
     """A size at which serving was planned; null where no unit serves it, or it is never as good."""
 
     n_active: life.Param
-    usd_per_mtok: PerMtok | None
-    chip: str | None
-    chips: int | None
-    mode: str | None
-    pretrain: life.Token | None
-    training_usd: life.Usd | None
-    serving_usd: life.Usd | None
-    total_usd: life.Usd | None
+    usd_per_mtok: PerMtok | None = None
+    chip: str | None = None
+    chips: int | None = None
+    mode: str | None = None
+    pretrain: life.Token | None = None
+    training_usd: life.Usd | None = None
+    serving_usd: life.Usd | None = None
+    total_usd: life.Usd | None = None
 
 
 @dataclass(frozen=True)

@@ -3,28 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import sympy as sp
 
-from planner.programs.geometric.lowering import Lowering, structure
+from planner.programs.geometric.lowering import Inequality, Lowering, structure
 from planner.programs.geometric.posynomial import short
 from planner.programs.geometric.solver import Program
 from planner.programs.geometric.structure import BOUND, LIMIT, PROMISE, ROOF, ProblemError
 
 if TYPE_CHECKING:
     from formulas.algebra.equation import Equation
-
-
-@dataclass(frozen=True)
-class _Constraint:
-    name: str
-    kind: str
-    smaller: sp.Expr
-    larger: sp.Expr
-    text: str
-    roof: tuple[sp.Symbol, str] | None = None
 
 
 class GeometricProgram:
@@ -49,7 +38,7 @@ class GeometricProgram:
         self._bounds: dict[sp.Symbol, tuple[sp.Expr, sp.Expr]] = {}
         self._definitions: dict[sp.Symbol, sp.Expr] = {}
         self._relax: dict[sp.Expr, sp.Expr] = {}
-        self._constraints: dict[str, _Constraint] = {}
+        self._constraints: dict[str, Inequality] = {}
         self._objective: sp.Expr | None = None
 
     def choose(self, symbol: sp.Symbol, *, within: tuple[float | sp.Expr, float | sp.Expr]) -> None:
@@ -60,8 +49,8 @@ class GeometricProgram:
         low, high = (sp.sympify(each, strict=True) for each in within)
         self._bounds[symbol] = (low, high)
         least, most = f"{symbol} >= {short(low)}", f"{symbol} <= {short(high)}"
-        self._add(_Constraint(least, BOUND, low, symbol, least))
-        self._add(_Constraint(most, BOUND, symbol, high, most))
+        self._add(Inequality(least, BOUND, low, symbol, least))
+        self._add(Inequality(most, BOUND, symbol, high, most))
 
     def define(
         self, *equations: Equation | sp.Eq, relax: Mapping[sp.Expr, float | sp.Expr] | None = None
@@ -95,7 +84,7 @@ class GeometricProgram:
         for branch, expression in branches.items():
             text = f"{symbol} >= {short(expression)}"
             name = f"{symbol}: {branch}"
-            self._add(_Constraint(name, ROOF, expression, symbol, text, (symbol, branch)))
+            self._add(Inequality(name, ROOF, expression, symbol, text, (symbol, branch)))
 
     def subject(
         self, name: str, relation: sp.logic.boolalg.Boolean, *, promise: bool = False
@@ -105,7 +94,7 @@ class GeometricProgram:
             shown = "is always true" if relation == sp.true else "is no Le or Ge"
             raise ProblemError(f"{self.title}: {name}: {relation} {shown}")
         kind = PROMISE if promise else LIMIT
-        self._add(_Constraint(name, kind, relation.lts, relation.gts, short(relation)))
+        self._add(Inequality(name, kind, relation.lts, relation.gts, short(relation)))
 
     def minimise(self, objective: sp.Expr) -> None:
         """The expression to make small; replaces an earlier one."""
@@ -121,7 +110,7 @@ class GeometricProgram:
             raise ProblemError(f"{self.title}: nothing to minimise")
         lowering = Lowering(self.title, frozenset(self._bounds), self._definitions, self._relax)
         for x in self._constraints.values():
-            lowering.hold(x.name, x.kind, x.smaller, x.larger, text=x.text, roof=x.roof)
+            lowering.hold(x)
         epigraph = sp.Dummy("objective", positive=True)
         lowering.minimise(self._objective, epigraph)
         used = self._givens_of(lowering)
@@ -146,7 +135,7 @@ class GeometricProgram:
         if symbol in self._bounds or symbol in self._definitions:
             raise ProblemError(f"{self.title}: {symbol} is chosen or defined twice")
 
-    def _add(self, constraint: _Constraint) -> None:
+    def _add(self, constraint: Inequality) -> None:
         if constraint.name in self._constraints:
             raise ProblemError(f"{self.title}: two constraints are called {constraint.name!r}")
         self._constraints[constraint.name] = constraint

@@ -34,21 +34,28 @@ ROUNDING = (sp.ceiling, sp.floor)
 
 
 @dataclass(frozen=True)
-class ProgramRow:
-    """One constraint: the sum of `terms` is at most `divisor`, all coefficients over the givens.
-
-    `roof` names the roof and its branch; `owner` is the auxiliary variable this row holds up, and
-    `reciprocal` says that the owner stands in the first term only.
-    """
+class Inequality:
+    """What is to hold, as it was declared; `roof` is the symbol and the branch of a roof."""
 
     name: str
     kind: str
+    smaller: sp.Expr
+    larger: sp.Expr
     text: str
+    roof: tuple[sp.Symbol, str] | None = None
+
+
+@dataclass(frozen=True)
+class ProgramRow:
+    """One constraint: the sum of `terms` is at most `divisor`, all coefficients over the givens.
+
+    `constraint` is what is said of it; `owner` is the auxiliary variable that it holds up.
+    """
+
+    constraint: Constraint
     terms: tuple[tuple[posynomial.Powers, sp.Expr], ...]
     divisor: sp.Expr
-    roof: tuple[sp.Symbol, str] | None = None
     owner: sp.Symbol | None = None
-    reciprocal: bool = False
 
 
 class Lowering:
@@ -71,20 +78,11 @@ class Lowering:
         self._signomials: dict[sp.Expr, posynomial.Signomial] = {}
         self._where = ""
 
-    def hold(
-        self,
-        name: str,
-        kind: str,
-        smaller: sp.Expr,
-        larger: sp.Expr,
-        *,
-        text: str,
-        roof: tuple[sp.Symbol, str] | None = None,
-    ) -> None:
-        """Add the constraint smaller <= larger; `roof` is the symbol and the branch of a roof."""
-        self._where = name
-        left, right = self._signomial(smaller), self._signomial(larger)
-        self._row(name, kind, left, right, text, roof=roof)
+    def hold(self, declared: Inequality) -> None:
+        """Add a constraint."""
+        self._where = declared.name
+        left, right = self._signomial(declared.smaller), self._signomial(declared.larger)
+        self._row(declared.name, declared.kind, left, right, declared.text, roof=declared.roof)
 
     def minimise(self, objective: sp.Expr, epigraph: sp.Symbol) -> None:
         """Add the row objective <= epigraph."""
@@ -120,7 +118,8 @@ class Lowering:
             for powers, coefficient in posynomial.product({each: amount}, over).items()
         )
         self._check_direction(terms, owner)
-        self.rows.append(ProgramRow(name, kind, text, terms, divisor, roof, owner, reciprocal))
+        constraint = Constraint(name, kind, text, str(divisor), roof, reciprocal)
+        self.rows.append(ProgramRow(constraint, terms, divisor, owner))
 
     def _check_direction(
         self, terms: tuple[tuple[posynomial.Powers, sp.Expr], ...], owner: sp.Symbol | None
@@ -328,9 +327,7 @@ def structure(
     )
     return ProgramStructure(
         title,
-        tuple(
-            Constraint(r.name, r.kind, r.text, str(r.divisor), r.roof, r.reciprocal) for r in rows
-        ),
+        tuple(row.constraint for row in rows),
         variables,
         len(choices),
         table,
