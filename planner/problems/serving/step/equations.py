@@ -11,46 +11,8 @@ from typing import TypeAlias
 
 import sympy as sp
 
-from formulas.algebra.equation import Equation
+from formulas.algebra.notation import *
 from formulas.network.collectives import hop_latency
-from formulas.nomenclature.lecture import C_in, C_out
-from formulas.nomenclature.pools_symbols import (
-    C_bill,
-    C_pools,
-    C_power,
-    C_seq,
-    E_seq,
-    E_tok,
-    T_first,
-    X_chip,
-    X_in,
-    X_out,
-    X_pools,
-    X_user,
-    n_inside,
-    n_seqs,
-    r_load,
-    x_load,
-)
-from formulas.nomenclature.serving_symbols import (
-    M_act,
-    M_kv,
-    M_need,
-    M_weights,
-    T_dec,
-    T_e2e,
-    T_math_bound,
-    T_mem_bound,
-    T_net_bound,
-    T_pf_busy,
-    T_slot,
-    T_tpot,
-    T_ttft,
-    X_seq,
-    phi_mixed,
-    r_fill,
-    x_pf,
-)
 from formulas.nomenclature.symbols import SYMBOLS
 from formulas.serving.bounds import DECODE_BOUND, PREFILL_BOUND, least_weights_read
 from formulas.serving.closed_loop import CLOSED_LOOP, PREFILL_LOOP
