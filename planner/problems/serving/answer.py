@@ -85,10 +85,9 @@ def _answer(
     """The whole answer around the best plan: proof, elasticities, runners-up, sources."""
     best = points[0].candidate
     binds, elasticities, unknown = _multipliers(best)
-    document = document_of(chosen)
     even = uneven(chosen, best.task.sizes.n_experts) if best.task.sizes.n_experts else ()
-    crowds = crowded(document["demand"])
-    warnings = (*tasks.warnings, *unknown, *together(document), *even, *crowds)
+    crowds = crowded(chosen.demand)
+    warnings = (*tasks.warnings, *unknown, *together(chosen), *even, *crowds)
     return ServingAnswer(
         status="optimal",
         scenario=resolved(scenario),

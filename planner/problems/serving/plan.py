@@ -228,8 +228,7 @@ class ServingPlan(Plan[ServingAnswer]):
         point = self.point
         if point is None:
             return ()
-        pair = (point.prefill, point.decode)
-        return (point,) if point.layout else tuple(pool for pool in pair if pool)
+        return (point,) if point.layout else tuple(point.phases.values())
 
     @property
     def layout(self) -> Mapping[str, object]:
@@ -239,8 +238,7 @@ class ServingPlan(Plan[ServingAnswer]):
             return MappingProxyType({})
         if point.layout:
             return MappingProxyType(vars(point.layout))
-        pools = {"prefill": point.prefill, "decode": point.decode}
-        return MappingProxyType({k: dict(vars(v.layout)) for k, v in pools.items() if v})
+        return MappingProxyType({k: dict(vars(v.layout)) for k, v in point.phases.items()})
 
     @property
     def batch(self) -> int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING
 
 from planner.problems.serving.bounds.kept_programs import MARK
 from planner.problems.serving.parameters import QUANTITIES
@@ -12,26 +12,29 @@ from planner.problems.serving.task.plan_limits import LIMITS
 from planner.programs.geometric import ProgramSolution
 from planner.protocol.plan import BindingLimit
 
+if TYPE_CHECKING:
+    from planner.problems.serving.point import ServingPoint
+
 SYMBOLS = {row.path: row.symbols for row in QUANTITIES if row.symbols}
 RANKS, LATE = 4, 0.05  # ranks, and share of a step, from which on waiting is worth a word
 # Constraints of the programs as a person would say them; times go by the step's names there.
 BINDS = {key: row.binds for row in LIMITS.values() if row.binds for key in (row.name, row.step)}
 
 
-def together(plan: Mapping[str, Any]) -> tuple[str, ...]:
+def together(plan: ServingPoint) -> tuple[str, ...]:
     """What a plan takes for granted of its ranks, where it matters: a warning, or nothing.
 
     Ranks that decode in step wait for one that reads a prompt. Nine measured runs with eight ranks
     took 19 % longer than ranks that all read at once would, and 7 % less than if none did.
     """
-    parts, layout = plan["time_per_step"], plan["layout"]
-    if plan["mode"] != "aggregated" or not parts or layout["dp_attention"] < RANKS:
+    parts, ranks = plan.time_per_step, plan.layout.dp_attention if plan.layout else 1
+    if plan.mode != "aggregated" or not parts or ranks < RANKS:
         return ()
-    share = parts["prefill"] / sum(parts.values())
+    share = parts.prefill / sum(vars(parts).values())
     if share < LATE:
         return ()
     return (
-        f"{layout['dp_attention']} ranks of dp_attention are taken to read prompts at the same "
+        f"{ranks} ranks of dp_attention are taken to read prompts at the same "
         f"time; where an engine lets each read at its own, all wait for it, and the {share:.0%} of "
         "a step that is prefill grow",
     )

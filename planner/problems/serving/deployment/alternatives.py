@@ -24,7 +24,7 @@ from planner.problems.serving.deployment.pools import (
 )
 from planner.problems.serving.deployment.switch_points import Contender, Contest, machines, switches
 from planner.problems.serving.plan import ComparedSystem, RivalKind, ShortPoint, ShortPool
-from planner.problems.serving.point import PlannedPool, ServingPoint
+from planner.problems.serving.point import ServingPoint
 from planner.problems.serving.question import Scenario
 from planner.problems.serving.search.batch import SAME_PRICE
 from planner.problems.serving.step.layouts import Layouts
@@ -212,11 +212,8 @@ def _difference(family: int, mine: int) -> str:
 
 def _short(plan: ServingPoint) -> ShortPoint:
     values = {f.name: getattr(plan, f.name) for f in fields(ShortPoint)}
-    pools = {name: _short_pool(values[name]) for name in ("prefill", "decode")}
+    pools = {
+        name: ShortPool(pool.layout, pool.chip, pool.chips, pool.chips_used, pool.batch)
+        for name, pool in plan.phases.items()
+    }
     return ShortPoint(**{**values, **pools})
-
-
-def _short_pool(pool: PlannedPool | None) -> ShortPool | None:
-    if pool is None:
-        return None
-    return ShortPool(pool.layout, pool.chip, pool.chips, pool.chips_used, pool.batch)

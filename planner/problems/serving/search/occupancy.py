@@ -8,9 +8,8 @@ evenly.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,6 +17,9 @@ from planner.problems.serving.search.batch import LARGEST_BATCH
 from planner.problems.serving.search.sizing import first
 from planner.problems.serving.step.kernels import lowered
 from planner.problems.serving.step.step import Step
+
+if TYPE_CHECKING:
+    from planner.problems.serving.point import BorneLoad
 
 CROWDED = 0.05  # share of time beyond which a plan warns
 BESIDE = 0.75  # batch, of the plan's, at which the growth of a step is measured
@@ -56,13 +58,13 @@ def crowding(step: Step, batch: float, rate: float) -> Crowding:
     return Crowding(mean, room, exceeding(mean, grows, room))
 
 
-def crowded(demand: Mapping[str, Any] | None) -> tuple[str, ...]:
-    """What to say of a plan whose replicas are full too often, `demand` in the answer's words."""
-    if demand is None or demand["crowded"] <= CROWDED:
+def crowded(demand: BorneLoad | None) -> tuple[str, ...]:
+    """What to say of a plan whose replicas are full too often."""
+    if demand is None or demand.crowded <= CROWDED:
         return ()
     return (
-        f"requests come at random: {demand['crowded']:.0%} of the time a replica has more than the "
-        f"{demand['room_per_replica']} that its memory holds, and an engine preempts some or lets "
+        f"requests come at random: {demand.crowded:.0%} of the time a replica has more than the "
+        f"{demand.room_per_replica} that its memory holds, and an engine preempts some or lets "
         "them wait, which no time here includes; give headroom, more chips or a smaller cache",
     )
 
