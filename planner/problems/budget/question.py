@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationInfo, field_validator
 
 from planner.scenario.keys import budget_fields as fields
-from planner.scenario.keys.fields import QuestionRecord, Record, Word
+from planner.scenario.keys.fields import Quantity, QuestionRecord, Record, Word
 from planner.scenario.keys.references import File
 from planner.scenario.kinds import PROBLEMS
 from planner.token_costs import phase_keys as keys
@@ -22,13 +22,13 @@ OBJECTIVES = ("flop", "cost")
 class BudgetChoose(Record):
     """Values that a choice may take; what is absent is chosen freely."""
 
-    sparsity: Annotated[tuple[float, ...], fields.Ratios()] = Field(
+    sparsity: Annotated[tuple[float, ...], fields.Several(fields.Ratio())] = Field(
         (1.0,), description="N_total/N_active to try, each at least 1"
     )
-    n_active: Annotated[tuple[float, ...], fields.Amounts("params")] | None = Field(
+    n_active: Annotated[tuple[float, ...], fields.Several(Quantity("params"))] | None = Field(
         None, description="active parameters to try [param]"
     )
-    pretrain: Annotated[tuple[float, ...], fields.Amounts("tokens")] | None = Field(
+    pretrain: Annotated[tuple[float, ...], fields.Several(Quantity("tokens"))] | None = Field(
         None, description="tokens of pre-training to try [token]"
     )
 

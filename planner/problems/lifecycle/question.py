@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationInfo, field_validator
 
 from planner.problems.serving import ESTIMATES
-from planner.scenario.keys.budget_fields import INTERVAL, LawField, Ratios
+from planner.scenario.keys.budget_fields import INTERVAL, LawField, Ratio, Several
 from planner.scenario.keys.fields import Numbers, Quantity, QuestionRecord, Record, Rent, Word
 from planner.scenario.keys.references import ProfileField
 from planner.scenario.keys.system_keys import SystemField
@@ -44,7 +44,7 @@ class FamilyPart(Record):
 class LifecycleChoose(Record):
     """Values that a choice may take; what is absent is chosen freely."""
 
-    sparsity: Annotated[tuple[float, ...], Ratios()] | None = Field(
+    sparsity: Annotated[tuple[float, ...], Several(Ratio())] | None = Field(
         None, description="N_total/N_active to try, each at least 1; 1 (dense) when absent"
     )
     smallest: Annotated[float, Quantity("params", least=SMALLEST, at_most=LARGEST)] = Field(

@@ -177,13 +177,11 @@ def _lettered(
                       fontsize=9, fontweight="bold", zorder=5,
                       bbox={"boxstyle": "circle,pad=0.2", "facecolor": "white", "alpha": 0.85,
                             "lw": 0})  # fmt: skip
-        entries.append(f"{letter}  {name} ({_share(len(rows) / word.size)})")
+        share = len(rows) / word.size
+        shown = f"{share:.0%}" if share >= LEAST else f"below {LEAST:.0%}"
+        entries.append(f"{letter}  {name} ({shown})")
     title = f"where each {kind} is {SUPERLATIVE[kind]}:" if kind else "what is found:"
     listed(axes, title, [*entries, *lines])
-
-
-def _share(share: float) -> str:
-    return f"{share:.0%}" if share >= LEAST else f"below {LEAST:.0%}"
 
 
 def _missed(table: SweptTable, i: int) -> str:

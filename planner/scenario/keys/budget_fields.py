@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated
@@ -104,27 +104,34 @@ class Lifetime(Kind):
 
 
 @dataclass(frozen=True)
-class Amounts(Kind):
-    """One quantity or a list of them to try; read as a sorted tuple without repetitions."""
-
-    dimension: str
+class Ratio(Kind):
+    """A ratio N_total/N_active, 1 (dense) or more."""
 
     def schema(self) -> dict[str, object]:
-        return one_or_several(Quantity(self.dimension).schema())
+        return {"type": "number", "minimum": 1}
 
-    def read(self, value: object) -> tuple[float, ...]:
-        return _several(value, Quantity(self.dimension).read)
+    def read(self, value: object) -> float:
+        ratio = parse(value, "number")
+        if not 1 <= ratio <= 1e6:
+            raise ValueError(f"expected N_total/N_active, 1 (dense) or more, got {quoted(value)}")
+        return ratio
 
 
 @dataclass(frozen=True)
-class Ratios(Kind):
-    """One ratio of at least 1, or a list of them to try."""
+class Several(Kind):
+    """One number of a kind or a list of them to try; read as a sorted tuple without repetitions."""
+
+    single: Quantity | Ratio
 
     def schema(self) -> dict[str, object]:
-        return one_or_several({"type": "number", "minimum": 1})
+        return one_or_several(self.single.schema())
 
     def read(self, value: object) -> tuple[float, ...]:
-        return _several(value, _ratio)
+        if not isinstance(value, list | tuple):
+            return (self.single.read(value),)
+        if not 0 < len(value) <= min(MOST_VALUES, LONGEST_LIST):
+            raise ValueError(f"expected 1 to {MOST_VALUES} values, got {len(value)}")
+        return tuple(sorted(set(collected(value, self.single.read))))
 
 
 class _LawReference:
@@ -185,18 +192,3 @@ FAMILY = re.compile(r"[A-Za-z]+(?:-[0-9]{4})?")
 CALLED = {"chinchilla": "hoffmann", "chinchila": "hoffmann"}  # the model after which it is named
 Law = str | File | dict[str, object]
 LawField = Annotated[Law | tuple[Law, ...], _LawReference()]
-
-
-def _several(value: object, read: Callable[[object], float]) -> tuple[float, ...]:
-    if not isinstance(value, list | tuple):
-        return (read(value),)
-    if not 0 < len(value) <= min(MOST_VALUES, LONGEST_LIST):
-        raise ValueError(f"expected 1 to {MOST_VALUES} values, got {len(value)}")
-    return tuple(sorted(set(collected(value, read))))
-
-
-def _ratio(value: object) -> float:
-    ratio = parse(value, "number")
-    if not 1 <= ratio <= 1e6:
-        raise ValueError(f"expected N_total/N_active, 1 (dense) or more, got {quoted(value)}")
-    return ratio
