@@ -123,34 +123,45 @@ def quality_text(quality: Quality) -> str:
     return f"as good as {kind} of {size}{trained}"
 
 
-def size_and_tokens(
-    point: LifePoint, band: LawInterval | None, ratio: str, beside: str = ""
-) -> list[str]:
-    """Size, with `beside` under it, tokens of each phase of training, and their `ratio`."""
+def chosen(
+    point: LifePoint,
+    band: LawInterval | None,
+    ratio: str,
+    form: Callable[[float], str],
+    *,
+    shape: str = "",
+    of_what: str = "",
+    peak: str = "",
+) -> str:
+    """Size with its `shape`, tokens of training and their `ratio`, loss and cost with its ranges.
+
+    `of_what` says whose compute-optimal tokens, `peak` of what the arithmetic is.
+    """
     size = f"{say.count(point.n_active)} parameters"
     if point.sparsity > 1:
         size = f"{say.count(point.n_active)} active of {say.count(point.n_total)}"
-    pretrain, rl = point.tokens.pretrain, point.tokens.rl
-    lines = [
-        within("model", size, band, "n_active", say.count),
-        *([say.row("", beside)] if beside else []),
-        within("pre-training", f"{say.count(pretrain)} tokens", band, "pretrain", say.count),
-    ]
+    pretrain, rl = f"{say.count(point.tokens.pretrain)} tokens", point.tokens.rl
+    lines = [within("model", size, band, "n_active", say.count)]
+    if shape:
+        lines.append(say.row("", shape))
+    lines.append(within("pre-training", pretrain, band, "pretrain", say.count))
     if rl:
         lines.append(say.row("RL", f"{say.count(rl)} tokens"))
     if (point.epochs or 1) > 1:
         lines.append(say.row("epochs", f"{point.epochs:.3g} over the unique tokens"))
-    return [*lines, say.row("ratio", f"{ratio} tokens per active parameter")]
-
-
-def band_text(band: LawInterval | None) -> list[str]:
-    """What the ranges hold."""
-    if band is None:
-        return []
-    text = f"ranges hold {band.coverage:.0%} of {band.source}"
-    if band.answered < 1:
-        text += f"; {1 - band.answered:.0%} of them leave no answer"
-    return [say.row("", text)]
+    lines.append(say.row("ratio", f"{ratio} tokens per active parameter"))
+    if point.over_training is not None:
+        text = f"{point.over_training:.3g} x {of_what}compute-optimal tokens"
+        lines.append(within("over-trained", text, band, "over_training", say.digits))
+    if point.loss is not None:
+        text = f"{point.loss:.4f} nat per token"
+        lines.append(within("loss", text, band, "loss", say.loss))
+    lines.append(within("cost", f"{form(point.total)}{peak}", band, "cost", form))
+    if band is not None:
+        text = f"ranges hold {band.coverage:.0%} of {band.source}"
+        left = f"; {1 - band.answered:.0%} of them leave no answer" if band.answered < 1 else ""
+        lines.append(say.row("", text + left))
+    return "\n".join(lines)
 
 
 def spent(point: LifePoint) -> str:

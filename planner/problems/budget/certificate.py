@@ -9,6 +9,8 @@ measured from a reference point, for well-scaled numbers.
 from __future__ import annotations
 
 import math
+import operator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -26,7 +28,6 @@ from planner.token_costs.stationary_points import sides, start, stationary_point
 
 LIMITED = "limit"
 WIDE = 1e9  # how far a choice may lie from the reference point
-Shape = tuple[tuple[tuple[int, ...], ...], tuple[tuple[bool, ...], ...], str]
 
 
 @dataclass(frozen=True)
@@ -49,18 +50,18 @@ def programmed(budgets: Budgets, reference: Array) -> Programmed:
 
     Raises SolverError and Shortage as `Program.solve`.
     """
-    shape = _shape(budgets)
-    program, symbols = _compiled(shape)
+    powers = tuple(tuple(int(p) for p in row) for row in budgets.cost_powers)
+    used = tuple(tuple(bool(p) for p in row) for row in budgets.loss_powers[0])
+    program, symbols = _compiled(budgets.aim, budgets.choices, powers, used)
     at = reference[0]
     cost = budgets.cost[0] + budgets.cost_powers @ at
     loss = budgets.loss[0] + budgets.loss_powers[0] @ at
     goal = cost if budgets.aim == "cost" else loss
     shift = float(np.max(goal))  # the objective is near one at the reference
-    scale = {"cost": cost, "loss": loss}
     limit = float(budgets.limit[0])
     values: dict[sp.Symbol, float] = {}
-    for name, logs in scale.items():
-        over = shift if name == budgets.aim or (name, budgets.aim) == ("loss", "quality") else limit
+    for name, logs in (("cost", cost), ("loss", loss)):
+        over = shift if logs is goal else limit
         for k, height in enumerate(logs):
             values[symbols[f"{name}_{k}"]] = math.exp(height - over) if np.isfinite(height) else 0.0
     for k, row in enumerate(budgets.loss_powers[0]):
@@ -78,18 +79,17 @@ def programmed(budgets: Budgets, reference: Array) -> Programmed:
     )
 
 
-def _shape(budgets: Budgets) -> Shape:
-    """Which monomials there are: the cost's powers, the choices in each term of the loss."""
-    cost = tuple(tuple(int(p) for p in row) for row in budgets.cost_powers)
-    used = tuple(tuple(bool(p) for p in row) for row in budgets.loss_powers[0])
-    return cost, used, ",".join((budgets.aim, *budgets.choices))
-
-
 @lru_cache(maxsize=32)
-def _compiled(shape: Shape) -> tuple[Program, dict[str, sp.Symbol]]:
-    """The program of a shape, and its symbols by name."""
-    cost_powers, used, words = shape
-    aim, *choices = words.split(",")
+def _compiled(
+    aim: str,
+    choices: tuple[str, ...],
+    cost_powers: tuple[tuple[int, ...], ...],
+    used: tuple[tuple[bool, ...], ...],
+) -> tuple[Program, dict[str, sp.Symbol]]:
+    """The program of a shape, and its symbols by name.
+
+    The shape is the powers of the choices in the cost, and which of them each term of the loss has.
+    """
     symbols = {name: auxiliary(name, positive=True) for name in choices}
     problem = GeometricProgram("budget")
     for name in choices:
@@ -99,26 +99,16 @@ def _compiled(shape: Shape) -> tuple[Program, dict[str, sp.Symbol]]:
         symbols[name] = auxiliary(name, nonnegative=not name.startswith("power"))
         return symbols[name]
 
-    cost = sp.Add(
-        *(
-            input_symbol(f"cost_{k}")
-            * sp.Mul(*(symbols[c] ** p for c, p in zip(choices, row, strict=True)))
-            for k, row in enumerate(cost_powers)
-        )
-    )
-    loss = sp.Add(
-        *(
-            input_symbol(f"loss_{k}")
-            * sp.Mul(
-                *(
-                    symbols[c] ** -input_symbol(f"power_{k}_{j}")
-                    for j, (c, here) in enumerate(zip(choices, row, strict=True))
-                    if here
-                )
-            )
-            for k, row in enumerate(used)
-        )
-    )
+    def monomial(name: str, powers: Iterable[sp.Expr | int]) -> sp.Expr:
+        bases = (symbols[choice] for choice in choices)
+        return input_symbol(name) * sp.Mul(*map(operator.pow, bases, powers))
+
+    cost = sp.Add(*(monomial(f"cost_{k}", row) for k, row in enumerate(cost_powers)))
+    loss = sp.Add(*(
+        monomial(f"loss_{k}", (-input_symbol(f"power_{k}_{j}") if here else 0
+                               for j, here in enumerate(row)))
+        for k, row in enumerate(used)
+    ))  # fmt: skip
     small, limited = (cost, loss) if aim == "cost" else (loss, cost)
     problem.subject(LIMITED, sp.Le(limited, 1), promise=True)
     problem.minimise(small)

@@ -12,8 +12,6 @@ from planner.token_costs import presentation as life
 
 if TYPE_CHECKING:
     from planner.problems.budget.plan import BudgetAnswer, BudgetPlan, BudgetPoint
-    from planner.problems.budget.question import BudgetScenario
-    from planner.token_costs.spending import ServedTokens
 
 
 LONGEST = 34  # of a label that keeps its text beside it
@@ -24,8 +22,7 @@ NOTHING = "No budget does that."
 
 def answer(plan: BudgetPlan) -> str:
     """The whole answer as lines of at most 80 columns."""
-    whole, question = plan.answer, question_text(plan.question, plan.answer.demand)
-    point, in_loss = whole.plan, plan.question.cost is not None
+    whole, point, in_loss = plan.answer, plan.answer.plan, plan.question.cost is not None
     others = [(f"sparsity {x.sparsity:g}" if x.sparsity > 1 else "dense", _short(x, in_loss))
               for x in whole.alternatives]  # fmt: skip
     laws = [
@@ -37,7 +34,7 @@ def answer(plan: BudgetPlan) -> str:
         life.listing("next best, of other choices", others, SAVINGS),
         life.listing("by other laws", laws, min(LONGEST, max([0, *(len(x) for x, _ in laws)]))),
     )  # fmt: skip
-    return life.answer_text(question, plan, blocks, NOTHING, [*_method(whole)])
+    return life.answer_text(question_text(plan), plan, blocks, NOTHING, [*_method(whole)])
 
 
 def why(plan: BudgetPlan) -> str:
@@ -62,8 +59,9 @@ def _percents(slope: float) -> str:
     return "~0" if abs(slope) < UNSEEN else f"{slope:+.3f} %"
 
 
-def question_text(scenario: BudgetScenario, served: ServedTokens) -> str:
+def question_text(plan: BudgetPlan) -> str:
     """What was asked, in a sentence."""
+    scenario, served = plan.question, plan.answer.demand
     rl, limit = scenario.rl, scenario.cost
     if scenario.quality is not None:
         wanted = life.quality_text(scenario.quality)
@@ -91,18 +89,9 @@ def question_text(scenario: BudgetScenario, served: ServedTokens) -> str:
 
 
 def _chosen(point: BudgetPoint, whole: BudgetAnswer) -> str:
-    band = whole.band
-    lines = life.size_and_tokens(point, band, f"{point.tokens_per_parameter:.3g}")
-    if point.over_training is not None:
-        ratio = f"{point.over_training:.3g} x compute-optimal tokens"
-        lines.append(life.within("over-trained", ratio, band, "over_training", say.digits))
-    if point.loss is not None:
-        text = f"{point.loss:.4f} nat per token"
-        lines.append(life.within("loss", text, band, "loss", say.loss))
     form = say.money if point.objective == "usd" else say.flop
     peak = " of the peak" if form is say.flop and point.total != point.cost.total.flop else ""
-    lines.append(life.within("cost", f"{form(point.total)}{peak}", band, "cost", form))
-    return "\n".join([*lines, *life.band_text(band)])
+    return life.chosen(point, whole.band, f"{point.tokens_per_parameter:.3g}", form, peak=peak)
 
 
 def _machines(point: BudgetPoint) -> str:

@@ -75,8 +75,7 @@ class Budget(Problem["BudgetScenario"]):
         from planner.problems.budget.presentation import question_text
         from planner.token_costs.presentation import sections
 
-        question = question_text(plan.question, plan.answer.demand)
-        return sections(question, self.outputs, plan.answer)
+        return sections(question_text(plan), self.outputs, plan.answer)
 
     def picture(self, plan: Plan) -> LifePicture:
         """Cost against size, pools, equal loss and equal cost."""

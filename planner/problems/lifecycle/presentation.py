@@ -12,8 +12,6 @@ from planner.token_costs import presentation as life
 
 if TYPE_CHECKING:
     from planner.problems.lifecycle import plan as records
-    from planner.problems.lifecycle.question import LifecycleScenario
-    from planner.token_costs.spending import ServedTokens
 
 ROWS = 9  # sizes told beside the best
 TOLD = 1000.0  # times the cost of the plan: sizes that cost more are no choice
@@ -24,14 +22,15 @@ UNSERVED = "No model does that."
 def answer(plan: records.LifecyclePlan) -> str:
     """The whole answer as lines of at most 80 columns."""
     whole, point = plan.answer, plan.answer.plan
-    question = question_text(plan.question, whole.demand, whole.scenario)
     blocks = () if point is None else (
-        _chosen(point, whole), life.spent(point), hardware(point, whole), _sizes(point, whole),
-        _beside(whole), life.listing("next best, of other sparsities", _others(whole)),
+        life.chosen(point, whole.band, say.figure(point.tokens_per_parameter), say.money,
+                    shape=_shape(point), of_what="its "),
+        life.spent(point), hardware(point, whole), _sizes(point, whole), _beside(whole),
+        life.listing("next best, of other sparsities", _others(whole)),
         _proof(whole),
     )  # fmt: skip
     method = [whole.certificate.method] if point is not None else []
-    return life.answer_text(question, plan, blocks, UNSERVED, method)
+    return life.answer_text(question_text(plan), plan, blocks, UNSERVED, method)
 
 
 def why(plan: records.LifecyclePlan) -> str:
@@ -91,14 +90,13 @@ def hardware(point: records.LifecyclePoint, whole: records.LifecycleAnswer) -> s
     return "\n".join(lines)
 
 
-def question_text(
-    scenario: LifecycleScenario, served: ServedTokens, resolved: Mapping[str, object]
-) -> str:
+def question_text(plan: records.LifecyclePlan) -> str:
     """What was asked, in a sentence."""
+    served = plan.answer.demand
     counted = ""
     if served.counted != served.tokens:
         counted = f", counted as {say.count(served.counted)}"
-    unit = cast("Mapping[str, Any]", resolved["serving"])
+    unit = cast("Mapping[str, Any]", plan.answer.scenario["serving"])
     load, limits = unit["workload"], unit["promises"]
     speed = limits["tokens_per_s_per_user"]
     promises = [
@@ -111,24 +109,11 @@ def question_text(
     if served.tokens is not None:
         many = f"{say.count(served.tokens)} tokens served"
     text = (
-        f"{life.quality_text(scenario.quality)}, {many}{counted}, in requests of "
+        f"{life.quality_text(plan.question.quality)}, {many}{counted}, in requests of "
         f"{say.length(load['input_tokens'])} tokens in and {say.length(load['output_tokens'])} out "
         f"on {say.named(unit['system'], 'system')}, {promised}; least cost of the whole life"
     )
     return "\n".join(say.filled(text))
-
-
-def _chosen(point: records.LifecyclePoint, whole: records.LifecycleAnswer) -> str:
-    band = whole.band
-    ratio = say.figure(point.tokens_per_parameter)
-    lines = life.size_and_tokens(point, band, ratio, _shape(point))
-    if point.over_training is not None:
-        text = f"{point.over_training:.3g} x its compute-optimal tokens"
-        lines.append(say.row("over-trained", text))
-    lines.append(say.row("loss", f"{point.loss:.4f} nat per token"))
-    total = point.cost.total.usd or 0.0
-    lines.append(life.within("cost", say.money(total), band, "cost", say.money))
-    return "\n".join([*lines, *life.band_text(band)])
 
 
 def _shape(point: records.LifecyclePoint) -> str:

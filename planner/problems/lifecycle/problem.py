@@ -74,8 +74,7 @@ class Lifecycle(Problem["LifecycleScenario"]):
         from planner.problems.lifecycle.presentation import question_text
         from planner.token_costs.presentation import sections
 
-        question = question_text(plan.question, plan.answer.demand, plan.answer.scenario)
-        return sections(question, self.outputs, plan.answer)
+        return sections(question_text(plan), self.outputs, plan.answer)
 
     def picture(self, plan: Plan) -> LifePicture:
         """That of a budget, with the sizes at which serving was planned."""
