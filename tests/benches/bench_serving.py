@@ -15,8 +15,8 @@ from formulas.numerics.evaluate import kernel
 from planner.architecture import sizes
 from planner.catalogue import models
 from planner.catalogue.systems import system
-from planner.problems.serving.bounds.relaxation import elastic, relaxation
-from planner.problems.serving.deployment.pools import questions_of, ranked
+from planner.problems.serving.bounds.lower_bound import elastic, relaxation
+from planner.problems.serving.deployment.questions import questions_of, ranked
 from planner.problems.serving.search.batch import search
 from planner.problems.serving.step.equations import BOUND, ESTIMATE
 from planner.problems.serving.task.resolve import resolve

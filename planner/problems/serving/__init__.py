@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from planner.problems.serving.bounds.binding_limits import followed, worth
+    from planner.problems.serving.bounds.lower_bound import declared, elastic, layout_given
     from planner.problems.serving.bounds.programs import CHORDS, LIMITS, layout
-    from planner.problems.serving.bounds.relaxation import declared, elastic, layout_given
     from planner.problems.serving.deployment.candidate import Candidate
     from planner.problems.serving.deployment.pool import EvaluatedPool
-    from planner.problems.serving.deployment.pools import (
+    from planner.problems.serving.deployment.questions import (
         Point,
         Question,
         one_pool,
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 _HOMES = {
     "bounds.binding_limits": ("followed", "worth"),
     "bounds.programs": ("CHORDS", "LIMITS", "layout"),
-    "bounds.relaxation": ("declared", "elastic", "layout_given"),
+    "bounds.lower_bound": ("declared", "elastic", "layout_given"),
     "deployment.candidate": ("Candidate",),
     "deployment.pool": ("EvaluatedPool",),
-    "deployment.pools": ("Point", "Question", "one_pool", "ranked", "two_pools"),
+    "deployment.questions": ("Point", "Question", "one_pool", "ranked", "two_pools"),
     "point": ("ServingBand", "ServingPoint"),
     "problem": ("PROBLEM", "choice_of"),
     "question": ("ESTIMATES", "Scenario"),

@@ -20,7 +20,7 @@ from planner.problems.serving.deployment.missed_promises import (
     relaxed_promises,
 )
 from planner.problems.serving.deployment.pool import evaluate
-from planner.problems.serving.deployment.pools import (
+from planner.problems.serving.deployment.questions import (
     ALTERNATIVES,
     Point,
     Question,

@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Any
 from planner.catalogue.ranges import ListedRange, rent_range
 from planner.problems.serving.answer import answer
 from planner.problems.serving.deployment.missed_promises import missed_promises
-from planner.problems.serving.deployment.pools import Point, Question, questions_together, ranked
+from planner.problems.serving.deployment.questions import (
+    Point,
+    Question,
+    questions_together,
+    ranked,
+)
 from planner.problems.serving.outputs import OUTPUTS
 from planner.problems.serving.parameters import BATCHES, WHOLE, is_array
 from planner.problems.serving.plan import ServingPlan

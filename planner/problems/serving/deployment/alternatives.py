@@ -15,7 +15,7 @@ from dataclasses import fields, replace
 import numpy as np
 
 from planner.problems.serving.deployment.pool_pairs import search_pools
-from planner.problems.serving.deployment.pools import (
+from planner.problems.serving.deployment.questions import (
     Point,
     Question,
     TwoPools,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.problems.serving.bounds.binding_limits import binding, worth
-from planner.problems.serving.bounds.relaxation import elastic
+from planner.problems.serving.bounds.lower_bound import elastic
 from planner.problems.serving.deployment.pool import (
     HOUR,
     PER_MILLION,
@@ -310,7 +310,7 @@ def evaluate_pair(
     waits = tasks.prefill.arrivals is not None
     task = tasks.prefill.with_layout(arrivals=pair.requests if waits else None)
     share = load_share(pair.requests, pair.slots[0], pair.replicas[0])
-    step = _sized(reading, pair.rows[0], pair.replicas[0], pair.chips[0]).asked(task)
+    step = _sized(reading, pair.rows[0], pair.replicas[0], pair.chips[0]).with_values_of(task)
     ranks = float(step.layouts.pp[0] * step.layouts.dp_attention[0])
     prefill = evaluate(task, step.layouts, ranks, 1.0 if waits else share, sized=step)
     batch = carried() if carried else carried_batches([(tasks, decoding, pair)])[0]
@@ -372,7 +372,7 @@ def pools_symbols(
 def _decoding(tasks: TaskPair, decoding: Step, pair: Pair) -> Step:
     """The model of the layout that decodes, under what the pair serves."""
     step = _sized(decoding, pair.rows[1], pair.replicas[1], pair.chips[1])
-    return step.asked(tasks.decode.with_layout(arrivals=pair.requests))
+    return step.with_values_of(tasks.decode.with_layout(arrivals=pair.requests))
 
 
 def _sized(step: Step, row: int, replicas: int, chips: int) -> Step:

@@ -18,7 +18,7 @@ from planner.problems.serving.answer import current_layout, provenance
 from planner.problems.serving.deployment.candidate import Candidate
 from planner.problems.serving.deployment.missed_promises import missed_promises
 from planner.problems.serving.deployment.pool import ROOFS
-from planner.problems.serving.deployment.pools import EDGE, best_of, questions_of, ranked
+from planner.problems.serving.deployment.questions import EDGE, best_of, questions_of, ranked
 from planner.problems.serving.frontier_text import (
     FrontierRow,
     frontier_page,

@@ -18,7 +18,7 @@ from planner.problems.serving.deployment.candidate import Candidate, evaluate_pa
 from planner.problems.serving.deployment.pool import least_value
 from planner.problems.serving.deployment.pool_matching import shards
 from planner.problems.serving.deployment.pool_pairs import search_pools
-from planner.problems.serving.deployment.pools import OnePool, Question, TwoPools
+from planner.problems.serving.deployment.questions import OnePool, Question, TwoPools
 from planner.problems.serving.plan import ExceededPromise, RelaxedPromise
 from planner.problems.serving.search.batch import fixed_batches, search
 from planner.problems.serving.step.step import Step

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from planner.problems.serving.deployment.pool_pairs import search_pools_together
-from planner.problems.serving.deployment.pools import OnePool, Point, Question, search_steps
+from planner.problems.serving.deployment.questions import OnePool, Point, Question, search_steps
 from planner.problems.serving.parameters import serving_parameters
 from planner.problems.serving.plan import WinningChange
 from planner.problems.serving.step.step import Step

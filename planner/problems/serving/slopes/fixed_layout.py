@@ -25,7 +25,7 @@ from planner.problems.serving.task.resolve import resolve
 from planner.protocol.problem import FEW
 
 if TYPE_CHECKING:
-    from planner.problems.serving.deployment.pools import Point
+    from planner.problems.serving.deployment.questions import Point
     from planner.problems.serving.question import Scenario
     from planner.problems.serving.slopes.directional_derivatives import Directions
     from planner.problems.serving.task.resolve import ServingTasks

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.problems.serving.deployment.alternatives import winner
-from planner.problems.serving.deployment.pools import questions_of, ranked
+from planner.problems.serving.deployment.questions import questions_of, ranked
 from planner.problems.serving.deployment.switch_points import Contest
 from planner.problems.serving.parameters import serving_parameters
 from planner.problems.serving.slopes.fixed_layout import (

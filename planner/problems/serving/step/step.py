@@ -135,7 +135,7 @@ class Step:
         twin._rowwise = self._rowwise
         return twin
 
-    def asked(self, task: Task) -> Step:
+    def with_values_of(self, task: Task) -> Step:
         """The same layouts under another task of one model and chips, its values bound anew."""
         twin = self._copy(self.layouts, {**self._values, **shared_values(task)})
         twin.task = task

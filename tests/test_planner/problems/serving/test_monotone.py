@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import planner
-from planner.problems.serving.deployment.pools import questions_of, ranked
+from planner.problems.serving.deployment.questions import questions_of, ranked
 from planner.problems.serving.task.resolve import resolve
 from planner.scenario import load
 from planner.text.wording import below

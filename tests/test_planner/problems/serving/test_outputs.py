@@ -14,7 +14,7 @@ from planner.problems.serving.answer import answer
 from planner.problems.serving.closed_form import closed_form, symbols_of
 from planner.problems.serving.deployment.candidate import Candidate
 from planner.problems.serving.deployment.pool import evaluate
-from planner.problems.serving.deployment.pools import one_pool, questions_of
+from planner.problems.serving.deployment.questions import one_pool, questions_of
 from planner.problems.serving.problem import PROBLEM
 from planner.problems.serving.task.resolve import resolve
 from planner.scenario import load

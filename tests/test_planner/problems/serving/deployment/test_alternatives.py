@@ -17,7 +17,7 @@ import planner
 from planner.catalogue.systems import system
 from planner.problems.serving.deployment.alternatives import alternative_kinds, explained_kinds
 from planner.problems.serving.deployment.missed_promises import relaxed_promises
-from planner.problems.serving.deployment.pools import one_pool, questions_of, ranked
+from planner.problems.serving.deployment.questions import one_pool, questions_of, ranked
 from planner.problems.serving.presentation import answer, why
 from planner.problems.serving.task.resolve import resolve
 from planner.protocol.document import document_of

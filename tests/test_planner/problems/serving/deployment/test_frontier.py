@@ -19,7 +19,7 @@ import planner
 from planner.cli.app import main
 from planner.problems.serving.deployment.frontier import FAST_PRICE, modes
 from planner.problems.serving.deployment.pool_pairs import search_pools
-from planner.problems.serving.deployment.pools import one_pool, two_pools
+from planner.problems.serving.deployment.questions import one_pool, two_pools
 from planner.problems.serving.frontier_text import frontier_text, rows_of
 from planner.problems.serving.search.batch import feasible, fixed_batches
 from planner.problems.serving.step.step import Step

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from formulas.numerics.evaluate import Kernel, kernel
 from formulas.serving.queues import QUEUE
 from planner.problems.serving.deployment.missed_promises import shortfalls
-from planner.problems.serving.deployment.pools import one_pool
+from planner.problems.serving.deployment.questions import one_pool
 from planner.problems.serving.search.batch import LARGEST_BATCH
 from planner.problems.serving.search.occupancy import exceeding
 from planner.problems.serving.search.sizing import carrying

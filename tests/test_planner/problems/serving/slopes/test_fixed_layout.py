@@ -14,7 +14,7 @@ import pytest
 
 from formulas.numerics.evaluate import kernel
 from planner.problems.serving.deployment.alternatives import winner
-from planner.problems.serving.deployment.pools import questions_of, ranked
+from planner.problems.serving.deployment.questions import questions_of, ranked
 from planner.problems.serving.deployment.switch_points import Contest
 from planner.problems.serving.parameters import serving_parameters
 from planner.problems.serving.search.batch import LARGEST_BATCH

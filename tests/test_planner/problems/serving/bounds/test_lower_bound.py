@@ -14,7 +14,7 @@ from scipy.optimize import brentq
 import planner
 from formulas.numerics.evaluate import Kernel, kernel
 from planner.problems.serving.bounds.binding_limits import SYMBOLS, worth
-from planner.problems.serving.bounds.relaxation import elastic, relaxation
+from planner.problems.serving.bounds.lower_bound import elastic, relaxation
 from planner.problems.serving.search.batch import search
 from planner.problems.serving.step.equations import BOUND, ESTIMATE
 from planner.problems.serving.step.step import Step

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from planner.problems.serving.bounds.relaxation import Relaxation, relaxation, whole_chips
+from planner.problems.serving.bounds.lower_bound import Relaxation, relaxation, whole_chips
 from planner.problems.serving.deployment.candidate import Candidate, carried_batches, evaluate_pair
 from planner.problems.serving.deployment.pool import evaluate, least_value
 from planner.problems.serving.deployment.pool_pairs import Pair, search_paces, search_pools_together
