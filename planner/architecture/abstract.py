@@ -84,18 +84,8 @@ def abstract_sizes(
 def _cache(description: Description, layers: int) -> CacheKind:
     per_token = float(description.kv_bytes_per_token or 0.0)
     flop = float(description.attention_flops_per_cached_token or 0.0)
-    return CacheKind(
-        kind="full",
-        layers=layers,
-        elements_per_token=per_token,
-        bytes_per_token=per_token,
-        limit=None,
-        grows=True,
-        flop_per_cached_token=flop,
-        flop_per_pair_prefill=flop,
-        heads=HEADS,
-        asked_elements=flop / 2,
-    )
+    sizes = (layers, per_token, per_token)
+    return CacheKind("full", *sizes, None, True, flop, flop, HEADS, flop / 2)
 
 
 def _all_dense(value: Number) -> dict[str, Number]:

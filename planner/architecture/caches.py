@@ -67,18 +67,12 @@ def cache_kinds(layers: Iterable[Layer], precision: Precision) -> tuple[CacheKin
 
 def _kind(cache: Cache, count: int, precision: Precision) -> CacheKind:
     elements = Fraction(count * cache.elements, cache.ratio)
-    return CacheKind(
-        kind=cache.kind,
-        layers=count,
-        elements_per_token=_number(elements),
-        bytes_per_token=float(elements * precision.bytes),
-        limit=cache.limit,
-        grows=cache.stored,
-        flop_per_cached_token=_number(Fraction(count * cache.flop, cache.ratio)),
-        flop_per_pair_prefill=_number(Fraction(count * cache.flop_prefill, cache.ratio)),
-        heads=cache.heads,
-        asked_elements=count * cache.flop / 2,
+    decode, prefill = (
+        _number(Fraction(count * flop, cache.ratio)) for flop in (cache.flop, cache.flop_prefill)
     )
+    sizes = (count, _number(elements), float(elements * precision.bytes))
+    limit, stored, heads, asked = cache.limit, cache.stored, cache.heads, count * cache.flop / 2
+    return CacheKind(cache.kind, *sizes, limit, stored, decode, prefill, heads, asked)
 
 
 def _number(value: Fraction) -> float:

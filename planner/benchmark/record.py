@@ -164,15 +164,12 @@ class MeasuredChip:
         by_size: dict[int, list[Measured[works.AllReduce]]] = {}
         for reduction in self.all_reduce:
             by_size.setdefault(reduction.work.devices, []).append(reduction)
-        return MappingProxyType(
-            {
-                devices: line(
-                    [(reduction.work.amount, reduction.timing.median) for reduction in group]
-                )
-                for devices, group in by_size.items()
-                if separable([reduction.work.amount for reduction in group])
-            }
-        )
+        points = {
+            devices: [(each.work.amount, each.timing.median) for each in group]
+            for devices, group in by_size.items()
+        }
+        enough = {n: each for n, each in points.items() if separable([size for size, _ in each])}
+        return MappingProxyType({devices: line(each) for devices, each in enough.items()})
 
 
 TABLES: Mapping[str, type[works.Work]] = MappingProxyType(

@@ -347,14 +347,7 @@ def measure(
         seconds=round(clock() - start, 1),
         software=dict(facts.software),
     )
-    record = MeasuredChip(
-        head,
-        memory=session.of(Stream),
-        products=session.of(Product),
-        attention=session.of(Attention),
-        launch=session.of(KernelLaunch),
-        all_reduce=session.of(AllReduce),
-        refused=tuple(session.refused),
-        left_out=tuple(session.left_out),
-    )
+    skipped = (tuple(session.refused), tuple(session.left_out))
+    alone = (session.of(Stream), session.of(Product), session.of(Attention))
+    record = MeasuredChip(head, *alone, session.of(KernelLaunch), session.of(AllReduce), *skipped)
     return ChipTimes(record, interrupted)

@@ -229,17 +229,10 @@ def profile_from(name: str, raw: Mapping[str, Any]) -> Profile:
         whole, engine = profile(raw["like"]), raw["engine"]
         kinds = whole.all_bands.get(KNOWN, {})
         bands = {**kinds.get("any", {}), **kinds.get(engine, {})}
-        return replace(
-            whole,
-            name=name,
-            engine=engine,
-            chips=tuple(raw.get("chips", whole.chips)),
-            bands=bands,
-            errors=dict(raw["errors"]),
-            as_of=raw.get("as_of", whole.as_of),
-            rows=raw["rows"],
-            base=False,
-        )
+        whole = replace(whole, name=name, engine=engine, bands=bands, base=False)
+        chips, as_of = tuple(raw.get("chips", whole.chips)), raw.get("as_of", whole.as_of)
+        errors = dict(raw["errors"])
+        return replace(whole, chips=chips, errors=errors, as_of=as_of, rows=raw["rows"])
     values = raw["coefficients"]
     missing = [c for c in COEFFICIENTS if c not in values]
     unknown = [c for c in values if c not in COEFFICIENTS]

@@ -181,12 +181,8 @@ def _row(
         alpha, share, gamma = row.alpha, row.efficiency, row.gamma
     else:
         curves = borrowed_curve(group, operation, name)
-        alpha, share, gamma, evidence = (
-            curves.alpha,
-            curves.efficiency,
-            curves.gamma,
-            curves.evidence,
-        )
+        alpha, share, gamma = curves.alpha, curves.efficiency, curves.gamma
+        evidence = curves.evidence
         if within is not None:
             alpha, share, gamma = _refitted(curves, within)
     bands = [collectives().bands[kind] for kind in ("fitted", evidence)]

@@ -133,19 +133,11 @@ def borrowed_curve(group: Group, operation: str, algorithm: str) -> BorrowedCurv
     wire = group.traffic(operation, algorithm) / group.rate(operation)
     lower, upper, share = _neighbours(curves, group.n)
     more = _growth(curves, group.n)
-    ends = [(curve, _bend(curve)) for curve in (lower, upper)]
-    (a, g_a), (b, g_b) = ends
-    return BorrowedCurve(
-        wire=wire,
-        alpha=a.alpha * (1 - share) + b.alpha * share + more,
-        efficiency=a.efficiency ** (1 - share) * b.efficiency**share,
-        gamma=(g_a * (1 - share) + g_b * share) * sqrt(wire),
-        lower=lower,
-        upper=upper,
-        share=share,
-        more=more,
-        evidence=_evidence(group, operation, lower, share, more),
-    )
+    alpha = lower.alpha * (1 - share) + upper.alpha * share + more
+    efficiency = lower.efficiency ** (1 - share) * upper.efficiency**share
+    gamma = (_bend(lower) * (1 - share) + _bend(upper) * share) * sqrt(wire)
+    evidence = _evidence(group, operation, lower, share, more)
+    return BorrowedCurve(wire, alpha, efficiency, gamma, lower, upper, share, more, evidence)
 
 
 def _neighbours(curves: tuple[Curve, ...], n: int) -> tuple[Curve, Curve, float]:

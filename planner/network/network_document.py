@@ -189,23 +189,13 @@ class Rates:
         Raises TopologyError when the network has no such group.
         """
         rate = group_rate(self.network, n)
-        row: dict[str, object] = {
-            "chips": n,
-            "domains": rate.domains,
-            "box": list(rate.box) if rate.box else None,
-            "all_to_all": rate.all_to_all,
-            "all_gather": rate.all_gather,
-            "all_reduce": rate.all_gather,
-            "shared_evenly": rate.shared_evenly,
-            "send": rate.send,
-            "latency": rate.latency,
-            "hops": rate.latency_hops,
-            "engine": "formula" if self.of.machine is not None else None,
-            "confirmed_by": None,
-            "binding": [],
-            "cut": None,
-            "reduction": None,
-        }
+        row: dict[str, object] = {"chips": n, "domains": rate.domains}
+        row |= {"box": list(rate.box) if rate.box else None, "all_to_all": rate.all_to_all}
+        row |= {"all_gather": rate.all_gather, "all_reduce": rate.all_gather}
+        row |= {"shared_evenly": rate.shared_evenly, "send": rate.send}
+        row |= {"latency": rate.latency, "hops": rate.latency_hops}
+        row |= {"engine": "formula" if self.of.machine is not None else None}
+        row |= {"confirmed_by": None, "binding": [], "cut": None, "reduction": None}
         if n > 1 and (why or self.routing != OPTIMAL):
             row |= self._explained(n, rate.all_to_all)
         return row
@@ -271,12 +261,7 @@ def _classes(G: Fabric, arcs: Iterable[tuple[Arc, float]]) -> list[dict[str, obj
         classes.setdefault(key, []).append(elasticity)
     ranked = sorted(classes.items(), key=lambda item: (-sum(item[1]), -len(item[1]), item[0][:2]))
     return [
-        {
-            "ends": [first, last],
-            "tier": tier,
-            "bandwidth": bandwidth,
-            "arcs": len(elasticities),
-            "elasticity": sum(elasticities),
-        }
+        {"ends": [first, last], "tier": tier, "bandwidth": bandwidth}
+        | {"arcs": len(elasticities), "elasticity": sum(elasticities)}
         for (first, last, tier, bandwidth), elasticities in ranked
     ]

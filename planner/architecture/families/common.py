@@ -6,6 +6,7 @@ Which layers see a window of the context only: lists by layer, patterns, and fam
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from planner.architecture.config_reader import MAX_LAYERS, Reader
 from planner.architecture.families.traits import Shape, Windows
@@ -56,18 +57,9 @@ def assemble(
         weights.append(Weight("lm_head", "head", 0, vocab * hidden, True))
     else:
         weights.append(matrix("lm_head", "head", hidden, vocab))
-    return Model(
-        name=name,
-        family=family,
-        hidden=hidden,
-        vocab=vocab,
-        q_heads=measures.heads,
-        layers=tuple(layers),
-        weights=tuple(weights),
-        tied=measures.tied,
-        max_context=measures.max_context,
-        prediction=prediction,
-    )
+    outer = (name, family, hidden, vocab, measures.heads)
+    made = Model(*outer, tuple(layers), tuple(weights), measures.tied, measures.max_context)
+    return replace(made, prediction=prediction)
 
 
 def full_layers(reader: Reader, count: int, every: int) -> list[bool]:

@@ -9,13 +9,16 @@ from planner.architecture.config_reader import MAX_LAYERS, Reader
 from planner.architecture.families import common
 from planner.architecture.families.hybrids import SCAN_KEYS, step_rank
 from planner.architecture.families.standard import shape, standard
-from planner.architecture.families.traits import Shape, Traits
+from planner.architecture.families.traits import Shape, Switch, Traits
 from planner.architecture.feedforward import dense, mixture
 from planner.architecture.layers import FeedForward, Layer, Model, Weight, matrix, vector
 from planner.architecture.recurrent import mamba1, mamba2, mlstm, rwkv4
 
-# Layer norms with biases, and a feed-forward part without a gate.
-_BEFORE_LLAMA = Traits(norm_bias=True, gated=False, tied=True)
+
+def _biased(switch: Switch) -> Traits:
+    """Layer norms with biases, no gate, and a bias of every matrix where the switch is on."""
+    plain = Traits(norm_bias=True, gated=False, tied=True)
+    return replace(plain, qkv_bias=switch, output_bias=switch, mlp_bias=switch)
 
 
 def learned(reader: Reader, form: Shape) -> tuple[Weight, ...]:
@@ -95,15 +98,11 @@ def falcon(reader: Reader, name: str) -> Model:
     new = reader.flag("new_decoder_architecture", False)
     two = reader.whole("num_ln_in_parallel_attn", 2 if new else 1, most=2) == 2
     reader.ignore("alibi", "apply_residual_connection_post_layernorm")
-    bias = ("bias", False)
     traits = replace(
-        _BEFORE_LLAMA,
+        _biased(("bias", False)),
         own_kv_heads=falcon_kv_heads,
         norms=3 if new and two else 2,
         parallel=reader.flag("parallel_attn", True) or new,
-        qkv_bias=bias,
-        output_bias=bias,
-        mlp_bias=bias,
         inner_ratio=4,
         path="self_attention",
     )
@@ -120,14 +119,10 @@ def opt(reader: Reader, name: str) -> Model:
     affine = reader.flag("layer_norm_elementwise_affine", True)
     final = reader.flag("do_layer_norm_before", True)
     final = final and not reader.flag("_remove_final_layer_norm", False)
-    bias = ("enable_bias", True)
     traits = replace(
-        _BEFORE_LLAMA,
+        _biased(("enable_bias", True)),
         norms=2 if affine else 0,
         final_norm=final and affine,
-        qkv_bias=bias,
-        output_bias=bias,
-        mlp_bias=bias,
         outside=learned_2,
     )
     return standard(reader, name, "opt", traits)
@@ -197,16 +192,10 @@ def jetmoe(reader: Reader, name: str) -> Model:
 
 def _alone(reader: Reader, heads: int, *, tied: bool = False) -> Shape:
     """The outer shape of a decoder without attention, whose state `heads` shards may cut."""
-    return Shape(
-        reader.whole((*common.HIDDEN, "embedding_dim")),
-        reader.whole((*common.LAYERS, "num_blocks"), most=MAX_LAYERS),
-        heads,
-        1,
-        0,
-        reader.whole("vocab_size"),
-        reader.flag("tie_word_embeddings", tied),
-        common.context(reader),
-    )
+    hidden = reader.whole((*common.HIDDEN, "embedding_dim"))
+    layers = reader.whole((*common.LAYERS, "num_blocks"), most=MAX_LAYERS)
+    vocab, tied = reader.whole("vocab_size"), reader.flag("tie_word_embeddings", tied)
+    return Shape(hidden, layers, heads, 1, 0, vocab, tied, common.context(reader))
 
 
 def mamba(reader: Reader, name: str) -> Model:

@@ -76,20 +76,13 @@ def shape(reader: Reader, traits: Traits, layers: int | None = None) -> Shape:
     heads = reader.whole(common.HEADS, traits.heads)
     cached, width = 1, 0
     if traits.latent is None:
-        cached, width = (
-            _cached_heads(reader, traits, heads),
-            _head_width(reader, traits, hidden, heads),
-        )
-    return Shape(
-        hidden,
-        layers if layers is not None else reader.whole(common.LAYERS, most=MAX_LAYERS),
-        heads,
-        cached,
-        width,
-        reader.whole(traits.vocab_key, traits.vocab),
-        reader.flag("tie_word_embeddings", traits.tied),
-        common.context(reader) or traits.context,
-    )
+        cached = _cached_heads(reader, traits, heads)
+        width = _head_width(reader, traits, hidden, heads)
+    count = reader.whole(common.LAYERS, most=MAX_LAYERS) if layers is None else layers
+    vocab = reader.whole(traits.vocab_key, traits.vocab)
+    tied = reader.flag("tie_word_embeddings", traits.tied)
+    longest = common.context(reader) or traits.context
+    return Shape(hidden, count, heads, cached, width, vocab, tied, longest)
 
 
 def _cached_heads(reader: Reader, traits: Traits, heads: int) -> int:
