@@ -135,6 +135,7 @@ def _latent_weights(
     path, rank = "self_attn", latent.query_rank
     queries = heads * (latent.nope + latent.rope)
     compressed, values = latent.cache_rank + latent.rope, heads * latent.value
+    expanded = heads * (latent.nope + latent.value)
     if rank is None:
         weights = [matrix(f"{path}.q_proj", "attention", hidden, queries)]
     else:
@@ -146,12 +147,7 @@ def _latent_weights(
     weights += [
         matrix(f"{path}.kv_a_proj_with_mqa", "attention", hidden, compressed),
         vector(f"{path}.kv_a_layernorm", "attention", latent.cache_rank),
-        matrix(
-            f"{path}.kv_b_proj",
-            "attention",
-            latent.cache_rank,
-            heads * (latent.nope + latent.value),
-        ),
+        matrix(f"{path}.kv_b_proj", "attention", latent.cache_rank, expanded),
         matrix(f"{path}.o_proj", "attention", values, hidden),
     ]
     if gate:

@@ -71,8 +71,8 @@ def _kind(cache: Cache, count: int, precision: Precision) -> CacheKind:
         _number(Fraction(count * flop, cache.ratio)) for flop in (cache.flop, cache.flop_prefill)
     )
     sizes = (count, _number(elements), float(elements * precision.bytes))
-    limit, stored, heads, asked = cache.limit, cache.stored, cache.heads, count * cache.flop / 2
-    return CacheKind(cache.kind, *sizes, limit, stored, decode, prefill, heads, asked)
+    limit, stored, heads, queried = cache.limit, cache.stored, cache.heads, count * cache.flop / 2
+    return CacheKind(cache.kind, *sizes, limit, stored, decode, prefill, heads, queried)
 
 
 def _number(value: Fraction) -> float:

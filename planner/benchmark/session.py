@@ -336,17 +336,9 @@ def measure(
     except KeyboardInterrupt:
         interrupted = True
         session.left_out.append(SkippedWork("the rest", "interrupted"))
-    head = Head(
-        device=facts.name,
-        kind=facts.kind,
-        chip=name,
-        capacity=facts.capacity,
-        cache=facts.cache,
-        as_of=(today or date.today()).isoformat(),
-        complete=session.complete,
-        seconds=round(clock() - start, 1),
-        software=dict(facts.software),
-    )
+    day, seconds = (today or date.today()).isoformat(), round(clock() - start, 1)
+    of = (facts.name, facts.kind, name, facts.capacity, facts.cache)
+    head = Head(*of, day, session.complete, seconds, dict(facts.software))
     skipped = (tuple(session.refused), tuple(session.left_out))
     alone = (session.of(Stream), session.of(Product), session.of(Attention))
     record = MeasuredChip(head, *alone, session.of(KernelLaunch), session.of(AllReduce), *skipped)

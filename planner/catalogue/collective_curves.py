@@ -137,14 +137,11 @@ def collectives() -> Collectives:
 def collectives_from(raw: Mapping[str, Any]) -> Collectives:
     """Curves from the contents of their file."""
     return Collectives(
-        as_of=raw["as_of"],
-        source=raw["source"],
-        rows=raw["rows"],
-        coverage=raw["coverage"],
-        families=MappingProxyType(dict(raw["families"])),
-        reduce_from=MappingProxyType(dict(raw["reduce_from"])),
+        **{key: raw[key] for key in ("as_of", "source", "rows", "coverage")},
+        families=MappingProxyType(raw["families"]),
+        reduce_from=MappingProxyType(raw["reduce_from"]),
+        errors=MappingProxyType(raw["errors"]),
         bands=MappingProxyType({k: (low, high) for k, (low, high) in raw["bands"].items()}),
-        errors=MappingProxyType({k: MappingProxyType(dict(v)) for k, v in raw["errors"].items()}),
         between=tuple(Between(**each) for each in raw["between"]),
         curves=tuple(_curve(each) for each in raw["curve"]),
     )

@@ -23,6 +23,7 @@ from planner.validation.entry_scores import settled, speculating
 
 TAIL = 0.1  # on either side of the band
 OUTSIDE = 20.0  # times off: no row to fit
+UNSOUND = ("disaggregated", "not clean")
 
 
 def refitted(entries: Sequence[Entry], leave: str, fit: Fit | None = None) -> list[Entry]:
@@ -97,18 +98,15 @@ def fit_by_load(sample: Sample) -> FitByLoad:
 def _sound(entries: Sequence[Entry]) -> np.ndarray:
     """Rows to fit: no repeats, nothing better than its bound, nothing that seems to speculate."""
     groups = speculating(entries)
-    return np.array(
-        [
-            not entry.repeat
-            and entry.seconds is not None
-            and entry.seconds >= (entry.bound or 0.0)
-            and entry.prediction is not None
-            and 1 / OUTSIDE < entry.seconds / entry.prediction.estimate < OUTSIDE
-            and settled(entry) not in groups
-            and entry.part not in ("disaggregated", "not clean")
-            for entry in entries
-        ]
-    )
+
+    def sound(entry: Entry) -> bool:
+        seconds, prediction = entry.seconds, entry.prediction
+        if seconds is None or prediction is None or entry.repeat or settled(entry) in groups:
+            return False
+        possible = seconds >= (entry.bound or 0.0) and entry.part not in UNSOUND
+        return possible and 1 / OUTSIDE < seconds / prediction.estimate < OUTSIDE
+
+    return np.array([sound(entry) for entry in entries])
 
 
 def _bands(entries: Sequence[Entry], left: LeftOut) -> tuple[np.ndarray, np.ndarray]:

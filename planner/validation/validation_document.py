@@ -47,16 +47,10 @@ def document(
     files = [_file(table, entries, by) for table, entries in read]
     scored = any(part.scores for file in files for part in file.sections)
     profiles = sorted({name for file in files for name in file.profiles})
-    return validation_result.ValidationDocument(
-        "validation",
-        "scored" if scored else ("nothing to score" if files else "recorded"),
-        wanted,
-        refit,
-        files,
-        skipped,
-        _recorded(profiles if files else profile_names(), wanted, bool(files)),
-        {"version": version("token-planner")},
-    )
+    status = "scored" if scored else ("nothing to score" if files else "recorded")
+    recorded = _recorded(profiles if files else profile_names(), wanted, bool(files))
+    question, versions = (wanted, refit, files, skipped), {"version": version("token-planner")}
+    return validation_result.ValidationDocument("validation", status, *question, recorded, versions)
 
 
 def _file(

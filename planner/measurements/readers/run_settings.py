@@ -160,6 +160,7 @@ EIGHT = 8
 # bytes at half the bandwidth: typical figures, used for nothing but the balance of the pools.
 PREFILL, LAYER, BYTES = 0.15, 150e-6, 0.5
 SLACK = 1.5
+Lengths = tuple[float, float]  # of prompt and answer [token]
 
 
 @dataclass(frozen=True)
@@ -182,16 +183,16 @@ def pools_of(row: Row, sizes: Sizes, chip: Chip) -> RunPools:
     if number_or_none(row, "decode_num_workers") is not None:
         return _pools_stated(row, sizes)
     requests = number(row, "concurrency")
-    context = prompt + output / 2
+    lengths, context = (prompt, output), prompt + output / 2
     sides = _sides(row, sizes, chip, requests * context, prompt)
     # Of both pools, since the columns of one may be a copy of the other's.
     experts = (count(row, f"{pool}_moe_ep_size", 1) for pool in ("prefill", "decode"))
     spread = any(ways > 1 for ways in experts)
-    decode = _decode(sides.decode, requests, context, prompt, domain, sizes, spread)
+    decode = _decode(sides.decode, requests, lengths, domain, sizes, spread)
     if sides.workers is not None:
         decode = replace(decode, workers=sides.workers, low=1, high=max(1, 2 * sides.workers))
     ways = _prefill(sides.prefill, row, sizes)
-    workers = _balance(ways, decode, requests, prompt, output, sizes, chip)
+    workers = _balance(ways, decode, requests, lengths, sizes, chip)
     room = ((sides.all or RACK) - decode.workers * decode.chips) // chips_of(ways)
     most = max(1, room) if domain == RACK else workers
     workers = most if sides.all else min(workers, most)
@@ -278,14 +279,10 @@ def _taken_apart(chips: int, node: int, tokens: float, long: bool) -> _Sides:
 
 
 def _decode(
-    chips: int,
-    requests: float,
-    context: float,
-    prompt: float,
-    domain: int,
-    sizes: Sizes,
-    spread: bool,
+    chips: int, requests: float, lengths: Lengths, domain: int, sizes: Sizes, spread: bool
 ) -> RunPool:
+    prompt, output = lengths
+    context = prompt + output / 2
     latent = any(cache.kind == "latent" for cache in sizes.caches)
     wide = chips > EIGHT and (domain == RACK or chips > 2 * EIGHT)
     copied = chips > 1 and (wide or requests * context / chips >= COPIED)
@@ -335,14 +332,14 @@ def _balance(
     ways: dict[str, int],
     decode: RunPool,
     requests: float,
-    prompt: float,
-    output: float,
+    lengths: Lengths,
     sizes: Sizes,
     chip: Chip,
 ) -> int:
     """Prefill workers that feed the decode pool; one beside workers that share tensors."""
     if decode.layout["dp_attention"] == 1:
         return 1
+    prompt, output = lengths
     step = _step(decode, requests, prompt + output / 2, sizes, chip)
     pool = RunPool(ways, chips_of(ways), 1, 1, 1, False)
     wanted = requests / (output * step) / rate_of_prefill(pool, prompt, sizes, chip)
