@@ -155,6 +155,10 @@ class BudgetOptimum:
     gap: float
     data_bound: float = 0.0
 
+    def at(self, choices: Sequence[str]) -> Array:
+        """Logarithms of these choices at the optimum (1, J)."""
+        return np.log([[getattr(self, name) for name in choices]])
+
     @property
     def total(self) -> float:
         """Cost of the whole life [USD or flop]."""

@@ -16,7 +16,6 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-import numpy as np
 from pydantic import BaseModel
 
 from planner.protocol.elasticity import EVERYTHING_FOLLOWS, Elasticity, Method
@@ -261,10 +260,9 @@ def _of_fixed(name: str, answer: BudgetOptimum) -> float:
     """Of a choice with one value alone: what the Lagrangian gains along it."""
     task = answer.task
     budgets = assembled([replace(task, fixed_choices={})])
-    values = {"n_active": answer.n_active, "pretrain": answer.pretrain, "rl": answer.rl}
-    at = np.log([[values[choice] for choice in budgets.choices]])
     varied = 1 - task.constant_cost / answer.total if task.aim == "cost" else _of_goal(answer)
-    return lagrangian_slope(budgets, at, name, answer.multiplier) * varied
+    slope = lagrangian_slope(budgets, answer.at(budgets.choices), name, answer.multiplier)
+    return slope * varied
 
 
 def scenario_rows(question: Question, rows: Iterable[Parameter]) -> list[Parameter]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         LifePlan,
         LifePoint,
         LifeProvenance,
+        ServedTokens,
         SizeAndTokens,
     )
 
@@ -121,6 +122,16 @@ def quality_text(quality: Quality) -> str:
     trained = f" on {say.count(like.tokens)} tokens" if like.tokens else ""
     kind = "a model" if like.tokens else "a compute-optimal model"
     return f"as good as {kind} of {size}{trained}"
+
+
+def served_text(served: ServedTokens) -> str:
+    """How many tokens are served, and as how many they are counted."""
+    many = "tokens served for ever"
+    if served.tokens is not None:
+        many = f"{say.count(served.tokens)} tokens served"
+    if served.counted != served.tokens:
+        return f"{many}, counted as {say.count(served.counted)}"
+    return many if served.tokens else "not served"
 
 
 def chosen(

@@ -61,7 +61,7 @@ def _percents(slope: float) -> str:
 
 def question_text(plan: BudgetPlan) -> str:
     """What was asked, in a sentence."""
-    scenario, served = plan.question, plan.answer.demand
+    scenario = plan.question
     rl, limit = scenario.rl, scenario.cost
     if scenario.quality is not None:
         wanted = life.quality_text(scenario.quality)
@@ -69,14 +69,7 @@ def question_text(plan: BudgetPlan) -> str:
         assert limit is not None  # one of both is given
         per = limit.per or ("USD" if scenario.objective == "cost" else "FLOP")
         wanted = f"the best model that costs {limit.value:g} {per}"
-    parts = [wanted]
-    if served.tokens is None:
-        parts.append(f"tokens served for ever, counted as {say.count(served.counted)}")
-    elif served.counted != served.tokens:
-        total, counted = say.count(served.tokens), say.count(served.counted)
-        parts.append(f"{total} tokens served, counted as {counted}")
-    else:
-        parts.append(f"{say.count(served.tokens)} tokens served" if served.tokens else "not served")
+    parts = [wanted, life.served_text(plan.answer.demand)]
     if rl.tokens:
         parts.append(f"{say.count(rl.tokens)} tokens of RL")
     if rl.reward:

@@ -92,10 +92,7 @@ def hardware(point: records.LifecyclePoint, whole: records.LifecycleAnswer) -> s
 
 def question_text(plan: records.LifecyclePlan) -> str:
     """What was asked, in a sentence."""
-    served = plan.answer.demand
-    counted = ""
-    if served.counted != served.tokens:
-        counted = f", counted as {say.count(served.counted)}"
+    served = life.served_text(plan.answer.demand)
     unit = cast("Mapping[str, Any]", plan.answer.scenario["serving"])
     load, limits = unit["workload"], unit["promises"]
     speed = limits["tokens_per_s_per_user"]
@@ -105,11 +102,8 @@ def question_text(plan: records.LifecyclePlan) -> str:
     ]  # fmt: skip
     promises += [f"{speed:g} tokens/s per user"] if speed else []
     promised = f"keeping {', '.join(promises)}" if promises else "with no promise"
-    many = "tokens served for ever"
-    if served.tokens is not None:
-        many = f"{say.count(served.tokens)} tokens served"
     text = (
-        f"{life.quality_text(plan.question.quality)}, {many}{counted}, in requests of "
+        f"{life.quality_text(plan.question.quality)}, {served}, in requests of "
         f"{say.length(load['input_tokens'])} tokens in and {say.length(load['output_tokens'])} out "
         f"on {say.named(unit['system'], 'system')}, {promised}; least cost of the whole life"
     )

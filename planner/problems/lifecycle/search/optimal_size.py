@@ -229,9 +229,7 @@ def _of_the_bound(program: Budgets, answer: BudgetOptimum) -> float:
     """d ln(cost) / d ln N at a size that a limit holds."""
     if "n_active" in answer.budgets.choices:
         return 0.0
-    values = {"n_active": answer.n_active, "pretrain": answer.pretrain, "rl": answer.rl}
-    at = np.log([[values[each] for each in program.choices]])
-    return lagrangian_slope(program, at, "n_active", answer.multiplier)
+    return lagrangian_slope(program, answer.at(program.choices), "n_active", answer.multiplier)
 
 
 @dataclass(frozen=True)
