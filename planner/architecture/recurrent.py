@@ -54,16 +54,12 @@ def kimi_delta(
         vector(f"{path}.o_norm", "attention", width),
         matrix(f"{path}.o_proj", "attention", inner, hidden),
     ]
-    if full_decay:
-        weights.append(matrix(f"{path}.f_proj", "attention", hidden, inner))
-    else:
-        weights.append(matrix(f"{path}.f_a_proj", "attention", hidden, width))
-        weights.append(matrix(f"{path}.f_b_proj", "attention", width, inner))
-    if full_gate:
-        weights.append(matrix(f"{path}.g_proj", "attention", hidden, inner))
-    else:
-        weights.append(matrix(f"{path}.g_a_proj", "attention", hidden, width))
-        weights.append(matrix(f"{path}.g_b_proj", "attention", width, inner))
+    for name, full in (("f", full_decay), ("g", full_gate)):
+        if full:
+            weights.append(matrix(f"{path}.{name}_proj", "attention", hidden, inner))
+        else:
+            weights.append(matrix(f"{path}.{name}_a_proj", "attention", hidden, width))
+            weights.append(matrix(f"{path}.{name}_b_proj", "attention", width, inner))
     recurrent = heads * width * width
     state = State(recurrent, 3 * inner * kernel, 7 * recurrent)
     return Mixer("kimi_delta", tuple(weights), state=state)

@@ -158,44 +158,42 @@ def nemotron_nas(reader: Reader, name: str) -> Model:
     return common.assemble(name, "nemotron_nas", form, layers)
 
 
-def _chosen_mixer(entry: Reader, form: Shape, bias: bool) -> tuple[Mixer | None, int]:
-    section = entry.section("attention")
+def _chosen(entry: Reader, key: str) -> tuple[Reader, str]:
+    """A part of a block, and whether it is there in full, `linear` or not at all (`none`)."""
+    section = entry.section(key)
     if section is None:
-        raise entry.fail("attention", "is missing in this entry of block_configs")
+        raise entry.fail(key, "is missing in this entry of block_configs")
     if section.flag("no_op", False):
+        return section, "none"
+    return section, "linear" if section.flag("replace_with_linear", False) else "full"
+
+
+def _chosen_mixer(entry: Reader, form: Shape, bias: bool) -> tuple[Mixer | None, int]:
+    section, kind = _chosen(entry, "attention")
+    if kind == "none":
         return None, 0
     for key in ("sparsify", "num_sink_tokens", "unshifted_sink"):
         if section.value(key):
             raise section.fail(key, "is given; attention of this kind is not counted")
-    if section.flag("replace_with_linear", False):
+    if kind == "linear":
         linear = matrix("self_attn.linear", "attention", form.hidden, form.hidden)
         return Mixer("linear", (linear,)), 1
     group = section.whole("n_heads_in_group")
     if form.heads % group:
         raise section.fail("n_heads_in_group", f"is {group}, does not divide {form.heads} heads")
     window = section.optional("window_length")
-    mixer = grouped_attention(
-        form.hidden,
-        form.heads,
-        form.heads // group,
-        form.width,
-        bias=bias,
-        output_bias=bias,
-        window=window,
-        kind="full" if window is None else "window",
-    )
-    return mixer, 1
+    widths = (form.hidden, form.heads, form.heads // group, form.width)
+    kind = "full" if window is None else "window"
+    return grouped_attention(*widths, bias=bias, output_bias=bias, window=window, kind=kind), 1
 
 
 def _chosen_part(entry: Reader, form: Shape, bias: bool) -> tuple[FeedForward | None, int]:
-    section = entry.section("ffn")
-    if section is None:
-        raise entry.fail("ffn", "is missing in this entry of block_configs")
-    if section.flag("no_op", False):
+    section, kind = _chosen(entry, "ffn")
+    if kind == "none":
         return None, 0
     if section.value("sparsify"):
         raise section.fail("sparsify", "is given; sparse matrices are not counted")
-    if section.flag("replace_with_linear", False):
+    if kind == "linear":
         linear = matrix("mlp.linear", "dense_ffn", form.hidden, form.hidden)
         return FeedForward("dense", (linear,)), 1
     inner = section.optional("intermediate_size")

@@ -5,8 +5,8 @@
 """
 
 from planner.measurements.readers.engine_runs import runs
-from planner.measurements.readers.file_kinds import located, read, recognised
+from planner.measurements.readers.file_kinds import read, recognised
 from planner.measurements.readers.own_table import owns
 from planner.measurements.readers.steady_batches import steadies
 
-__all__ = ["located", "owns", "read", "recognised", "runs", "steadies"]
+__all__ = ["owns", "read", "recognised", "runs", "steadies"]

@@ -145,18 +145,18 @@ def read(
         a value of a table wins, and a fact over what a load generator says of the server.
     """
     content = opened(source) if isinstance(source, Path) else source
-    kind, models = recognised(content), configurations(folders, content.path)
     if isinstance(content, Documents):
-        return _generated(content, kind, models, facts)
-    table, files = located(content, kind, models, facts)
-    if kind == OWN:
-        facts, more = _located_fact(facts, models)
-        return replace(owns(table, **facts), models={**files, **more})
-    _says_itself(content, kind, facts)
-    readings = KINDS[kind].readings
+        models = configurations(folders, content.path)
+        return _generated(content, recognised(content), models, facts)
+    cells = _located(content, facts, folders)
+    if cells.kind == OWN:
+        facts, more = _located_fact(facts, configurations(folders, content.path))
+        return replace(owns(cells.sheet, **facts), models={**cells.models, **more})
+    _says_itself(content, cells.kind, facts)
+    readings = KINDS[cells.kind].readings
     if readings is None:
-        raise InputError(f"{content} holds {kind}, not measurements of serving")
-    return replace(_in_their_units(readings(table)), models=files)
+        raise InputError(f"{content} holds {cells.kind}, not measurements of serving")
+    return replace(_in_their_units(readings(cells.sheet)), models=cells.models)
 
 
 def entries_in(
@@ -191,16 +191,6 @@ def entries_in(
 def _says_itself(source: object, kind: str, facts: Mapping[str, object]) -> None:
     if facts:
         raise InputError(f"{source}: a table of {kind} says {', '.join(facts)} itself")
-
-
-def located(
-    table: Sheet, kind: str, models: Configurations, facts: Mapping[str, object]
-) -> tuple[Sheet, dict[str, str]]:
-    """The table with configurations in place of models that the catalogue lacks, and which."""
-    if kind == OWN:
-        meant = columns_of(table.columns, facts, str(table))
-        return models.located(table, next((n for n, to in meant.items() if to == "model"), None))
-    return models.located(table, KINDS[kind].model or None)
 
 
 def _generated(
@@ -243,7 +233,7 @@ def _in_their_units(readings: Readings) -> Readings:
 
 
 def table(
-    source: Path | Sheet, facts: Mapping[str, str], folders: Sequence[Path] = ()
+    source: Path | Sheet, facts: Mapping[str, object], folders: Sequence[Path] = ()
 ) -> MeasurementTable:
     """The table in a CSV file.
 
@@ -256,16 +246,21 @@ def table(
     folders : configurations of models that the catalogue does not hold.
     """
     text = sheet(source)
-    kind = recognised(text)
+    recognised(text)
     if not text.rows:
         raise InputError(Mistake(str(text), 1, 1, "", "holds a header and no row"))
-    sheet_read, models = located(text, kind, configurations(folders, text.path), facts)
-    columns = sheet_read.columns
+    return _located(text, facts, folders)
+
+
+def _located(text: Sheet, facts: Mapping[str, object], folders: Sequence[Path]) -> MeasurementTable:
+    """The table with configurations in place of models that the catalogue lacks."""
+    kind = recognised(text)
     if kind == OWN:
-        meant = columns_of(columns, facts, str(text))
-        measured = tuple(name for name in columns if meant.get(name) in VALUES)
+        meant = columns_of(text.columns, facts, str(text))
+        model = next((name for name, column in meant.items() if column == "model"), None)
+        measured = tuple(name for name in text.columns if meant.get(name) in VALUES)
     else:
-        measured = tuple(name for name in KINDS[kind].measured if name in columns)
-    return MeasurementTable(
-        sheet_read, kind, sheet_read.rows, sheet_read.lines, columns, measured, models
-    )
+        model = KINDS[kind].model or None
+        measured = tuple(name for name in KINDS[kind].measured if name in text.columns)
+    cells, files = configurations(folders, text.path).located(text, model)
+    return MeasurementTable(cells, kind, cells.rows, cells.lines, cells.columns, measured, files)
