@@ -185,8 +185,6 @@ class RewardLaw:
     """A sigmoid with its four coefficients, `C_mid` in FLOP."""
 
     name: str
-    source: str
-    as_of: str
     values: Mapping[str, float]
 
     def reward(self, arithmetic: np.ndarray | float) -> np.ndarray:
@@ -224,8 +222,7 @@ def reward_law(name: str = "scalerl-2025", **coefficients: float) -> RewardLaw:
     """
     if name not in law_names("sigmoid"):
         raise CatalogueError.unknown("law of reward", name, law_names("sigmoid"))
-    entry = law(name)
-    values = {**entry.values, **coefficients}
+    values = {**law(name).values, **coefficients}
     lacking = [x for x in MEANING if x not in values]
     faults = [(f"rl.{x}", f"{name} does not say {MEANING[x]}; give it") for x in lacking]
     others = [x for x in coefficients if x not in MEANING]
@@ -235,7 +232,7 @@ def reward_law(name: str = "scalerl-2025", **coefficients: float) -> RewardLaw:
         faults = [("rl.R_start", f"expected less than the ceiling {high:g}, got {low:g}")]
     if faults:
         raise FieldError(*faults)
-    return RewardLaw(name, entry.source, entry.as_of, values)
+    return RewardLaw(name, values)
 
 
 Number = np.ndarray | float

@@ -251,9 +251,7 @@ def _at_the_end_of_the_data(task: BudgetTask, row: Budgets) -> Solved:
     points = stationary_points(free)
     if not points.converged[0]:
         return unsolved(task)
-    at = np.insert(points.point, row.choices.index("pretrain"), end, axis=1)
-    bound = -lagrangian_slope(row, at, "pretrain", float(points.multiplier[0]))
-    return _possible(task, assembled([task]), free, points, {"pretrain": end}, data_bound=bound)
+    return _possible(task, assembled([task]), free, points, {"pretrain": end})
 
 
 def lagrangian_slope(budgets: Budgets, at: Array, choice: str, multiplier: float) -> float:
@@ -272,7 +270,6 @@ def _possible(
     free: Budgets,
     points: StationaryPoints,
     fixed: Mapping[str, float] = MappingProxyType({}),
-    data_bound: float = 0.0,
 ) -> Solved:
     """The answer, unless its choices are no model that anybody could train."""
     logs = dict(zip(free.choices, points.point[0].tolist(), strict=True)) | dict(fixed)
@@ -280,7 +277,7 @@ def _possible(
     if (untrainable := beyond(task, logs)) is not None:
         return untrainable
     _check_fed(task, math.exp(logs["n_active"]), math.exp(logs["pretrain"]))
-    return optimum_at(task, whole, free, points, logs, data_bound)
+    return optimum_at(task, whole, free, points, logs)
 
 
 def optimum_at(
@@ -289,7 +286,6 @@ def optimum_at(
     free: Budgets,
     points: StationaryPoints,
     logs: Mapping[str, float],
-    data_bound: float = 0.0,
 ) -> BudgetOptimum:
     """The optimum in natural units.
 
@@ -298,12 +294,14 @@ def optimum_at(
     whole, free : The program with every choice, and with the free ones that `points` has one point
         of.
     logs : {choice: logarithm} of every choice.
-    data_bound : See `BudgetOptimum`, of what is made small without what no choice changes.
     """
     at, terms = np.array([[logs[each] for each in whole.choices]]), task.terms
     costs, multiplier = whole.costs(at), float(points.multiplier[0])
     reducible = math.exp(float(whole.losses(at).value[0])) ** terms.power
     total, n_active = math.exp(float(costs.value[0])), math.exp(logs["n_active"])
+    bound = 0.0
+    if "pretrain" not in (*free.choices, *task.fixed_choices):  # the data holds it
+        bound = -lagrangian_slope(whole, at, "pretrain", multiplier)
     slope = multiplier
     if task.aim == "quality":
         slope = 1 / multiplier if multiplier else math.inf
@@ -325,7 +323,7 @@ def optimum_at(
         point=points.point,
         multiplier=multiplier,
         gap=float(points.gap[0]),
-        data_bound=varied * data_bound,
+        data_bound=varied * bound,
     )
 
 

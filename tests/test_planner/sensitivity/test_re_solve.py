@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 import planner
-from planner.problems.budget.elasticities import budget_rows
+from planner.problems.budget.problem import budget_rows
 from planner.problems.lifecycle.elasticities import (
     lifecycle_elasticities,
     moved,

@@ -199,11 +199,7 @@ def _optimal(budget: BudgetTask, program: Budgets, bounds: tuple[float, float]) 
             fixed["pretrain"] = math.log(budget.unique or math.nan)
         else:
             break
-    bound = 0.0
-    if "pretrain" in fixed:
-        at = np.array([[logs[each] for each in program.choices]])
-        bound = -lagrangian_slope(program, at, "pretrain", float(points.multiplier[0]))
-    return optimum_at(budget, program, free, points, logs, bound)
+    return optimum_at(budget, program, free, points, logs)
 
 
 def _converged(budgets: Budgets) -> StationaryPoints:
