@@ -240,7 +240,7 @@ def serving_question(part: Serving) -> ServingQuestion:
         serving.Hardware(t.chip, t.machine, t.price - t.electricity, t.profile, t.fabric)
         for t in resolved.tasks
     )
-    data = tuple(DataSource(**each) for each in resolved.data if each["what"] != "model")
+    data = tuple(source for source in resolved.data if source.what != "model")
     return ServingQuestion(scenario, hardware, part.utilisation, data, resolved.warnings)
 
 

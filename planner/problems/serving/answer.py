@@ -43,7 +43,7 @@ from planner.problems.serving.step.layouts import Layouts
 from planner.problems.serving.task.resolve import ServingTasks, resolve
 from planner.problems.serving.task.task import Task
 from planner.protocol.document import document_of
-from planner.protocol.plan import BindingLimit, DataSource, KnownAnswer
+from planner.protocol.plan import BindingLimit, KnownAnswer
 from planner.protocol.probability_better import chance_better
 from planner.scenario import resolved
 from planner.scenario.keys.workload import Current
@@ -234,7 +234,7 @@ def provenance(scenario: Scenario, tasks: ServingTasks, profile: Profile) -> Ser
         estimate=scenario.estimate if scenario.assumptions == "physical" else "bound",
         profile=profile.name,
         queueing=_queueing(scenario),
-        data=tuple(DataSource(**each) for each in tasks.data),
+        data=tasks.data,
         warnings=tuple(tasks.warnings),
     )
 

@@ -17,6 +17,7 @@ from planner.catalogue.profile import COEFFICIENTS, EFFICIENCIES, Band, Profile
 from planner.catalogue.ranges import ListedRange
 from planner.catalogue.systems import System
 from planner.problems.serving.question import Scenario
+from planner.protocol.plan import DataSource
 from planner.protocol.problem import BESIDE, UncertainCoefficient
 from planner.text.errors import FieldError, InputError, did_you_mean, quoted
 from planner.text.quantities import parse
@@ -135,7 +136,7 @@ def _limited(profile: Profile, name: str, value: float) -> float:
     return min(value, 1.0, profile.ceilings.get(name, 1.0))
 
 
-def limited(profile: Profile, system: System) -> tuple[Profile, dict[str, str] | None]:
+def limited(profile: Profile, system: System) -> tuple[Profile, DataSource | None]:
     """The profile with its efficiencies limited by the system's measured chip, and its source.
 
     A profile's efficiency holds what an engine loses as well, so one that is below what the chip
@@ -163,11 +164,8 @@ def limited(profile: Profile, system: System) -> tuple[Profile, dict[str, str] |
     ]
     limits = ", ".join(lower) or "no efficiency of the profile is above what it sustains"
     part = "" if measured.head.complete else " (the measurement is not complete)"
-    source = {
-        "what": f"measured {measured.head.device}",
-        "source": f"{system.measured.name}: {limits}{part}",
-        "as_of": measured.head.as_of,
-    }
+    words = f"{system.measured.name}: {limits}{part}"
+    source = DataSource(f"measured {measured.head.device}", words, measured.head.as_of)
     limited_profile = replace(
         profile,
         values=MappingProxyType(values),

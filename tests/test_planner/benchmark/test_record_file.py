@@ -161,8 +161,8 @@ def test_a_profile_is_limited_and_never_raised(tmp_path: Path) -> None:
     assert all(kept.values[name] <= given.values[name] for name in given.values)
     assert all(kept.values[name] == given.values[name] for name in given.values if name[0] == "t")
     assert source is not None
-    assert (source["what"], source["as_of"]) == ("measured NVIDIA H200", "2026-11-21")
-    assert source["source"].startswith("my-chip.toml: e_kv 1 -> 0.833, e_c 0.9 -> 0.708")
+    assert (source.what, source.as_of) == ("measured NVIDIA H200", "2026-11-21")
+    assert source.source.startswith("my-chip.toml: e_kv 1 -> 0.833, e_c 0.9 -> 0.708")
 
 
 def test_a_system_that_was_not_measured_keeps_its_profile() -> None:

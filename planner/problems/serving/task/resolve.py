@@ -24,6 +24,7 @@ from planner.problems.serving.question import Scenario
 from planner.problems.serving.task.requests import limits_of, modes
 from planner.problems.serving.task.task import Task, TaskPair
 from planner.problems.serving.task.task_builder import Hardware, TaskBuilder
+from planner.protocol.plan import DataSource
 from planner.scenario.keys.model_keys import ModelDescription
 from planner.scenario.keys.references import File, wanted_profile
 from planner.text.errors import FieldError, InputError
@@ -41,7 +42,7 @@ class ServingTasks:
 
     tasks: tuple[Task, ...]
     pools: tuple[TaskPair, ...]
-    data: tuple[dict[str, str], ...]
+    data: tuple[DataSource, ...]
     warnings: tuple[str, ...]
 
 
@@ -50,7 +51,7 @@ class _Notes:
     """What is gathered on the way."""
 
     today: date
-    data: list[dict[str, str]]
+    data: list[DataSource]
     warnings: list[str]
 
 
@@ -175,10 +176,10 @@ def _hardware(scenario: Scenario, system: System | File, notes: _Notes) -> Hardw
     return Hardware(chip, network, price.value, profile)
 
 
-def _wiring(fabric: Fabric, file: str) -> dict[str, str]:
+def _wiring(fabric: Fabric, file: str) -> DataSource:
     """Where the wiring of a file comes from, as it says itself."""
     source, date_ = fabric.graph.get("source"), fabric.graph.get("as_of")
-    return {"what": f"network {file}", "source": source or "given", "as_of": date_ or ""}
+    return DataSource(f"network {file}", source or "given", date_ or "")
 
 
 def _formats(
@@ -199,15 +200,15 @@ def _formats(
 def _model(scenario: Scenario, notes: _Notes) -> Model | ModelDescription:
     model = scenario.model
     if isinstance(model, ModelDescription) and model.like is None:
-        notes.data.append({"what": "model", "source": "described in the scenario", "as_of": ""})
+        notes.data.append(DataSource("model", "described in the scenario", ""))
         return model
     name = model.like if isinstance(model, ModelDescription) else model
     if isinstance(name, File):
-        notes.data.append({"what": f"model {name.written}", "source": name.written, "as_of": ""})
+        notes.data.append(DataSource(f"model {name.written}", name.written, ""))
         return read_config(name.path)
 
     record = models.record(name)
-    notes.data.append({"what": f"model {name}", "source": record.source, "as_of": record.as_of})
+    notes.data.append(DataSource(f"model {name}", record.source, record.as_of))
     return models.load(name)
 
 
@@ -284,15 +285,12 @@ def _beyond(scenario: Scenario, counted: Sizes) -> Iterator[str]:
         )
 
 
-def _sources(system: System, price: str, price_date: str, profile: Profile) -> list[dict[str, str]]:
+def _sources(system: System, price: str, price_date: str, profile: Profile) -> list[DataSource]:
     chip = system.chip
     figure = chip.figures.get("memory_bandwidth")
+    source, date_ = (figure.source, figure.as_of) if figure else (chip.title, "")
     return [
-        {
-            "what": f"chip {chip.name}",
-            "source": figure.source if figure else chip.title,
-            "as_of": figure.as_of if figure else "",
-        },
-        {"what": f"price of {chip.name}", "source": price, "as_of": price_date},
-        {"what": f"profile {profile.name}", "source": profile.source, "as_of": profile.as_of},
+        DataSource(f"chip {chip.name}", source, date_),
+        DataSource(f"price of {chip.name}", price, price_date),
+        DataSource(f"profile {profile.name}", profile.source, profile.as_of),
     ]
