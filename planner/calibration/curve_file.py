@@ -29,6 +29,7 @@ from planner.measurements.readers.collective_rows import (
     FAMILIES,
     MACHINES,
     REDUCE_FROM,
+    TABLES,
     rate_of,
     read_collectives,
     traffic_of,
@@ -198,7 +199,7 @@ def crossings(rows: Sequence[CollectiveRow], inner: dict[str, float]) -> list[Be
     by_system: dict[str, list[CollectiveRow]] = {}
     for row in rows:
         by_system.setdefault(row.system, []).append(row)
-    of = {part: by_system.get(system, []) for part, system in PROFILE["systems"].items()}
+    of = {part: by_system.get(system, []) for part, system in TABLES["crossings"].items()}
     made = [
         _sweep(of["efa"], "efa", inner["blackwell"]),
         _infiniband(of["floor"], of["islands"], inner["hopper"]),

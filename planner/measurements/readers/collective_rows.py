@@ -23,17 +23,6 @@ FAMILIES: Mapping[str, str] = TABLES["families"]
 REDUCE_FROM: Mapping[str, int] = TABLES["reduce_from"]
 SWEEPS = ("one node", "one tray (4 of an NVL72)")
 TOP_K, EXPERTS = 8, 256  # of the published dispatch and combine tables
-
-
-# Rows from which latencies between domains were taken.
-CROSSINGS = frozenset(
-    {
-        "AWS P6-B200 (EFAv4 50 GB/s/GPU)",
-        "2x8 H20, IB NDR, NVLSTree",
-        "GB200 across racks (IB only)",
-        "DeepEP V1 low-latency",
-    }
-)
 MICRO = 1e-6
 LEAST, MOST = 1e-12, {"time": 1e6, "size": 1e15}  # s, byte
 MOST_CHIPS = 1_000_000
@@ -95,7 +84,7 @@ def exchange_row(cells: Mapping[str, str]) -> CollectiveRow | str:
 
 def fitted_on(row: CollectiveRow) -> bool:
     """Whether the profile's curves, or its crossings, were taken from such rows."""
-    if row.system in CROSSINGS and row.nodes > 1:
+    if row.system in TABLES["crossings"].values() and row.nodes > 1:
         return True
     return row.sweep and any(
         curve.n == row.n and curve.chip == row.chip and curve.evidence == "measured"

@@ -20,7 +20,6 @@ from planner.catalogue.chips import Chip
 from planner.measurements import published_names
 from planner.measurements.measurement import Measurement, NotComputed, Readings
 from planner.measurements.readers import run_settings, sheets
-from planner.text.errors import InputError
 
 TIMES = ("tpot_ms", "ttft_ms")
 # What two rows of one run share beside both times. Exports differ in the sixteenth digit; times of
@@ -135,8 +134,6 @@ def _says(row: sheets.Row) -> tuple[bool, bool, int]:
     )
 
 
-# Where a table does not give the cache's format: what engines keep by default, and at the least.
-USUAL_CACHE, NARROWEST_CACHE = "bf16", "fp8"
 # What the published scripts draft: num_nextn_predict_layers, speculative-num-steps.
 DRAFTS, DRAFTS_OF_COPIES = 3, 1
 QUANTITIES = (("tpot", "tpot_ms"), ("ttft", "ttft_ms"))
@@ -188,13 +185,9 @@ def _speculating(
 
 def _table(path: sheets.Source) -> list[sheets.Row]:
     """Lines with every column that is read; raises InputError if one that is needed is missing."""
-    names = sheets.sheet(path).columns
-    missing = [name for name in NEEDED if name not in names]
-    if not {column for _, column in QUANTITIES} & set(names):
-        missing.append("tpot_ms or ttft_ms")
-    if missing:
-        raise InputError(f"{path}: missing columns {', '.join(missing)}")
-    blank = dict.fromkeys((*OTHERS, *(column for _, column in QUANTITIES)), "")
+    times = tuple(column for _, column in QUANTITIES)
+    sheets.needs(path, NEEDED, times)
+    blank = dict.fromkeys((*OTHERS, *times), "")
     return [{**blank, **row} for row in sheets.rows_of(path)]
 
 
@@ -208,8 +201,8 @@ def run(row: sheets.Row, line: str, repeats: str, refused: list[NotComputed]) ->
     weights = _checkpoint(row)
     base = published_names.base_of(published_names.model_of(name).name)
     prompt, output = sheets.tokens(row, "isl"), sheets.tokens(row, "osl")
-    settings = run_settings.settings_of(row, base, chip, weights or USUAL_CACHE)
-    sizes = published_names.sizes_on(chip, name, weights, settings.cache or USUAL_CACHE)
+    settings = run_settings.settings_of(row, base, chip, weights or sheets.USUAL_CACHE)
+    sizes = published_names.sizes_on(chip, name, weights, settings.cache or sheets.USUAL_CACHE)
     prompt, output = settings.length * prompt, settings.length * output
     common = Measurement(
         id=line,
@@ -231,7 +224,7 @@ def run(row: sheets.Row, line: str, repeats: str, refused: list[NotComputed]) ->
         precision=weights or "own",
         version=row["backend_version"],
         looped=True,
-        leanest=published_names.sizes_on(chip, name, weights, NARROWEST_CACHE),
+        leanest=published_names.sizes_on(chip, name, weights, sheets.NARROWEST_CACHE),
         speculated=None if sizes.mtp_blocks and name != PLAIN else False,
         repeats=repeats,
         as_of=row["measured_on"],

@@ -14,7 +14,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
@@ -190,6 +190,8 @@ def _mistake(path: Path, line: int | None, message: str) -> InputError:
 
 Row = Mapping[str, str]
 
+# Where a table does not give the cache's format: what engines keep by default, and at the least.
+USUAL_CACHE, NARROWEST_CACHE = "bf16", "fp8"
 MOST, LEAST = 1e9, 1e-9  # chips, tokens, requests, ms or s
 MOST_CHIPS = 1_000_000
 MONTH = re.compile(r"\d{4}-\d{2}")
@@ -245,6 +247,16 @@ class MeasurementTable:
                 again.add(row)
             earlier.add(key)
         return frozenset(again)
+
+
+def needs(source: Source, columns: Sequence[str], alternatives: Sequence[str] = ()) -> None:
+    """Refuse a table that lacks columns, or all of several alternatives; raises InputError."""
+    names = sheet(source).columns
+    missing = [name for name in columns if name not in names]
+    if alternatives and not set(alternatives) & set(names):
+        missing.append(" or ".join(alternatives))
+    if missing:
+        raise InputError(f"{source}: missing columns {', '.join(missing)}")
 
 
 def rows_of(source: Source) -> list[Row]:

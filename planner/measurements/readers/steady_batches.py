@@ -11,14 +11,11 @@ from planner.catalogue.chips import Chip
 from planner.measurements import published_names
 from planner.measurements.measurement import ONE, Measurement, NotComputed, Readings, layout_of
 from planner.measurements.readers import sheets
-from planner.text.errors import InputError
 
 # A row needs the first; others may be missing, as if they were blank.
 NEEDED = ("model", "phase", "chip", "n_chips", "weight_dtype", "context_or_isl", "metric", "value")
 OTHERS = ("id", "source", "layout", "kv_dtype", "batch", "osl", "notes", "quality")
 UNKNOWN = ("", "?")
-# Where a table does not give the cache's format: what engines keep by default, and at the least.
-USUAL_CACHE, NARROWEST_CACHE = "bf16", "fp8"
 QUANTITY = {"decode": "step", "prefill": "ttft", "mixed": "e2e"}
 TIMES = {"step_ms": "step", "ttft_ms": "ttft", "e2e_ms": "e2e"}
 RATES = ("tok_s_total", "tok_s_per_gpu", "mfu")
@@ -39,9 +36,7 @@ HALF_SUMS, TWICE, FASTER = frozenset({"llama.cpp"}), "GeForce", 2.0
 
 def steadies(path: sheets.Source) -> Readings:
     """Every row of a table of steady batches, or why it has no prediction."""
-    missing = [name for name in NEEDED if name not in sheets.sheet(path).columns]
-    if missing:
-        raise InputError(f"{path}: missing columns {', '.join(missing)}")
+    sheets.needs(path, NEEDED)
     table = sheets.rows_of(path)
     rows: list[Measurement] = []
     refused: list[NotComputed] = []
@@ -73,7 +68,7 @@ def steady(row: sheets.Row) -> Measurement:
         published_names.format_of(row["weight_dtype"]),
         row["kv_dtype"] not in UNKNOWN,
     )
-    kv = published_names.format_of(row["kv_dtype"]) if states_cache else USUAL_CACHE
+    kv = published_names.format_of(row["kv_dtype"]) if states_cache else sheets.USUAL_CACHE
     if weights == "nvfp4" and "fp4" not in chip.flops:
         raise published_names.Refused(f"{chip.name} has no fp4 arithmetic")
     sizes = _stored(row["model"], weights, kv, row["weight_dtype"].strip().lower())
@@ -111,7 +106,7 @@ def steady(row: sheets.Row) -> Measurement:
         precision=weights,
         leanest=None
         if states_cache
-        else published_names.sizes_of(row["model"], weights, NARROWEST_CACHE),
+        else published_names.sizes_of(row["model"], weights, sheets.NARROWEST_CACHE),
         speculated=bool(drafts),
         assumed=assumed,
         by_sequence=bool(BY_SEQUENCE.match(row["layout"])) and phase != "prefill",
