@@ -240,7 +240,7 @@ def everywhere(
     A quantity without a band of its own keeps that of the profile it started from.
     """
     kinds = dict.fromkeys((KNOWN, NEW_MODEL, NEW_CHIP, *like.all_bands))
-    shipped = {kind: _seen(like, kind) for kind in kinds}
+    shipped = {kind: {**like.bands, **like.bands_of(kind, like.engine)} for kind in kinds}
     bands_by_kind = {KNOWN: {"any": {**shipped[KNOWN], **measured}}}
     for kind in [kind for kind in shipped if kind != KNOWN]:
         bands_by_kind[kind] = {
@@ -252,9 +252,3 @@ def everywhere(
             }
         }
     return bands_by_kind
-
-
-def _seen(like: Profile, kind: str) -> Mapping[str, Band]:
-    """The bands of a kind of place for the profile's engine."""
-    kinds = like.all_bands.get(kind) or like.all_bands.get(KNOWN) or {}
-    return {**like.bands, **kinds.get("any", {}), **kinds.get(like.engine, {})}

@@ -190,10 +190,12 @@ class Profile:
             kind = POOLED
         if place.assumed and ASSUMED in self.all_bands:
             kind = ASSUMED
-        kinds = self.all_bands.get(kind) or self.all_bands.get(KNOWN)
-        if not kinds:
-            return self.bands
-        return {**kinds.get("any", {}), **kinds.get(place.engine, {})}
+        return self.bands_of(kind, place.engine) or self.bands
+
+    def bands_of(self, kind: str, engine: str) -> Mapping[str, Band]:
+        """Bands of a kind of place, of known ones where it has none, as an engine sees them."""
+        kinds = self.all_bands.get(kind) or self.all_bands.get(KNOWN, {})
+        return {**kinds.get("any", {}), **kinds.get(engine, {})}
 
 
 @cache
@@ -227,8 +229,7 @@ def profile_from(name: str, raw: Mapping[str, Any]) -> Profile:
     """
     if "like" in raw:
         whole, engine = profile(raw["like"]), raw["engine"]
-        kinds = whole.all_bands.get(KNOWN, {})
-        bands = {**kinds.get("any", {}), **kinds.get(engine, {})}
+        bands = whole.bands_of(KNOWN, engine)
         whole = replace(whole, name=name, engine=engine, bands=bands, base=False)
         chips, as_of = tuple(raw.get("chips", whole.chips)), raw.get("as_of", whole.as_of)
         errors = dict(raw["errors"])
