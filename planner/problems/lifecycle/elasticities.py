@@ -214,6 +214,5 @@ def serving_parameters(best: FixedLayoutOptimum) -> Iterator[Parameter]:
 def _eased(where: str, factor: float, task: Task) -> Task:
     """A task with a figure times a factor; one that makes no such promise stays."""
     part, _, name = where.partition(".")
-    return (
-        task if part == "promises" and not task.promises.get(name) else scaled(task, where, factor)
-    )
+    moves = part != "promises" or task.promises.get(name)
+    return scaled(task, where, factor) if moves else task
