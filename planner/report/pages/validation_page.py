@@ -12,40 +12,22 @@ from html import escape
 from importlib.resources import files
 from math import isnan
 
-from planner.protocol.validation_result import (
-    BandShare,
-    FileScores,
-    ListedRow,
-    ProfileRecord,
-    Score,
-    SectionScores,
-    SkippedFile,
-    SuspectRow,
-    ValidationDocument,
-    ValidationSection,
-)
+from planner.protocol import validation_result as result
 from planner.report.files import dumps
-from planner.report.pictures.validation_pictures import (
-    backdrop,
-    band_bars,
-    histogram,
-    panel,
-    scale_of,
-    scatter,
-)
+from planner.report.pictures import validation_pictures as pictures
 from planner.report.text.validation_text import NAMES, SHARES, left_out, shapes
 
 WHY = "explanation"
 HEAD = ("rows", "median", "mean", "≤ 10 %", "≤ 20 %", "10–90 % of ratio")
 
 
-def named(section: ValidationSection) -> str:
+def named(section: result.ValidationSection) -> str:
     """What a section scores, in words."""
     name = NAMES.get(section.quantity, section.quantity)
     return f"{name}, {section.part}" if section.part else name
 
 
-def summary(files: Iterable[FileScores]) -> str:
+def summary(files: Iterable[result.FileScores]) -> str:
     """One line for every quantity of every file."""
     body, links = [], []
     for index, file in enumerate(files):
@@ -68,7 +50,7 @@ def summary(files: Iterable[FileScores]) -> str:
     return _table(head, body, links=links)
 
 
-def scores(section: ValidationSection, errors: SectionScores) -> str:
+def scores(section: result.ValidationSection, errors: result.SectionScores) -> str:
     """Errors of the estimate and of the baselines."""
     settled, unseen = section.without_speculation, section.unseen
     rows = (
@@ -82,16 +64,18 @@ def scores(section: ValidationSection, errors: SectionScores) -> str:
     return _table(["", *HEAD], body, bold=0)
 
 
-def rows(listed: Sequence[ListedRow], of: str) -> str:
+def rows(listed: Sequence[result.ListedRow], of: str) -> str:
     """Single rows by line, with the estimate or the bound as a ratio to the measured time."""
     body = []
     for row in listed:
         ratio = "" if isnan(row.ratio(of)) else f"{row.ratio(of):.2f}"
         cells = [str(row.line), NAMES.get(row.quantity, row.quantity), row.model]
         cells += [row.chip, row.engine, ratio]
-        body.append([*cells, row.why] if isinstance(row, SuspectRow) else cells)
+        body.append([*cells, row.why] if isinstance(row, result.SuspectRow) else cells)
     head = ["line", "", "model", "chip", "engine", f"{of} / measured time"]
-    return _table([*head, WHY] if any(isinstance(x, SuspectRow) for x in listed) else head, body)
+    return _table(
+        [*head, WHY] if any(isinstance(x, result.SuspectRow) for x in listed) else head, body
+    )
 
 
 def recorded(errors: Mapping[str, float]) -> str:
@@ -118,7 +102,7 @@ def network(errors: Mapping[str, Mapping[str, float]]) -> str:
     return _table(["", "curves", "rows", "median", "mean", "worst"], body)
 
 
-def _sampled(section: ValidationSection) -> str:
+def _sampled(section: result.ValidationSection) -> str:
     if not section.sample_known:
         return "not recorded"
     if not section.in_sample:
@@ -127,7 +111,7 @@ def _sampled(section: ValidationSection) -> str:
     return "in" if share == 1 else f"{share:.0%} in"
 
 
-def _numbers(score: Score) -> list[str]:
+def _numbers(score: result.Score) -> list[str]:
     shares = map(_percent, (score.median, score.mean, score.within_10, score.within_20))
     return [f"{score.n:,}", *shares, f"{score.low:.2f}–{score.high:.2f}"]
 
@@ -171,7 +155,7 @@ INTRO = (
 )
 
 
-def page(document: ValidationDocument) -> str:
+def page(document: result.ValidationDocument) -> str:
     """The page of a validation document."""
     style = (
         files("planner.report.pages").joinpath("validation_page.css").read_text(encoding="utf-8")
@@ -195,14 +179,14 @@ def page(document: ValidationDocument) -> str:
     return "\n".join(part for part in parts if part) + "\n"
 
 
-def numbers(document: ValidationDocument) -> dict[str, object]:
+def numbers(document: result.ValidationDocument) -> dict[str, object]:
     """The document as the page holds it: every score, and single rows by line and reason only."""
     shown = document.to_json()
     shown.pop("files")  # they come last
     return {**shown, "files": [_shown(file) for file in document.files]}
 
 
-def _shown(file: FileScores) -> dict[str, object]:
+def _shown(file: result.FileScores) -> dict[str, object]:
     sections = [
         {key: x for key, x in section.to_json().items() if key not in ("points", "worst")}
         for section in file.sections
@@ -212,7 +196,7 @@ def _shown(file: FileScores) -> dict[str, object]:
     return {**shown, "below_bound": below, "sections": sections}
 
 
-def _file(file: FileScores, index: int) -> str:
+def _file(file: result.FileScores, index: int) -> str:
     distinct = file.rows - file.repeats
     profiles = ", ".join(file.profiles) or "none"
     below = file.below_bound
@@ -231,7 +215,7 @@ def _file(file: FileScores, index: int) -> str:
     return "\n".join(part for part in parts if part)
 
 
-def _section(part: ValidationSection, labels: Mapping[str, str], name: str) -> str:
+def _section(part: result.ValidationSection, labels: Mapping[str, str], name: str) -> str:
     counts = f"{part.predicted:,} of {part.rows:,} predicted"
     title = f'<h3 id="{name}">{escape(named(part))}</h3>'
     parts = [f'<p class="quiet">{counts}</p>']
@@ -256,27 +240,30 @@ def _section(part: ValidationSection, labels: Mapping[str, str], name: str) -> s
 
 
 def _pictures(
-    section: ValidationSection, band: BandShare, labels: Mapping[str, str], name: str
+    section: result.ValidationSection, band: result.BandShare, labels: Mapping[str, str], name: str
 ) -> list[str]:
-    points, scale = section.points, scale_of(section.points)
+    points, scale = section.points, pictures.scale_of(section.points)
     key = "engine" if "engine" in section.by else next(iter(section.by), "")
     bands = (
         f"<h4>Share inside the {band.coverage:.0%} band: {band.holds:.1%} of all, "
-        f"by {escape(labels[key])}</h4>{band_bars(section.by[key], band.coverage)}"
+        f"by {escape(labels[key])}</h4>{pictures.band_bars(section.by[key], band.coverage)}"
         if key
         else f"<h4>Share inside the {band.coverage:.0%} band: {band.holds:.1%}</h4>"
     )
     parts = [
-        backdrop(points, scale, f"{name}-all"),
-        f'<div class="pair"><div>{scatter(points, scale, named(section))}</div><div>'
-        f"<h4>Predicted over measured time, less one</h4>{histogram(points)}{bands}</div></div>",
+        pictures.backdrop(points, scale, f"{name}-all"),
+        f'<div class="pair"><div>{pictures.scatter(points, scale, named(section))}</div><div>'
+        f"<h4>Predicted over measured time, less one</h4>"
+        f"{pictures.histogram(points)}{bands}</div></div>",
     ]
     for grouping, listed in section.by.items():
         names = [row.name for row in listed if row.score.n >= FEWEST][:PANELS]
         if len(names) < 2:
             continue
         panels = [
-            panel([p for p in points if getattr(p, grouping) == one], scale, one, f"{name}-all")
+            pictures.panel(
+                [p for p in points if getattr(p, grouping) == one], scale, one, f"{name}-all"
+            )
             for one in names
         ]
         parts.append(f"<h4>by {escape(labels[grouping])}</h4>")
@@ -284,7 +271,7 @@ def _pictures(
     return parts
 
 
-def _sample(part: ValidationSection) -> str:
+def _sample(part: result.ValidationSection) -> str:
     if not part.sample_known:
         text = "The profile does not record its rows: these may be in sample."
     elif part.in_sample:
@@ -297,13 +284,13 @@ def _sample(part: ValidationSection) -> str:
     return f'<p class="sample">{text}</p>'
 
 
-def _skipped(files: Sequence[SkippedFile]) -> str:
+def _skipped(files: Sequence[result.SkippedFile]) -> str:
     """Files of folders that were not read, and why."""
     body = [[each.name, each.why] for each in files]
     return f"<h2>Skipped: no measurements that can be read</h2>\n{_table(['file', WHY], body)}"
 
 
-def _recorded(profiles: Sequence[ProfileRecord]) -> str:
+def _recorded(profiles: Sequence[result.ProfileRecord]) -> str:
     parts = ["<h2>What the profiles record of themselves, on rows that their fits did not see</h2>"]
     for row in profiles:
         parts.append(f"<h3>{escape(row.name)} ({escape(row.as_of)})</h3>")

@@ -10,24 +10,14 @@ import math
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from planner.protocol.columns import Cell
+from planner.report.pictures import sweep_axes
 from planner.report.pictures.style import PALETTE, pictured, ruled, titled
-from planner.report.pictures.sweep_axes import (
-    INCHES,
-    LETTERS,
-    SUPERLATIVE,
-    Cell,
-    Scaled,
-    SweptTable,
-    arranged,
-    factor_of,
-    listed,
-    regions,
-    scaled,
-    set_axis,
-)
+from planner.report.pictures.sweep_axes import Scaled, SweptTable, factor_of, regions, scaled
 from planner.report.pictures.sweep_maps import WIDTH, Boundary, mapped
 from planner.text.errors import InputError
 from planner.text.wording import figure
@@ -85,7 +75,8 @@ def drawn(table: SweptTable, form: str, of: str | None = None, crossings: Kinks 
             f"a picture has one or two axes, the sweep varies {len(axes)} "
             f"({', '.join(axes) or 'nothing'}); keep the others at one value"
         )
-    return pictured(INCHES, lambda canvas: _filled(canvas, table, axes, quantity, crossings), form)
+    fill = partial(_filled, table=table, names=axes, quantity=quantity, crossings=crossings)
+    return pictured(sweep_axes.INCHES, fill, form)
 
 
 def _price(table: SweptTable) -> str:
@@ -99,7 +90,7 @@ def _filled(
 ) -> None:
     """Lines, or a map where both axes are numbers of many values."""
     axes = canvas.subplots()
-    numeric, others = arranged(table, names)
+    numeric, others = sweep_axes.arranged(table, names)
     if len(numeric) == 2:
         edges = [kink for kink in crossings if isinstance(kink, Boundary)]
         mapped(canvas, axes, table, numeric, quantity, edges)
@@ -139,18 +130,19 @@ def _lines(
         for i, j in pairwise(rows):
             if words[i] != words[j] and None not in (words[i], words[j]):
                 for at, word, form in switches((i, j), x, words, crossings, factor_of(table, x)):
-                    letter = LETTERS[count] if count < len(LETTERS) else ""
+                    letter = sweep_axes.LETTERS[count] if count < len(sweep_axes.LETTERS) else ""
                     count += 1
                     _kink(axes, (at, between(at, (i, j), x, quantity)), letter, colour)
                     place = f"{label}, " if label else ""
                     entries.append(f"{letter}  {place}from {figure(at)} {x.unit}: {word}")
                     entries += form
-    set_axis(axes.xaxis, x)
-    set_axis(axes.yaxis, quantity)
+    sweep_axes.set_axis(axes.xaxis, x)
+    sweep_axes.set_axis(axes.yaxis, quantity)
     ruled(axes)
     if entries:
         entries += [NO_FORM] if kind == "layout" else []
-        listed(axes, f"kinks, where another {kind} is {SUPERLATIVE[kind]}:", entries)
+        title = f"kinks, where another {kind} is {sweep_axes.SUPERLATIVE[kind]}:"
+        sweep_axes.listed(axes, title, entries)
     if axes.get_legend_handles_labels()[0]:
         axes.legend(frameon=False, fontsize=8, title=others[0] if others else None,
                     title_fontsize=8)  # fmt: skip

@@ -13,18 +13,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from planner.report.pictures import sweep_axes
 from planner.report.pictures.style import STEPS, ticked
-from planner.report.pictures.sweep_axes import (
-    LETTERS,
-    SUPERLATIVE,
-    Scaled,
-    SweptTable,
-    factor_of,
-    listed,
-    regions,
-    scaled,
-    set_axis,
-)
+from planner.report.pictures.sweep_axes import Scaled, SweptTable, factor_of, regions, scaled
 
 if TYPE_CHECKING:
     import numpy as np
@@ -86,8 +77,8 @@ def mapped(
     mesh = axes.pcolormesh(
         *edges, values, cmap="viridis", norm=scale, rasterized=values.size > 2500
     )
-    set_axis(axes.xaxis, along)
-    set_axis(axes.yaxis, up)
+    sweep_axes.set_axis(axes.xaxis, along)
+    sweep_axes.set_axis(axes.yaxis, up)
     bar = canvas.colorbar(mesh, ax=axes, pad=0.02, format=lambda value, _: f"{value:,g}")
     bar.set_label(quantity.label)
     if quantity.logarithmic:
@@ -167,7 +158,7 @@ def _lettered(
     names, counts = np.unique(word, return_counts=True)
     order = [str(names[i]) for i in np.argsort(-counts, kind="stable")]
     entries = []
-    for letter, name in zip(LETTERS, order, strict=False):
+    for letter, name in zip(sweep_axes.LETTERS, order, strict=False):
         rows, columns = np.nonzero(word == name)
         # The cell of the region that is nearest to its middle.
         far = (rows - rows.mean()) ** 2 + (columns - columns.mean()) ** 2
@@ -180,8 +171,8 @@ def _lettered(
         share = len(rows) / word.size
         shown = f"{share:.0%}" if share >= LEAST else f"below {LEAST:.0%}"
         entries.append(f"{letter}  {name} ({shown})")
-    title = f"where each {kind} is {SUPERLATIVE[kind]}:" if kind else "what is found:"
-    listed(axes, title, [*entries, *lines])
+    title = f"where each {kind} is {sweep_axes.SUPERLATIVE[kind]}:" if kind else "what is found:"
+    sweep_axes.listed(axes, title, [*entries, *lines])
 
 
 def _missed(table: SweptTable, i: int) -> str:

@@ -5,17 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import nan
 
-from planner.protocol.validation_result import (
-    FileScores,
-    GroupScore,
-    ListedRow,
-    ProfileRecord,
-    Score,
-    SectionScores,
-    SuspectRow,
-    ValidationDocument,
-    ValidationSection,
-)
+from planner.protocol import validation_result as result
 from planner.text.wording import duration, printable, wrapped
 
 HEAD = f"{'':<27}{'rows':>6}{'median':>8}{'mean':>8}{'in 10%':>8}{'in 20%':>8}  10-90% ratio"
@@ -35,7 +25,7 @@ LEFT_OUT = (
 )
 
 
-def validation_text(document: ValidationDocument) -> str:
+def validation_text(document: result.ValidationDocument) -> str:
     """The validation as lines of at most 80 columns."""
     blocks = [_file(file) for file in document.files]
     if document.skipped:
@@ -59,7 +49,7 @@ def shapes(models: Mapping[str, str]) -> list[str]:
     return ["  shapes that the catalogue lacks, from", *lines] if lines else []
 
 
-def _file(file: FileScores) -> str:
+def _file(file: result.FileScores) -> str:
     profiles = ", ".join(file.profiles) or "none"
     lines = [
         f"{file.name}: {file.rows:,} {file.kind}",
@@ -84,7 +74,7 @@ def _engines(unseen: Mapping[str, int]) -> list[str]:
     return wrapped(f"values of engines that no fit saw: {engines}") if engines else []
 
 
-def _section(row: ValidationSection, labels: Mapping[str, str]) -> list[str]:
+def _section(row: result.ValidationSection, labels: Mapping[str, str]) -> list[str]:
     lines = [_title(row)]
     if row.scores is None:
         lines += wrapped("nothing to score")
@@ -98,14 +88,14 @@ def _section(row: ValidationSection, labels: Mapping[str, str]) -> list[str]:
     return lines
 
 
-def _title(row: ValidationSection) -> str:
+def _title(row: result.ValidationSection) -> str:
     name = NAMES.get(row.quantity, row.quantity)
     part = f", {row.part}" if row.part else ""
     title = f"{name} ({row.column}){part}: {row.predicted:,} of {row.rows:,} predicted"
     return f"{title} ({_share(row.predicted, row.rows)})"
 
 
-def _scores(section: ValidationSection, scores: SectionScores) -> list[str]:
+def _scores(section: result.ValidationSection, scores: result.SectionScores) -> list[str]:
     lines = [HEAD]
     for label, score in (
         ("  estimate", scores.estimate),
@@ -122,7 +112,7 @@ def _scores(section: ValidationSection, scores: SectionScores) -> list[str]:
     return lines + _sample(section)
 
 
-def _sample(section: ValidationSection) -> list[str]:
+def _sample(section: result.ValidationSection) -> list[str]:
     if not section.sample_known:
         return wrapped("the profile does not record its rows: these may be in sample")
     if not section.in_sample:
@@ -133,7 +123,7 @@ def _sample(section: ValidationSection) -> list[str]:
     )
 
 
-def score_line(label: str, score: Score) -> str:
+def score_line(label: str, score: result.Score) -> str:
     """A line of a table under `HEAD`."""
     return (
         f"{label[:27]:<27}{score.n:>6,}{score.median:>8.1%}{score.mean:>8.1%}"
@@ -153,7 +143,7 @@ def reasons(counts: Mapping[str, int], lack: str, rest_lack: str) -> list[str]:
     return lines
 
 
-def _groups(label: str, groups: Sequence[GroupScore]) -> list[str]:
+def _groups(label: str, groups: Sequence[result.GroupScore]) -> list[str]:
     lines = [f"  {'by ' + label:<25}{'rows':>6}{'median':>8}{'mean':>8}{'in 10%':>8}{'in band':>8}"]
     for group in groups[:LISTED]:
         score = group.score
@@ -166,7 +156,7 @@ def _groups(label: str, groups: Sequence[GroupScore]) -> list[str]:
     return lines
 
 
-def _bounds(file: FileScores) -> list[str]:
+def _bounds(file: result.FileScores) -> list[str]:
     below = file.below_bound
     if not below:
         return [f"no value of {file.bounded:,} is better than its bound"]
@@ -177,7 +167,7 @@ def _bounds(file: FileScores) -> list[str]:
     return lines
 
 
-def _listed(rows: Iterable[ListedRow], of: str = "estimate") -> list[str]:
+def _listed(rows: Iterable[result.ListedRow], of: str = "estimate") -> list[str]:
     lines = []
     for row in rows:
         line = (
@@ -185,11 +175,11 @@ def _listed(rows: Iterable[ListedRow], of: str = "estimate") -> list[str]:
             f"{row.quantity}: {duration(row.seconds or nan)}, {of} {duration(row.expected(of))} "
             f"({row.ratio(of):.2g} x)"
         )
-        lines += wrapped(line + (f"; {row.why}" if isinstance(row, SuspectRow) else ""))
+        lines += wrapped(line + (f"; {row.why}" if isinstance(row, result.SuspectRow) else ""))
     return lines
 
 
-def _recorded(profiles: Sequence[ProfileRecord], scored: bool) -> str:
+def _recorded(profiles: Sequence[result.ProfileRecord], scored: bool) -> str:
     title = "What the profiles record of themselves, on rows that their fits did not see"
     lines = [title, *([] if scored else wrapped("no --data was given"))]
     for profile in profiles:

@@ -11,20 +11,8 @@ from pydantic import Field, ValidationInfo, WithJsonSchema, field_validator, mod
 from planner.benchmark import misfit, read_measured
 from planner.catalogue.chips import MATH
 from planner.catalogue.systems import REQUIRED, System, system, system_from, system_names
-from planner.scenario.keys.fields import (
-    Bandwidth,
-    Count,
-    Faults,
-    Kind,
-    Quantity,
-    Record,
-    Refusals,
-    Rent,
-    Size,
-    collected,
-    read_items,
-    unknown_key,
-)
+from planner.scenario.keys import fields
+from planner.scenario.keys.fields import Count, Faults, Quantity, Record, Refusals
 from planner.scenario.keys.references import File, Reference, name_or_file, nested
 from planner.text.errors import InputError, quoted
 from planner.text.quantities import show
@@ -33,7 +21,7 @@ FILES = ("topology", "measured")
 LINKS = ("scale_up", "scale_out", "chips_per_domain")  # what a topology file says itself
 
 
-class _Flops(Kind):
+class _Flops(fields.Kind):
     """Dense peaks by dtype [flop/s]."""
 
     def read(self, value: object) -> dict[str, float]:
@@ -44,11 +32,11 @@ class _Flops(Kind):
 
         def read_peak(dtype: str, peak: object) -> float:
             if dtype not in MATH:
-                raise ValueError(unknown_key(dtype, MATH))
+                raise ValueError(fields.unknown_key(dtype, MATH))
             return Quantity("compute").read(peak)
 
         faults: Faults = []
-        peaks = read_items(value.items(), read_peak, faults)
+        peaks = fields.read_items(value.items(), read_peak, faults)
         if faults:
             raise Refusals(faults)
         return peaks
@@ -70,21 +58,21 @@ class SystemDescription(Record):
     """A system varied in place (`like`), or in full; links one way, peaks dense."""
 
     like: str | None = Field(None, description="a catalogue name, varied by the other keys")
-    memory: Size | None = Field(None, description="capacity per chip [byte]")
-    memory_bandwidth: Bandwidth | None = Field(None, description="per chip [byte/s]")
+    memory: fields.Size | None = Field(None, description="capacity per chip [byte]")
+    memory_bandwidth: fields.Bandwidth | None = Field(None, description="per chip [byte/s]")
     flops: Annotated[dict[str, float], _Flops()] | None = Field(
         None, description="dense peak by dtype, 2 FLOP per multiply-add [flop/s]"
     )
-    scale_up: Bandwidth | None = Field(
+    scale_up: fields.Bandwidth | None = Field(
         None, description="fast network, per chip and one way [byte/s]"
     )
-    scale_out: Bandwidth | None = Field(
+    scale_out: fields.Bandwidth | None = Field(
         None, description="network between domains, per chip and one way [byte/s]"
     )
     chips_per_domain: Count | None = Field(None, description="chips joined by the fast network")
-    sram: Size | None = Field(None, description="on-chip memory [byte]")
+    sram: fields.Size | None = Field(None, description="on-chip memory [byte]")
     power: Annotated[float, Quantity("power")] | None = Field(None, description="per chip [J/s]")
-    price: Rent | None = Field(None, description="per chip [USD/(chip*s)]")
+    price: fields.Rent | None = Field(None, description="per chip [USD/(chip*s)]")
     topology: FileKey = Field(None, description="a topology file: how such chips are wired")
     measured: FileKey = Field(
         None, description="a file of planner measure: what such a chip sustains"
@@ -173,7 +161,7 @@ class _SystemReference(Reference):
             return self._reference(value, info)
         if not value:
             raise ValueError("expected at least one system, got an empty list")
-        return tuple(collected(value, lambda item: self._reference(item, info)))
+        return tuple(fields.collected(value, lambda item: self._reference(item, info)))
 
     def _reference(self, value: object, info: ValidationInfo) -> str | File | SystemDescription:
         if isinstance(value, File | SystemDescription):

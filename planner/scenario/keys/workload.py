@@ -11,26 +11,8 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from planner.scenario.keys.fields import (
-    MODES,
-    Copies,
-    Count,
-    Dtype,
-    Dtypes,
-    Faults,
-    Kind,
-    Modes,
-    Numbers,
-    Quantity,
-    Record,
-    Refusals,
-    Seconds,
-    Whole,
-    Word,
-    mapping_schema,
-    read_items,
-    unknown_key,
-)
+from planner.scenario.keys import fields
+from planner.scenario.keys.fields import Faults, Numbers, Quantity, Record, Seconds
 from planner.text.errors import QuantityError, quoted
 from planner.text.quantities import parse
 
@@ -67,15 +49,15 @@ class Demand:
 
 
 @dataclass(frozen=True)
-class _Lengths(Kind):
+class _Lengths(fields.Kind):
     least: float = 1.0
 
     def schema(self) -> dict[str, object]:
         number = Quantity("tokens").schema()
         share = {"type": "number", "minimum": 0}
-        moments = mapping_schema({"mean": number, "cv": share}, ["mean"])
+        moments = fields.mapping_schema({"mean": number, "cv": share}, ["mean"])
         quantiles = {"quantiles": {"type": "object", "additionalProperties": number}}
-        return {"oneOf": [number, moments, mapping_schema(quantiles, ["quantiles"])]}
+        return {"oneOf": [number, moments, fields.mapping_schema(quantiles, ["quantiles"])]}
 
     def read(self, value: object) -> Distribution:
         if isinstance(value, Distribution):
@@ -87,28 +69,28 @@ class _Lengths(Kind):
             "cv": Quantity("number", zero=True, at_most=100.0).read,
             "quantiles": _quantiles,
         }
-        faults: Faults = [((x,), unknown_key(x, readers)) for x in value if x not in readers]
+        faults: Faults = [((x,), fields.unknown_key(x, readers)) for x in value if x not in readers]
         if "quantiles" in value and ("mean" in value or "cv" in value):
             faults.append((("quantiles",), "give either mean and cv, or quantiles"))
         elif "quantiles" not in value and "mean" not in value:
             faults.append((("mean",), "missing required key 'mean'"))
         items = [(key, value[key]) for key in readers if key in value]
-        read = read_items(items, lambda key, item: readers[key](item), faults)
+        read = fields.read_items(items, lambda key, item: readers[key](item), faults)
         if faults:
-            raise Refusals(faults)
+            raise fields.Refusals(faults)
         if "quantiles" not in read:
             return Distribution(**read)
         try:
             return _fitted(read["quantiles"])
         except ValueError as error:
-            raise Refusals([(("quantiles",), error)]) from None
+            raise fields.Refusals([(("quantiles",), error)]) from None
 
 
 Lengths = Annotated[Distribution, _Lengths()]
 
 
 @dataclass(frozen=True)
-class _DemandKind(Kind):
+class _DemandKind(fields.Kind):
     def schema(self) -> dict[str, object]:
         examples = ["10 requests/s", "5000 tokens/s", MOST]
         return {"type": ["string", "number"], "examples": examples}
@@ -143,13 +125,13 @@ class Workload(Record):
         description="arrivals, requests/s or output tokens/s, or max: as many as can be served; "
         "null: one unit, no fleet",
     )
-    spare_replicas: Annotated[int, Whole(least=0)] = Field(
+    spare_replicas: Annotated[int, fields.Whole(least=0)] = Field(
         0, description="replicas that may be down while the promises hold: 1 for N+1"
     )
     headroom: Annotated[float, Quantity("share", zero=True, below=1.0)] = Field(
         0.0, description="share of the sequence slots kept free under demand, 0 <= x < 1"
     )
-    concurrency: Count | None = Field(
+    concurrency: fields.Count | None = Field(
         None, description="closed loop: this many requests always in flight"
     )
     routing_skew: Annotated[float, Quantity("number", least=1.0, at_most=1000.0)] = Field(
@@ -214,7 +196,7 @@ def _quantiles(value: object) -> tuple[tuple[float, float], ...]:
         )
     faults: Faults = []
     length = Quantity("tokens", least=1.0)
-    read = read_items(
+    read = fields.read_items(
         value.items(), lambda key, tokens: (_probability(key), length.read(tokens)), faults
     )
     points = sorted(read.values())
@@ -223,7 +205,7 @@ def _quantiles(value: object) -> tuple[tuple[float, float], ...]:
             faults.append(((), "expected lengths that grow with distinct probabilities"))
             break
     if faults:
-        raise Refusals(faults)
+        raise fields.Refusals(faults)
     return tuple(points)
 
 
@@ -271,14 +253,14 @@ class Choose(_Axes):
     """Limits on, or values of, the choices; what is absent is chosen freely."""
 
     replicas: Numbers | None = Field(None, description="independent copies of the model")
-    redundant_experts: Copies | None = Field(
+    redundant_experts: fields.Copies | None = Field(
         None, description="routed experts of a layer that are held once more; 0 when absent"
     )
     batch: Numbers | None = Field(None, description="sequences in flight over all replicas")
-    mode: Modes | None = Field(None, description="one pool, two pools, or one phase alone")
-    weights: Dtypes | None = Field(None, description="dtype of the weights")
-    kv: Dtypes | None = Field(None, description="dtype of the key-value cache")
-    activations: Dtypes | None = Field(None, description="dtype of the activations")
+    mode: fields.Modes | None = Field(None, description="one pool, two pools, or one phase alone")
+    weights: fields.Dtypes | None = Field(None, description="dtype of the weights")
+    kv: fields.Dtypes | None = Field(None, description="dtype of the key-value cache")
+    activations: fields.Dtypes | None = Field(None, description="dtype of the activations")
     chunk: Numbers | None = Field(None, description="tokens of prompt per prefill chunk [token]")
     prefill: PoolChoice | None = Field(None, description="of the pool that prefills, if two")
     decode: PoolChoice | None = Field(None, description="of the pool that decodes, if two")
@@ -287,20 +269,20 @@ class Choose(_Axes):
 class Current(Record):
     """The layout in use today, evaluated beside the chosen one."""
 
-    tp: Count = 1
-    pp: Count = 1
-    cp: Count = 1
-    dp_attention: Count = 1
-    ep: Count | None = None
-    tp_expert: Count | None = None
-    replicas: Count | None = None
-    redundant_experts: Annotated[int, Whole(least=0)] = 0
-    batch: Count | None = Field(None, description="sequences in flight over all replicas")
-    mode: Annotated[str, Word(MODES)] | None = None
-    weights: Dtype | None = None
-    kv: Dtype | None = None
-    activations: Dtype | None = None
-    chunk: Count | None = None
+    tp: fields.Count = 1
+    pp: fields.Count = 1
+    cp: fields.Count = 1
+    dp_attention: fields.Count = 1
+    ep: fields.Count | None = None
+    tp_expert: fields.Count | None = None
+    replicas: fields.Count | None = None
+    redundant_experts: Annotated[int, fields.Whole(least=0)] = 0
+    batch: fields.Count | None = Field(None, description="sequences in flight over all replicas")
+    mode: Annotated[str, fields.Word(fields.MODES)] | None = None
+    weights: fields.Dtype | None = None
+    kv: fields.Dtype | None = None
+    activations: fields.Dtype | None = None
+    chunk: fields.Count | None = None
 
     @model_validator(mode="after")
     def _experts_fill_the_stage(self) -> Current:
@@ -317,7 +299,7 @@ class Current(Record):
 class Speculation(Record):
     """Speculative decoding: tokens drafted per step and the chance that one is accepted."""
 
-    drafts: Count = Field(description="tokens drafted per sequence and step")
+    drafts: fields.Count = Field(description="tokens drafted per sequence and step")
     acceptance: Annotated[float, Quantity("share", zero=True, at_most=1.0)] = Field(
         description="probability that a drafted token is accepted, 0 <= x <= 1"
     )
