@@ -21,7 +21,7 @@ from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import Task
 from planner.protocol.document import document_of
 from tests.cases.serving import MODELS, question, questions, searched
-from tests.test_planner.problems.serving.deployment.test_pools import pools_of
+from tests.test_planner.problems.serving.deployment.test_questions import pools_of
 
 BATCHES = np.arange(1.0, 301.0)
 ROUNDING = 1 + 1e-12
