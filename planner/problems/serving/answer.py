@@ -36,15 +36,14 @@ from planner.problems.serving.plan import (
     ServingProvenance,
 )
 from planner.problems.serving.point import NextBest, ServingBand, ServingBound, ServingPoint
+from planner.problems.serving.profiled import chance_better
 from planner.problems.serving.question import Scenario
 from planner.problems.serving.search.occupancy import crowded
 from planner.problems.serving.step.binding import uneven
 from planner.problems.serving.step.layouts import Layouts
 from planner.problems.serving.task.resolve import ServingTasks, resolve
 from planner.problems.serving.task.task import Task
-from planner.protocol.document import document_of
 from planner.protocol.plan import BindingLimit, KnownAnswer
-from planner.protocol.probability_better import chance_better
 from planner.scenario import resolved
 from planner.scenario.keys.workload import Current
 from planner.text.errors import FieldError, Infeasible, SolverError
@@ -113,8 +112,7 @@ def _alternatives(
     plans = [point.candidate.plan() for point in points]
     if best.task.uses_bound:
         return tuple(plans)
-    first, profile = document_of(chosen), best.task.profile
-    chances = [chance_better(first, document_of(plan), profile) for plan in plans]
+    chances = [chance_better(chosen, plan, best.task.profile) for plan in plans]
     pairs = zip(plans, chances, strict=True)
     return tuple(NextBest(**vars(plan), chance_better=chance) for plan, chance in pairs)
 

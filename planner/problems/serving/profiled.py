@@ -6,6 +6,7 @@ same kind. They stand in no scenario, so that a draw puts them into the question
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -16,6 +17,7 @@ from planner.benchmark import ceilings, read_measured
 from planner.catalogue.profile import COEFFICIENTS, EFFICIENCIES, Band, Profile
 from planner.catalogue.ranges import ListedRange
 from planner.catalogue.systems import System
+from planner.problems.serving.point import ServingPoint
 from planner.problems.serving.question import Scenario
 from planner.protocol.plan import DataSource
 from planner.protocol.problem import BESIDE, UncertainCoefficient
@@ -173,3 +175,23 @@ def limited(profile: Profile, system: System) -> tuple[Profile, DataSource | Non
         ceilings=MappingProxyType(dict(most)),
     )
     return limited_profile, source
+
+
+def chance_better(chosen: ServingPoint, rival: ServingPoint, profile: Profile) -> float | None:
+    """The probability that the rival would turn out the cheaper one; None where nobody knows.
+
+    Two plans of one kind (chips, formats, both phases together or apart) share most of what the
+    estimate gets wrong; what is left to each differs by the profile's spread of runs alike. Plans
+    of different kinds differ by the spread of all runs.
+    """
+    if not profile.spread or not chosen.usd_per_mtok or not rival.usd_per_mtok:
+        return None
+    spread = profile.spread["alike" if _kind(chosen) == _kind(rival) else "other"]
+    width = spread * math.sqrt(2)  # of the difference of two
+    ahead = math.log(rival.usd_per_mtok / chosen.usd_per_mtok)
+    return 0.5 * math.erfc(ahead / (width * math.sqrt(2)))
+
+
+def _kind(plan: ServingPoint) -> tuple[str | None, ...]:
+    chips: list[str | None] = [pool.chip for pool in plan.phases.values()]
+    return (plan.mode, plan.weights, plan.kv, *(chips or [plan.chip]))

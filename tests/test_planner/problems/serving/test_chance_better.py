@@ -2,20 +2,20 @@
 
 import math
 from dataclasses import replace
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 
 import numpy as np
 import pytest
 
 import planner
 from planner.catalogue.profile import profile
-from planner.problems.serving.profiled import LECTURE
-from planner.protocol.probability_better import chance_better
+from planner.problems.serving.profiled import LECTURE, chance_better
 
-PLAN = {
+FIELDS = {
     "usd_per_mtok": 1.0, "mode": "aggregated", "chip": "h100", "weights": "fp8", "kv": "bf16",
-    "prefill": None, "decode": None,
+    "phases": {},
 }  # fmt: skip
+PLAN = SimpleNamespace(**FIELDS)
 PROFILE = replace(profile("engines-2026"), spread=MappingProxyType({"alike": 0.08, "other": 0.16}))
 
 
@@ -29,15 +29,16 @@ def test_the_chance_is_that_of_two_errors_drawn_apart():
     draw = np.random.default_rng(3).standard_normal((2, 1_000_000))
     for price in (1.05, 1.2, 1.5):
         often = np.mean(np.log(price) + 0.08 * draw[0] < 0.08 * draw[1])
-        found = chance_better(PLAN, {**PLAN, "usd_per_mtok": price}, PROFILE)
+        found = chance_better(PLAN, SimpleNamespace(**FIELDS | {"usd_per_mtok": price}), PROFILE)
         assert found == pytest.approx(often, abs=2e-3)
 
 
 def test_a_plan_of_another_kind_shares_less_of_the_error():
     """The same distance leaves more doubt."""
-    other = {**PLAN, "usd_per_mtok": 1.1}
+    other = SimpleNamespace(**FIELDS | {"usd_per_mtok": 1.1})
     alike = chance_better(PLAN, other, PROFILE)
-    apart = chance_better(PLAN, {**other, "mode": "disaggregated"}, PROFILE)
+    other.mode = "disaggregated"
+    apart = chance_better(PLAN, other, PROFILE)
     assert alike is not None
     assert apart is not None
     assert alike < apart < 0.5
