@@ -93,8 +93,7 @@ ratio_at_twice_critical = derive(
     ),
 )
 
-pass_time_per_position = Equation(
-    "time of a pass per position",
+pass_time_per_position = Equation.of(
     T_pos,
     maximum(N_active * c_fwd / F, (N_total * b_w / B + L_ctx * b_kv) / (W * L_pass)),
     assumes=(ROOFLINE, "the cache is read once per pass, however many positions it computes"),

@@ -72,16 +72,14 @@ trains_per_second = Equation.of(
     f_train, 1 / T_step, assumes=("one step follows the other without a pause",)
 )
 
-rack_throughput = Equation(
-    "tokens that a rack emits per second",
+rack_throughput = Equation.of(
     X_rack,
     B * g / T_step,
     assumes=("one step follows the other: no prefill on the rack",),
     source=SCHEDULE,
 )
 
-racks_of_service = Equation(
-    "racks that a service needs",
+racks_of_service = Equation.of(
     n_racks,
     X_world / X_rack,
     assumes=("every rack is full all the time",),

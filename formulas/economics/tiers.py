@@ -121,16 +121,14 @@ hit_chance_needed = derive(
     assumes=("C_fetch < C_remake", "never where the result exceeds one"),
 )
 
-fetch_over_remake = Equation(
-    "cost of a hit over the cost of a miss",
+fetch_over_remake = Equation.of(
     x_hold,
     (C_store + C_fetch) / C_remake,
     assumes=("every held cache is read once",),
     source=lecture_notes.at(PLACE),
 )
 
-hold_cost = Equation(
-    "cost of holding one byte in a tier and reading it back",
+hold_cost = Equation.of(
     c_hold,
     q_byte * (t_hold + tau_tier),
     assumes=("a read keeps the tier busy and nothing else", WHOLE, FULL),

@@ -65,8 +65,7 @@ in_network_traffic = Equation.of(
     source=klenk_2020.at("reduction and multicast in the switch"),
 )
 
-in_network_gain = Equation(
-    "what a switch that reduces gains over a ring",
+in_network_gain = Equation.of(
     x_switch,
     q_ar / q_switch,
     assumes=("both reach the rate of the link",),
@@ -109,8 +108,7 @@ tree_steps = Equation(
 
 # -- from one stage to the next ---------------------------------------------------------------
 
-hop_latency = Equation(
-    "latency of one hop",
+hop_latency = Equation.of(
     t_hop,
     t_hop_net + t_hop_sw,
     assumes=("what software does to hand a microbatch over does not overlap with the network",),

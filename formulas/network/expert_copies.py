@@ -43,8 +43,7 @@ nodes_in_reach = Equation.of(
     source=ROUTING,
 )
 
-remote_copies = Equation(
-    "copies of a token that leave its node",
+remote_copies = Equation.of(
     k_remote,
     (m_group - 1) / m_group * k_reach,
     assumes=(RANDOM, "one copy for each node, which passes it on inside"),
@@ -52,16 +51,14 @@ remote_copies = Equation(
     where=(nodes_in_reach,),
 )
 
-copy_saving = Equation(
-    "copies sent to nodes, over one for each expert",
+copy_saving = Equation.of(
     x_dedup,
     k_nodes / k_experts,
     assumes=("a node that holds several of a token's experts gets one copy",),
     source=derived,
 )
 
-dispatch_bytes = Equation(
-    "bytes of one element on the way to an expert, with its share of a scale",
+dispatch_bytes = Equation.of(
     b_disp,
     b_elem + b_scale / c_scale,
     assumes=("c_scale neighbouring elements share one scale",),

@@ -11,8 +11,7 @@ from formulas.algebra.notation import *
 UNIFORM = "experts lie evenly over chips, and tokens pick them evenly"
 RACKS = lecture_hardware.at("section 3, why crossing rack boundaries is a problem")
 
-expert_layer_bytes = Equation(
-    "bytes that one position exchanges with the experts of a layer",
+expert_layer_bytes = Equation.of(
     V_layer,
     k_experts * h_exp * (b_disp + b_comb) * (1 - 1 / n_group),
     assumes=(
@@ -23,8 +22,7 @@ expert_layer_bytes = Equation(
     source=deepseek_v3.at("section 3.2.2, dispatch and combine"),
 )
 
-expert_bytes = Equation(
-    "bytes that one position exchanges with the experts of all layers",
+expert_bytes = Equation.of(
     V_pos,
     n_moe * V_layer,
     assumes=("every layer with experts exchanges the same",),
@@ -47,8 +45,7 @@ experts_per_chip = Equation.of(
     source=RACKS,
 )
 
-fullest_chip = Equation(
-    "experts of the fullest chip over the mean",
+fullest_chip = Equation.of(
     u_ep,
     ceiling(n_experts / n_group) * n_group / n_experts,
     assumes=("no expert in two copies", "tokens pick experts evenly"),

@@ -15,16 +15,14 @@ SHORT_CONTEXT = drop(
     why="short context: cache reads are small beside weight reads",
 )
 
-short_context_batch = Equation(
-    "positions at which arithmetic equals reading the weights",
+short_context_batch = Equation.of(
     B_0,
     F * b_w * N_total / (W * c_fwd * N_active),
     assumes=("each weight is read once per step, whatever the batch",),
     source=lecture_notes.at("section 1, the optimal batch size"),
 )
 
-balance_context = Equation(
-    "cached tokens that take as long as one position",
+balance_context = Equation.of(
     L_star,
     N_active * c_fwd * W / (F * b_kv),
     assumes=("attention is small beside the weights",),

@@ -55,24 +55,21 @@ coverage_concavity = derive(
     ),
 )
 
-most_coverage = Equation(
-    "largest share of the experts that a step can read",
+most_coverage = Equation.of(
     k_most,
     minimum(1, B * m_pos * k_experts / (n_experts * one_position)),
     assumes=("positions avoid each other's experts as long as any is left",),
     source=derived,
 )
 
-least_coverage = Equation(
-    "least share of the experts that a step can read",
+least_coverage = Equation.of(
     k_least,
     k_experts / n_experts,
     assumes=("all positions of the step pick the same experts",),
     source=derived,
 )
 
-touched_parameters = Equation(
-    "parameters read in one step",
+touched_parameters = Equation.of(
     N_touched,
     N_dense + N_routed * coverage,
     assumes=("an expert that no position picked is not read",),

@@ -119,8 +119,7 @@ tiled_time = Equation.of(
     source=derived,
 )
 
-rounding_loss = Equation(
-    "cost at a whole batch over the cost before rounding",
+rounding_loss = Equation.of(
     x_round,
     B_whole / (one_seq * floor(B_whole / one_seq)),
     assumes=("the time of the step is that before rounding: the most that rounding can cost",),

@@ -80,16 +80,14 @@ step_time_attained = Equation(
     where=(compute_time_attention, weight_time, kv_time),
 )
 
-latency_floor = Equation(
-    "least time of one step",
+latency_floor = Equation.of(
     T_floor,
     N_total * b_w / W,
     assumes=("every weight is read, as a dense model must and a sparse one at large batch does",),
     source=lecture_player.at("ideas, latency floor"),
 )
 
-time_per_sequence = Equation(
-    "time of a step per sequence",
+time_per_sequence = Equation.of(
     T_seq,
     maximum(m_pos * N_active * c_fwd / F, N_total * b_w / (W * B) + L_ctx * b_kv / W),
     assumes=(SHARED, WHOLE, "arithmetic and memory overlap perfectly: a lower bound"),

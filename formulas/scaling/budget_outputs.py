@@ -9,8 +9,7 @@ from formulas.algebra.notation import *
 FEW = "attention is small beside the weights"
 THREE_COSTS = lecture_notes.at("section 4, the three costs")
 
-delivered_arithmetic = Equation(
-    "arithmetic that a chip delivers",
+delivered_arithmetic = Equation.of(
     v_chip,
     u_peak * F / n_chips,
     assumes=("the share of the peak does not depend on how many chips there are",),
@@ -23,24 +22,21 @@ flop_price = Equation.of(
     where=(delivered_arithmetic,),
 )
 
-done_arithmetic = Equation(
-    "arithmetic of a model's life, as it is done",
+done_arithmetic = Equation.of(
     C_done,
     N_active * (3 * c_fwd * D_pt + c_rl * D_rl + c_fwd * D_inf),
     assumes=(FEW, "nothing else is computed: no failed runs, no experiments"),
     source=THREE_COSTS,
 )
 
-paid_arithmetic = Equation(
-    "arithmetic of the peak that a model's life pays for",
+paid_arithmetic = Equation.of(
     C_paid,
     N_active * (3 * c_fwd * D_pt / u_pt + c_rl * D_rl / u_rl + c_fwd * D_inf / u_inf),
     assumes=(*done_arithmetic.assumes, "what of the peak is not used is paid too"),
     source=THREE_COSTS,
 )
 
-chip_time = Equation(
-    "time of one chip that a model's life takes",
+chip_time = Equation.of(
     t_chips,
     N_active * (3 * c_fwd * D_pt / v_pt + c_rl * D_rl / v_rl + c_fwd * D_inf / v_inf),
     assumes=done_arithmetic.assumes,
@@ -71,9 +67,7 @@ overtraining_ratio = Equation(
     "training tokens over those that are compute-optimal for the size", x_over, D_pt / D_opt
 )
 
-passes_over_data = Equation(
-    "passes over the unique tokens, at least one", n_pass, maximum(Integer(1), D_pt / D_unique)
-)
+passes_over_data = Equation.of(n_pass, maximum(Integer(1), D_pt / D_unique))
 
 reinforcement_loss = Equation.of(
     loss_rl,

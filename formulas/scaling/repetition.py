@@ -57,8 +57,7 @@ repeated_loss = Equation(
     where=(worth_of_tokens, worth_of_parameters, fed_parameters.equation(), distinct_tokens),
 )
 
-passes_worth = Equation(
-    "worth of passes over a data set, in fresh data sets",
+passes_worth = Equation.of(
     x_worth,
     1 + R_half * (1 - exp(-(n_pass - 1) / R_half)),
     assumes=("n_pass >= 1", FITTED),

@@ -9,8 +9,7 @@ from formulas.roofline.experts import sparsity
 
 DECADE = log(Integer(10))
 
-hardware_ratio = Equation(
-    "positions per step that balance a chip",
+hardware_ratio = Equation.of(
     R_hw,
     F * b_w / (W * c_fwd),
     assumes=(
@@ -50,8 +49,7 @@ critical_batch_by_share = derive(
     source=lecture_hardware.at("section 2, the optimal batch size formula"),
 )
 
-batch_from_traffic = Equation(
-    "sequences in flight, from what a service emits and what a user sees",
+batch_from_traffic = Equation.of(
     B_flight,
     n_nodes * X_node / v_user,
     assumes=("steady state (Little's law): every sequence emits at the same mean speed",),
@@ -117,8 +115,7 @@ parameter_gain = Equation.of(
     source=lecture_notes.at("section 1, the diminishing returns of sparsity"),
 )
 
-sparsity_return = Equation(
-    "exponent with which total parameters turn into effective ones",
+sparsity_return = Equation.of(
     r_gain,
     log(x_gain) / log(sigma),
     assumes=("one means that total parameters are as good as active ones, zero that they are not",),

@@ -9,31 +9,27 @@ from formulas.algebra.notation import *
 from formulas.serving.decode import DECODE_SHARED
 from formulas.serving.prefill import PREFILL_SHARED
 
-least_weights_read = Equation(
-    "weight bytes that no routing avoids",
+least_weights_read = Equation.of(
     V_w_bound,
     S_fixed / tp + S_routed * (k_experts / n_experts) / (ep * xtp),
     assumes=("all tokens may choose the same k experts",),
 )
 
-memory_bound = Equation(
-    "memory roof of one step",
+memory_bound = Equation.of(
     T_mem_bound,
     Max(0, V_w_bound + V_kv_dec - pp * M_sram) / W_chip,
     assumes=("what on-chip memory can hold need not be read again",),
     source=lecture_equations.at("equation 3"),
 )
 
-math_bound = Equation(
-    "arithmetic roof of one step",
+math_bound = Equation.of(
     T_math_bound,
     T_dense + c_fwd * b_slice * m_pos * N_exp / (F_routed * ep * xtp) + T_sdpa,
     assumes=("perfect balance, datasheet peak",),
     source=lecture_equations.at("equation 2"),
 )
 
-network_bound = Equation(
-    "network roof of one step",
+network_bound = Equation.of(
     T_net_bound,
     n_ar * q_ar * V_ar / (2 * r_ar) + n_hop * b_own * m_pos * h_act * b_act / (tp * r_hop),
     assumes=(
@@ -44,8 +40,7 @@ network_bound = Equation(
     ),
 )
 
-decode_bound = Equation(
-    "decode step of one replica, bound",
+decode_bound = Equation.of(
     T_dec_bound,
     Max(T_mem_bound, T_math_bound, T_net_bound, evaluate=False),
     assumes=("memory, arithmetic and network overlap perfectly, no overhead",),
@@ -61,8 +56,7 @@ DECODE_BOUND = (
     decode_bound,
 )
 
-prefill_math_bound = Equation(
-    "arithmetic roof of one prompt on one replica",
+prefill_math_bound = Equation.of(
     T_pf_math_bound,
     (
         c_fwd * L_new * (N_attn / F_attn + N_ffn / F_ffn + N_exp / F_routed)
@@ -87,8 +81,7 @@ first_token_bound = Equation.of(
     source=lecture_equations.at("equation 1"),
 )
 
-prefill_busy_bound = Equation(
-    "time a replica spends per prompt, bound",
+prefill_busy_bound = Equation.of(
     T_pf_busy_bound,
     T_pf_math_bound,
     assumes=("weights are read anyway by the decode steps that carry the chunks",),

@@ -10,26 +10,19 @@ keys and values travel round behind the arithmetic of attention. Experts are par
 
 from formulas.algebra.notation import *
 
-own_sequences = Equation(
-    "sequences whose tokens one part of a context carries",
+own_sequences = Equation.of(
     b_own,
     ceiling(b_rank / cp),
     assumes=("linear layers split the sequences over parts as over ranks",),
     source=helix_2025.at("section 2, the FFN phase"),
 )
 
-slice_sequences = Equation(
-    "sequences that one copy of the experts sees in one microbatch",
-    b_slice,
-    ceiling(b_stage / cp),
-    assumes=("experts are copied over the parts of a context",),
+slice_sequences = Equation.of(
+    b_slice, ceiling(b_stage / cp), assumes=("experts are copied over the parts of a context",)
 )
 
-state_sequences = Equation(
-    "sequences whose recurrent state one part of a context holds",
-    b_state,
-    ceiling(b_mem / cp),
-    assumes=("a state belongs to the part that carries the sequence",),
+state_sequences = Equation.of(
+    b_state, ceiling(b_mem / cp), assumes=("a state belongs to the part that carries the sequence",)
 )
 
 partial_bytes = Equation(

@@ -14,22 +14,15 @@ from formulas.algebra.notation import *
 from formulas.network.collectives import hop_latency
 from formulas.serving import context_parallel
 
-rank_sequences = Equation(
-    "sequences one attention rank decodes in one microbatch",
+rank_sequences = Equation.of(
     b_rank,
     ceiling(B / (pp * dp)),
     assumes=("every rank waits for the fullest one", "pp microbatches in flight"),
 )
 
-stage_sequences = Equation(
-    "sequences one stage decodes in one microbatch",
-    b_stage,
-    ceiling(B / pp),
-    assumes=("pp microbatches in flight",),
-)
+stage_sequences = Equation.of(b_stage, ceiling(B / pp), assumes=("pp microbatches in flight",))
 
-stage_pace = Equation(
-    "time a microbatch takes for a round of the stages, over the sum of their times",
+stage_pace = Equation.of(
     f_pace,
     Max(1, f_stage * Min(1, B / (pp * one_seq)), evaluate=False),
     assumes=(
@@ -89,8 +82,7 @@ dense_time = Equation(
     source=lecture_equations.at("equation 2"),
 )
 
-expert_time = Equation(
-    "multiplying with the routed experts",
+expert_time = Equation.of(
     T_experts,
     c_fwd * b_slice * m_pos * N_exp * x_ep * (1 + c_imb / sqrt(b_slice)) / (F_routed * ep * xtp),
     assumes=(
@@ -100,8 +92,7 @@ expert_time = Equation(
     ),
 )
 
-attention_time = Equation(
-    "multiplying with the cache",
+attention_time = Equation.of(
     T_sdpa,
     m_pos * (b_rank * (a_kv * L_ctx + A_bnd) / cp + b_own * A_state) / (F_sdpa * tp),
     assumes=("query heads are sharded over tp",),
@@ -115,8 +106,7 @@ math_time = Equation(
     assumes=("one efficiency for all products with weights, another for attention",),
 )
 
-all_reduce_bytes = Equation(
-    "activation bytes one rank all-reduces",
+all_reduce_bytes = Equation.of(
     V_ar,
     b_own * m_pos * h_act * b_act,
     assumes=("one hidden vector per position",),
@@ -134,8 +124,7 @@ all_reduce_time = Equation(
     source=pope_2022.at("section 3.2"),
 )
 
-exchange_bytes = Equation(
-    "bytes one chip sends to experts, and back, in one layer",
+exchange_bytes = Equation.of(
     V_x,
     b_slice * m_pos * k_copies * f_skew * h_exp * (b_disp + b_comb) / (tp * dp),
     assumes=(
@@ -145,8 +134,7 @@ exchange_bytes = Equation(
     source=deepseek_v3.at("section 3.4"),
 )
 
-all_to_all_time = Equation(
-    "dispatch and combine of expert parallelism",
+all_to_all_time = Equation.of(
     T_a2a,
     f_pace * n_a2a * (t_a2a + (a_x + V_x / w_x + g_x * sqrt(V_x)) / e_a2a),
     assumes=(
@@ -156,8 +144,7 @@ all_to_all_time = Equation(
     source=deepseek_v3.at("section 3.4"),
 )
 
-hop_time = Equation(
-    "hops between pipeline stages",
+hop_time = Equation.of(
     T_hop,
     n_hop * (t_hop + b_own * m_pos * h_act * b_act / r_hop),
     assumes=("one hop between neighbouring stages, the token's way back not counted",),
@@ -171,8 +158,7 @@ overhead_time = Equation(
     assumes=("launches and normalisations per layer, sampling per sequence, the rest per step",),
 )
 
-decode_time = Equation(
-    "decode step of one replica, estimate",
+decode_time = Equation.of(
     T_dec,
     T_w_dec + T_kv_dec + T_math + T_ar + T_a2a + T_cp + T_hop + T_over,
     assumes=("terms follow one another: on measured steps the sum fits better than the maximum",),

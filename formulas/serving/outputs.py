@@ -52,25 +52,18 @@ replica_arrivals = Equation(
     source=little_1961.at("the number served"),
 )
 
-replica_rate = Equation(
-    "requests that one replica of a pool serves per second at its most",
+replica_rate = Equation.of(
     X_rep,
     r_busy * (1 - x_free) * one_seq / T_slot,
     assumes=("requests wait for slots, not slots for requests",),
 )
 
-request_rate = Equation(
-    "requests served by all replicas",
-    X_seq,
-    one_seq * n_rep * r_fill / T_slot,
-    assumes=("replicas share the load evenly",),
+request_rate = Equation.of(
+    X_seq, one_seq * n_rep * r_fill / T_slot, assumes=("replicas share the load evenly",)
 )
 
-sequences_in_plan = Equation(
-    "sequences that decode, over all replicas",
-    n_seqs,
-    B * n_rep * r_fill,
-    assumes=("replicas share the load evenly",),
+sequences_in_plan = Equation.of(
+    n_seqs, B * n_rep * r_fill, assumes=("replicas share the load evenly",)
 )
 
 # --- times ------------------------------------------------------------------------------------
@@ -128,21 +121,13 @@ requests_in_plan = Equation(
     source=little_1961.at("the theorem"),
 )
 
-tokens_per_user = Equation(
-    "generated tokens per second of one request",
-    X_user,
-    1 / T_tpot,
-    assumes=("first token excluded",),
+tokens_per_user = Equation.of(X_user, 1 / T_tpot, assumes=("first token excluded",))
+
+output_token_rate = Equation.of(X_out, X_seq * L_out, assumes=("a steady state",))
+
+input_token_rate = Equation.of(
+    X_in, X_seq * L_in, assumes=("tokens found in a prefix cache are counted",)
 )
-
-output_token_rate = Equation(
-    "generated tokens per second", X_out, X_seq * L_out, assumes=("a steady state",),
-)  # fmt: skip
-
-input_token_rate = Equation(
-    "prompt tokens per second", X_in, X_seq * L_in,
-    assumes=("tokens found in a prefix cache are counted",),
-)  # fmt: skip
 
 tokens_per_chip = Equation(
     "generated tokens per second and chip", X_chip, X_out / n_chips, assumes=("idle chips count",),
@@ -165,12 +150,8 @@ request_price = Equation.of(
     C_seq, _per_request(p_chip), assumes=(PAID,), source=lecture_equations.at("equation 4")
 )
 
-mixed_price = Equation(
-    "price of a token at the scenario's mix",
-    C_mix,
-    request_price.rhs / BOTH,
-    assumes=(PAID,),
-    source=lecture_equations.at("equation 4"),
+mixed_price = Equation.of(
+    C_mix, request_price.rhs / BOTH, assumes=(PAID,), source=lecture_equations.at("equation 4")
 )
 
 input_price = Equation(

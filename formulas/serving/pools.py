@@ -22,8 +22,7 @@ prompt_cache = Equation.of(
     source=zhong_2024.at("disaggregation of prefill and decoding"),
 )
 
-cache_transfer = Equation(
-    "moving a prompt's cache between two pools",
+cache_transfer = Equation.of(
     T_move,
     t_send + V_prompt / (n_send * r_send),
     assumes=(
@@ -33,15 +32,11 @@ cache_transfer = Equation(
     source=zhong_2024.at("disaggregation of prefill and decoding"),
 )
 
-prompt_rate = Equation(
-    "prompts one replica of the first pool reads",
-    X_pf,
-    one_seq / T_pf_busy,
-    assumes=("prompts wait for replicas, not replicas for prompts",),
+prompt_rate = Equation.of(
+    X_pf, one_seq / T_pf_busy, assumes=("prompts wait for replicas, not replicas for prompts",)
 )
 
-decode_rate = Equation(
-    "requests one replica of the second pool decodes",
+decode_rate = Equation.of(
     X_dec,
     g * B / (L_dec * T_dec),
     assumes=("slots are always full", "the first token comes from the first pool"),

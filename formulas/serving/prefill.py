@@ -9,22 +9,15 @@ from formulas.algebra.notation import *
 from formulas.serving.context_parallel import ring_bytes, ring_time
 from formulas.serving.prefill_network import PREFILL_NETWORK
 
-new_tokens = Equation(
-    "prompt tokens that must be computed",
-    L_new,
-    L_in * (1 - x_hit),
-    assumes=("the prefix cache serves the front of the prompt",),
+new_tokens = Equation.of(
+    L_new, L_in * (1 - x_hit), assumes=("the prefix cache serves the front of the prompt",)
 )
 
-cached_tokens = Equation(
-    "prompt tokens that the prefix cache serves",
-    L_hit,
-    L_in * x_hit,
-    assumes=("the prefix cache serves the front of the prompt",),
+cached_tokens = Equation.of(
+    L_hit, L_in * x_hit, assumes=("the prefix cache serves the front of the prompt",)
 )
 
-attention_pairs = Equation(
-    "query-key pairs of a causal prompt",
+attention_pairs = Equation.of(
     P_pairs,
     L_new * L_hit + L_new**2 / 2,
     assumes=("causal mask: on average a new token sees half of the new ones",),
@@ -33,8 +26,7 @@ attention_pairs = Equation(
 
 chunk_count = Equation.of(n_chunks, ceiling(L_new / c_chunk), assumes=("chunked prefill",))
 
-prefill_math = Equation(
-    "arithmetic of one prompt with weights, on tp * cp chips",
+prefill_math = Equation.of(
     T_pf_math,
     c_fwd
     * (
@@ -50,16 +42,14 @@ prefill_math = Equation(
     source=lecture_equations.at("equation 2"),
 )
 
-prefill_attention = Equation(
-    "arithmetic of attention of one prompt, on tp * cp chips",
+prefill_attention = Equation.of(
     T_pf_attn,
     (a_pf * P_pairs + A_bnd_pf * L_new) * one_seq / (F_sdpa * tp * cp * e_pf_a),
     assumes=("every part of a context gets early and late tokens of a chunk, so all work alike",),
     source=yang_2024.at("section 3, load-balanced sharding"),
 )
 
-prefill_weights = Equation(
-    "reading weights, once per chunk",
+prefill_weights = Equation.of(
     T_pf_w,
     n_chunks * (S_fixed / tp + S_routed * u_ep / (ep * xtp)) / (W_chip * e_w),
     assumes=("a chunk touches every expert",),
@@ -73,8 +63,7 @@ prefill_overhead = Equation(
     assumes=("launches per layer and chunk; experts are launched without a recorded graph",),
 )
 
-prefill_time = Equation(
-    "one prompt through all layers on tp * cp chips, estimate",
+prefill_time = Equation.of(
     T_pf,
     T_pf_math + maximum(T_pf_attn, T_ring) + T_pf_w + T_pf_net + T_pf_over,
     assumes=(

@@ -6,8 +6,7 @@ count once a chunk, bytes once a prompt, and roots of bytes as the root of chunk
 
 from formulas.algebra.notation import *
 
-prompt_reduction_bytes = Equation(
-    "activation bytes one rank all-reduces for a prompt",
+prompt_reduction_bytes = Equation.of(
     V_ar_pf,
     L_new * one_seq * h_act * b_act / cp,
     assumes=("one hidden vector per token",),
@@ -33,8 +32,7 @@ prompt_exchange_bytes = Equation(
     source=deepseek_v3.at("section 3.4"),
 )
 
-prompt_exchanges = Equation(
-    "dispatch and combine of one prompt",
+prompt_exchanges = Equation.of(
     T_x_pf,
     n_a2a
     * (
@@ -45,8 +43,7 @@ prompt_exchanges = Equation(
     source=deepseek_v3.at("section 3.4"),
 )
 
-prompt_hops = Equation(
-    "hops of one prompt between pipeline stages",
+prompt_hops = Equation.of(
     T_hop_pf,
     n_hop * (t_hop + V_ar_pf / r_hop),
     assumes=("one hop between neighbouring stages",),

@@ -83,8 +83,7 @@ waiting_time = Equation(
     assumes=(FIRST_COME, "Poisson arrivals", "rho_pf < 1"),
 )
 
-waiting_quantile = Equation(
-    "delay, beyond the reading of a mean prompt, that a given share of the requests exceed",
+waiting_quantile = Equation.of(
     T_tail,
     sqrt(
         (T_line * log(rho_pf / x_tail) / rho_pf + 2 * T_join) ** 2
@@ -124,8 +123,7 @@ requests_in_flight = Equation.of(
     source=little_1961.at("the theorem, of the whole replica"),
 )
 
-flight_spread = Equation(
-    "variance of the requests that decode, over their mean",
+flight_spread = Equation.of(
     x_var,
     1 / (1 - e_T),
     assumes=(

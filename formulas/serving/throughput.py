@@ -22,8 +22,7 @@ slot_time = Equation(
     assumes=("slots are always full", "a mixed step costs its prefill and its decode part"),
 )
 
-prefill_share = Equation(
-    "mean time a decode step waits for prefill",
+prefill_share = Equation.of(
     T_share,
     kappa * (B - x_own * one_seq) / one_seq * (g / L_dec) * x_pf * T_pf_busy,
     assumes=(
@@ -39,8 +38,7 @@ time_per_output_token = Equation.of(
     assumes=("mean over the tokens of a request, first token excluded",),
 )
 
-mixed_steps = Equation(
-    "share of steps that carry a prefill chunk",
+mixed_steps = Equation.of(
     phi_mixed,
     x_pf * (B - x_own * one_seq) * g * L_new / (L_dec * c_chunk * dp * pp * one_seq),
     assumes=(
@@ -54,16 +52,14 @@ resident_sequences = Equation.of(
     b_mem, ceiling(B / dp), assumes=("all microbatches in flight hold their cache",)
 )
 
-resident_weights = Equation(
-    "weight bytes resident on one chip",
+resident_weights = Equation.of(
     M_weights,
     f_stage * (M_fixed / tp + M_routed * u_ep / (ep * xtp)) / pp,
     assumes=("attention, dense and shared weights are copied over dp", "the fullest stage counts"),
     source=lecture_equations.at("memory per chip"),
 )
 
-resident_cache = Equation(
-    "cache bytes resident on one chip",
+resident_cache = Equation.of(
     M_kv,
     f_stage * (b_mem * (b_store * L_ctx + R_bnd_mem) * f_heads / cp + b_state * R_state / tp) / pp,
     assumes=(
@@ -73,8 +69,7 @@ resident_cache = Equation(
     source=lecture_equations.at("memory per chip"),
 )
 
-resident_activations = Equation(
-    "activation bytes resident on one chip",
+resident_activations = Equation.of(
     M_act,
     (x_pf * c_chunk * one_seq / cp + b_own * m_pos) * h_wide * b_act
     + b_own * m_pos * vocab * b_logit / tp,
@@ -88,8 +83,7 @@ resident_bytes = Equation.of(
     source=lecture_equations.at("memory per chip"),
 )
 
-slot_bound = Equation(
-    "time a replica spends per request, bound",
+slot_bound = Equation.of(
     T_slot_bound,
     Max(
         x_pf * T_pf_busy_bound + L_dec * one_seq * T_math_bound / (g * B),

@@ -9,8 +9,7 @@ from formulas.algebra.notation import *
 
 FEW = "attention is small beside the weights"
 
-backward_arithmetic = Equation(
-    "arithmetic of the backward pass",
+backward_arithmetic = Equation.of(
     c_bwd,
     2 * c_fwd,
     assumes=(
@@ -64,8 +63,7 @@ serving_arithmetic = Equation.of(
     source=lecture_notes.at("section 4, the three costs"),
 )
 
-all_arithmetic = Equation(
-    "arithmetic of a model's life, in the worth of pre-training",
+all_arithmetic = Equation.of(
     C_all,
     C_pt + C_rl + C_inf,
     assumes=("nothing else is computed: no failed runs, no experiments, no data made by models",),

@@ -12,8 +12,7 @@ ANY = "f is any deterministic function; it need not have an inverse"
 EXACT = "exact arithmetic; in floating point the inversion is approximate"
 EQUAL = "layers of equal activations"
 
-feistel_round = Equation(
-    "the changed half of a Feistel round",
+feistel_round = Equation.of(
     y_right,
     x_right + f_left,
     assumes=(
@@ -32,20 +31,12 @@ feistel_inverse = derive(
     assumes=(ANY, EXACT),
 )
 
-reversible_layer_first = Equation(
-    "first half of a reversible layer",
-    y_1,
-    x_1 + f_x2,
-    assumes=(ANY,),
-    source=gomez_2017.at("section 3.1, equation 6"),
+reversible_layer_first = Equation.of(
+    y_1, x_1 + f_x2, assumes=(ANY,), source=gomez_2017.at("section 3.1, equation 6")
 )
 
-reversible_layer_second = Equation(
-    "second half of a reversible layer",
-    y_2,
-    x_2 + g_y1,
-    assumes=(ANY,),
-    source=gomez_2017.at("section 3.1, equation 6"),
+reversible_layer_second = Equation.of(
+    y_2, x_2 + g_y1, assumes=(ANY,), source=gomez_2017.at("section 3.1, equation 6")
 )
 
 reversible_inverse_second = derive(
