@@ -43,8 +43,21 @@ class Triple:
         return self.alpha + wire / self.efficiency + self.gamma * np.sqrt(sizes)
 
 
+def scipy_least_squares(matrix: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """Non-negative least squares by SciPy, which takes longer to load than a plan to find."""
+    from scipy.optimize import nnls
+
+    solution: np.ndarray = nnls(matrix, target)[0]
+    return solution
+
+
 def fit_triple(
-    sizes: np.ndarray, wire: np.ndarray, seconds: np.ndarray, *, root: bool = True
+    sizes: np.ndarray,
+    wire: np.ndarray,
+    seconds: np.ndarray,
+    *,
+    root: bool = True,
+    least_squares: Callable[[np.ndarray, np.ndarray], np.ndarray] = scipy_least_squares,
 ) -> Triple:
     """The coefficients that fit a curve best.
 
@@ -53,6 +66,7 @@ def fit_triple(
     sizes, seconds : the curve. [byte, s]
     wire : seconds that the bytes of each size take at the full rate. [s]
     root : whether there is a square-root term.
+    least_squares : solves for coefficients that are not negative.
     """
     columns = [np.ones_like(sizes), wire] + ([np.sqrt(sizes)] if root else [])
     matrix = np.stack(columns, axis=1) / seconds[:, None]
@@ -61,7 +75,8 @@ def fit_triple(
     weight = np.ones_like(seconds)
     solution = np.zeros(len(columns))
     for _ in range(TURNS):
-        solution = non_negative(matrix / scale * weight[:, None], target * weight) / scale
+        weighted = matrix / scale * weight[:, None]
+        solution = least_squares(weighted, target * weight) / scale
         missed = np.maximum(np.abs(matrix @ solution - target), LEAST)
         weight = missed ** (POWER / 2 - 1)
     return Triple(
@@ -199,5 +214,7 @@ def _refitted(
     if not 0 < low < high < float("inf"):
         raise ValueError(f"messages lie within {within!r} bytes; give 0 < smallest < largest")
     sizes = np.geomspace(low, high, POINTS)
-    triple = fit_triple(sizes, coefficients.wire * sizes, coefficients.seconds(sizes))
+    triple = fit_triple(
+        sizes, coefficients.wire * sizes, coefficients.seconds(sizes), least_squares=non_negative
+    )
     return triple.alpha, triple.efficiency, triple.gamma
