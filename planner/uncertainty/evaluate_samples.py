@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from planner.text.console import progress
 from planner.text.errors import InputError, PlannerError
 from planner.uncertainty.distributions import Marginal
 
+T = TypeVar("T")
 Sets: TypeAlias = Sequence[str]
 Question: TypeAlias = tuple[Any, Mapping[str, float]]  # with the coefficients beside it
 
@@ -60,6 +61,10 @@ class Draws:
     name: str
     workers: int = 1
     shown: bool = False
+
+    def by_path(self, rows: Sequence[T]) -> dict[str, T]:
+        """What is said of each marginal, by its path."""
+        return {marginal.path: row for marginal, row in zip(self.marginals, rows, strict=True)}
 
     def at(self, shares: np.ndarray, sets: Sequence[str] = ()) -> Answered:
         """Answers at shares of every marginal, shape (n, d); `sets` are changes made first."""

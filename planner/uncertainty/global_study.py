@@ -22,8 +22,6 @@ from planner.uncertainty import indices
 from planner.uncertainty.distributions import marginals_of
 from planner.uncertainty.evaluate_samples import Answered, Draws
 
-SHARES = ("first", "first_interval", "total", "total_interval")  # of the variance
-MOMENTS = ("mean", "size", "deviation")  # of the effects
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 BINS = 40
 TOLD = 8  # choices that are told
@@ -113,19 +111,13 @@ def _by_sobol(draws: Draws, count: int, seed: int, *, rises: bool) -> dict[str, 
         raise Infeasible("nothing keeps the promises at any draw")
     choices = indices.frequent(answers.choices[independent], TOLD)
     estimate = indices.sobol(answers.values, len(marginals), seed)
-    rows = None
-    if estimate is not None:
-        rows = {
-            marginal.path: {name: getattr(estimate, name)[..., i].tolist() for name in SHARES}
-            for i, marginal in enumerate(marginals)
-        }
     return {
         "method": answers.method,
         "draws": len(shares),
         "without_plan": float(np.isnan(values).mean()),
         "distribution": _distribution(finite),
         "choices": [{"choice": choice, "best": share} for choice, share in choices],
-        "sobol": rows,
+        "sobol": None if estimate is None else draws.by_path(estimate),
         "knowing": _value_of_knowing(
             draws, answers, shares[independent], choices, -1.0 if rises else 1.0
         ),
@@ -166,13 +158,5 @@ def _by_morris(draws: Draws, count: int, seed: int, method: str | None) -> dict[
     answers = draws.at(design)
     if not np.isfinite(answers.values).any():
         raise Infeasible("nothing keeps the promises at any draw")
-    steps = indices.effects(design, answers.values)
-    rows = {
-        marginal.path: {
-            name: float(values[i]) if np.isfinite(values[i]) else None
-            for name, values in vars(steps).items()
-            if name in MOMENTS
-        }
-        for i, marginal in enumerate(draws.marginals)
-    }
-    return {"morris": rows, "method": method or answers.method}
+    steps = draws.by_path(indices.effects(design, answers.values))
+    return {"morris": steps, "method": method or answers.method}

@@ -16,40 +16,18 @@ its quantile fitted by least squares (Strong, Oakley and Brennan 2014).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from planner.report.text.sensitivity import KnowingValue
+from planner.report.text.sensitivity import KnowingValue, MorrisEffect, SobolIndex
 from planner.text.errors import InputError
 
 INTERVAL = 0.9
 RESAMPLES = 200
 LEVELS = 4
 SAME = 1e-12  # relative spread of an answer that does not vary
-
-
-@dataclass(frozen=True)
-class Sobol:
-    """First-order and total indices, shape (d,), each with the ends of its interval."""
-
-    first: np.ndarray
-    total: np.ndarray
-    first_interval: np.ndarray
-    total_interval: np.ndarray
-    replaced: int
-
-
-@dataclass(frozen=True)
-class Morris:
-    """Mean, mean size and standard deviation of the elementary effects, each of shape (d,)."""
-
-    mean: np.ndarray
-    size: np.ndarray
-    deviation: np.ndarray
-    used: int
 
 
 def sobol_design(count: int, dimensions: int, seed: int) -> np.ndarray:
@@ -72,11 +50,11 @@ def sobol_design(count: int, dimensions: int, seed: int) -> np.ndarray:
     return np.concatenate(blocks)
 
 
-def sobol(values: np.ndarray, dimensions: int, seed: int) -> Sobol | None:
-    """The indices from the answers at a design; None where too few draws have a plan.
+def sobol(values: np.ndarray, dimensions: int, seed: int) -> list[SobolIndex] | None:
+    """The indices of each given from the answers at a design; None where too few have a plan.
 
     A draw of which some answer is missing is replaced by another one, which keeps the shares of the
-    rest; `replaced` counts them.
+    rest.
     """
     blocks = values.reshape(dimensions + 2, -1)
     complete = np.flatnonzero(np.isfinite(blocks).all(axis=0))
@@ -94,7 +72,8 @@ def sobol(values: np.ndarray, dimensions: int, seed: int) -> Sobol | None:
         np.quantile([each[k] for each in drawn], [(1 - INTERVAL) / 2, (1 + INTERVAL) / 2], axis=0)
         for k in (0, 1)
     ]
-    return Sobol(first, total, ends[0], ends[1], missing.size)
+    columns = (first, ends[0].T, total, ends[1].T)
+    return [SobolIndex(*index) for index in zip(*(each.tolist() for each in columns), strict=True)]
 
 
 def _indices(blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -126,8 +105,8 @@ def morris_design(count: int, dimensions: int, seed: int) -> np.ndarray:
     return np.concatenate(paths)
 
 
-def effects(design: np.ndarray, values: np.ndarray) -> Morris:
-    """The effects along trajectories, per whole range of a given; steps without a plan left out."""
+def effects(design: np.ndarray, values: np.ndarray) -> list[MorrisEffect]:
+    """The effect of each given along trajectories; steps without a plan are left out."""
     dimensions = design.shape[1]
     paths = design.reshape(-1, dimensions + 1, dimensions)
     answers = values.reshape(-1, dimensions + 1)
@@ -138,18 +117,14 @@ def effects(design: np.ndarray, values: np.ndarray) -> Morris:
             step = moved[np.argmax(np.abs(moved[:, i])), i]
             if np.isfinite(change):
                 slopes[i].append(float(change / step))
-    return Morris(
-        _statistic(slopes, np.mean),
-        _statistic(slopes, lambda x: np.mean(np.abs(x))),
-        _statistic(slopes, lambda x: np.std(x, ddof=1) if len(x) > 1 else 0.0),
-        int(np.isfinite(answers).all(axis=1).sum()),
-    )
+    return [_effect(each) for each in slopes]
 
 
-def _statistic(
-    slopes: list[list[float]], rule: Callable[[list[float]], float | np.floating]
-) -> np.ndarray:
-    return np.array([float(rule(each)) if each else np.nan for each in slopes])
+def _effect(slopes: Sequence[float]) -> MorrisEffect:
+    if not slopes:
+        return MorrisEffect(None, None, None)
+    deviation = float(np.std(slopes, ddof=1)) if len(slopes) > 1 else 0.0
+    return MorrisEffect(float(np.mean(slopes)), float(np.mean(np.abs(slopes))), deviation)
 
 
 DEGREE = 3

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from planner.report.pictures import style
-from planner.report.text.sensitivity import SobolIndex, valued
+from planner.report.text.sensitivity import valued
 from planner.text.errors import InputError
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def study_drawn(document: Mapping[str, Any], form: str) -> bytes:
     return style.pictured((WIDE, HIGH + below), filled, form)
 
 
-def _indices(axes: Axes, indices: Mapping[str, SobolIndex]) -> None:
+def _indices(axes: Axes, indices: Mapping[str, Mapping[str, Any]]) -> None:
     """Two bars for each given: its share alone, and with the others."""
     ranked = sorted(indices.items(), key=lambda pair: -pair[1]["total"])
     for place, (_, index) in enumerate(ranked):

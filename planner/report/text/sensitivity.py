@@ -157,7 +157,8 @@ class Uncertainty(TypedDict):
     source: str | None
 
 
-class SobolIndex(TypedDict):
+@dataclass(frozen=True)
+class SobolIndex:
     """Shares of the variance that a given has alone and with the others, each with its interval."""
 
     first: float
@@ -166,12 +167,13 @@ class SobolIndex(TypedDict):
     total_interval: tuple[float, float]
 
 
-class MorrisEffect(TypedDict):
+@dataclass(frozen=True)
+class MorrisEffect:
     """Effect of a given over its whole range: mean, mean size, deviation; None without a plan."""
 
-    mean: float
+    mean: float | None
     size: float | None
-    deviation: float
+    deviation: float | None
 
 
 @dataclass(frozen=True)
@@ -236,10 +238,10 @@ def _spread(document: Mapping[str, Any]) -> list[str]:
 def _sobol(indices: Mapping[str, SobolIndex]) -> list[str]:
     width = max(map(len, indices))
     lines = [f"{'share of the variance':<{width + 2}}  {'alone':<20}  with the others"]
-    for path, index in sorted(indices.items(), key=lambda pair: -pair[1]["total"]):
-        alone = _within(index["first"], index["first_interval"])
-        lines.append(f"  {path:<{width}}  {alone:<20}  "
-                     f"{_within(index['total'], index['total_interval'])}")  # fmt: skip
+    for path, index in sorted(indices.items(), key=lambda pair: -pair[1].total):
+        alone = _within(index.first, index.first_interval)
+        together = _within(index.total, index.total_interval)
+        lines.append(f"  {path:<{width}}  {alone:<20}  {together}")
     return lines
 
 
@@ -251,12 +253,12 @@ def _within(value: float, ends: tuple[float, float]) -> str:
 def _morris(effects: Mapping[str, MorrisEffect]) -> list[str]:
     width = max(map(len, effects))
     lines = [f"{'over its whole range':<{width + 2}}  size of effect  mean        deviation"]
-    for path, effect in sorted(effects.items(), key=lambda pair: -(pair[1]["size"] or 0.0)):
-        if effect["size"] is None:
+    for path, effect in sorted(effects.items(), key=lambda pair: -(pair[1].size or 0.0)):
+        if effect.size is None:
             lines.append(f"  {path:<{width}}  no step of it has a plan on both ends")
             continue
-        lines.append(f"  {path:<{width}}  {effect['size']:<14.4g}  {effect['mean']:<+10.4g}  "
-                     f"{effect['deviation']:.4g}")  # fmt: skip
+        moments = f"{effect.size:<14.4g}  {effect.mean:<+10.4g}  {effect.deviation:.4g}"
+        lines.append(f"  {path:<{width}}  {moments}")
     return lines
 
 
