@@ -110,33 +110,25 @@ in_network_all_reduce = Equation(
 
 # -- several nodes ----------------------------------------------------------------------------
 
-inner_time = Equation(
-    "time of an all-reduce inside its nodes",
+inner_time = Equation.of(
     T_inner,
     2 * (g_node - 1) / g_node * V_msg / r_up,
     assumes=LEVELS,
     source=thakur_2005.at("all-reduce as reduce-scatter and all-gather"),
 )
 
-outer_time = Equation(
-    "time of an all-reduce between its nodes",
+outer_time = Equation.of(
     T_outer,
     2 * (m_group - 1) / m_group * V_msg / (g_node * r_out),
     assumes=(*LEVELS, "every chip has a network card of its own"),
     source=thakur_2005.at("all-reduce as reduce-scatter and all-gather"),
 )
 
-all_reduce_serial = Equation(
-    "time of an all-reduce over nodes, phase after phase",
-    T_serial,
-    T_inner + T_outer,
-    assumes=LEVELS,
-    source=derived,
-    where=(inner_time, outer_time),
+all_reduce_serial = Equation.of(
+    T_serial, T_inner + T_outer, assumes=LEVELS, source=derived, where=(inner_time, outer_time)
 )
 
-all_reduce_overlapped = Equation(
-    "time of an all-reduce over nodes, phases in a pipeline",
+all_reduce_overlapped = Equation.of(
     T_overlap,
     maximum(T_inner, T_outer),
     assumes=(*LEVELS, PIPELINED),

@@ -21,10 +21,10 @@ V_even      = _symbol("V_even",      "byte",          "message at which two algo
 # groups of several nodes
 m_group     = _symbol("m_group",     "1",             "nodes of a group")
 g_node      = _symbol("g_node",      "1",             "chips of a group in each of its nodes")
-T_inner     = _symbol("T_inner",     "s",             "time inside the nodes")
-T_outer     = _symbol("T_outer",     "s",             "time between the nodes")
-T_serial    = _symbol("T_serial",    "s",             "time when one phase waits for the other")
-T_overlap   = _symbol("T_overlap",   "s",             "time when both phases run at once")
+T_inner     = _symbol("T_inner",     "s",             "time of an all-reduce inside its nodes")
+T_outer     = _symbol("T_outer",     "s",             "time of an all-reduce between its nodes")
+T_serial    = _symbol("T_serial",    "s",             "time of an all-reduce over nodes, phase after phase")
+T_overlap   = _symbol("T_overlap",   "s",             "time of an all-reduce over nodes, phases in a pipeline")
 
 # collectives of a step, by themselves
 a_ar        = _symbol("a_ar",        "s",             "floor of one all-reduce of a decode step")
@@ -40,7 +40,7 @@ a_x_pf      = _symbol("a_x_pf",      "s",             "floor of one exchange wit
 w_x_pf      = _symbol("w_x_pf",      "byte/s",        "bytes exchanged per second and chip, prefill")
 g_x_pf      = _symbol("g_x_pf",      "s/byte**(1/2)", "square-root term of an exchange, prefill")
 V_x         = _symbol("V_x",         "byte",          "bytes one chip sends to experts and back")
-V_x_pf      = _symbol("V_x_pf",      "byte",          "the same of one prompt in one layer")
+V_x_pf      = _symbol("V_x_pf",      "byte",          "bytes one chip sends to experts, and back, for a prompt in one layer")
 k_copies_pf = _symbol("k_copies_pf", "1",             "copies of a token sent to experts, prefill")
 x_ep        = _symbol("x_ep",        "1",             "tokens of the fullest expert rank over the mean")
 f_skew      = _symbol("f_skew",      "1",             "the part of it that skewed routing adds")

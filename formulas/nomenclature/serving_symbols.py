@@ -179,7 +179,7 @@ n_cp        = _symbol("n_cp",        "1",                 "layers whose caches a
 n_ctx       = _symbol("n_ctx",       "1",                 "layers with a cache")
 h_part      = _symbol("h_part",      "1/token",           "elements of queries and results, a layer")
 A_state     = _symbol("A_state",     "flop/token",        "arithmetic on the recurrent state per position")
-V_part      = _symbol("V_part",      "byte",              "bytes of queries and results, a layer")
+V_part      = _symbol("V_part",      "byte",              "bytes of queries and partial results that reach one chip in one layer")
 T_cp        = _symbol("T_cp",        "s",                 "parts of a context answering each other")
 a_cp        = _symbol("a_cp",        "s",                 "floor of one round between parts, decode")
 w_cp        = _symbol("w_cp",        "byte/s",            "bytes of a round between parts per second")
@@ -187,7 +187,7 @@ g_cp        = _symbol("g_cp",        "s/byte**(1/2)",     "square-root term of a
 
 # prefill
 T_pf_attn   = _symbol("T_pf_attn",   "s",                 "arithmetic of attention of one prompt")
-V_ring      = _symbol("V_ring",      "byte",              "cache bytes that pass a chip in one layer")
+V_ring      = _symbol("V_ring",      "byte",              "cache bytes that pass one chip in one layer while a prompt is read")
 T_ring      = _symbol("T_ring",      "s",                 "passing keys and values of one prompt round")
 a_ring      = _symbol("a_ring",      "s",                 "floor of one round of keys and values")
 w_ring      = _symbol("w_ring",      "byte/s",            "bytes of keys and values passed per second")

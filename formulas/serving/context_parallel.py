@@ -25,8 +25,7 @@ state_sequences = Equation.of(
     b_state, ceiling(b_mem / cp), assumes=("a state belongs to the part that carries the sequence",)
 )
 
-partial_bytes = Equation(
-    "bytes of queries and partial results that reach one chip in one layer",
+partial_bytes = Equation.of(
     V_part,
     b_rank * m_pos * h_part * b_act / tp,
     assumes=(
@@ -46,8 +45,7 @@ partial_time = Equation.of(
     source=helix_2025.at("section 2, the attention phase"),
 )
 
-ring_bytes = Equation(
-    "cache bytes that pass one chip in one layer while a prompt is read",
+ring_bytes = Equation.of(
     V_ring,
     one_seq
     * (

@@ -24,8 +24,7 @@ prompt_reductions = Equation.of(
     source=pope_2022.at("section 3.2"),
 )
 
-prompt_exchange_bytes = Equation(
-    "bytes one chip sends to experts, and back, for a prompt in one layer",
+prompt_exchange_bytes = Equation.of(
     V_x_pf,
     L_new * one_seq * k_copies_pf * f_skew * h_exp * (b_disp + b_comb) / (tp * cp),
     assumes=("the fullest chip gets f_skew times its even share",),

@@ -35,16 +35,14 @@ reader_utilisation = Equation.of(
     source=little_1961.at("the number served, of one server"),
 )
 
-reading_share = Equation(
-    "share of time a replica reads prompts, decode parts of its steps apart",
+reading_share = Equation.of(
     r_pf,
     x_load * T_pf_busy / one_seq,
     assumes=("stages and ranks work on prompts of their own",),
     source=little_1961.at("the number served, of one server"),
 )
 
-line_time = Equation(
-    "mean time a request waits behind the prompts of others",
+line_time = Equation.of(
     T_line,
     rho_pf * S_occ * (1 + v_occ**2) / (2 * (1 - rho_pf)),
     assumes=(FIRST_COME, "Poisson arrivals", "rho_pf < 1"),
@@ -55,8 +53,7 @@ joining_room = Equation.of(
     w_join, maximum(1 - L_new / c_chunk, 0), assumes=("chunks are filled across prompts",)
 )
 
-joining_time = Equation(
-    "mean time by which steps that begin late or carry other prompts delay the first token",
+joining_time = Equation.of(
     T_join,
     HALF * s_mixed * T_dec / pp
     + w_join
