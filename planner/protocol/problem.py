@@ -20,7 +20,7 @@ from planner.protocol.parameter import Parameter, value_at, with_value
 from planner.protocol.plan import Plan
 from planner.protocol.section import Section, sections_of_outputs
 from planner.scenario.kinds import room
-from planner.text.errors import FieldError
+from planner.text.errors import FieldError, InputError, PlannerError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -296,3 +296,32 @@ def search_many(
     if not questions:
         return []
     return list(problem_of(questions[0].problem).search_many(questions, coefficients))
+
+
+def search_each(
+    questions: Sequence[Question | None],
+    coefficients: Sequence[Mapping[str, float]] = (),
+    labels: Sequence[str] = (),
+) -> list[Search | None]:
+    """The same, None where there is no question or it is refused.
+
+    Raises SolverError where a search fails, with the label of its question where it has one.
+    """
+    numbers = [i for i, question in enumerate(questions) if question is not None]
+    sensible = [question for question in questions if question is not None]
+    beside = [coefficients[i] for i in numbers] if coefficients else None
+    searches: list[Search | None] = [None] * len(questions)
+    try:
+        for i, best in zip(numbers, search_many(sensible, beside), strict=True):
+            searches[i] = best
+    except PlannerError:
+        # One of them is refused or fails: which, each by itself will tell.
+        for i, question in zip(numbers, sensible, strict=True):
+            try:
+                searches[i] = search(question, coefficients[i] if coefficients else None)
+            except InputError:
+                searches[i] = None
+            except PlannerError as error:
+                place = f"at {labels[i]}: " if labels else ""
+                raise type(error)(f"{place}{error}") from error
+    return searches

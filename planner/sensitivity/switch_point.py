@@ -12,7 +12,7 @@ changes between two values looked at, the change is closed in on.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -22,7 +22,7 @@ from planner.protocol.bracket import Bracket, bracketed, bracketed_together, mid
 from planner.protocol.elasticity import Elasticity
 from planner.protocol.output import Output, output_named
 from planner.protocol.parameter import Parameter, folder_of, scenario_with, unit_of, value_at
-from planner.protocol.problem import NO_PLAN, Search, problem_of, search, search_many
+from planner.protocol.problem import NO_PLAN, Search, problem_of, search, search_each
 from planner.scenario import checked, opened
 from planner.scenario.grid import Axis, grid_of
 from planner.scenario.loading import Question, Source
@@ -131,20 +131,7 @@ def _plans(points: Sequence[tuple[Parameter, float]]) -> list[Search | None]:
             questions.append(None if parameter.to is None else parameter.to(factor))
         except InputError:
             questions.append(None)
-    sensible = [question for question in questions if question is not None]
-    try:
-        plans: Iterator[Search | None] = iter(search_many(sensible))
-    except InputError:
-        # One of them is refused: which, each by itself will tell.
-        plans = iter([_alone(question) for question in sensible])
-    return [None if question is None else next(plans) for question in questions]
-
-
-def _alone(question: Question) -> Search | None:
-    try:
-        return search(question)
-    except InputError:
-        return None
+    return search_each(questions)
 
 
 def _may_switch(row: Elasticity) -> bool:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
 from time import perf_counter
-from typing import Protocol
 
 from planner.protocol.columns import Column, Columns, Row, by_name
 from planner.scenario.grid import grid_of
@@ -17,6 +16,7 @@ from planner.sweep.chunk import Chunk, chunks, units_of
 from planner.sweep.formats import Meta
 from planner.sweep.parts import Parts
 from planner.sweep.preflight import Survey, survey
+from planner.sweep.table import Memory
 from planner.sweep.vectorized import ClosedForm, closed_form
 from planner.sweep.workers import in_processes, serially
 from planner.text.console import note, progress
@@ -85,14 +85,6 @@ class Outcome:
     seconds: float
 
 
-class Keeper(Protocol):
-    """What rows are given to as they are computed."""
-
-    def missing(self, points: int) -> list[tuple[int, int]]: ...
-
-    def keep(self, first: int, last: int, columns: Columns) -> None: ...
-
-
 def ordered(
     source: Source,
     over: Mapping[str, object] | Sequence[str],
@@ -144,7 +136,7 @@ def executed(order: Order, parts: Parts) -> Outcome:
     return Outcome(order.points, statuses, resumed, perf_counter() - start)
 
 
-def computed(order: Order, keeper: Keeper) -> None:
+def computed(order: Order, keeper: Parts | Memory) -> None:
     """Give the keeper the rows of every point that it misses."""
     missing = keeper.missing(order.points)
     left = sum(last - first + 1 for first, last in missing)

@@ -122,6 +122,15 @@ def wrapped(text: str) -> list[str]:
     return textwrap.wrap(text, WIDTH, initial_indent="  ", subsequent_indent="    ")
 
 
+def first_of(title: str, sentences: Sequence[str], most: int) -> str:
+    """The first sentences under a title, and how many more there are; nothing without any."""
+    if not sentences:
+        return ""
+    lines = [title, *(line for each in sentences[:most] for line in wrapped(each))]
+    left = len(sentences) - most
+    return "\n".join([*lines, f"  and {left:,} more"] if left > 0 else lines)
+
+
 def filled(text: str) -> list[str]:
     """A text as lines, those after the first indented."""
     return textwrap.wrap(text, WIDTH, subsequent_indent="  ")

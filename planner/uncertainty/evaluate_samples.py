@@ -8,28 +8,20 @@ from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
-from planner.protocol.problem import (
-    BESIDE,
-    NO_PLAN,
-    HasArrays,
-    Search,
-    problem_of,
-    search,
-    search_many,
-)
+from planner.protocol.problem import BESIDE, NO_PLAN, HasArrays, Search, problem_of, search_each
 from planner.scenario import checked
+from planner.scenario.loading import Question
 from planner.scenario.tree import Tree, changed
 from planner.text.console import progress
-from planner.text.errors import InputError, PlannerError
+from planner.text.errors import InputError
 from planner.uncertainty.distributions import Marginal
 
 T = TypeVar("T")
 Sets: TypeAlias = Sequence[str]
-Question: TypeAlias = tuple[Any, Mapping[str, float]]  # with the coefficients beside it
 
 CHUNK = 8  # draws that a process searches together
 TOGETHER = 128  # draws that are searched together in this process
@@ -113,38 +105,25 @@ def _set(marginal: Marginal, value: float) -> str:
 def _searched(tree: Tree, folder: Path, points: Sequence[Sets]) -> list[Search]:
     """The best plan at several draws, searched together; a draw that makes no sense has none."""
     questions = [_question(tree, folder, sets) for sets in points]
-    sensible = [question for question in questions if question is not None]
-    try:
-        plans = iter(search_many([q for q, _ in sensible], [c for _, c in sensible]))
-        best = [NO_PLAN if question is None else next(plans) for question in questions]
-    except PlannerError:
-        # One of them is refused: which, each by itself will tell.
-        pairs = zip(questions, points, strict=True)
-        best = [_alone(question, sets) for question, sets in pairs]
+    searched = search_each(
+        [question for question, _ in questions],
+        [beside for _, beside in questions],
+        [", ".join(sets) for sets in points],
+    )
+    best = [plan or NO_PLAN for plan in searched]
     # A point and what works out its shortfalls stay in the process that searched.
     return [replace(plan, plan=None, missed=None) for plan in best]
 
 
-def _question(tree: Tree, folder: Path, sets: Sets) -> Question | None:
-    """The question of a draw with its coefficients; None where a draw makes no sense."""
+def _question(tree: Tree, folder: Path, sets: Sets) -> tuple[Question | None, Mapping[str, float]]:
+    """The question of a draw, None where it makes no sense, with the coefficients beside it."""
     beside = [change for change in sets if change.startswith(BESIDE)]
     pairs = (change.removeprefix(BESIDE).partition("=") for change in beside)
     try:
         question = checked(changed(tree, [each for each in sets if each not in beside]), folder)
     except InputError:
-        return None
+        return None, {}
     return question, {name: float(value) for name, _, value in pairs}
-
-
-def _alone(question: Question | None, sets: Sets) -> Search:
-    if question is None:
-        return NO_PLAN
-    try:
-        return search(*question)
-    except InputError:
-        return NO_PLAN
-    except PlannerError as error:
-        raise type(error)(f"at {', '.join(sets)}: {error}") from error
 
 
 def _closed(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
 from planner.benchmark.record import LISTS, TABLES, Measured, MeasuredChip, SkippedWork
 from planner.benchmark.works import Work
 from planner.catalogue.chips import Chip, chip
 from planner.text.quantities import show
-from planner.text.wording import duration, figure, row, size, wrapped
+from planner.text.wording import duration, figure, first_of, row, size
 
 SHOWN = 6  # of the works left out
 UNITS = ((1e12, "TFLOP/s"), (1e9, "GFLOP/s"), (1.0, "FLOP/s"))
@@ -43,8 +43,8 @@ def measured_text(measured: MeasuredChip) -> str:
         _products(measured, catalogued),
         _all_reduce(measured),
         _busy(measured),
-        _listed("wrong results, not kept", measured.refused),
-        _listed("left out", measured.left_out),
+        first_of("wrong results, not kept", _sentences(measured.refused), SHOWN),
+        first_of("left out", _sentences(measured.left_out), SHOWN),
     ]
     return "\n\n".join(block for block in blocks if block)
 
@@ -132,14 +132,8 @@ def _busy(measured: MeasuredChip) -> str:
     return row("doubt", "the times of memory spread widely; was the device used by others?")
 
 
-def _listed(label: str, skipped: Sequence[SkippedWork]) -> str:
-    if not skipped:
-        return ""
-    lines: Iterable[str] = (
-        line for each in skipped[:SHOWN] for line in wrapped(f"{each.what}: {each.why}")
-    )
-    more = [f"  and {len(skipped) - SHOWN} more"] if len(skipped) > SHOWN else []
-    return "\n".join([label, *lines, *more])
+def _sentences(skipped: Sequence[SkippedWork]) -> list[str]:
+    return [f"{each.what}: {each.why}" for each in skipped]
 
 
 def _of_peak(rate: float, peak: float | None) -> str:

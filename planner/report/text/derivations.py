@@ -239,14 +239,9 @@ def _rests_on_checked(claim: Claim) -> bool:
 
 
 def _claim_row(claim: Claim) -> dict[str, object]:
+    plain = ("id", "kind", "statement", "lecture_says", "ours", "reproduces", "verdict")
     return {
-        "id": claim.id,
-        "kind": claim.kind,
-        "statement": claim.statement,
-        "lecture_says": claim.lecture_says,
-        "ours": claim.ours,
-        "reproduces": claim.reproduces,
-        "verdict": claim.verdict,
+        **{name: getattr(claim, name) for name in plain},
         "equations": list(claim.equations),
         "checked": _rests_on_checked(claim),
         "source": str(claim.source),

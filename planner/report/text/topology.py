@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from planner.report.files import deliver
 from planner.text.errors import InputError
 from planner.text.quantities import show
-from planner.text.wording import WIDTH, filled
+from planner.text.wording import WIDTH, filled, first_of
 
 if TYPE_CHECKING:
     from topologies.fabric.fabric import Fabric
@@ -44,8 +44,8 @@ def topology_text(net: Mapping[str, Any]) -> str:
         _groups(net),
         _binding(net["groups"]),
         _times_of(net["collectives"]),
-        _listed("faults", net["faults"]),
-        _listed("doubts", net["doubts"]),
+        first_of("faults", net["faults"], SHOWN),
+        first_of("doubts", net["doubts"], SHOWN),
         _grounds(net),
     ]
     return "\n\n".join(block for block in blocks if block)
@@ -220,17 +220,6 @@ def _times_of(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def _class(link: Mapping[str, Any]) -> str:
     return f"{' - '.join(link['ends'])} of {show(link['bandwidth'], 'bandwidth')}"
-
-
-def _listed(title: str, sentences: Sequence[str]) -> str:
-    if not sentences:
-        return ""
-    lines = [title]
-    for sentence in sentences[:SHOWN]:
-        lines += textwrap.wrap(sentence, WIDTH, initial_indent="  ", subsequent_indent="    ")
-    if len(sentences) > SHOWN:
-        lines.append(f"  and {len(sentences) - SHOWN:,} more")
-    return "\n".join(lines)
 
 
 def _grounds(net: Mapping[str, Any]) -> str:
