@@ -118,14 +118,14 @@ def _entry(entry: FormulaEntry) -> str:
         steps = "".join(_step(step, proof) for step, proof in entry.steps)
         parts.append(f"<ol>{steps}</ol>")
     else:
-        parts.append(_display(_statement(entry.steps[0][0])))
+        parts.append(_display(entry.steps[0][0]))
     return "\n".join([*parts, _notes(entry), "</article>"])
 
 
 def _step(step: DerivationStep, proof: str) -> str:
     near = "" if step.exact else ' class="near"'
     why = f" {_words(step.why)}" if step.why else ""
-    parts = [f"<li{near}><p><b>{_words(step.verb)}</b>{why}</p>", _display(_statement(step))]
+    parts = [f"<li{near}><p><b>{_words(step.verb)}</b>{why}</p>", _display(step)]
     mark = "exact" if step.exact else "approximate"
     proven = _words(proof) if proof.startswith(mark) else f"{mark}: {_words(proof)}"
     parts.append(f'<p class="proof">{proven}</p>')
@@ -136,9 +136,7 @@ def _step(step: DerivationStep, proof: str) -> str:
 
 
 def _notes(entry: FormulaEntry) -> str:
-    rows = [
-        ("where", _inline(relation(layout(e.symbol), "=", layout(e.rhs)))) for e in entry.item.where
-    ]
+    rows = [("where", _inline(relation(e.symbol, "=", e.rhs))) for e in entry.item.where]
     rows += [
         (case, value_words(value, _figure(value), _unit(entry.unit)))
         for case, value in entry.values
@@ -156,12 +154,9 @@ def _figure(value: float) -> str:
     return mathml(figure(value))
 
 
-def _statement(step: DerivationStep) -> Layout:
-    return relation(layout(step.lhs), step.relation, layout(step.rhs))
-
-
-def _display(x: Layout) -> str:
-    return f'<div class="wide">{mathml(fitted(x, WIDTH), display=True)}</div>'
+def _display(step: DerivationStep) -> str:
+    form = fitted(relation(step.lhs, step.relation, step.rhs), WIDTH)
+    return f'<div class="wide">{mathml(form, display=True)}</div>'
 
 
 def _inline(x: Layout) -> str:

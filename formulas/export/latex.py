@@ -6,7 +6,6 @@ Words as LaTeX sets them: its own characters made literal, others by their comma
 from collections.abc import Iterator
 from pathlib import Path
 
-from formulas.algebra.equation import Equation
 from formulas.export.document_markup import DocumentMarkup
 from formulas.export.formula_document import FormulaDocument, FormulaEntry, SymbolRow
 from formulas.export.typesetting.boxes import Layout, fitted
@@ -69,7 +68,7 @@ def _steps(entry: FormulaEntry) -> Iterator[str]:
             why = f" {latex_words(step.why)}" if step.why else ""
             head = rf"\textbf{{{number}. {step.verb}}}{why}"
             yield f"\n{head} {{\\small[{latex_words(proof)}]}}\\nopagebreak"
-        yield f"\\[\n{_math(relation(layout(step.lhs), step.relation, layout(step.rhs)))}\n\\]"
+        yield f"\\[\n{_math(relation(step.lhs, step.relation, step.rhs))}\n\\]"
         if step.size is not None:
             size = latex_math(fitted(layout(step.size), WIDTH / 2))
             yield rf"Neglected over kept: $\displaystyle {size}$"
@@ -77,10 +76,6 @@ def _steps(entry: FormulaEntry) -> Iterator[str]:
 
 def _math(x: Layout) -> str:
     return rf"\displaystyle {latex_math(fitted(x, WIDTH))}"
-
-
-def _definition(equation: Equation) -> str:
-    return f"${_math(relation(layout(equation.symbol), '=', layout(equation.rhs)))}$"
 
 
 def _figure(value: float) -> str:
@@ -127,7 +122,7 @@ def _table(whole: FormulaDocument, rows: tuple[SymbolRow, ...]) -> str:
 _LATEX = DocumentMarkup(
     words=latex_words,
     figure=_figure,
-    definition=_definition,
+    definition=lambda equation: f"${_math(relation(equation.symbol, '=', equation.rhs))}$",
     link=_link,
     steps=_steps,
     table=_table,

@@ -27,7 +27,7 @@ def typst(whole: FormulaDocument) -> str:
 
 def _steps(entry: FormulaEntry) -> Iterator[str]:
     for number, (step, proof) in enumerate(entry.steps, 1):
-        x = relation(layout(step.lhs), step.relation, layout(step.rhs))
+        x = relation(step.lhs, step.relation, step.rhs)
         body = typst_math(fitted(x, WIDTH), display=True)
         if entry.derived:
             why = f" {_words(step.why)}" if step.why else ""
@@ -43,7 +43,7 @@ def _steps(entry: FormulaEntry) -> Iterator[str]:
 
 def _definition(equation: Equation) -> str:
     """In a line of words, but as large as on a line of its own."""
-    x = relation(layout(equation.symbol), "=", layout(equation.rhs))
+    x = relation(equation.symbol, "=", equation.rhs)
     return typst_math(fitted(x, WIDTH - 4), large=True)
 
 

@@ -11,21 +11,19 @@ from formulas.training.arithmetic import total_over_pretraining
 
 ADDITIVE = "the loss is a term in size plus a term in tokens of pre-training"
 INTERIOR = "the optimum is interior: size and tokens can both be changed a little"
+# Arithmetic of all pools by how each grows with the size, over that of pre-training.
+WEIGHTED_TOTAL = (eps_pt * C_pt + eps_rl * C_rl + eps_inf * C_inf) / C_pt
 
 overtraining = derive(
     "training tokens of least lifetime arithmetic at a given loss",
     begin(
         diff(chinchilla_loss.rhs, N_active) * N_active / (diff(chinchilla_loss.rhs, D_pt) * D_pt),
-        (eps_pt * C_pt + eps_rl * C_rl + eps_inf * C_inf) / C_pt,
+        WEIGHTED_TOTAL,
         why="at a given loss, size and tokens trade at the ratio at which they cost",
     ),
-    solve(
-        D_pt,
-        optimal_tokens.rhs
-        * ((eps_pt * C_pt + eps_rl * C_rl + eps_inf * C_inf) / C_pt) ** (1 / beta_D),
-    ),
+    solve(D_pt, optimal_tokens.rhs * WEIGHTED_TOTAL ** (1 / beta_D)),
     rewrite(
-        D_opt * ((eps_pt * C_pt + eps_rl * C_rl + eps_inf * C_inf) / C_pt) ** (1 / beta_D),
+        D_opt * WEIGHTED_TOTAL ** (1 / beta_D),
         why="in terms of the compute-optimal tokens of the same size",
         where=(optimal_tokens,),
     ),
@@ -43,7 +41,7 @@ overtraining_proportional = derive(
     begin(x_over, D_pt / D_opt, why="by definition"),
     substitute(overtraining),
     rewrite(
-        ((eps_pt * C_pt + eps_rl * C_rl + eps_inf * C_inf) / C_pt) ** (1 / beta_D),
+        WEIGHTED_TOTAL ** (1 / beta_D),
         why="both have the compute-optimal tokens of the same size as a factor",
     ),
     substitute(Equation("pre-training grows as the size", eps_pt, 1)),

@@ -51,18 +51,6 @@ tokens_for_loss = derive(
     where=(data_loss,),
 )
 
-passes_for_worth = derive(
-    "tokens, repetitions included, that are worth given fresh ones",
-    begin(
-        D_eff,
-        D_unique * (1 + R_half * (1 - exp(-(D_pt / D_unique - 1) / R_half))),
-        why="fresh tokens that repeated ones are worth",
-    ),
-    solve(D_pt, D_unique * (1 - R_half * log(1 - (D_eff / D_unique - 1) / R_half))),
-    source=muennighoff_2023.at("section 3, equation 5"),
-    assumes=("D_unique <= D_eff < D_unique*(1 + R_half)", FITTED),
-)
-
 optimal_tokens = derive(
     "compute-optimal tokens for a model of given size",
     equal_gains(
@@ -135,6 +123,14 @@ repetition_worth = Equation(
     D_unique * (1 + R_half * (1 - exp(-(D_pt / D_unique - 1) / R_half))),
     assumes=("D_pt >= D_unique: the first pass over the data counts in full", FITTED),
     source=muennighoff_2023.at("section 3, equation 5"),
+)
+
+passes_for_worth = derive(
+    "tokens, repetitions included, that are worth given fresh ones",
+    begin(repetition_worth),
+    solve(D_pt, D_unique * (1 - R_half * log(1 - (D_eff / D_unique - 1) / R_half))),
+    source=muennighoff_2023.at("section 3, equation 5"),
+    assumes=("D_unique <= D_eff < D_unique*(1 + R_half)", FITTED),
 )
 
 excess_worth = Equation(

@@ -46,7 +46,7 @@ def layout(x: sp.Basic) -> Layout:
     if isinstance(x, sp.Piecewise):
         return Cases(tuple((layout(value), layout(when)) for value, when in x.args))
     if type(x) in _RELATIONS:
-        return relation(layout(x.args[0]), _RELATIONS[type(x)], layout(x.args[1]))
+        return relation(x.args[0], _RELATIONS[type(x)], x.args[1])
     if type(x) in _FENCES:
         left, right = _FENCES[type(x)]
         return Fence(left, layout(x.args[0]), right)
@@ -56,9 +56,9 @@ def layout(x: sp.Basic) -> Layout:
     return _constant(x)
 
 
-def relation(left: Layout, sign: str, right: Layout) -> BoxRow:
+def relation(left: sp.Basic, sign: str, right: sp.Basic) -> BoxRow:
     """Two sides with a sign between them."""
-    return BoxRow((left, Mark(sign, "sign"), right))
+    return BoxRow((layout(left), Mark(sign, "sign"), layout(right)))
 
 
 def figure(value: float) -> Layout:
