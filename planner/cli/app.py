@@ -91,10 +91,10 @@ def pareto(
 ) -> None:
     """Show price against speed: the cheapest plan at each speed, and its layout."""
     from planner.protocol.solve import pareto as answer
-    from planner.report.pictures.picture_files import check_frontier_file, write_frontier
+    from planner.report.pictures.picture_files import TEXTS, check_picture, write_frontier
 
     if out is not None:
-        check_frontier_file(out)
+        check_picture(out, "--out", tuple(TEXTS))
     curve = answer(file, sets or (), points)
     warn(curve.warnings)
     if out is not None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Iterable
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, get_type_hints
 
@@ -12,8 +10,9 @@ import typer
 
 from planner.text.console import note
 from planner.text.errors import InputError
+from planner.text.tables import table
 
-ROWS = tomllib.loads(files("planner.cli").joinpath("options.toml").read_text(encoding="utf-8"))
+ROWS = table("planner.cli", "options.toml")
 
 
 def documented(command: Callable[..., None]) -> Callable[..., None]:

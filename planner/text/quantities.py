@@ -8,11 +8,10 @@ a byte, case counts. Nothing is evaluated.
 from __future__ import annotations
 
 import math
-import tomllib
 from dataclasses import dataclass
-from pathlib import Path
 
 from planner.text.errors import QuantityError, quoted
+from planner.text.tables import table
 from topologies.files.units import Powers, UnreadAmount, amount
 
 
@@ -36,7 +35,7 @@ def _powers(unit: str) -> Powers:
 
 
 def _dimensions() -> dict[str, Dimension]:
-    rows = tomllib.loads(Path(__file__).with_name("dimensions.toml").read_text(encoding="utf-8"))
+    rows = table("planner.text", "dimensions.toml")
     return {
         name: Dimension(
             name,

@@ -71,11 +71,6 @@ def draw_plan(plan: Plan, folder: Path) -> None:
     deliver(picture, folder / NAME)
 
 
-def check_frontier_file(out: Path) -> None:
-    """`check_picture` for a frontier, which may also be a table or a document."""
-    check_picture(out, "--out", tuple(TEXTS))
-
-
 def write_frontier(frontier: FrontierAnswer, out: Path) -> None:
     """Write the frontier in the form that the file's ending says.
 
