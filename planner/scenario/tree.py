@@ -180,9 +180,14 @@ def _place(change: str) -> Position:
 
 def _put(tree: Tree, path: Path, value: object, change: str) -> None:
     """Set the value in the tree's data, opening mappings on the way; its place is the change."""
-    holder = tree.data
-    for depth, part in enumerate(path[:-1], start=1):
+    holder: dict[str | int, object] | list[object] = tree.data
+    for depth, part in enumerate(path, start=1):
+        if isinstance(holder, list) and not (isinstance(part, int) and part < len(holder)):
+            message = f"expected an index below {len(holder)}, got {quoted(part)}"
+            raise _refused(change, message, path=path)
         below = path[:depth]
+        if below == path:
+            break
         inner = _item(holder, part)
         if below in OPENED and isinstance(inner, str | int | float):
             inner = {OPENED[below]: inner}
@@ -197,11 +202,7 @@ def _put(tree: Tree, path: Path, value: object, change: str) -> None:
             message = f"{dotted(below)} holds {quoted(inner)}, which has no keys"
             raise _refused(change, message, path=path)
         holder = inner
-    last = path[-1]
-    if isinstance(holder, list) and not (isinstance(last, int) and last < len(holder)):
-        message = f"expected an index below {len(holder)}, got {quoted(last)}"
-        raise _refused(change, message, path=path)
-    _assign(holder, last, value)
+    _assign(holder, path[-1], value)
     for places in (tree.values, tree.keys):
         for stale in [at for at in places if at[: len(path)] == path]:
             del places[stale]  # type: ignore[attr-defined]
@@ -218,5 +219,5 @@ def _assign(holder: dict[str | int, object] | list[object], part: str | int, val
     if isinstance(holder, dict):
         holder[part] = value
         return
-    if isinstance(part, int) and part < len(holder):
+    if isinstance(part, int):
         holder[part] = value

@@ -172,6 +172,13 @@ def test_a_change_that_cannot_be_made_is_refused(tmp_path, change, said):
     assert said in "\n".join(told(tmp_path, RIGHT, change))
 
 
+def test_a_change_below_a_list_needs_one_of_its_places(tmp_path):
+    """A word is no place of a list, at its end or on the way; nothing is dropped in silence."""
+    text = RIGHT.replace("chips: 32", "chips: [16, 32]")
+    for change in ("chips.x=3", "chips.x.y=3", "chips.2=3"):
+        assert "expected an index below 2" in "\n".join(told(tmp_path, text, change))
+
+
 def test_mistakes_of_a_mapping_have_paths():
     """Without a file there are no lines, only paths."""
     with pytest.raises(InputError) as caught:
