@@ -167,6 +167,10 @@ class Model:
     excluded: tuple[str, ...] = ()
     source: str = ""
 
+    def __hash__(self) -> int:
+        # Every question looks its model's counts up: layers, which are many, are left to `==`.
+        return hash((self.name, self.family, self.hidden, self.vocab, self.q_heads, self.source))
+
     def all_weights(self) -> Iterator[tuple[str, Weight]]:
         """Every weight with its full path in the checkpoint."""
         for weight in self.weights:

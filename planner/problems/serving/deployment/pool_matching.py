@@ -88,10 +88,11 @@ class PhaseLayouts:
         return self.take(np.array(rows, dtype=np.int64))
 
     def _first_of_each_room(self, key: np.ndarray) -> PhaseLayouts:
-        order = np.lexsort((key, self.stages, self.stage, self.group))
-        columns = [column[order] for column in (self.group, self.stage, self.stages)]
-        new = np.ones(order.size, dtype=bool)
-        new[1:] = np.any([column[1:] != column[:-1] for column in columns], axis=0)
+        room = (self.group * (self.stage.max(initial=0) + 1) + self.stage) * (
+            self.stages.max(initial=0) + 1
+        ) + self.stages
+        order = np.lexsort((key, room))
+        new = np.diff(room[order], prepend=-1) != 0
         return self.take(order[new])
 
 
@@ -118,11 +119,14 @@ def prefill_layouts(step: Step, transfer: np.ndarray) -> PhaseLayouts:
         return np.broadcast_to(feasible(step.limits_at(rows), delayed), rows.shape)
 
     if task.arrivals is None:
-        rows = np.flatnonzero(keeps(step(batch), np.arange(batch.size)))
+        every = step(batch)
+        rows = np.flatnonzero(keeps(every, np.arange(batch.size)))
         fill = np.ones(rows.size)
+        values = {name: np.broadcast_to(each, batch.shape)[rows] for name, each in every.items()}
     else:
         rows, fill = busiest(step, batch, keeps)
-    values = _delayed(step.take(rows)(batch[rows], fill), transfer[rows])
+        values = step.take(rows)(batch[rows], fill)
+    values = _delayed(values, transfer[rows])
     return _columns(step, rows, batch[rows], fill, values, "ttft")
 
 
