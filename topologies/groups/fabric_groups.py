@@ -244,8 +244,9 @@ class FabricGroups:
         shares = [rate.all_to_all / (k - 1) for k, rate in inside.items()]
         theta = min([tree.exchange(groups), *shares])
         # Around one chip: its links inside, narrower in a part of a mesh, and its own card.
-        around = [(rate.all_gather + cards[k]) / (n - 1) for k, rate in inside.items()]
-        alpha = min([tree.gather(groups), *around])
+        links = {k: rate.all_gather for k, rate in inside.items()}
+        around = [(link + cards[k]) / (n - 1) for k, link in links.items()]
+        alpha = min([tree.gather(groups, links), *around])
         hops, latency = tree.farthest(groups)
         return GroupRate(
             n,

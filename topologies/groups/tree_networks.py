@@ -56,8 +56,11 @@ class SwitchTree:
             bounds += _bounds(level, pairs, pairs)
         return min(bounds)
 
-    def gather(self, groups: Sequence[Group]) -> float:
-        """Per share, where what enters a domain once is enough for all of it. [byte/s]"""
+    def gather(self, groups: Sequence[Group], links: Mapping[int, float]) -> float:
+        """Per share, where what enters a domain once is enough for all of it. [byte/s]
+
+        `links` lead into a chip inside its domain, by how many of its group are in it. [byte/s]
+        """
         bounds = [inf]
         cards = self.levels[0]
         for group in groups:
@@ -69,9 +72,17 @@ class SwitchTree:
                 if others:
                     bounds.append(sum(map(cards.up.__getitem__, chips)) / len(chips))
                     bounds.append(sum(map(cards.down.__getitem__, chips)) / others)
-        for level in self.levels[1:-1] if self.nested else ():
+        for level in self.levels[1:-1]:
             across = self._crossings(level, groups)
-            bounds += _bounds(level, across.leave, across.enter)
+            if self.nested:
+                bounds += _bounds(level, across.leave, across.enter)
+                continue
+            room = dict(level.down)  # into a rail and all members on it
+            for group in groups:
+                beside = Counter(self.domain[chip] for chip in group)
+                for chip in group:
+                    room[level.part[chip]] += links.get(beside[self.domain[chip]], 0.0)
+            bounds += [room[part] / shares for part, shares in across.enter.items() if shares]
         return min(bounds)
 
     def send(self, groups: Sequence[Group]) -> float:

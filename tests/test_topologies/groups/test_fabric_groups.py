@@ -353,6 +353,18 @@ def test_counting_finds_what_the_engines_find(case):
     assert rate.latency == pytest.approx(found.latency)
 
 
+@pytest.mark.parametrize("boards", [2, 6])
+def test_a_member_alone_on_a_narrow_rail_waits_for_its_uplink(boards):
+    """What leads down to the rail is less than its card takes: 4 + 2 GB/s reach it, not 4 + 3."""
+    G = hierarchy(
+        switch(3, up=4e9, latency=0.5e-6), boards, out=3e9, latency=1e-6, join="rails",
+        oversubscription=3.0, spines=1,
+    )  # fmt: skip
+    groups = FabricGroups(G)
+    assert groups.rate(5).all_gather == pytest.approx(6e9)
+    assert group_rates(G, groups.groups(5)).all_gather == pytest.approx(6e9)
+
+
 def test_a_group_of_thousands_is_looked_at_from_some_of_its_chips(monkeypatch):
     """On a torus any chip sees the farthest; steps are looked at where they begin there."""
     G = torus((4, 4, 6), link=45e9, latency=1e-6)
