@@ -173,12 +173,9 @@ for _command in (
     app.command()(documented(_command))
 
 
-COLLECTED = 100_000  # new objects between two searches for garbage
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit; what goes wrong on purpose is one message, no traceback."""
     # What is read at the start lives until the end; looking through it again frees nothing.
-    gc.set_threshold(COLLECTED)
+    gc.set_threshold(100_000)  # new objects between two searches for garbage
     with exits():
         app(args=None if arguments is None else list(arguments), standalone_mode=True)

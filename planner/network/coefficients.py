@@ -47,8 +47,7 @@ def scipy_least_squares(matrix: np.ndarray, target: np.ndarray) -> np.ndarray:
     """Non-negative least squares by SciPy, which takes longer to load than a plan to find."""
     from scipy.optimize import nnls
 
-    solution: np.ndarray = nnls(matrix, target)[0]
-    return solution
+    return np.asarray(nnls(matrix, target)[0])
 
 
 def fit_triple(
@@ -89,11 +88,7 @@ def non_negative(matrix: np.ndarray, target: np.ndarray) -> np.ndarray:
 
     Of the least squares of each choice that have no negative entry the nearest is the optimum. A
     solver for many columns would be loaded at every start, which takes longer than the search.
-
-    Parameters
-    ----------
-    matrix : shape (m, n), n up to about 4.
-    target : shape (m,).
+    `matrix` has shape (m, n), n up to about 4, `target` (m,).
     """
     n = matrix.shape[1]
     best, least = np.zeros(n), float(target @ target)

@@ -216,8 +216,4 @@ def _item(holder: object, part: str | int) -> object:
 
 
 def _assign(holder: dict[str | int, object] | list[object], part: str | int, value: object) -> None:
-    if isinstance(holder, dict):
-        holder[part] = value
-        return
-    if isinstance(part, int):
-        holder[part] = value
+    holder[part] = value  # type: ignore[index]  # no word below a list is let by
