@@ -52,9 +52,9 @@ class Search:
 
     Parameters
     ----------
-    outputs : values in base units by name; empty where nothing keeps the promises.
+    outputs : values in base units by name, which may be computed when one is looked at.
     choice : the discrete choices in words.
-    score : what is made small.
+    score : what is made small; infinite where nothing keeps the promises.
     plan : the point as the room prints it.
     counts : whole numbers beside the choice, each in words, with the least of them.
     ties : choices with their counts that are as good.
@@ -80,7 +80,7 @@ class Search:
     @property
     def feasible(self) -> bool:
         """Whether something keeps the promises."""
-        return bool(self.outputs)
+        return self.score != math.inf
 
     @cached_property
     def shortfalls(self) -> tuple[MissedPromise, ...]:

@@ -16,7 +16,6 @@ from planner.problems.lifecycle.outputs import point_of
 from planner.problems.lifecycle.plan import LifecyclePlan
 from planner.problems.lifecycle.resolve import resolve_life
 from planner.problems.lifecycle.search.optimal_size import cheapest_life
-from planner.problems.serving import choice_of
 from planner.protocol.document import document_of
 from planner.protocol.output import Output, values_in
 from planner.protocol.parameter import Parameter
@@ -61,7 +60,7 @@ class Lifecycle(Problem["LifecycleScenario"]):
         if best is None:
             return replace(NO_PLAN, missed=partial(_missed, question))
         plan = document_of(point_of(best))
-        choice = f"sparsity {plan['sparsity']:g}, {choice_of(plan['serving'])}"
+        choice = f"sparsity {plan['sparsity']:g}, {best.served.candidate.choice.words}"
         return Search(values_in(self.outputs, plan), choice, best.whole.total, plan)
 
     def answer(self, question: LifecycleScenario) -> LifecyclePlan:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         two_pools,
     )
     from planner.problems.serving.point import ServingBand, ServingPoint
-    from planner.problems.serving.problem import PROBLEM, choice_of
+    from planner.problems.serving.problem import PROBLEM
     from planner.problems.serving.question import ESTIMATES, Scenario
     from planner.problems.serving.step.binding import shared_values
     from planner.problems.serving.step.step import Step
@@ -37,7 +37,7 @@ _HOMES = {
     "deployment.pool": ("EvaluatedPool",),
     "deployment.questions": ("Point", "Question", "one_pool", "ranked", "two_pools"),
     "point": ("ServingBand", "ServingPoint"),
-    "problem": ("PROBLEM", "choice_of"),
+    "problem": ("PROBLEM",),
     "question": ("ESTIMATES", "Scenario"),
     "step.binding": ("shared_values",),
     "step.step": ("Step",),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from typing import TYPE_CHECKING
 
 from planner.catalogue.ranges import ListedRange, rent_range
 from planner.problems.serving.answer import answer
 from planner.problems.serving.deployment.missed_promises import missed_promises
+from planner.problems.serving.deployment.pool import Later
 from planner.problems.serving.deployment.questions import (
     Point,
     Question,
@@ -22,7 +23,6 @@ from planner.problems.serving.plan import ServingPlan
 from planner.problems.serving.plan_sections import COLUMNS, row_of
 from planner.problems.serving.profiled import coefficient, profiled
 from planner.problems.serving.task.resolve import resolve
-from planner.protocol.document import document_of
 from planner.protocol.output import values_in
 from planner.protocol.parameter import Parameter, value_at
 from planner.protocol.plan import Plan
@@ -36,16 +36,14 @@ from planner.protocol.problem import (
 )
 from planner.protocol.section import Section
 from planner.text.tolerances import SAME
-from planner.text.wording import laid_out
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from planner.problems.serving.choice import Choice
     from planner.problems.serving.deployment.frontier import Frontier
     from planner.problems.serving.question import Scenario
     from planner.protocol.elasticity import Elasticity
-
-AXES = ("tp", "pp", "cp", "dp_attention", "ep", "tp_expert")
 
 
 class ServingProblem(Problem["Scenario"]):
@@ -85,17 +83,15 @@ class ServingProblem(Problem["Scenario"]):
         if not points:
             return replace(NO_PLAN, missed=lambda: missed_promises(searched))
         best = points[0].candidate
-        point = best.plan()
-        plan = document_of(point)
+        choice, plan = best.choice, cache(best.plan)
         return Search(
-            values_in(self.outputs, plan),
-            choice_of(plan),
+            Later(lambda: values_in(self.outputs, plan())),
+            choice.words,
             points[0].score,
-            plan,
-            counts_of(plan),
-            tuple((choice_of(tie), counts_of(tie)) for tie in _ties(points, plan)),
-            holds_of(plan, question),
-            row=partial(row_of, best, point),
+            counts=choice.counts,
+            ties=_ties(choice, points),
+            holds=choice.holds(question),
+            row=lambda: row_of(best, plan()),
         )
 
     def answer(self, question: Scenario) -> Plan:
@@ -150,63 +146,11 @@ class ServingProblem(Problem["Scenario"]):
         return frontier(question, POINTS if points is None else points)
 
 
-def _ties(points: Sequence[Point], plan: Mapping[str, Any]) -> list[Mapping[str, object]]:
-    """The best plan and those that are as good."""
-    close = [point for point in points[1:] if point.score <= points[0].score * (1 + SAME)]
-    return [plan, *(document_of(point.candidate.plan()) for point in close)]
-
-
-def choice_of(plan: Mapping[str, Any]) -> str:
-    """The discrete choices of a plan in short words: what changes when another is best."""
-    chip = plan["chip"] or f"{plan['prefill']['chip']} and {plan['decode']['chip']}"
-    if plan["mode"] == "disaggregated" and not plan["demand"]:
-        # How many replicas either pool has only keeps them in balance.
-        pools = [{**plan[pool], "layout": {**plan[pool]["layout"], "replicas": 1}}
-                 for pool in ("prefill", "decode")]  # fmt: skip
-        layout = f"prefill {laid_out(pools[0])}, decode {laid_out(pools[1])}"
-    else:
-        layout = laid_out(plan)
-    mode = "" if plan["mode"] in ("aggregated", "disaggregated") else f"{plan['mode']} "
-    return f"{mode}{layout} on {plan['chips']} {chip}, weights {plan['weights']}, KV {plan['kv']}"
-
-
-def counts_of(plan: Mapping[str, Any]) -> Counts:
-    """The whole numbers of a plan beside its choice, each in words and the least of it.
-
-    The batch of a load, which only follows it, is none.
-    """
-    if plan["demand"]:
-        return ()
-    counts = []
-    if plan["mode"] == "disaggregated":
-        replicas = [plan[pool]["layout"]["replicas"] for pool in ("prefill", "decode")]
-        counts.append((f"{replicas[0]} and {replicas[1]} replicas", min(replicas)))
-    batch = (plan["decode"] or plan)["batch_per_replica"]
-    if plan["mode"] != "prefill":
-        counts.append((f"batch {batch} a replica", batch))
-    return tuple(counts)
-
-
-def holds_of(plan: Mapping[str, Any], scenario: Scenario) -> tuple[str, ...]:
-    """The changes of a scenario that leave it no choice but the layouts of a plan.
-
-    Formats are put in only where the scenario lets choose between some: a checkpoint may store its
-    matrices in several.
-    """
-    formats = [f"choose.{name}={plan[name]}" for name in ("weights", "kv")
-               if getattr(scenario.choose, name) is not None]  # fmt: skip
-    if plan["mode"] != "disaggregated":
-        layout = plan["layout"]
-        return (
-            f"choose.mode={plan['mode']}", f"chips={plan['chips']}", *formats,
-            *(f"choose.{axis}={layout[axis]}" for axis in AXES),
-        )  # fmt: skip
-    pools = []
-    for pool in ("prefill", "decode"):
-        layout = plan[pool]["layout"]
-        sizes = ", ".join(f"{axis}: {layout[axis]}" for axis in AXES)
-        pools.append(f"choose.{pool}={{{sizes}}}")
-    return ("choose.mode=disaggregated", f"chips={plan['chips']}", *formats, *pools)
+def _ties(best: Choice, points: Sequence[Point]) -> tuple[tuple[str, Counts], ...]:
+    """The best choice and those that are as good, with their counts."""
+    close = (point for point in points[1:] if point.score <= points[0].score * (1 + SAME))
+    choices = [best, *(point.candidate.choice for point in close)]
+    return tuple((choice.words, choice.counts) for choice in choices)
 
 
 PROBLEM = ServingProblem()

@@ -52,7 +52,7 @@ def test_one_more_of_few_sequences_is_a_switch():
     }  # fmt: skip
     scenario = load(few)
     best = search(scenario)
-    batch = best.plan["batch_per_replica"]
+    batch = best.counts[0][1]
     assert batch < 20
     assert best.small_counts == f"batch {batch} a replica"
     rows = {row.path: row for row in one_per_parameter(serving_rows(scenario, "usd_per_mtok"))}

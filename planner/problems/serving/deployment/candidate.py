@@ -13,6 +13,7 @@ import numpy as np
 
 from planner.problems.serving.bounds.binding_limits import binding, worth
 from planner.problems.serving.bounds.lower_bound import elastic
+from planner.problems.serving.choice import Choice
 from planner.problems.serving.deployment.pool import (
     HOUR,
     PER_MILLION,
@@ -99,6 +100,13 @@ class Candidate:
         return self.joint.tasks.demand if self.joint else self.last.task.arrivals
 
     @property
+    def choice(self) -> Choice:
+        """What was chosen, known before any output is computed."""
+        mode, loaded = self.pools[0].task.mode, self.pools[0].task.arrivals is not None
+        pools = tuple(pool.choice for pool in self.pools)
+        return Choice("disaggregated" if self.joint else mode, pools, loaded)
+
+    @property
     def usd_per_mtok(self) -> float:
         """USD per million tokens at the scenario's mix."""
         return self.outputs["usd_per_token"] * PER_MILLION
@@ -110,7 +118,7 @@ class Candidate:
         whole, several = planned[-1], len(planned) > 1
         paid = all(pool.task.electricity for pool in self.pools)
         return ServingPoint(
-            mode="disaggregated" if several else last.task.mode,
+            mode=self.choice.mode,
             layout=None if several else whole.layout,
             prefill=planned[0] if several else None,
             decode=whole if several else None,
@@ -260,14 +268,14 @@ class Candidate:
         if joint is None:
             return
         for bound, values in ((self.task.uses_bound, joint.outputs), (True, joint.bound)):
-            load, symbols = self._recomputed(joint, bound=bound)
-            agree(pools_recomputed(load, symbols), values)
+            symbols = self._recomputed(joint, bound=bound)
+            agree(pools_recomputed(joint.tasks.load, symbols), values)
         promised = {**joint.tasks.prefill.promises, **joint.tasks.decode.promises}
         for name, word in (("ttft", "ttft"), ("e2e", "latency")):
             if name in promised and joint.outputs[word] > promised[name] * (1 + SAME):
                 raise SolverError(f"the chosen plan breaks the promise {name}")
 
-    def _recomputed(self, joint: JointPools, *, bound: bool) -> tuple[str, dict[str, float]]:
+    def _recomputed(self, joint: JointPools, *, bound: bool) -> dict[str, float]:
         """Every symbol of both pools together, from each pool computed again by plain floats."""
         chosen, last = bound == self.task.uses_bound, self.last
         steps = [Step(c.task, c.layouts, bound=bound) for c in self.pools]
@@ -318,15 +326,18 @@ def evaluate_pair(
     pools = (prefill, evaluate(step.task, step.layouts, batch, sized=step))
     chips = shards(reading)[pair.rows[0]], shards(decoding)[pair.rows[1]]
     transfer = float(tasks.transfer(*chips))
-    chosen = [pool.chosen_by for pool in pools]
-    load, symbols = pools_symbols(tasks, pools, chosen, transfer, pair, pair.slots)
+    symbols = Later(
+        lambda: pools_symbols(
+            tasks, pools, [pool.chosen_by for pool in pools], transfer, pair, pair.slots
+        )
+    )
 
     def bound() -> dict[str, float]:
         values = [pool.bound for pool in pools]
         slots = values[0]["slot"], values[1]["slot"]
-        return pools_values(*pools_symbols(tasks, pools, values, transfer, None, slots))
+        return pools_values(tasks.load, pools_symbols(tasks, pools, values, transfer, None, slots))
 
-    outputs = pools_values(load, symbols)
+    outputs = Later(lambda: pools_values(tasks.load, symbols))
     return Candidate(pools, JointPools(tasks, pair, transfer, symbols, outputs, Later(bound)))
 
 
@@ -337,8 +348,8 @@ def pools_symbols(
     transfer: float,
     pair: Pair | None,
     slots: tuple[float, float],
-) -> tuple[str, dict[str, float]]:
-    """The load of two pools, and every symbol that their outputs need.
+) -> dict[str, float]:
+    """Every symbol that the outputs of two pools need.
 
     `slots` are the times a replica of either pool spends per request at its most; without a `pair`
     no replica is spare and none is idle, as the roofline has it.
@@ -364,9 +375,7 @@ def pools_symbols(
         }
         if task.power is not None:
             symbols[f"P_chip_{name}"] = task.power
-    if tasks.demand is None:
-        return "none", symbols
-    return "given", {**symbols, "X_arr": tasks.demand}
+    return symbols if tasks.demand is None else {**symbols, "X_arr": tasks.demand}
 
 
 def _decoding(tasks: TaskPair, decoding: Step, pair: Pair) -> Step:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from planner.problems.serving.choice import PoolChoice
 from planner.problems.serving.point import (
     MemoryUse,
     PlannedPool,
@@ -101,19 +102,26 @@ class EvaluatedPool:
         """Share of its most that the pool is used."""
         return self.chosen_by.get("fill", self.fill)
 
-    def planned(self) -> PlannedPool:
-        """The pool as a part of the answer."""
+    @property
+    def choice(self) -> PoolChoice:
+        """What was chosen of the pool, known before any of its values is computed."""
         task, sizes = self.task, self.task.sizes
-        return PlannedPool(
+        return PoolChoice(
             layout=PoolLayout(**self.layouts.row(0)),
             chip=task.chip.name,
             chips=int(self.layouts.chips[0]),
-            chips_used=self.replicas * int(self.layouts.replica_chips[0]),
-            batch=max(1, round(self.chosen_by["sequences"])),
             batch_per_replica=int(self.batch),
             weights=sizes.weight_dtype["routed" if sizes.n_experts else "dense_ffn"],
             kv=sizes.kv_dtype,
             redundant_experts=task.redundant if sizes.n_experts else None,
+        )
+
+    def planned(self) -> PlannedPool:
+        """The pool as a part of the answer."""
+        return PlannedPool(
+            **vars(self.choice),
+            chips_used=self.replicas * int(self.layouts.replica_chips[0]),
+            batch=max(1, round(self.chosen_by["sequences"])),
             memory_per_chip=self._memory(),
             usd_per_hour=self.chosen_by["usd_per_s"] * HOUR,
             utilisation=self.utilisation,

@@ -240,6 +240,11 @@ class TaskPair:
         """The task of either pool, the one that decodes last."""
         return self.prefill, self.decode
 
+    @property
+    def load(self) -> str:
+        """`given` where a demand is, as the equations of two pools have it; else `none`."""
+        return "none" if self.demand is None else "given"
+
     @cached_property
     def prompt_bytes(self) -> float:
         """Cache of one prompt [byte]."""
