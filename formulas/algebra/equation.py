@@ -11,7 +11,7 @@ import sympy as sp
 
 from formulas.algebra.cards import card, display
 from formulas.algebra.identity import inverse
-from formulas.algebra.undefined import branches_of, inherited_branches, named_branches, top_extreme
+from formulas.algebra.undefined import branches_of, top_extreme
 from formulas.nomenclature.dimensions import UnitError, unit_of
 from formulas.nomenclature.sources import Citation, definition
 from formulas.nomenclature.symbols import (
@@ -205,9 +205,10 @@ class Equation:
         return symbols[name]
 
     def _checked_branches(self) -> Mapping[str, sp.Expr] | None:
+        branches = branches_of(self.rhs)
         if self.branches is None:
-            return named_branches(self.rhs) or None
-        if set(self.branches.values()) != set(branches_of(self.rhs)):
+            return {x.name if x.is_Symbol else text(x): e for x, e in branches.items()} or None
+        if set(self.branches.values()) != set(branches.values()):
             raise ValueError(f"{self.name}: the named branches are not those of {self.rhs}")
         return dict(self.branches)
 
@@ -252,6 +253,11 @@ def check_units(where: str, left: sp.Expr, right: sp.Expr) -> None:
         )
 
 
+def equations_of(page: Mapping[str, object]) -> tuple[Equation, ...]:
+    """Every equation under a name of a page, given as its `globals()`, in its order."""
+    return tuple(value for value in page.values() if isinstance(value, Equation))
+
+
 def slug(name: str) -> str:
     """`bytes read in one step` as `bytes-read-in-one-step`."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
@@ -265,7 +271,8 @@ def _inherited(rhs: sp.Expr, equations: tuple[Equation, ...]) -> dict[str, sp.Ex
         pending += equation.where
         inner = (*equations, *equation.where)
         names |= {unfolded(e, inner): n for n, e in (equation.branches or {}).items()}
-    return inherited_branches(rhs, names)
+    branches = branches_of(rhs)
+    return {names[x]: e for x, e in branches.items()} if branches.keys() <= names.keys() else {}
 
 
 def _elasticity(expression: sp.Expr, x: sp.Symbol) -> sp.Expr:

@@ -33,7 +33,7 @@ from formulas.algebra.derivation import (
     solve,
     substitute,
 )
-from formulas.algebra.equation import Equation
+from formulas.algebra.equation import Equation, equations_of
 from formulas.nomenclature.lecture import *
 from formulas.nomenclature.network import *
 from formulas.nomenclature.pools_symbols import *

@@ -44,28 +44,10 @@ def top_extreme(expression: sp.Expr) -> sp.Expr | None:
     return extremes[0] if sp.Mul(*others).is_positive else None
 
 
-def branches_of(expression: sp.Expr) -> tuple[sp.Expr, ...]:
-    """The expression once for each branch of its Max or Min; empty without one at the top."""
+def branches_of(expression: sp.Expr) -> dict[sp.Expr, sp.Expr]:
+    """{branch of the Max or Min at the top: the expression with that alone}; empty without one."""
     extreme = top_extreme(expression)
     if extreme is None:
-        return ()
+        return {}
     outer = sp.Mul(*(f for f in sp.Mul.make_args(expression) if f is not extreme))
-    return tuple(outer * part for part in extreme.args)
-
-
-def named_branches(expression: sp.Expr) -> dict[str, sp.Expr]:
-    """Branches under the symbol that stands alone as one, else as they are written."""
-    extreme = top_extreme(expression)
-    if extreme is None:
-        return {}
-    pairs = zip(extreme.args, branches_of(expression), strict=True)
-    return {part.name if part.is_Symbol else text(part): branch for part, branch in pairs}
-
-
-def inherited_branches(expression: sp.Expr, names: Mapping[sp.Expr, str]) -> dict[str, sp.Expr]:
-    """Branches under names that their inner parts are known by; empty if one is not known."""
-    extreme = top_extreme(expression)
-    if extreme is None or not set(extreme.args) <= set(names):
-        return {}
-    pairs = zip(extreme.args, branches_of(expression), strict=True)
-    return {names[part]: branch for part, branch in pairs}
+    return {part: outer * part for part in extreme.args}

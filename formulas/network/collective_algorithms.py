@@ -6,12 +6,8 @@ profile, which stands beside them in `planner`.
 
 from formulas.algebra.notation import *
 from formulas.network import collectives
+from formulas.network.collectives import EACH, KERNEL, PIPELINED, RING, TREES
 
-RING = patarasuk_2009.at("the bandwidth-optimal ring")
-TREES = sanders_2009.at("two complementary binary trees")
-EACH = "one message of V_msg bytes per chip, all chips of the group at once"
-PIPELINED = "the message is long enough to be cut into many pieces"
-KERNEL = "every chip reads the memory of the others in one kernel"
 LEVELS = (
     "reduce-scatter in each node, all-reduce of equal shares between nodes, all-gather in each",
     "every node holds as many chips of the group as every other",

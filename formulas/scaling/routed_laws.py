@@ -11,11 +11,9 @@ the sparsity itself enters so that it is better tried out than solved for.
 
 from formulas.algebra.notation import *
 from formulas.scaling.power_laws import FITTED, PROPORTIONAL, chinchilla_loss, equal_gains
-from formulas.scaling.sparsity import effective_parameters, saturated_experts
+from formulas.scaling.sparsity import DECADE, LOGARITHMS, effective_parameters, saturated_experts
 
-DECADE = log(10)
-_LOG_SIZE = Equation("logarithm of parameters", l_N, log(N_active / one_param) / DECADE)
-_LOG_EXPERTS = Equation("logarithm of experts", l_E, log(E_hat) / DECADE)
+_LOG_SIZE, _LOG_EXPERTS, _ = LOGARITHMS
 _TOTAL = Equation("total parameters", N_total, sigma * N_active)
 SIZE_TERM = (one_param / N_total) ** alpha_N
 DATA_TERM = B_D * (one_token / D_pt) ** beta_D

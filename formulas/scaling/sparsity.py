@@ -7,7 +7,12 @@ from formulas.algebra.notation import *
 from formulas.roofline.batching import short_context_batch
 from formulas.roofline.experts import sparsity
 
-DECADE = log(Integer(10))
+DECADE = log(10)
+LOGARITHMS = (
+    Equation("logarithm of parameters", l_N, log(N_active / one_param) / DECADE),
+    Equation("logarithm of experts", l_E, log(E_hat) / DECADE),
+    Equation("logarithm of first experts", l_first, log(E_first) / DECADE),
+)
 
 hardware_ratio = Equation.of(
     R_hw,
@@ -98,11 +103,7 @@ effective_parameters = derive(
         * (N_active / one_param) ** ((a_route - c_route * l_E) / (a_route - c_route * l_first))
         * (E_hat / E_first) ** (b_route / (a_route - c_route * l_first)),
         why="a power of the parameters times a power of the experts",
-        where=(
-            Equation("logarithm of parameters", l_N, log(N_active / one_param) / DECADE),
-            Equation("logarithm of experts", l_E, log(E_hat) / DECADE),
-            Equation("logarithm of first experts", l_first, log(E_first) / DECADE),
-        ),
+        where=LOGARITHMS,
     ),
     source=clark_2022.at("equation 7, effective parameter count"),
     assumes=equal_loss.assumes,

@@ -47,15 +47,6 @@ decode_bound = Equation.of(
     source=lecture_equations.at("equation 1"),
 )
 
-DECODE_BOUND = (
-    *DECODE_SHARED,
-    least_weights_read,
-    memory_bound,
-    math_bound,
-    network_bound,
-    decode_bound,
-)
-
 prefill_math_bound = Equation.of(
     T_pf_math_bound,
     (
@@ -88,4 +79,4 @@ prefill_busy_bound = Equation.of(
     source=lecture_equations.at("equation 1"),
 )
 
-PREFILL_BOUND = (*PREFILL_SHARED, prefill_math_bound, first_token_bound, prefill_busy_bound)
+BOUNDS = (*DECODE_SHARED, *PREFILL_SHARED, *equations_of(globals()))

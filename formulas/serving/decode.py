@@ -11,7 +11,7 @@ How the sequences in flight are spread over ranks and stages, and who waits for 
 """
 
 from formulas.algebra.notation import *
-from formulas.network.collectives import hop_latency
+from formulas.network import collectives
 from formulas.serving import context_parallel
 
 rank_sequences = Equation.of(
@@ -30,7 +30,6 @@ stage_pace = Equation.of(
         "fewer sequences than stages leave it idle in between",
     ),
 )
-
 
 stage_coverage = Equation(
     "expected share of the experts that one microbatch reads",
@@ -164,6 +163,15 @@ decode_time = Equation.of(
     assumes=("terms follow one another: on measured steps the sum fits better than the maximum",),
 )
 
+DECODE = (
+    *equations_of(globals()),
+    context_parallel.own_sequences,
+    context_parallel.slice_sequences,
+    context_parallel.partial_bytes,
+    context_parallel.partial_time,
+    collectives.hop_latency,
+)
+# What a bound takes of it: how sequences are spread, and what perfect overlap does not change.
 DECODE_SHARED = (
     rank_sequences,
     stage_sequences,
@@ -173,23 +181,4 @@ DECODE_SHARED = (
     dense_time,
     attention_time,
     all_reduce_bytes,
-)
-DECODE = (
-    *DECODE_SHARED,
-    stage_pace,
-    stage_coverage,
-    weights_read,
-    weight_read_time,
-    cache_read_time,
-    expert_time,
-    math_time,
-    all_reduce_time,
-    exchange_bytes,
-    all_to_all_time,
-    context_parallel.partial_bytes,
-    context_parallel.partial_time,
-    hop_latency,
-    hop_time,
-    overhead_time,
-    decode_time,
 )

@@ -5,21 +5,16 @@ plan of two pools gives is at the end: rates, prices, times, energy and bill.
 """
 
 from formulas.algebra.notation import *
-from formulas.serving.outputs import (
-    BOTH,
-    PAID,
-    input_token_rate,
-    output_token_rate,
-    request_latency,
-    requests_in_plan,
-    tokens_per_user,
-)
+from formulas.serving import outputs
+from formulas.serving.outputs import BOTH, PAID
+
+MOVED = zhong_2024.at("disaggregation of prefill and decoding")
 
 prompt_cache = Equation.of(
     V_prompt,
     (b_store * L_in + R_bnd_mem + R_state) * one_seq,
     assumes=("the whole prompt's cache is moved, found in a prefix cache or computed",),
-    source=zhong_2024.at("disaggregation of prefill and decoding"),
+    source=MOVED,
 )
 
 cache_transfer = Equation.of(
@@ -29,7 +24,7 @@ cache_transfer = Equation.of(
         "chips that hold different parts of the cache send side by side",
         "nothing is sent before the prompt is read",
     ),
-    source=zhong_2024.at("disaggregation of prefill and decoding"),
+    source=MOVED,
 )
 
 prompt_rate = Equation.of(
@@ -47,7 +42,7 @@ pools_rate = Equation(
     X_pools,
     minimum(n_pf * X_pf, n_dec * X_dec),
     assumes=("the slower pool sets the rate",),
-    source=zhong_2024.at("disaggregation of prefill and decoding"),
+    source=MOVED,
     where=(prompt_rate, decode_rate),
 )
 
@@ -79,84 +74,52 @@ POOLS_RATE = {
     ),
 }
 
-pools_bill = Equation(
-    "rent of all chips, two pools",
-    C_bill,
-    p_chip_pf * n_chips_pf + p_chip_dec * n_chips_dec,
-    assumes=(PAID,),
-)
 
-pools_power_bill = Equation(
-    "what of the rent pays for power, two pools",
-    C_power,
-    p_power_pf * n_chips_pf + p_power_dec * n_chips_dec,
-    assumes=(PAID,),
-)
+def _of_pools(
+    single: Equation, rhs: Expr, *assumes: str, source: Citation = definition
+) -> Equation:
+    """What two pools give: title, symbol and, unless others, assumptions of a single pool."""
+    return Equation(
+        f"{single.name}, two pools", single.symbol, rhs, assumes or single.assumes, source
+    )
 
-pools_request_price = Equation(
-    "rent of all chips per request, two pools", C_seq, pools_bill.rhs / X_pools, assumes=(PAID,)
-)
 
+pools_bill = _of_pools(outputs.bill, p_chip_pf * n_chips_pf + p_chip_dec * n_chips_dec)
+pools_power_bill = _of_pools(
+    outputs.power_bill, p_power_pf * n_chips_pf + p_power_dec * n_chips_dec
+)
+pools_request_price = _of_pools(outputs.request_price, pools_bill.rhs / X_pools)
 pools_price = Equation.of(C_pools, pools_bill.rhs / (X_pools * BOTH), assumes=(PAID,))
-
-pools_input_price = Equation(
-    "price of an input token, two pools",
-    C_in,
+pools_input_price = _of_pools(
+    outputs.input_price,
     p_chip_pf * n_chips_pf / (X_pools * L_in),
-    assumes=("input bears the pool that prefills",),
+    "input bears the pool that prefills",
 )
-
-pools_output_price = Equation(
-    "price of an output token, two pools",
-    C_out,
+pools_output_price = _of_pools(
+    outputs.output_price,
     p_chip_dec * n_chips_dec / (X_pools * L_out),
-    assumes=("output bears the pool that decodes",),
+    "output bears the pool that decodes",
 )
-
-pools_request_energy = Equation(
-    "energy of all chips per request, two pools",
-    E_seq,
-    (P_chip_pf * n_chips_pf + P_chip_dec * n_chips_dec) / X_pools,
-    assumes=("chips draw their rated power all the time",),
+pools_request_energy = _of_pools(
+    outputs.request_energy, (P_chip_pf * n_chips_pf + P_chip_dec * n_chips_dec) / X_pools
 )
-
-pools_energy = Equation(
-    "energy of a token at the scenario's mix, two pools",
-    E_tok,
-    pools_request_energy.rhs / BOTH,
-    assumes=pools_request_energy.assumes,
-)
-
-moved_first_token = Equation(
-    "time from arrival to first token, two pools",
-    T_first,
+pools_energy = _of_pools(outputs.mixed_energy, pools_request_energy.rhs / BOTH)
+pools_tokens_per_chip = _of_pools(outputs.tokens_per_chip, X_out / (n_chips_pf + n_chips_dec))
+moved_first_token = _of_pools(
+    outputs.first_token,
     T_ttft + T_wait + T_move,
-    assumes=("the first token is told when the cache has reached the pool that decodes",),
-    source=zhong_2024.at("disaggregation of prefill and decoding"),
-)
-
-pools_tokens_per_chip = Equation(
-    "generated tokens per second and chip, two pools",
-    X_chip,
-    X_out / (n_chips_pf + n_chips_dec),
-    assumes=("idle chips count",),
+    "the first token is told when the cache has reached the pool that decodes",
+    source=MOVED,
 )
 
 
 def two_pools(load: str) -> tuple[Equation, ...]:
     """Outputs of two pools under a load (`none` or `given`)."""
+    alike = (outputs.requests_in_plan, outputs.output_token_rate, outputs.input_token_rate)
     return (
         POOLS_RATE[load], pools_bill, pools_power_bill, pools_request_price, pools_price,
         pools_input_price, pools_output_price, pools_request_energy, pools_energy,
-        moved_first_token, request_latency, tokens_per_user,
-        *(_of_pools(e) for e in (requests_in_plan, output_token_rate, input_token_rate)),
+        moved_first_token, outputs.request_latency, outputs.tokens_per_user,
+        *(_of_pools(e, e.rhs.subs(X_seq, X_pools), source=e.source) for e in alike),
         pools_tokens_per_chip,
-    )  # fmt: skip
-
-
-def _of_pools(equation: Equation) -> Equation:
-    """The same at the rate of two pools."""
-    return Equation(
-        f"{equation.name}, two pools", equation.symbol, equation.rhs.subs(X_seq, X_pools),
-        equation.assumes, equation.source,
     )  # fmt: skip

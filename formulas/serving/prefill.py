@@ -6,7 +6,7 @@ prompts at once: per prompt every operator costs what it costs on `tp * cp` chip
 """
 
 from formulas.algebra.notation import *
-from formulas.serving.context_parallel import ring_bytes, ring_time
+from formulas.serving import context_parallel
 from formulas.serving.prefill_network import PREFILL_NETWORK
 
 new_tokens = Equation.of(
@@ -93,18 +93,10 @@ prefill_busy = Equation.of(
     assumes=("stages and ranks work on prompts of their own, the fullest stage sets the pace",),
 )
 
-PREFILL_SHARED = (new_tokens, cached_tokens, attention_pairs)
 PREFILL = (
-    *PREFILL_SHARED,
-    chunk_count,
-    prefill_math,
-    prefill_attention,
-    ring_bytes,
-    ring_time,
-    prefill_weights,
+    *equations_of(globals()),
+    context_parallel.ring_bytes,
+    context_parallel.ring_time,
     *PREFILL_NETWORK,
-    prefill_overhead,
-    prefill_time,
-    time_to_first_token,
-    prefill_busy,
 )
+PREFILL_SHARED = (new_tokens, cached_tokens, attention_pairs)  # what a bound takes of it

@@ -53,11 +53,4 @@ prefill_network = Equation.of(
     T_pf_net, T_ar_pf + T_x_pf + T_hop_pf, assumes=("terms follow one another",)
 )
 
-PREFILL_NETWORK = (
-    prompt_reduction_bytes,
-    prompt_reductions,
-    prompt_exchange_bytes,
-    prompt_exchanges,
-    prompt_hops,
-    prefill_network,
-)
+PREFILL_NETWORK = equations_of(globals())

@@ -13,7 +13,7 @@ import sympy as sp
 from formulas.algebra.notation import *
 from formulas.nomenclature.symbols import auxiliary
 from formulas.serving import outputs
-from formulas.serving.bounds import DECODE_BOUND, PREFILL_BOUND
+from formulas.serving.bounds import BOUNDS
 from formulas.serving.closed_loop import CLOSED_LOOP
 from formulas.serving.decode import DECODE
 from formulas.serving.prefill import PREFILL
@@ -132,7 +132,7 @@ def layout(
 def _equations(bound: bool, unsaved: sp.Expr) -> list[Equation | sp.Eq]:
     """The equations of the model, less those that a program replaces; bytes `unsaved` on chip."""
     whole = (
-        (*DECODE_BOUND, *PREFILL_BOUND, *MEMORY, *AGGREGATED_BOUND)
+        (*BOUNDS, *MEMORY, *AGGREGATED_BOUND)
         if bound
         else (*DECODE, *PREFILL, *MEMORY, *AGGREGATED)
     )

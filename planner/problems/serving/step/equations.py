@@ -14,7 +14,7 @@ import sympy as sp
 from formulas.algebra.notation import *
 from formulas.network.collectives import hop_latency
 from formulas.nomenclature.symbols import SYMBOLS
-from formulas.serving.bounds import DECODE_BOUND, PREFILL_BOUND, least_weights_read
+from formulas.serving.bounds import BOUNDS, least_weights_read
 from formulas.serving.closed_loop import CLOSED_LOOP, PREFILL_LOOP
 from formulas.serving.decode import DECODE, cache_read
 from formulas.serving.older_kernels import STATIC_PROMPTS, cache_slowness
@@ -53,7 +53,7 @@ from planner.problems.serving.step.kernels import BATCH_TIMES, PARTS, QUEUED_TIM
 Definitions: TypeAlias = tuple[Equation, ...]
 Outputs: TypeAlias = Mapping[str, sp.Expr]
 ESTIMATE = tuple(dict.fromkeys((*DECODE, *PREFILL, *MEMORY, *AGGREGATED)))
-BOUND = tuple(dict.fromkeys((*DECODE_BOUND, *PREFILL_BOUND, *MEMORY, *AGGREGATED_BOUND)))
+BOUND = tuple(dict.fromkeys((*BOUNDS, *MEMORY, *AGGREGATED_BOUND)))
 
 
 # The outputs by the words of the search, and the symbols that give them.
