@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from planner.laws.law_forms import form_equation
+from planner.laws.laws import scaling_law
 from planner.protocol.output import Output
 from planner.text.errors import SolverError
 from planner.token_costs.budget_task import BudgetTask, compute_optimal_tokens
 from planner.token_costs.optimum import BudgetOptimum
-from planner.token_costs.spending import LifePoint, PhaseTokens
+from planner.token_costs.spending import LifePlan, LifePoint, PhaseTokens
 
 if TYPE_CHECKING:
     import sympy as sp
@@ -21,27 +21,43 @@ if TYPE_CHECKING:
     from planner.protocol.plan import Plan
 
 
-def _equation(name: str, plan: Plan) -> sp.Expr:
-    """The expression of an equation of outputs; SymPy is loaded with it."""
-    from formulas.scaling import budget_outputs
+def by(name: str, *absent: str) -> Callable[[Plan], sp.Expr]:
+    """The expression of an equation of outputs, where some tokens are absent; it loads SymPy."""
 
-    equation: Equation = getattr(budget_outputs, name)
-    return equation.rhs
+    def expression(plan: Plan) -> sp.Expr:
+        from formulas.nomenclature.symbols import SYMBOLS
+        from formulas.scaling import budget_outputs
+
+        equation: Equation = getattr(budget_outputs, name)
+        return equation.rhs.subs({SYMBOLS[tokens]: 0 for tokens in absent})
+
+    return expression
+
+
+def _loss(plan: Plan) -> sp.Expr | None:
+    """The law's expression, less what reinforcement learning is told to take off; None without."""
+    from formulas.scaling.budget_outputs import reinforcement_loss
+
+    assert isinstance(plan, LifePlan)
+    laws, beside = plan.question.law, plan.question.rl.loss
+    equation = form_equation(scaling_law(laws[0] if isinstance(laws, tuple) else laws).form)
+    return equation and equation.expanded.rhs + (reinforcement_loss.rhs if beside else 0)
 
 
 OUTPUTS = (
-    Output("cost.total.usd", "USD", ("cost", "cost.total"), applies=lambda q: q.in_usd),
-    Output("cost.total.flop", "flop", ("cost", "cost.total"), applies=lambda q: not q.in_usd),
-    Output("cost.pretrain.usd", "USD"),
-    Output("cost.inference.usd", "USD"),
+    Output("cost.total.usd", "USD", ("cost", "cost.total"), applies=lambda q: q.in_usd,
+           equation=by("life_cost")),
+    Output("cost.total.flop", "flop", ("cost", "cost.total"), applies=lambda q: not q.in_usd,
+           equation=by("done_arithmetic")),
+    Output("cost.pretrain.usd", "USD", equation=by("life_cost", "D_rl", "D_inf")),
+    Output("cost.inference.usd", "USD", equation=by("life_cost", "D_pt", "D_rl")),
     Output("n_active", "param", ("size", "parameters")),
-    Output("n_total", "param", equation=partial(_equation, "sparse_parameters")),
+    Output("n_total", "param", equation=by("sparse_parameters")),
     Output("tokens.pretrain", "token", ("tokens",)),
     Output("tokens.rl", "token"),
-    Output("over_training", "1"),
-    Output("tokens_per_parameter", "token/param",
-           equation=partial(_equation, "tokens_per_parameter")),
-    Output("loss", "nat"),
+    Output("over_training", "1", equation=by("overtraining_ratio")),
+    Output("tokens_per_parameter", "token/param", equation=by("tokens_per_parameter")),
+    Output("loss", "nat", equation=_loss),
 )  # fmt: skip
 
 AGREE = 1e-9  # of a number by its equation and by another way, relative

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
-from typing import Annotated, Protocol, Self, TypeVar
+from typing import Annotated, Any, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -233,6 +233,8 @@ A = TypeVar("A", bound=LifeAnswer)
 
 class LifePlan(Plan[A]):
     """The answer to a budget or to a lifecycle, told by the `presentation` of its room."""
+
+    question: Any  # each room has its own
 
     @property
     def cost(self) -> float | None:

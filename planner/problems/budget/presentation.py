@@ -141,11 +141,11 @@ def _method(whole: BudgetAnswer) -> Iterator[str]:
 
 def _closed_form(point: BudgetPoint, form: str) -> Iterator[str]:
     """The equations on the active constraints, and the identity of over-training in numbers."""
+    from formulas.scaling.budget_outputs import done_arithmetic, life_cost
     from formulas.scaling.overtraining import overtraining_proportional
     from formulas.scaling.token_budgets import equalisation
 
-    yield from say.wrapped("cost = sum over the phases of (FLOP per parameter and token) * "
-                           "N_active * tokens * (price of a FLOP)")  # fmt: skip
+    yield from say.wrapped(str(life_cost if point.cost.total.usd is not None else done_arithmetic))
     equation = form_equation(form)
     if equation is not None:
         yield from say.wrapped(str(equation))

@@ -190,13 +190,13 @@ def _proof(whole: records.LifecycleAnswer) -> str:
 
 def _closed_form(point: records.LifecyclePoint, whole: records.LifecycleAnswer) -> Iterator[str]:
     """The identity of over-training in numbers, and the equations it comes from."""
+    from formulas.scaling.budget_outputs import served_life_cost
     from formulas.scaling.overtraining import overtraining
     from formulas.scaling.power_laws import chinchilla_loss
     from formulas.serving.outputs import mixed_price
 
     proof = cast("records.LifecycleCertificate", whole.certificate).over_training
-    yield from say.wrapped("cost = (price of a FLOP) * 6 * N_active * D_pt + (price of serving a "
-                           "token at N_active) * D_inf")  # fmt: skip
+    yield from say.wrapped(str(served_life_cost))
     yield from say.wrapped(str(mixed_price))
     if {"A_N", "B_D", "loss_min"} <= point.coefficients.keys():
         yield from say.wrapped(str(chinchilla_loss))

@@ -23,7 +23,7 @@ from planner.protocol.plan import Plan
 from planner.protocol.problem import NO_PLAN, MissedPromise, Problem, Search
 from planner.protocol.section import Section
 from planner.scenario.keys.system_keys import resolved_system
-from planner.token_costs.outputs import OUTPUTS
+from planner.token_costs.outputs import OUTPUTS, by
 from planner.token_costs.parameters import scenario_rows
 from planner.token_costs.phase_costs import listed_of_phases
 from planner.token_costs.presentation import COLUMNS
@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     from planner.protocol.elasticity import Elasticity
     from planner.token_costs.picture import LifePicture
 
-_COST = Output("cost.total.usd", "USD", ("cost", "cost.total"))
+_COST = Output("cost.total.usd", "USD", ("cost", "cost.total"), equation=by("served_life_cost"))
+_FLOP = Output("cost.total.flop", "flop", equation=by("done_arithmetic"))
+_SERVED = Output("cost.inference.usd", "USD", equation=by("served_life_cost", "D_pt", "D_rl"))
 _PRICE = Output("usd_per_mtok", "USD per million tokens", ("price",))
 
 
@@ -45,7 +47,7 @@ class Lifecycle(Problem["LifecycleScenario"]):
     plan_type = LifecyclePlan
     columns = COLUMNS
     slow = True
-    outputs = (_COST, Output("cost.total.flop", "flop"), *OUTPUTS[2:], _PRICE)
+    outputs = (_COST, _FLOP, OUTPUTS[2], _SERVED, *OUTPUTS[4:], _PRICE)
 
     def parameters(self, question: LifecycleScenario) -> list[Parameter]:
         """What a scenario gives, each varied as `--set` would vary it."""

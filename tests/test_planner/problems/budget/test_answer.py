@@ -10,8 +10,14 @@ import pytest
 import planner
 from planner.cli.app import main
 from planner.problems.budget.problem import PROBLEM
+from planner.problems.budget.resolve import resolve_budget
+from planner.protocol.output import values_in
 from planner.report.files import dumps
 from planner.scenario import load
+from planner.token_costs.budget_task import compute_optimal_tokens
+from planner.token_costs.optimum import best_of, solve_many
+from planner.token_costs.outputs import loss_equations
+from planner.token_costs.phase_costs import symbol_values
 
 PHASES = {
     "pretrain": {"system": "hgx-h100", "mfu": 0.4, "price": "$2.50/hour"},
@@ -129,18 +135,30 @@ def test_the_best_sparsity_is_the_best_of_all_asked():
     assert plan.certificate.points_considered == 3
 
 
-def test_outputs_that_have_an_equation_are_what_it_gives():
-    """Its symbols, at what the plan prints of them, evaluate to the number beside them."""
-    plan = planner.solve(CASES["sparse"])
+@pytest.mark.parametrize("name", [name for name in CASES if name not in (*WITHOUT, "a rule")])
+def test_outputs_are_what_their_equations_give(name):
+    """At the symbols of the plan each expression evaluates to the number printed beside it."""
+    plan = planner.solve(CASES[name])
     point = plan.answer.plan
-    values = {"sigma": point.sparsity, "N_active": point.n_active, "D_pt": point.tokens.pretrain}
-    expressions = {
-        output.name: output.equation(plan) for output in PROBLEM.outputs if output.equation
-    }
-    assert expressions.keys() >= {"n_total", "tokens_per_parameter"}
-    for name, expression in expressions.items():
+    task = best_of(solve_many(resolve_budget(plan.question).tasks)).task
+    values = symbol_values(task.phases, point.n_active, point.tokens)
+    values |= {"sigma": point.sparsity, "D_opt": compute_optimal_tokens(task.terms, point.n_active)}
+    for _, symbols in loss_equations(task, point.n_active, point.tokens):
+        values |= symbols
+    unlike = set()
+    for output in PROBLEM.outputs:
+        printed = values_in([output], point).get(output.name)
+        if output.equation is None or printed is None:
+            unlike.add(output.name)
+            continue
+        expression = output.equation(plan)
         again = expression.subs({x: values[x.name] for x in expression.free_symbols})
-        assert float(again) == pytest.approx(getattr(point, name), rel=1e-12)
+        assert float(again) == pytest.approx(printed, rel=1e-12), output.name
+    chosen = {"n_active", "tokens.pretrain", "tokens.rl"}  # the choices themselves
+    assert unlike - chosen <= {"cost.total.usd", "cost.pretrain.usd", "cost.inference.usd",
+                               "over_training"}  # fmt: skip
+    assert (point.over_training is None) == ("over_training" in unlike)
+    assert (plan.cost is None) == ("cost.total.usd" in unlike)
 
 
 def test_a_dense_law_leaves_other_sparsities_out_and_says_so():

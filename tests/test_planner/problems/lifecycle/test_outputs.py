@@ -7,23 +7,32 @@ from dataclasses import replace
 
 import pytest
 
+import planner
 from planner.problems.lifecycle.outputs import point_of, recheck
 from planner.problems.lifecycle.plan import LifecyclePoint
+from planner.problems.lifecycle.problem import PROBLEM
 from planner.problems.lifecycle.resolve import resolve_life
 from planner.problems.lifecycle.search.optimal_size import FixedLayoutOptimum, optimal_size
+from planner.protocol.output import values_in
 from planner.scenario import load
 from planner.text.errors import SolverError
+from planner.token_costs.budget_task import compute_optimal_tokens
+from planner.token_costs.outputs import loss_equations
+from planner.token_costs.phase_costs import symbol_values
 from planner.token_costs.spending import Spending
 from tests.cases.lifecycle import scenario
 
 WRONG = 1.334
 
 
+# Serving is used three quarters of the time that is paid.
+QUESTION = scenario(serving={**scenario()["serving"], "utilisation": 0.75}, draws=0)
+
+
 @pytest.fixture(scope="module")
 def best() -> FixedLayoutOptimum:
-    """The optimum of a scenario, its serving at three quarters of the time that is paid."""
-    serving = {**scenario()["serving"], "utilisation": 0.75}
-    optimum = optimal_size(resolve_life(load({**scenario(), "serving": serving})), 1.0)
+    """The optimum of a scenario."""
+    optimum = optimal_size(resolve_life(load(QUESTION)), 1.0)
     assert isinstance(optimum, FixedLayoutOptimum)
     return optimum
 
@@ -75,3 +84,20 @@ def test_a_wrong_number_is_refused(best, name):
     """By its equation walked without a kernel, or by the search's own sum."""
     with pytest.raises(SolverError, match="in the plan, but"):
         recheck(MUTANTS[name](point_of(best)), best)
+
+
+def test_outputs_are_what_their_equations_give(best):
+    """At the symbols of the plan each expression evaluates to the number beside it."""
+    plan = planner.solve(QUESTION)
+    point, task = plan.answer.plan, best.answer.task
+    values = symbol_values(task.phases, point.n_active, point.tokens)
+    values |= {"D_inf": point.tokens.inference, "C_mix": point.usd_per_mtok / 1e6}
+    values |= {"sigma": point.sparsity, "D_opt": compute_optimal_tokens(task.terms, point.n_active)}
+    for _, symbols in loss_equations(task, point.n_active, point.tokens):
+        values |= symbols
+    equations = {output: output.equation(plan) for output in PROBLEM.outputs if output.equation}
+    assert len(equations) == 8
+    for output, expression in equations.items():
+        again = expression.subs({x: values[x.name] for x in expression.free_symbols})
+        printed = values_in([output], point)[output.name]
+        assert float(again) == pytest.approx(printed, rel=1e-12), output.name
