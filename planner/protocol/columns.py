@@ -33,6 +33,11 @@ def by_name(rows: Sequence[Mapping[str, Cell]]) -> dict[str, list[Cell]]:
     return {name: [row.get(name) for row in rows] for name in named(rows)}
 
 
+def beside(axes: Columns, answers: Columns) -> Columns:
+    """Columns of what varies, then those of answers; `plan.` begins a name that both have."""
+    return {**axes, **{f"plan.{x}" if x in axes else x: column for x, column in answers.items()}}
+
+
 def named(tables: Iterable[Iterable[str]]) -> list[str]:
     """The names of all tables, in the order in which they are first met."""
     return list(dict.fromkeys(name for table in tables for name in table))

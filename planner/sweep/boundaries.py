@@ -16,13 +16,14 @@ from itertools import pairwise
 
 import numpy as np
 
+from formulas.numerics.expressions import text
 from planner.protocol.bracket import Bracket, bracketed
 from planner.protocol.columns import Cell
 from planner.protocol.problem import HasParts
 from planner.report.pictures.sweep_axes import arranged, line_of
 from planner.report.pictures.sweep_lines import PartCrossing
 from planner.report.pictures.sweep_maps import Boundary
-from planner.sweep.closed_form_boundary import Turned, relaxed_times, turned_round
+from planner.sweep.closed_form_boundary import relaxed_times, turned_round
 from planner.sweep.table import Table
 from planner.sweep.vectorized import ClosedForm, numbers
 
@@ -36,7 +37,7 @@ PLACES = 5  # at which an equation is turned round
 MOST_FORMS = 3
 NEAR = 1e-7  # of the value, how far to either side symbols are watched
 
-Known = tuple[tuple[int, int], str, float, str, str]  # the first fields of a crossing
+SymbolValues = Mapping[str, float | np.ndarray]
 
 
 def crossings(closed: ClosedForm | None, table: Table) -> list[PartCrossing]:
@@ -44,10 +45,9 @@ def crossings(closed: ClosedForm | None, table: Table) -> list[PartCrossing]:
     if closed is None or len(table) > MOST:
         return []
     along, others = line_of(table)
-    axis = _dial(closed, along)
-    if along is None or axis is None:
+    swept = _swept(closed, table, along)
+    if swept is None:
         return []
-    swept = _Swept(closed, axis, _numbers(table, along), table["bottleneck"])
     apart = list(zip(*(table[name] for name in others), strict=True)) or [()] * len(table)
     kinks: list[PartCrossing] = []
     for value in dict.fromkeys(apart):
@@ -67,11 +67,6 @@ class PartSwitch:
     high: float
     before: str
     after: str
-
-    @property
-    def middle(self) -> float:
-        """Halfway between them."""
-        return (self.low + self.high) / 2
 
 
 @dataclass(frozen=True)
@@ -96,9 +91,7 @@ class SweptLine:
             yield PartSwitch(low, beyond, before, after)
             low, before = beyond, after
 
-    def at(
-        self, x: np.ndarray
-    ) -> tuple[Mapping[str, np.ndarray], Mapping[str, float | np.ndarray]]:
+    def at(self, x: np.ndarray) -> tuple[Mapping[str, np.ndarray], SymbolValues]:
         """Parts and symbols at values of what is varied."""
         at_rest = {name: np.full(len(x), value) for name, value in self.at_rest.items()}
         return self.model.parts({**at_rest, self.along: x})
@@ -131,38 +124,36 @@ class SweptLine:
 
     def crossing(self, rows: tuple[int, int], step: PartSwitch) -> PartCrossing:
         """The step with its closed form, or why it has none."""
-        low, high, before, after = step.low, step.high, step.before, step.after
-        head: Known = (rows, self.along, high, before, after)
+        kink = PartCrossing(rows, self.along, step.high, step.before, step.after)
         if self.along in self.batches:
-            return self._of_batches(head, low, high)
+            return self._of_batches(kink, step.low)
         if self.along in self.whole:
-            return PartCrossing(*head, why="whole numbers")
-        parts, _ = self.at(np.array([low, high]))
-        gaps = np.broadcast_to(parts[before] - parts[after], 2) / np.max(parts[before])
-        if np.abs(gaps).max() > JUMP:
-            return PartCrossing(*head, why="a jump")
-        return self._turned(head, moving=self._moving(high))
+            return replace(kink, why="whole numbers")
+        parts, _ = self.at(np.array([step.low, step.high]))
+        before, after = parts[step.before], parts[step.after]
+        if np.abs((before - after) / np.max(before)).max() > JUMP:
+            return replace(kink, why="a jump")
+        return self._turned(kink, moving=self._moving(step.high))
 
-    def _turned(self, head: Known, moving: set[str], even: bool = False) -> PartCrossing:
+    def _turned(self, kink: PartCrossing, moving: set[str], even: bool = False) -> PartCrossing:
         """With the closed form, or why there is none."""
-        _, _, x, before, after = head
-        _, values = self.at(np.array([x]))
-        plain = {name: float(np.ravel(value)[0]) for name, value in values.items()}
+        x = kink.at
+        plain = _first(self.at(np.array([x]))[1])
         if even:
             plain["B"] = x * self.model.batch_scale
-        sides = self.model.symbols[before], self.model.symbols[after]
-        turned: Turned | str = ""
+        sides = self.model.symbols[kink.before], self.model.symbols[kink.after]
         shown = set() if self.up is None else self._moving_up(x, self.up)
+        why = ""
         # What goes up a map is written out where it can be.
         for more, steady in ((shown, even or self.up in self.batches), (set[str](), even)):
             turned = turned_round(
                 *sides, plain, moving, shown=more, equations=self.model.equations, even=steady
             )
             if not isinstance(turned, str):
-                break
-        if isinstance(turned, str):
-            return PartCrossing(*head, why=turned)
-        return PartCrossing(*head, turned.symbol, turned.value, str(turned).partition(" = ")[2])
+                form = text(turned.expression)
+                return replace(kink, symbol=turned.symbol, value=turned.value, form=form)
+            why = turned
+        return replace(kink, why=why)
 
     def _moving(self, x: float) -> set[str]:
         """Symbols that change with what is varied, near a value."""
@@ -177,29 +168,32 @@ class SweptLine:
         near = replace(self, along=up, at_rest={**self.at_rest, self.along: x}, up=None)
         return near._moving(self.at_rest[up]) - {"B"}
 
-    def _of_batches(self, head: Known, low: float, high: float) -> PartCrossing:
+    def _of_batches(self, kink: PartCrossing, low: float) -> PartCrossing:
         """The crossing of the equations without ceilings, where these agree at both ends."""
-        rows, along, _, before, after = head
-        exact, values = self.at(np.array([low, high]))
-        plain = {name: float(np.ravel(value)[0]) for name, value in values.items()}
-        model = self.model
+        ends, model = np.array([low, kink.at]), self.model
+        exact, values = self.at(ends)
+        plain, sides = _first(values), (model.symbols[kink.before], model.symbols[kink.after])
 
         def times(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            values_at: dict[str, float | np.ndarray] = {**plain, "B": x * model.batch_scale}
-            sides = model.symbols[before], model.symbols[after]
-            return relaxed_times(*sides, values_at, model.equations)
+            return relaxed_times(*sides, {**plain, "B": x * model.batch_scale}, model.equations)
 
-        for name, smooth in zip((before, after), times(np.array([low, high])), strict=True):
+        for name, smooth in zip((kink.before, kink.after), times(ends), strict=True):
             if not np.allclose(exact[name], smooth, rtol=1e-9, atol=0):
-                return PartCrossing(*head, why="ceilings")
+                return replace(kink, why="ceilings")
 
         def difference(points: Sequence[float]) -> list[float]:
             first, second = times(np.asarray(points))
             return np.where(second >= first, -1.0, 1.0).tolist()
 
-        ends = Bracket(low, high)
-        high = bracketed(difference, ends, _inside, lambda b: b.far - b.near <= WITHIN * b.far).far
-        return self._turned((rows, along, high, before, after), {"B"}, even=True)
+        bracket = bracketed(
+            difference, Bracket(low, kink.at), _inside, lambda b: b.far - b.near <= WITHIN * b.far
+        )
+        return self._turned(replace(kink, at=bracket.far), {"B"}, even=True)
+
+
+def _first(values: SymbolValues) -> dict[str, float]:
+    """Values of symbols at the first of some points."""
+    return {name: float(np.ravel(value)[0]) for name, value in values.items()}
 
 
 def _inside(bracket: Bracket, *, whole: bool = False) -> Sequence[float]:
@@ -224,14 +218,17 @@ class _Swept:
         """Neighbours on a line whose largest parts differ: rows, their line, both values."""
         for i, j in pairwise(sorted(rows, key=self.x.__getitem__)):
             if self.words[i] != self.words[j] and None not in (self.words[i], self.words[j]):
-                line = line_at(self.closed, self.axis, i, up)
+                line = _line_at(self.closed, self.axis, i, up)
                 if line is not None:
                     yield (i, j), line, self.x[i], self.x[j]
 
 
-def _dial(closed: ClosedForm, name: str | None) -> int | None:
-    """Which axis that becomes an array has a name; None where none has it."""
-    return next((i for i in closed.dials if closed.survey.columns[i].name == name), None)
+def _swept(closed: ClosedForm, table: Table, along: str | None) -> _Swept | None:
+    """A table along the axis of this name; None where it does not become an array."""
+    for axis in closed.dials:
+        if closed.survey.columns[axis].name == along:
+            return _Swept(closed, axis, _numbers(table, along), table["bottleneck"])
+    return None
 
 
 def _numbers(table: Table, name: str) -> list[float]:
@@ -239,11 +236,10 @@ def _numbers(table: Table, name: str) -> list[float]:
     return [float(value) for value in table[name] if isinstance(value, int | float)]
 
 
-def line_at(closed: ClosedForm, axis: int, row: int, up: str | None = None) -> SweptLine | None:
+def _line_at(closed: ClosedForm, axis: int, row: int, up: str | None = None) -> SweptLine | None:
     """The line on which a row of the table lies; of a map, `up` is what else varies."""
-    survey = closed.survey
+    survey, which = closed.survey, 0
     places = survey.grid.places(row)
-    which = 0
     for i in closed.fixed:
         which = which * len(survey.grid.axes[i]) + places[i]
     model = closed.models[which]
@@ -254,9 +250,8 @@ def line_at(closed: ClosedForm, axis: int, row: int, up: str | None = None) -> S
         for i in closed.dials
         if i != axis
     }
-    along, problem = survey.columns[axis].name, closed.problem
-    beside = up if up in at_rest else None
-    return SweptLine(model, along, at_rest, problem.whole, problem.batches, beside)
+    along, beside = survey.columns[axis].name, up if up in at_rest else None
+    return SweptLine(model, along, at_rest, closed.problem.whole, closed.problem.batches, beside)
 
 
 @dataclass(frozen=True)
@@ -291,10 +286,9 @@ def _spots(
     closed: ClosedForm, table: Table, along: str, up: str, *, flat: bool = True
 ) -> list[_Spot]:
     """The crossings along one of the axes, at values of the other; `flat`: along goes the map."""
-    axis = _dial(closed, along)
-    if axis is None:
+    swept = _swept(closed, table, along)
+    if swept is None:
         return []
-    swept = _Swept(closed, axis, _numbers(table, along), table["bottleneck"])
     y = _numbers(table, up)
     values = sorted(set(y))
     rows_at: dict[float, list[int]] = {x: [] for x in values[:: max(1, -(-len(values) // LINES))]}
@@ -305,42 +299,36 @@ def _spots(
     for number, (value, rows) in enumerate(rows_at.items()):
         for _, line, low, high in swept.changes(rows, up):
             for step in line.steps(low, high):
-                point = (step.middle, value) if flat else (value, step.middle)
+                middle = (step.low + step.high) / 2
+                point = (middle, value) if flat else (value, middle)
                 points.append(_Spot(number, line, step, point))
     return points
 
 
 def _boundary(pair: tuple[str, str], sides: Sequence[Sequence[_Spot]]) -> Boundary:
     """One boundary from its crossings along and up."""
-    whole = [bool(row) and row[0].line.along in row[0].line.whole for row in sides]
     # Between whole numbers a line is known less well than between others.
-    fine = [row for row, steps in zip(sides, whole, strict=True) if not steps and len(row) > 1]
+    fine = [row for row in sides if len(row) > 1 and row[0].line.along not in row[0].line.whole]
     lines = tuple(line for row in fine or sides for line in _joined(row))
-    forms: dict[str, None] = {}
     whys: dict[str, None] = {}
     for row in sides:
-        for spot in row[:: max(1, -(-len(row) // PLACES))]:
-            kink = spot.line.crossing((0, 0), spot.step)
-            if kink.form:
-                forms[f"{kink.symbol} = {kink.form}"] = None
-            else:
-                whys[str(kink.why)] = None
+        spots = row[:: max(1, -(-len(row) // PLACES))]
+        kinks = [spot.line.crossing((0, 0), spot.step) for spot in spots]
+        forms = dict.fromkeys(f"{kink.symbol} = {kink.form}" for kink in kinks if kink.form)
         if forms:
-            break
-    why = None if forms else ", ".join(whys)
-    return Boundary(*pair, tuple(forms)[:MOST_FORMS], why, lines)
+            return Boundary(*pair, tuple(forms)[:MOST_FORMS], None, lines)
+        whys |= dict.fromkeys(str(kink.why) for kink in kinks)
+    return Boundary(*pair, (), ", ".join(whys), lines)
 
 
 def _joined(spots: Sequence[_Spot]) -> Iterator[tuple[tuple[float, float], ...]]:
     """Crossings of neighbouring lines of the table as lines of the map."""
     lines: list[list[_Spot]] = []
     for spot in spots:
-        before = [
-            line for line in lines
-            if line[-1].number == spot.number - 1 and line[-1].step.before == spot.step.before
-        ]  # fmt: skip
-        if before:
-            before[0].append(spot)
+        for line in lines:
+            if line[-1].number == spot.number - 1 and line[-1].step.before == spot.step.before:
+                line.append(spot)
+                break
         else:
             lines.append([spot])
     for line in lines:

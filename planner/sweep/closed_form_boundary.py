@@ -8,7 +8,7 @@ there is taken, symbols that are zero there are left out, and so are counts that
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 
 import numpy as np
@@ -17,7 +17,7 @@ import sympy as sp
 from formulas.algebra.equation import Assignment
 from formulas.algebra.identity import inverse
 from formulas.numerics.evaluate import Definition, Kernel, collect, kernel, scalar
-from formulas.numerics.expressions import put, text, value_of
+from formulas.numerics.expressions import put, value_of
 from planner.text.tolerances import AGREE
 
 COUNTS = ("cp", "pp", "tp", "dp", "ep", "xtp", "one_seq", "m_pos", "g", "x_pf")
@@ -31,9 +31,6 @@ class Turned:
     symbol: str
     expression: sp.Expr
     value: float
-
-    def __str__(self) -> str:
-        return f"{self.symbol} = {text(self.expression)}"
 
 
 def turned_round(
@@ -58,7 +55,7 @@ def turned_round(
     even : leave ceilings out, where they are known to do nothing.
     """
     definitions = _relaxed(equations) if even else _definitions(equations)
-    local = _Definitions(definitions, values, frozenset(moving) | frozenset(shown))
+    local = _Definitions(definitions, dict(values), {*moving, *shown})
     left, right = (local.written(names) for names in (first, second))
     varied = sorted((x for x in (left / right).free_symbols if x.name in moving), key=str)
     if not varied:
@@ -114,7 +111,7 @@ def _relaxed_kernel(
 def _relaxed(equations: tuple[Definition, ...]) -> dict[sp.Symbol, sp.Expr]:
     """The definitions without ceilings of batches: what they are where these divide evenly."""
     definitions = _definitions(equations)
-    local = _Definitions(definitions, {}, frozenset({"B"}))
+    local = _Definitions(definitions, {}, {"B"})
 
     def without(expression: sp.Basic) -> sp.Basic:
         steps = {
@@ -148,19 +145,14 @@ def _collapsed(expression: sp.Basic, x: sp.Symbol, short: dict[sp.Basic, sp.Basi
 _definitions = cache(collect)
 
 
+@dataclass(frozen=True)
 class _Definitions:
-    """Definitions at one point, with what moves."""
+    """Definitions at one point, with what moves; values and moves are kept as they are asked."""
 
-    def __init__(
-        self,
-        definitions: Mapping[sp.Symbol, sp.Expr],
-        values: Mapping[str, float],
-        moving: frozenset[str],
-    ) -> None:
-        self.definitions = definitions
-        self.values = dict(values)
-        self.moving = moving
-        self._moves: dict[sp.Symbol, bool] = {}
+    definitions: Mapping[sp.Symbol, sp.Expr]
+    values: dict[str, float]
+    moving: Collection[str]
+    _moves: dict[sp.Symbol, bool] = field(default_factory=dict)
 
     def written(self, names: Sequence[str]) -> sp.Expr:
         """The sum of symbols, written out as far as it moves."""

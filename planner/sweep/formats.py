@@ -15,18 +15,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
-from planner.protocol.columns import Cell, CodedColumn, Column, Columns, named, plain
+from planner.protocol.columns import Cell, CodedColumn, Column, Columns, by_name, named, plain
 from planner.text.errors import InputError, MissingExtra
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-KINDS = ("parquet", "csv", "jsonl")
-PARTS = {  # ending of the parts of each kind of file
-    "parquet": "arrow",
-    "csv": "csv",
-    "jsonl": "jsonl",
-}
+PARTS = {"parquet": "arrow", "csv": "csv", "jsonl": "jsonl"}  # endings of parts, by kind of file
+KINDS = tuple(PARTS)
 KEY = b"token-planner"  # of the metadata of a Parquet file
 GROUP = 1 << 17  # rows of a group in it
 
@@ -83,14 +79,14 @@ def encoded(columns: Columns, kind: str, meta: Mapping[str, object]) -> bytes:
 
 def rows_in(part: Path, kind: str) -> int:
     """Rows of a part; -1 if it cannot be read."""
-    if kind == "parquet":
-        return _arrow_rows(part)
     try:
+        if kind == "parquet":
+            return len(_arrow_table(part))
         if kind == "jsonl":
             with part.open(encoding="utf-8") as lines:
                 return sum(1 for line in lines if line.endswith("}\n"))
         return sum(1 for _ in _read(part)) - 1
-    except (OSError, ValueError, csv.Error):
+    except (OSError, ValueError, NotImplementedError, csv.Error):
         return -1
 
 
@@ -117,15 +113,11 @@ def loaded(file: Path) -> dict[str, list[Cell]]:
         return dict(pq.read_table(file).to_pydict())
     if kind == "jsonl":
         with file.open(encoding="utf-8") as lines:
-            rows = [json.loads(line) for line in lines]
-        return {name: [row.get(name) for row in rows] for name in named(rows)}
+            return by_name([json.loads(line) for line in lines])
     table = _read(file)
     names = next(table, [])
-    values: list[list[Cell]] = [[] for _ in names]
-    for row in table:
-        for column, text in zip(values, row, strict=True):
-            column.append(_number(text))
-    return dict(zip(names, values, strict=True))
+    rows = [list(map(_number, row)) for row in table]
+    return {name: [row[i] for row in rows] for i, name in enumerate(names)}
 
 
 def meta_of(file: Path, kind: str) -> Meta | None:
@@ -135,11 +127,13 @@ def meta_of(file: Path, kind: str) -> Meta | None:
     """
     try:
         if kind == "parquet":
-            text = _parquet_meta(file)
+            import pyarrow.parquet as pq
+
+            text = (pq.read_schema(file).metadata or {}).get(KEY, b"")
         else:
             text = file.with_name(f"{file.name}.meta.json").read_bytes()
         meta: Meta = json.loads(text)
-    except (OSError, ValueError):
+    except (OSError, ValueError, NotImplementedError):
         return None
     return meta if "over" in meta else None
 
@@ -200,25 +194,14 @@ def _arrow_part(columns: Columns, meta: Mapping[str, object]) -> bytes:
     return written.getvalue().to_pybytes()
 
 
-def _arrow_rows(part: Path) -> int:
-    """Rows of a part; -1 if it cannot be read."""
-    import pyarrow as pa
-
-    try:
-        return len(_arrow_table(part))
-    except (OSError, pa.ArrowException):
-        return -1
-
-
 def _parquet_of(parts: Sequence[Path], out: Path, meta: Mapping[str, object]) -> dict[str, int]:
     """Put parts together, a few at a time; how many rows have each status."""
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
-    schema = _arrow_schema(_arrow_table(part).schema for part in parts).with_metadata(
-        {KEY: json.dumps(meta)}
-    )
+    schema = _arrow_schema(_arrow_table(part).schema for part in parts)
+    schema = schema.with_metadata({KEY: json.dumps(meta)})
     statuses: Counter[str] = Counter()
     # Measured numbers seldom repeat: a dictionary of them only costs time.
     repeats = [f.name for f in schema if not pa.types.is_floating(f.type)]
@@ -228,17 +211,6 @@ def _parquet_of(parts: Sequence[Path], out: Path, meta: Mapping[str, object]) ->
                 statuses[str(count["values"])] += count["counts"]
             whole.write_table(table, row_group_size=GROUP)
     return dict(statuses)
-
-
-def _parquet_meta(file: Path) -> bytes:
-    """What a sweep wrote beside the columns; nothing if none did."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        return (pq.read_schema(file).metadata or {}).get(KEY, b"")
-    except pa.ArrowException:
-        return b""
 
 
 def _arrow_groups(parts: Sequence[Path], schema: pa.Schema) -> Iterator[pa.Table]:

@@ -123,13 +123,12 @@ class Parts:
             manifest = json.loads((self.folder / MANIFEST).read_text(encoding="utf-8"))
         except (OSError, ValueError):
             manifest = {}
-        parts = [name for name in _names(self.folder) if NAMED.fullmatch(name)]
-        foreign = [name for name in parts if NAMED.fullmatch(name)[3] != self.digest]  # type: ignore[index]
+        parts = [match for name in _names(self.folder) if (match := NAMED.fullmatch(name))]
         if not parts:
             return
-        if foreign:
+        if foreign := [part[0] for part in parts if part[3] != self.digest]:
             raise InputError(
-                f"{self.folder / sorted(foreign)[0]}: is of another scenario or grid; "
+                f"{self.folder / min(foreign)}: is of another scenario or grid; "
                 "name another --out, or remove the folder"
             )
         if manifest.get("version", self.meta["version"]) != self.meta["version"]:

@@ -9,7 +9,7 @@ from functools import cached_property
 from importlib.metadata import version
 from time import perf_counter
 
-from planner.protocol.columns import Column, Columns, Row, by_name
+from planner.protocol.columns import Columns, Row, beside, by_name
 from planner.scenario.grid import grid_of
 from planner.scenario.loading import Source
 from planner.sweep.chunk import Chunk, chunks, units_of
@@ -141,12 +141,8 @@ def computed(order: Order, keeper: Parts | Memory) -> None:
     missing = keeper.missing(order.points)
     left = sum(last - first + 1 for first, last in missing)
     with progress(order.points, order.points - left, shown=order.shown) as advance:
-        pieces: Generator[Piece, None, None]
-        if order.closed is not None:
-            pieces = _evaluated(order, order.closed, missing)
-        else:
-            pieces = _solved(order, missing)
-        with closing(pieces):
+        closed = order.closed
+        with closing(_evaluated(closed, missing) if closed else _solved(order, missing)) as pieces:
             for first, last, columns in pieces:
                 keeper.keep(first, last, columns)
                 advance(last - first + 1)
@@ -156,7 +152,7 @@ Piece = tuple[int, int, Columns]
 
 
 def _evaluated(
-    order: Order, closed: ClosedForm, missing: Sequence[tuple[int, int]]
+    closed: ClosedForm, missing: Sequence[tuple[int, int]]
 ) -> Generator[Piece, None, None]:
     for first, last in missing:
         for start in range(first, last + 1, PIECE):
@@ -183,15 +179,10 @@ def _solved(order: Order, missing: Sequence[tuple[int, int]]) -> Generator[Piece
 
 def _piece(order: Order, chunk: Chunk, rows: Sequence[Row]) -> Piece:
     """The rows of a chunk as columns, the values of the axes before them."""
-    survey = order.survey
-    places = [survey.grid.places(i) for i in range(chunk.first, chunk.last + 1)]
-    columns: dict[str, Column] = {
-        column.name: [column.at(place[i]) for place in places]
-        for i, column in enumerate(survey.columns)
-    }
-    for name, values in by_name(rows).items():
-        columns[f"plan.{name}" if name in columns else name] = values
-    return chunk.first, chunk.last, columns
+    grid, axes = order.survey.grid, order.survey.columns
+    places = [grid.places(i) for i in range(chunk.first, chunk.last + 1)]
+    values = {axis.name: [axis.at(place[i]) for place in places] for i, axis in enumerate(axes)}
+    return chunk.first, chunk.last, beside(values, by_name(rows))
 
 
 def _how_to_go_on(order: Order, parts: Parts) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from planner.protocol.columns import Cell, CodedColumn, Columns
+from planner.protocol.columns import Cell, CodedColumn, Columns, beside
 from planner.protocol.columns import Column as TableColumn
 from planner.protocol.problem import ArrayModel, HasArrays, problem_of
 from planner.scenario.grid import Span
@@ -64,13 +64,9 @@ class ClosedForm:
                 table.refuse(whole, model)
             else:
                 table.put(whole, number, model({name: v[whole] for name, v in values.items()}))
-        columns_of: dict[str, TableColumn] = {
-            column.name: shown(column, places[i]) for i, column in enumerate(self.survey.columns)
-        }
-        elapsed = (perf_counter() - start) / count
-        for name, column in table.columns(elapsed).items():
-            columns_of[f"plan.{name}" if name in columns_of else name] = column
-        return columns_of
+        axes = zip(self.survey.columns, places, strict=True)
+        values_of = {column.name: shown(column, at) for column, at in axes}
+        return beside(values_of, table.columns((perf_counter() - start) / count))
 
 
 def closed_form(survey: Survey) -> ClosedForm | None:

@@ -44,7 +44,7 @@ class Marginal:
 
     def at(self, share: np.ndarray) -> np.ndarray:
         """The values that these shares of the draws do not exceed; places in `ends` of `one_of`."""
-        if self.kind == "one_of":
+        if not self.numeric:
             count = len(self.ends)
             return np.minimum(np.floor(share * count), count - 1).astype(int)
         return _quantiles(self.kind, self.ends, share, self.within)
@@ -123,9 +123,8 @@ def _marginal(
 def _read(tree: Tree, folder: Path, path: str, written: object) -> float:
     value = value_at(scenario_with(tree, folder, path, written), path)
     if not isinstance(value, int | float) or isinstance(value, bool):
-        raise FieldError(
-            (f"uncertain.{path}", f"expected a number, got {quoted(written)}; one_of takes words")
-        )
+        message = f"expected a number, got {quoted(written)}; one_of takes words"
+        raise FieldError((f"uncertain.{path}", message))
     return float(value)
 
 

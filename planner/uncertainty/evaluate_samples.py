@@ -104,15 +104,10 @@ def _set(marginal: Marginal, value: float) -> str:
 
 def _searched(tree: Tree, folder: Path, points: Sequence[Sets]) -> list[Search]:
     """The best plan at several draws, searched together; a draw that makes no sense has none."""
-    questions = [_question(tree, folder, sets) for sets in points]
-    searched = search_each(
-        [question for question, _ in questions],
-        [beside for _, beside in questions],
-        [", ".join(sets) for sets in points],
-    )
-    best = [plan or NO_PLAN for plan in searched]
+    questions, beside = zip(*(_question(tree, folder, sets) for sets in points), strict=True)
+    searched = search_each(questions, beside, [", ".join(sets) for sets in points])
     # A point and what works out its shortfalls stay in the process that searched.
-    return [replace(plan, plan=None, missed=None) for plan in best]
+    return [replace(plan or NO_PLAN, plan=None, missed=None) for plan in searched]
 
 
 def _question(tree: Tree, folder: Path, sets: Sets) -> tuple[Question | None, Mapping[str, float]]:

@@ -83,21 +83,18 @@ def explore(
         "provenance": {"version": version("token-planner")},
     }  # fmt: skip
     if sobol is not None:
-        count = _counted("--sobol", sobol, len(marginals) + 2)
-        result |= _by_sobol(draws, count, seed, rises=target.rises)
+        _check_count("--sobol", sobol, len(marginals) + 2)
+        result |= _by_sobol(draws, sobol, seed, rises=target.rises)
     if morris is not None:
-        count = _counted("--morris", morris, len(marginals) + 1)
-        result |= _by_morris(draws, count, seed, result["method"])
+        _check_count("--morris", morris, len(marginals) + 1)
+        result |= _by_morris(draws, morris, seed, result["method"])
     return Study(result)
 
 
-def _counted(option: str, count: int, times: int) -> int:
+def _check_count(option: str, count: int, times: int) -> None:
     if not 0 < count * times <= MOST:
-        message = (
-            f"{option} {count}: expected 1 to {MOST // times:,}, each of which is {times} draws"
-        )
-        raise InputError(message)
-    return count
+        most = f"{MOST // times:,}"
+        raise InputError(f"{option} {count}: expected 1 to {most}, each of which is {times} draws")
 
 
 def _by_sobol(draws: Draws, count: int, seed: int, *, rises: bool) -> dict[str, object]:
@@ -110,7 +107,7 @@ def _by_sobol(draws: Draws, count: int, seed: int, *, rises: bool) -> dict[str, 
     if not finite.size:
         raise Infeasible("nothing keeps the promises at any draw")
     choices = indices.frequent(answers.choices[independent], TOLD)
-    estimate = indices.sobol(answers.values, len(marginals), seed)
+    estimate, sign = indices.sobol(answers.values, len(marginals), seed), -1.0 if rises else 1.0
     return {
         "method": answers.method,
         "draws": len(shares),
@@ -118,9 +115,7 @@ def _by_sobol(draws: Draws, count: int, seed: int, *, rises: bool) -> dict[str, 
         "distribution": _distribution(finite),
         "choices": [{"choice": choice, "best": share} for choice, share in choices],
         "sobol": None if estimate is None else draws.by_path(estimate),
-        "knowing": _value_of_knowing(
-            draws, answers, shares[independent], choices, -1.0 if rises else 1.0
-        ),
+        "knowing": _value_of_knowing(draws, answers, shares[independent], choices, sign),
     }
 
 

@@ -42,12 +42,8 @@ def sobol_design(count: int, dimensions: int, seed: int) -> np.ndarray:
         raise InputError(f"--sobol {count}: expected a power of two such as {near}")
     drawn = qmc.Sobol(2 * dimensions, rng=np.random.default_rng(seed)).random(count)
     first, second = drawn[:, :dimensions], drawn[:, dimensions:]
-    blocks = [first, second]
-    for i in range(dimensions):
-        mixed = first.copy()
-        mixed[:, i] = second[:, i]
-        blocks.append(mixed)
-    return np.concatenate(blocks)
+    mixed = [np.where(np.arange(dimensions) == i, second, first) for i in range(dimensions)]
+    return np.concatenate([first, second, *mixed])
 
 
 def sobol(values: np.ndarray, dimensions: int, seed: int) -> list[SobolIndex] | None:
@@ -57,14 +53,13 @@ def sobol(values: np.ndarray, dimensions: int, seed: int) -> list[SobolIndex] | 
     rest.
     """
     blocks = values.reshape(dimensions + 2, -1)
-    complete = np.flatnonzero(np.isfinite(blocks).all(axis=0))
-    count = blocks.shape[1]
-    if complete.size < 2:
+    complete = np.isfinite(blocks).all(axis=0)
+    count = complete.size
+    if complete.sum() < 2:
         return None
     rng = np.random.default_rng(seed)
     places = np.arange(count)
-    missing = np.setdiff1d(places, complete)
-    places[missing] = rng.choice(complete, missing.size)
+    places[~complete] = rng.choice(places[complete], count - complete.sum())
     blocks = blocks[:, places]
     first, total = _indices(blocks)
     drawn = [_indices(blocks[:, rng.integers(count, size=count)]) for _ in range(RESAMPLES)]
@@ -92,39 +87,33 @@ def morris_design(count: int, dimensions: int, seed: int) -> np.ndarray:
     rng = np.random.default_rng(seed)
     step = LEVELS / (2 * (LEVELS - 1))
     starts = np.arange(LEVELS // 2) / (LEVELS - 1)
-    paths = []
+    points = []
     for _ in range(count):
         at = rng.choice(starts, dimensions)
         up = rng.random(dimensions) < 0.5
         at = np.where(up, at, at + step)
-        path = [at.copy()]
+        points.append(at.copy())
         for i in rng.permutation(dimensions):
             at[i] += step if up[i] else -step
-            path.append(at.copy())
-        paths.append(np.array(path))
-    return np.concatenate(paths)
+            points.append(at.copy())
+    return np.array(points)
 
 
 def effects(design: np.ndarray, values: np.ndarray) -> list[MorrisEffect]:
     """The effect of each given along trajectories; steps without a plan are left out."""
     dimensions = design.shape[1]
-    paths = design.reshape(-1, dimensions + 1, dimensions)
-    answers = values.reshape(-1, dimensions + 1)
-    slopes: list[list[float]] = [[] for _ in range(dimensions)]
-    for path, answer in zip(paths, answers, strict=True):
-        moved = np.diff(path, axis=0)
-        for i, change in zip(np.argmax(np.abs(moved), axis=1), np.diff(answer), strict=True):
-            step = moved[np.argmax(np.abs(moved[:, i])), i]
-            if np.isfinite(change):
-                slopes[i].append(float(change / step))
-    return [_effect(each) for each in slopes]
+    moved = np.diff(design.reshape(-1, dimensions + 1, dimensions), axis=1)
+    changes = np.diff(values.reshape(-1, dimensions + 1), axis=1)
+    # One given moves in each step.
+    slopes, which = changes / moved.sum(axis=2), np.abs(moved).argmax(axis=2)
+    return [_effect(slopes[(which == i) & np.isfinite(slopes)]) for i in range(dimensions)]
 
 
-def _effect(slopes: Sequence[float]) -> MorrisEffect:
-    if not slopes:
+def _effect(slopes: np.ndarray) -> MorrisEffect:
+    if not slopes.size:
         return MorrisEffect(None, None, None)
-    deviation = float(np.std(slopes, ddof=1)) if len(slopes) > 1 else 0.0
-    return MorrisEffect(float(np.mean(slopes)), float(np.mean(np.abs(slopes))), deviation)
+    deviation = float(slopes.std(ddof=1)) if slopes.size > 1 else 0.0
+    return MorrisEffect(float(slopes.mean()), float(np.abs(slopes).mean()), deviation)
 
 
 DEGREE = 3
