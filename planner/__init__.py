@@ -7,12 +7,12 @@
 Names are loaded when they are first used, so that `planner --help` imports no solver.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 # At once, for they are called like their modules, which would take their place when first imported.
 from planner.library import sensitivity  # after the module of that name, which it imports
 from planner.sweep import sweep
+from planner.text.faces import loaded_from
 
 if TYPE_CHECKING:
     from planner.engines import export
@@ -46,22 +46,17 @@ __all__ = [
 ]
 
 _HOMES = {
-    "planner.engines": ("export",),
-    "planner.library": ("calibrate", "topology", "validate"),
-    "planner.protocol.plan": ("Plan",),
-    "planner.protocol.solve": ("pareto", "solve"),
-    "planner.problems.serving.question": ("Scenario",),
-    "planner.report.text.catalog": ("catalog", "model"),
-    "planner.scenario.loading": ("check", "load"),
-    "planner.text.errors": ("Infeasible", "InputError", "PlannerError", "SolverError"),
+    "engines": ("export",),
+    "library": ("calibrate", "topology", "validate"),
+    "protocol.plan": ("Plan",),
+    "protocol.solve": ("pareto", "solve"),
+    "problems.serving.question": ("Scenario",),
+    "report.text.catalog": ("catalog", "model"),
+    "scenario.loading": ("check", "load"),
+    "text.errors": ("Infeasible", "InputError", "PlannerError", "SolverError"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-
-
-def __getattr__(name: str) -> object:
-    if name not in _HOME_OF:
-        raise AttributeError(f"module 'planner' has no attribute {name!r}")
-    return getattr(import_module(_HOME_OF[name]), name)
+__getattr__ = loaded_from(__name__, _HOME_OF)
 
 
 def __dir__() -> list[str]:

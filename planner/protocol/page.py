@@ -17,7 +17,7 @@ from planner.text.tolerances import UNSEEN
 from planner.text.wording import below, quantity
 
 if TYPE_CHECKING:
-    from planner.protocol.plan import Plan, Shortfall
+    from planner.protocol.plan import MissedPromise, Plan
 
 # Colours of parts that add up, told apart by readers who see red and green alike (light and dark).
 COLOURS: Mapping[str, str] = {
@@ -157,7 +157,7 @@ def _positive(line: Line) -> bool:
     return isinstance(line.value, int | float) and line.value > 0
 
 
-def _missed(shortfalls: Iterable[Shortfall]) -> str:
+def _missed(shortfalls: Iterable[MissedPromise]) -> str:
     """Which promises no plan keeps."""
     rows = "".join(
         f"<li>{escape(each.promise)}: missed by a factor of {each.short_by:.3g}</li>"

@@ -35,15 +35,13 @@ class DataSource:
     as_of: str | None
 
 
-class Shortfall(Protocol):
-    """A promise that the nearest plan breaks: by which factor, and the expression it bounds."""
+@dataclass(frozen=True)
+class MissedPromise:
+    """A promise that no choice keeps, the factor by which the nearest one misses it, and why."""
 
-    @property
-    def promise(self) -> str: ...
-    @property
-    def short_by(self) -> float | None: ...
-    @property
-    def expression(self) -> str: ...
+    promise: str
+    short_by: float | None
+    expression: str = ""
 
 
 class Provenance(Protocol):
@@ -81,7 +79,7 @@ class Answer(Protocol):
     @property
     def alternatives(self) -> Sequence[object]: ...
     @property
-    def infeasible(self) -> Sequence[Shortfall] | None: ...
+    def infeasible(self) -> Sequence[MissedPromise] | None: ...
     @property
     def provenance(self) -> Provenance: ...
 
@@ -215,7 +213,7 @@ class Plan(ABC, Generic[A]):
         return self.answer.alternatives
 
     @property
-    def infeasible(self) -> Sequence[Shortfall]:
+    def infeasible(self) -> Sequence[MissedPromise]:
         """Promises that fall short and by which factor; empty when the plan is optimal."""
         return self.answer.infeasible or ()
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast, runtime
 from planner.protocol.elasticity import Elasticity
 from planner.protocol.output import Output
 from planner.protocol.parameter import Parameter, value_at, with_value
-from planner.protocol.plan import Plan
+from planner.protocol.plan import MissedPromise, Plan
 from planner.protocol.section import Section, sections_of_outputs
 from planner.scenario.kinds import room
 from planner.text.errors import FieldError, InputError, PlannerError
@@ -35,15 +35,6 @@ Counts = tuple[tuple[str, int], ...]
 
 BESIDE = "profile."  # paths below it are coefficients, no part of the scenario
 FEW = 20  # below so many, one more whole number is another choice: it is over five percent
-
-
-@dataclass(frozen=True)
-class MissedPromise:
-    """A promise that no choice keeps, the factor by which the nearest one misses it, and why."""
-
-    promise: str
-    short_by: float | None
-    expression: str = ""
 
 
 @dataclass(frozen=True)

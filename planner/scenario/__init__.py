@@ -4,8 +4,9 @@ Names are loaded when they are first used, so that a problem kind may import the
 with others while its own question is being loaded.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from planner.text.faces import loaded_from
 
 if TYPE_CHECKING:
     from planner.scenario.loading import checked, load, opened, read
@@ -13,11 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["checked", "json_schema", "load", "opened", "read", "resolved"]
 
-_SCHEMA = ("json_schema", "resolved")
-
-
-def __getattr__(name: str) -> object:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = "schema_document" if name in _SCHEMA else "loading"
-    return getattr(import_module(f"planner.scenario.{home}"), name)
+_HOMES = dict.fromkeys(__all__, "loading") | dict.fromkeys(
+    ("json_schema", "resolved"), "schema_document"
+)
+__getattr__ = loaded_from(__name__, _HOMES)

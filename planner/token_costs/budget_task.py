@@ -18,20 +18,12 @@ from planner.token_costs.phase_costs import PhaseCost, rl_flop_needed
 from planner.token_costs.posynomial_form import CHOICES, Budgets, EffectiveAmounts, Saturation
 
 if TYPE_CHECKING:
-    from planner.token_costs.phase_keys import Quality, Reinforcement
+    from planner.token_costs.phase_keys import Quality, Reinforcement, RewardedLoss
 
 
 REPETITION = "repetition"
 MISSING = -np.inf  # logarithm of a coefficient that is zero
 FAR = (0.0, 120.0)  # logarithms between which compute-optimal tokens are looked for
-
-
-@dataclass(frozen=True)
-class LossTerm:
-    """What reinforcement learning takes off the loss: coefficient * tokens**-exponent."""
-
-    coefficient: float
-    exponent: float
 
 
 @dataclass(frozen=True)
@@ -87,7 +79,7 @@ class BudgetTask:
     served: float = 0.0
     rl_tokens: float = 0.0
     rl_flop: float = 0.0
-    rl_term: LossTerm | None = None
+    rl_term: RewardedLoss | None = None
     unique: float | None = None
     required: Required | None = None
     limit: float | None = None
@@ -262,7 +254,7 @@ def reinforced(task: BudgetTask, rl: Reinforcement) -> BudgetTask:
         task,
         rl_tokens=0.0 if "rl" in task.fixed_choices else rl.tokens or 0.0,
         rl_flop=rl_flop_needed(rl.reward) if rl.reward else 0.0,
-        rl_term=LossTerm(rl.loss.coefficient, rl.loss.exponent) if rl.loss else None,
+        rl_term=rl.loss,
     )
 
 

@@ -10,7 +10,7 @@ from planner.protocol.section import Line, Section
 from planner.text import wording as say
 
 if TYPE_CHECKING:
-    from planner.protocol.plan import BindingLimit, Shortfall
+    from planner.protocol.plan import BindingLimit, MissedPromise
     from planner.token_costs.phase_keys import Quality
     from planner.token_costs.spending import (
         LawInterval,
@@ -202,7 +202,7 @@ def spent(point: LifePoint) -> str:
     return "\n".join(lines)
 
 
-def shortfall(title: str, missed: Sequence[Shortfall]) -> str:
+def shortfall(title: str, missed: Sequence[MissedPromise]) -> str:
     """Why there is no answer, and by how much it falls short."""
     lines = [title]
     for miss in missed:

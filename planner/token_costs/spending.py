@@ -200,15 +200,6 @@ class ServedTokens:
 
 
 @dataclass(frozen=True)
-class MissedLimit:
-    """What falls short, by which factor, and why."""
-
-    promise: str
-    short_by: float | None
-    expression: str
-
-
-@dataclass(frozen=True)
 class FormlessLawNote:
     """The law that answered."""
 

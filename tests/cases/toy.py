@@ -13,8 +13,8 @@ from pydantic import Field
 from planner.protocol.document import Unit
 from planner.protocol.output import Output, values_in
 from planner.protocol.parameter import Parameter, settable
-from planner.protocol.plan import BindingLimit, PlainAnswer, PlainProvenance, Plan
-from planner.protocol.problem import NO_PLAN, MissedPromise, Problem, Search
+from planner.protocol.plan import BindingLimit, MissedPromise, PlainAnswer, PlainProvenance, Plan
+from planner.protocol.problem import NO_PLAN, Problem, Search
 from planner.scenario import resolved
 from planner.scenario.keys.fields import Quantity, QuestionRecord, Word
 from planner.scenario.keys.uncertain import Uncertain

@@ -1,13 +1,5 @@
 """How large a model on how many tokens? The budget problem: laws, phases, optimum, proof."""
 
+from planner.text.faces import loaded_from
 
-def __getattr__(name: str) -> object:
-    if name == "QUESTION":
-        from planner.problems.budget.question import BudgetScenario
-
-        return BudgetScenario
-    if name == "PROBLEM":
-        from planner.problems.budget.problem import PROBLEM
-
-        return PROBLEM
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = loaded_from(__name__, {"QUESTION": "question", "PROBLEM": "problem"})

@@ -18,12 +18,11 @@ from planner.problems.budget.resolve import (
     ruled_point,
     tasks_for,
 )
-from planner.protocol.plan import BindingLimit
+from planner.protocol.plan import BindingLimit, MissedPromise
 from planner.scenario import resolved
 from planner.text.errors import FieldError
 from planner.token_costs import optimum
 from planner.token_costs.parameters import elasticities
-from planner.token_costs.spending import MissedLimit
 
 ALTERNATIVES = 3
 
@@ -162,7 +161,7 @@ def _infeasible(resolution: ResolvedBudget, nearest: optimum.NoBudget) -> record
             optimum.NOTHING_CLOSER, None, None, None, considered, None, {}
         ),
         demand=resolution.served,
-        infeasible=(MissedLimit(nearest.promise, nearest.short_by, nearest.reason),),
+        infeasible=(MissedPromise(nearest.promise, nearest.short_by, nearest.reason),),
         provenance=_provenance(resolution, resolution.warnings),
     )
 

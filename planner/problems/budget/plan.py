@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from planner.problems.budget.question import BudgetScenario
-from planner.protocol.plan import BindingLimit
+from planner.protocol.plan import BindingLimit, MissedPromise
 from planner.token_costs import spending as life
 
 
@@ -144,7 +144,7 @@ class BudgetAnswer:
     compute_optimal: Comparison | None = None
     demand: life.ServedTokens
     laws: tuple[OtherLaw, ...] | None = None
-    infeasible: tuple[life.MissedLimit, ...] | None = None
+    infeasible: tuple[MissedPromise, ...] | None = None
     provenance: LawProvenance
 
 

@@ -17,8 +17,8 @@ from planner.protocol.document import document_of
 from planner.protocol.elasticity import OFFSETS, STEP, Elasticity, one_sided
 from planner.protocol.output import values_in
 from planner.protocol.parameter import Parameter
-from planner.protocol.plan import Plan
-from planner.protocol.problem import NO_PLAN, MissedPromise, Problem, Search
+from planner.protocol.plan import MissedPromise, Plan
+from planner.protocol.problem import NO_PLAN, Problem, Search
 from planner.protocol.section import Section
 from planner.text.errors import InputError
 from planner.token_costs.optimum import BudgetOptimum, NoBudget, Solved, best_of, solve_many

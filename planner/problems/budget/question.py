@@ -135,3 +135,6 @@ def used_phases(inference: keys.Inference, rl: keys.Reinforcement) -> tuple[str,
     """The phases that these tokens use, in the order of a model's life."""
     used = {"pretrain": True, "rl": rl.used, "inference": inference.used}
     return tuple(name for name, taken in used.items() if taken)
+
+
+QUESTION = BudgetScenario

@@ -1,13 +1,5 @@
 """Which model, trained how, served how, over a whole life? The lifecycle problem."""
 
+from planner.text.faces import loaded_from
 
-def __getattr__(name: str) -> object:
-    if name == "QUESTION":
-        from planner.problems.lifecycle.question import LifecycleScenario
-
-        return LifecycleScenario
-    if name == "PROBLEM":
-        from planner.problems.lifecycle.problem import PROBLEM
-
-        return PROBLEM
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = loaded_from(__name__, {"QUESTION": "question", "PROBLEM": "problem"})

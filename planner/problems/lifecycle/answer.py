@@ -30,7 +30,7 @@ from planner.problems.lifecycle.search.optimal_size import (
     Unserved,
     optimal_size,
 )
-from planner.protocol.plan import BindingLimit, DataSource
+from planner.protocol.plan import BindingLimit, DataSource, MissedPromise
 from planner.scenario import resolved
 from planner.text.errors import SolverError
 from planner.token_costs import spending
@@ -188,10 +188,10 @@ def _infeasible(
     reasons = [each.law for each in misses if each.law is not None]
     if reasons:
         nearest = min(reasons, key=lambda row: row.short_by)
-        missed = spending.MissedLimit(nearest.promise, nearest.short_by, nearest.reason)
+        missed = MissedPromise(nearest.promise, nearest.short_by, nearest.reason)
     else:
         sizes = sorted(size for each in misses for size in each.sizes)
-        missed = spending.MissedLimit(
+        missed = MissedPromise(
             "serving",
             None,
             f"no unit of these chips keeps the promises for any model of {sizes[0]:.3g} to "

@@ -12,7 +12,7 @@ from typing import Annotated
 from planner.problems.lifecycle.question import LifecycleScenario
 from planner.problems.serving import ServingBand, ServingPoint
 from planner.protocol.document import Unit, json_key
-from planner.protocol.plan import BindingLimit
+from planner.protocol.plan import BindingLimit, MissedPromise
 from planner.token_costs import spending as life
 
 PerMtok = Annotated[float, Unit("USD/(1e6*token)")]
@@ -253,7 +253,7 @@ class LifecycleAnswer:
     curve: tuple[SizeCost, ...] | None = None
     evaluated: tuple[EvaluatedSize, ...] | None = json_key("asked", default=None)
     demand: life.ServedTokens
-    infeasible: tuple[life.MissedLimit, ...] | None = None
+    infeasible: tuple[MissedPromise, ...] | None = None
     provenance: life.LifeProvenance
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,7 +19,7 @@ from planner.protocol.document import document_of
 from planner.protocol.output import Output, values_in
 from planner.protocol.parameter import Parameter
 from planner.protocol.plan import Plan
-from planner.protocol.problem import NO_PLAN, MissedPromise, Problem, Search
+from planner.protocol.problem import NO_PLAN, Problem, Search
 from planner.protocol.section import Section
 from planner.scenario.keys.system_keys import resolved_system
 from planner.token_costs.outputs import OUTPUTS, by
@@ -60,7 +59,7 @@ class Lifecycle(Problem["LifecycleScenario"]):
         """The best size over all sparsities, its serving layout among all layouts."""
         best = cheapest_life(resolve_life(question))
         if best is None:
-            return replace(NO_PLAN, missed=partial(_missed, question))
+            return replace(NO_PLAN, missed=lambda: answer(question).infeasible)
         plan = document_of(point_of(best))
         choice = f"sparsity {plan['sparsity']:g}, {best.served.candidate.choice.words}"
         return Search(values_in(self.outputs, plan), choice, best.whole.total, plan)
@@ -106,12 +105,6 @@ class Lifecycle(Problem["LifecycleScenario"]):
         from planner.problems.lifecycle.elasticities import lifecycle_rows
 
         return lifecycle_rows(question, output)
-
-
-def _missed(question: LifecycleScenario) -> list[MissedPromise]:
-    """The promises that the nearest life misses."""
-    missed = answer(question).infeasible
-    return [MissedPromise(each.promise, each.short_by, each.expression) for each in missed]
 
 
 PROBLEM = Lifecycle()

@@ -185,3 +185,6 @@ class LifecycleScenario(QuestionRecord):
         if rl is not None and rl.used and (value.rl is None or value.rl.mfu is None):
             raise ValueError("give rl: {system, mfu}: no published run says what it reaches")
         return value
+
+
+QUESTION = LifecycleScenario

@@ -3,8 +3,9 @@
 What another kind may use of it is listed here and loaded on first use: reading a file stays fast.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from planner.text.faces import loaded_from
 
 if TYPE_CHECKING:
     from planner.problems.serving.bounds.binding_limits import followed, worth
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     )
     from planner.problems.serving.point import ServingBand, ServingPoint
     from planner.problems.serving.problem import PROBLEM
-    from planner.problems.serving.question import ESTIMATES, Scenario
+    from planner.problems.serving.question import ESTIMATES, QUESTION, Scenario
     from planner.problems.serving.step.binding import shared_values
     from planner.problems.serving.step.step import Step
     from planner.problems.serving.task.requests import modes
@@ -38,7 +39,7 @@ _HOMES = {
     "deployment.questions": ("Point", "Question", "one_pool", "ranked", "two_pools"),
     "point": ("ServingBand", "ServingPoint"),
     "problem": ("PROBLEM",),
-    "question": ("ESTIMATES", "Scenario"),
+    "question": ("ESTIMATES", "QUESTION", "Scenario"),
     "step.binding": ("shared_values",),
     "step.step": ("Step",),
     "task.requests": ("modes",),
@@ -48,10 +49,4 @@ _HOMES = {
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = list(_HOME_OF)
-
-
-def __getattr__(name: str) -> object:
-    wanted = "Scenario" if name == "QUESTION" else name
-    if wanted not in _HOME_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME_OF[wanted]}"), wanted)
+__getattr__ = loaded_from(__name__, _HOME_OF)

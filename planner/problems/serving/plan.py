@@ -29,7 +29,7 @@ from planner.problems.serving.point import (
 )
 from planner.problems.serving.question import Scenario
 from planner.protocol.document import Unit
-from planner.protocol.plan import BindingLimit, DataSource, KnownAnswer, Plan
+from planner.protocol.plan import BindingLimit, DataSource, KnownAnswer, MissedPromise, Plan
 
 METHOD = (
     "every layout; largest feasible batch, last full stage and last full group by bisection, exact "
@@ -128,13 +128,11 @@ class CurrentPoint(ServingPoint):
     breaks: tuple[ExceededPromise, ...]
 
 
-@dataclass(frozen=True)
-class BrokenPromise:
+@dataclass(frozen=True, kw_only=True)
+class BrokenPromise(MissedPromise):
     """A promise that the nearest plan breaks; `alone` would be feasible, all others unchanged."""
 
-    promise: str
     short_by: float
-    expression: str
     alone: float | None
 
 

@@ -139,6 +139,9 @@ class Scenario(QuestionRecord):
         return default_price(system.chip.name) if price is None else given_price(price)
 
 
+QUESTION = Scenario
+
+
 def _systems_of(choice: Any) -> tuple[System, ...]:
     choices = choice if isinstance(choice, tuple) else (choice,)
     resolved = [resolved_system(item) for item in choices if item is not None]

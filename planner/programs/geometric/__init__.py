@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from planner.text.faces import loaded_from
 
 if TYPE_CHECKING:
     from planner.programs.geometric.declaration import GeometricProgram
@@ -20,8 +21,4 @@ _HOMES = {
 __all__ = list(_HOMES)
 
 
-def __getattr__(name: str) -> object:
-    """Load a public name where it lives: solving a program that was kept needs no SymPy."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+__getattr__ = loaded_from(__name__, _HOMES)  # solving a program that was kept needs no SymPy

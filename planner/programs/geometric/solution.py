@@ -1,29 +1,19 @@
 """What a solved problem says: the choices, what binds, how the optimum answers to the givens.
 
 By the envelope theorem d ln objective / d ln p is the sum over the rows of multiplier times
-d (left over right) / d ln p at the solution; nothing is solved again. Optimal multipliers that are
-not unique are those that vanish on slack rows and keep the Lagrangian stationary. The right
-derivative of the optimum is the largest, the left one the smallest value that the theorem gives
-over that set (Gol'shtein 1972, for a unique minimiser): two small linear programs.
+d (left over right) / d ln p at the solution; nothing is solved again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from planner.programs.geometric.cone import Array
 from planner.programs.geometric.instance import Instance
-from planner.programs.geometric.structure import (
-    AUXILIARY,
-    OBJECTIVE,
-    ProblemError,
-    ProgramStructure,
-)
-from planner.text.errors import SolverError
-from planner.text.tolerances import AGREE
+from planner.programs.geometric.structure import AUXILIARY, OBJECTIVE, ProgramStructure
 
 
 @dataclass(frozen=True)
@@ -53,78 +43,17 @@ class Envelope:
         """d ln objective / d ln p for all givens, in their order."""
         problem, at = self.problem, self.at
         weights = self.multipliers[problem.table.rows]
-        pull = self._pull(weights * self.bare, weights * self.sizes)
-        places, givens, slopes = problem.coefficients.slopes(at.figures)
-        count = len(problem.coefficients.givens)
-        return np.bincount(givens, pull[places] * slopes, count).astype(np.float64)
-
-    def rates(self, place: int) -> Array:
-        """d (left over right) / d ln p of every row, for one given."""
-        problem, at = self.problem, self.at
-        places, givens, slopes = problem.coefficients.slopes(at.figures)
-        here = givens == place
-        rate = np.zeros(len(problem.coefficients.texts))
-        rate[places[here]] = slopes[here]
-        sizes, rows = self.sizes, problem.table.rows
-        moved = self.bare * rate[problem.numerator]
-        moved -= sizes * (rate / _safe(at.values))[problem.divisor][rows]
-        terms, columns = problem.table.terms, problem.table.variables
-        np.add.at(moved, terms, sizes[terms] * self.logs[columns] * rate[problem.exponent])
-        return np.bincount(rows, moved, len(problem.rows)).astype(np.float64)
-
-    def _pull(self, bare: Array, sizes: Array) -> Array:
-        """What one unit more of every coefficient's value adds to the objective's logarithm."""
-        problem, at = self.problem, self.at
+        sizes = weights * self.sizes
+        # What one unit more of every coefficient's value adds to the objective's logarithm.
         pull = np.zeros(len(problem.coefficients.texts))
-        np.add.at(pull, problem.numerator, bare)
+        np.add.at(pull, problem.numerator, weights * self.bare)
         bottoms = problem.divisor[problem.table.rows]
         np.add.at(pull, bottoms, -sizes / at.values[bottoms])
         terms, columns = problem.table.terms, problem.table.variables
         np.add.at(pull, problem.exponent, sizes[terms] * self.logs[columns])
-        return pull
-
-
-def _safe(values: Array) -> Array:
-    """The values with zeros, which are never a divisor, made harmless."""
-    return np.where(values == 0, 1.0, values)
-
-
-UNBOUNDED = 3
-
-
-def extremes(solved: Envelope, place: int) -> tuple[float, float]:
-    """d ln objective / d ln p to the left and to the right of the given's present figure."""
-    from scipy.optimize import linprog
-
-    problem = solved.problem
-    rows, count = problem.table.rows, len(problem.rows)
-    sizes = solved.sizes
-    filled = np.bincount(rows, sizes, count)
-    tight = np.flatnonzero((filled > 1 - AGREE) | (solved.multipliers > AGREE))
-    gradients = np.zeros((count, len(problem.variables)))
-    np.add.at(gradients, rows, sizes[:, None] * solved.at.matrix)
-    gradients = gradients[tight] / filled[tight, None]
-    goal = np.zeros(len(problem.variables))
-    goal[-1] = -1.0
-    rate = solved.rates(place)[tight] / filled[tight]
-    # The solver's own multipliers leave a residual; a smaller one cannot be asked for.
-    left = np.abs(gradients.T @ solved.multipliers[tight] - goal).max()
-    room = max(1e-9, 2.0 * left)
-    ends = []
-    for sign in (1.0, -1.0):
-        optimum = linprog(
-            sign * rate,
-            A_ub=np.vstack([gradients.T, -gradients.T]),
-            b_ub=np.concatenate([goal + room, room - goal]),
-            method="highs",
-        )
-        if optimum.status == UNBOUNDED:
-            ends.append(-sign * np.inf)
-        elif optimum.status == 0 and optimum.fun is not None:
-            ends.append(sign * float(optimum.fun) + 0.0)
-        else:
-            raise SolverError(f"{problem.title}: one-sided elasticity: {optimum.message}")
-    return ends[0], ends[1]
+        places, givens, slopes = problem.coefficients.slopes(at.figures)
+        count = len(problem.coefficients.givens)
+        return np.bincount(givens, pull[places] * slopes, count).astype(np.float64)
 
 
 FIRST = "Clarabel"  # the solver; another one is called where it gives up
@@ -170,32 +99,14 @@ class ProgramSolution:
             f"{FIRST} gave up on it; its multipliers may be less accurate",
         )
 
-    def elasticities(self, symbols: Iterable[Hashable] | None = None) -> dict[Hashable, float]:
-        """d ln value / d ln p for these givens, or for all of them.
+    def elasticities(self) -> dict[Hashable, float]:
+        """d ln value / d ln p for all givens.
 
-        Where several sets of multipliers are optimal this is one value between the two of
-        `one_sided`. Raises ProblemError for a symbol that is not a given.
+        At a kink, where several sets of multipliers are optimal, it is one value between those of
+        both sides.
         """
-        slopes = self._solved.slopes()
         givens = self._solved.problem.coefficients.givens
-        if symbols is None:
-            return dict(zip(givens, slopes.tolist(), strict=True))
-        return {symbol: float(slopes[self._place(symbol)]) for symbol in symbols}
-
-    def one_sided(self, symbol: Hashable) -> tuple[float, float]:
-        """d ln value / d ln p to the left and to the right of the given's present figure.
-
-        They differ at a kink, where constraints tie and the multipliers are not unique; the values
-        are the extremes over all optimal multipliers. Infinite on a side where the problem has no
-        solution. Assumes that the choices are unique.
-        """
-        return extremes(self._solved, self._place(symbol))
-
-    def _place(self, symbol: Hashable) -> int:
-        problem = self._solved.problem
-        if symbol not in problem.coefficients.givens:
-            raise ProblemError(f"{problem.title}: {symbol} is not a given of this problem")
-        return problem.coefficients.givens.index(symbol)
+        return dict(zip(givens, self._solved.slopes().tolist(), strict=True))
 
 
 def proven(value: float, bound: float) -> float:

@@ -11,8 +11,9 @@ from planner.laws.laws import scaling_law
 from planner.problems.budget.certificate import programmed, proof
 from planner.problems.budget.comparisons import life_cost
 from planner.text.errors import FieldError, SolverError
-from planner.token_costs.budget_task import LossTerm, Required, assembled
+from planner.token_costs.budget_task import Required, assembled
 from planner.token_costs.optimum import BudgetOptimum, NoBudget, solve_many, solve_one
+from planner.token_costs.phase_keys import RewardedLoss
 from planner.token_costs.stationary_points import start, stationary_point, stationary_points
 from tests.cases.budget import brute_force, phases, question, solved
 
@@ -63,7 +64,11 @@ def test_the_four_ways_agree(name):
 
 def test_tokens_of_reinforcement_learning_are_chosen_where_the_loss_knows_them():
     """A term in RL tokens: three choices, and no neighbour on the limit is cheaper."""
-    asked = question(served=1e12, rl_term=LossTerm(5.0, 0.2), required=Required(loss=2.3))
+    asked = question(
+        served=1e12,
+        rl_term=RewardedLoss(coefficient=5.0, exponent=0.2),
+        required=Required(loss=2.3),
+    )
     best = solved(asked)
     proof(best)
     cost = [best.cost[0] / best.total, best.cost[1] / best.total]
@@ -76,7 +81,11 @@ def test_tokens_of_reinforcement_learning_are_chosen_where_the_loss_knows_them()
 
 def test_a_law_with_a_term_of_its_own_is_as_one_with_a_term_given():
     """The same coefficients in the law, or beside it, have the same optimum."""
-    beside = question(served=1e12, rl_term=LossTerm(5.0, 0.2), required=Required(loss=2.3))
+    beside = question(
+        served=1e12,
+        rl_term=RewardedLoss(coefficient=5.0, exponent=0.2),
+        required=Required(loss=2.3),
+    )
     values = {**beside.law.values, "B_rl": 5.0, "beta_rl": 0.2}
     law = scaling_law({"form": "reinforced", "coefficients": values})
     own = solved(replace(beside, law=law, rl_term=None))
@@ -216,8 +225,10 @@ def test_an_answer_that_does_not_hold_is_refused():
 IDLE = {  # what a percent of one choice changes is far below what a program is solved to
     "little training": question(served=1e24, fixed_choices={"n_active": 1e12},
                                 required=Required(n_active=1e12, tokens=1e13)),
-    "hardly any rollouts": question(served=1e12, rl_term=LossTerm(1e-3, 5.0)),
-    "rollouts at a cost": question(limit=1e25, rl_term=LossTerm(1e-3, 3.0)),
+    "hardly any rollouts": question(served=1e12,
+                                    rl_term=RewardedLoss(coefficient=1e-3, exponent=5.0)),
+    "rollouts at a cost": question(limit=1e25,
+                                   rl_term=RewardedLoss(coefficient=1e-3, exponent=3.0)),
     "kaplan on little data": question("kaplan-2020", limit=2e27, unique=4e4, served=8e7),
     "repeated as good as for ever": question("muennighoff-2023", served=4e18, unique=9e5,
                                              required=Required(n_active=2e8, tokens=3e6)),

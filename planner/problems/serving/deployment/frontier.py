@@ -32,7 +32,7 @@ from planner.problems.serving.task.plan_limits import PROMISES
 from planner.problems.serving.task.requests import modes as modes_of
 from planner.problems.serving.task.resolve import resolve
 from planner.protocol.document import document_of
-from planner.protocol.problem import MissedPromise
+from planner.protocol.plan import MissedPromise
 from planner.scenario import resolved
 from planner.text.errors import FieldError, InputError
 

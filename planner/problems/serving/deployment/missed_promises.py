@@ -25,7 +25,7 @@ from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.plan_limits import LIMITS, PROMISES
 from planner.problems.serving.task.task import Task
 from planner.protocol.bracket import Bracket, bracketed
-from planner.protocol.problem import MissedPromise
+from planner.protocol.plan import MissedPromise
 
 PHYSICS = ("need", "mixed")  # limits that nobody made and nobody can relax
 CLOSE = 5e-7  # share of a value below which no smaller one is sought

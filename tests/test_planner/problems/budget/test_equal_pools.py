@@ -8,7 +8,8 @@ import pytest
 from formulas.scaling.token_budgets import equalisation
 from planner.laws.laws import scaling_law
 from planner.problems.budget.comparisons import compute_optimal, equal_pools, interval, overtraining
-from planner.token_costs.budget_task import LossTerm, Required
+from planner.token_costs.budget_task import Required
+from planner.token_costs.phase_keys import RewardedLoss
 from tests.cases.budget import phases, question, solved
 
 BESIROGLU = scaling_law("besiroglu-2024").values
@@ -18,7 +19,9 @@ BESIROGLU = scaling_law("besiroglu-2024").values
 def test_pools_that_gain_alike_are_equal_whatever_a_token_costs(price):
     """A dollar of either phase takes the same off the loss: half of it goes to each."""
     cost = 3 * price / 6  # of a token of reinforcement learning, over one of pre-training
-    term = LossTerm(BESIROGLU["B_D"] * cost ** -BESIROGLU["beta_D"], BESIROGLU["beta_D"])
+    term = RewardedLoss(
+        coefficient=BESIROGLU["B_D"] * cost ** -BESIROGLU["beta_D"], exponent=BESIROGLU["beta_D"]
+    )
     best = solved(question(rl_term=term, phases=phases(rl=price), required=Required(loss=2.2)))
     assert best.cost[1] == pytest.approx(best.cost[0], rel=1e-9)
     assert best.pretrain == pytest.approx(best.rl * cost, rel=1e-9)
@@ -27,7 +30,11 @@ def test_pools_that_gain_alike_are_equal_whatever_a_token_costs(price):
 @pytest.mark.parametrize("exponent", [0.2, 0.5])
 def test_pools_are_as_their_quality_elasticities(exponent):
     """A counter-example to equal pools: other exponents, other pools, by the derivation's ratio."""
-    best = solved(question(rl_term=LossTerm(5.0, exponent), required=Required(loss=2.3)))
+    best = solved(
+        question(
+            rl_term=RewardedLoss(coefficient=5.0, exponent=exponent), required=Required(loss=2.3)
+        )
+    )
     terms = best.task.terms.terms
     of_tokens = float(BESIROGLU["beta_D"] * terms[1](best.n_active, best.pretrain))
     of_rl = exponent * 5.0 * best.rl**-exponent
