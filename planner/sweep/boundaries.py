@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
+from statistics import fmean
 
 import numpy as np
 
@@ -299,7 +300,7 @@ def _spots(
     for number, (value, rows) in enumerate(rows_at.items()):
         for _, line, low, high in swept.changes(rows, up):
             for step in line.steps(low, high):
-                middle = (step.low + step.high) / 2
+                middle = fmean((step.low, step.high))
                 point = (middle, value) if flat else (value, middle)
                 points.append(_Spot(number, line, step, point))
     return points
