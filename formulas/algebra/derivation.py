@@ -116,10 +116,11 @@ class Derivation:
         )
         borrowed = tuple(step for equation in where for step in approximations(equation))
         step = DerivationStep("rewrite", self._last.lhs, claim, why, identity, borrowed=borrowed)
-        self._compare(step, f"{text(claim)} is not equal to\n    {text(self._last.rhs)}")
+        complaint = f"{text(claim)} is not equal to\n    {text(self._last.rhs)}"
         assumes = dict.fromkeys((*self.assumes, *(text(relation) for relation in relations)))
         definitions = tuple(dict.fromkeys((*self.where, *named)))
-        return replace(self, assumes=tuple(assumes), where=definitions)._then(step, called)
+        longer = replace(self, assumes=tuple(assumes), where=definitions)
+        return longer._then(step, called, complaint)
 
     def solve(
         self, x: sp.Symbol, claim: sp.Expr, why: str = "", *, named: sp.Symbol | None = None
@@ -137,8 +138,8 @@ class Derivation:
         step = DerivationStep(
             "solve", named or x, claim, why or f"for {x.name}", identity, solved=x
         )
-        self._compare(step, f"{x.name} = {text(claim)} does not satisfy\n    {last}")
-        return self._then(step, called)
+        complaint = f"{x.name} = {text(claim)} does not satisfy\n    {last}"
+        return self._then(step, called, complaint)
 
     def drop(self, term: sp.Expr, beside: sp.Expr, why: str = "") -> Derivation:
         """Neglect an addend of either side beside another addend of the same side."""
@@ -293,20 +294,12 @@ class Derivation:
             raise DerivationError(f"{self.name}: it has not begun")
         return self.steps[-1]
 
-    def _then(self, step: DerivationStep, arguments: Mapping[str, object]) -> Derivation:
-        self._measure(step)
-        return replace(self, steps=(*self.steps, replace(step, arguments=dict(arguments))))
-
-    def _refuse(self, reason: str, number: int | None = None) -> NoReturn:
-        number = len(self.steps) + 1 if number is None else number
-        raise DerivationError(f"{self.name}, step {number}: {reason}")
-
-    def _measure(self, step: DerivationStep) -> None:
+    def _then(
+        self, step: DerivationStep, arguments: Mapping[str, object], complaint: str = ""
+    ) -> Derivation:
+        """One step longer; its units and its identity are checked first."""
         if not self.numeric:
             check_units(f"{self.name}, step {len(self.steps) + 1}", step.lhs, step.rhs)
-
-    def _compare(self, step: DerivationStep, complaint: str) -> None:
-        self._measure(step)
         try:
             difference = step.identity.difference() if step.identity else None
         except NoPointError as error:
@@ -314,6 +307,11 @@ class Derivation:
         if difference:
             point, gap = difference
             self._refuse(f"{complaint}\n  at {shown(point)} the two sides differ by {gap}")
+        return replace(self, steps=(*self.steps, replace(step, arguments=dict(arguments))))
+
+    def _refuse(self, reason: str, number: int | None = None) -> NoReturn:
+        number = len(self.steps) + 1 if number is None else number
+        raise DerivationError(f"{self.name}, step {number}: {reason}")
 
 
 P = ParamSpec("P")

@@ -47,8 +47,8 @@ class Identity:
 
         Raises NoPointError if no point satisfies the relations and lets both sides exist.
         """
-        checked, count = 0, self._count(thorough)
-        for point in _points(self._symbols(), _branched(self.left) or _branched(self.right)):
+        checked, count = 0, _count(self.left, self.right, thorough=thorough)
+        for point in _points(self._symbols(), _branched(self.left, self.right)):
             try:
                 if not all(holds(condition, point) for condition in self.relations):
                     continue
@@ -69,11 +69,7 @@ class Identity:
         exact = self._rational()
         where = f" with {', '.join(map(text, self.relations))}" if self.relations else ""
         kind = "exact rational points" if exact else "points, to nine digits"
-        return f"at {self._count(True)} {kind}{where}"
-
-    def _count(self, thorough: bool) -> int:
-        count = THOROUGH if thorough else QUICK
-        return count * PER_BRANCHES if _branched(self.left) or _branched(self.right) else count
+        return f"at {_count(self.left, self.right, thorough=True)} {kind}{where}"
 
     def _rational(self) -> bool:
         for point in _points(self._symbols()):
@@ -98,7 +94,7 @@ def limit_differs(before: sp.Expr, after: sp.Expr, x: sp.Symbol, to: sp.Expr) ->
     """Counterexample to before → after as x → to, from a few points; None if they converge."""
     symbols = sorted((before.free_symbols | after.free_symbols) - {x}, key=lambda y: y.name)
     checked, count = 0, limit_points(before, after)
-    for point in _points(symbols, _branched(before) or _branched(after)):
+    for point in _points(symbols, _branched(before, after)):
         gaps = []
         try:
             for power in (6, 9, 12):
@@ -120,7 +116,7 @@ def limit_differs(before: sp.Expr, after: sp.Expr, x: sp.Symbol, to: sp.Expr) ->
 
 def limit_points(before: sp.Expr, after: sp.Expr) -> int:
     """At how many points a limit is compared."""
-    return QUICK * PER_BRANCHES if _branched(before) or _branched(after) else QUICK
+    return _count(before, after, thorough=False)
 
 
 def never_positive(expression: sp.Expr) -> bool:
@@ -142,8 +138,13 @@ def shown(point: Point) -> str:
     return "{" + ", ".join(f"{x.name}: {value}" for x, value in point.items()) + "}"
 
 
-def _branched(expression: sp.Basic) -> bool:
-    return bool(expression.has(*BRANCHES))
+def _branched(*sides: sp.Basic) -> bool:
+    return any(side.has(*BRANCHES) for side in sides)
+
+
+def _count(*sides: sp.Basic, thorough: bool) -> int:
+    """At how many points two sides are compared."""
+    return (THOROUGH if thorough else QUICK) * (PER_BRANCHES if _branched(*sides) else 1)
 
 
 def _cancels(gap: sp.Expr) -> bool:

@@ -5,14 +5,11 @@ from importlib import import_module
 
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
-from formulas.export.formula_document import Cases, FormulaDocument, document
+from formulas.export.formula_document import FormulaDocument, document
 
 __all__ = ["FORMATS", "export"]
 
 FORMATS = ("text", "markdown", "latex", "html", "notebook", "typst")
-
-NO_CASES: Cases = {}
-
 
 # Formats that share a module.
 _WRITERS = {"text": "plain_text", "markdown": "plain_text"}
@@ -51,4 +48,4 @@ def export(
     writer: Callable[[FormulaDocument], str] = getattr(
         import_module(f"formulas.export.{_WRITERS.get(format, format)}"), format
     )
-    return writer(document(listed, cases or NO_CASES, title, tuple(about)))
+    return writer(document(listed, cases or {}, title, tuple(about)))

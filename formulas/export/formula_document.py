@@ -91,15 +91,6 @@ class FormulaEntry:
         return "derivation, exact" if self.item.exact else "derivation, approximate"
 
 
-def entries(objects: Iterable[Equation | Derivation], cases: Cases) -> tuple[FormulaEntry, ...]:
-    """The objects, checked.
-
-    Raises DerivationError if a step does not follow.
-    """
-    homes = {id(value): (subject(name), name) for name, value in by_name().items()}
-    return tuple(_entry(item, cases, *homes.get(id(item), ("", ""))) for item in objects)
-
-
 def _entry(item: Equation | Derivation, cases: Cases, home: str, python: str) -> FormulaEntry:
     item.check()
     numbers = [(case, _value(item, values)) for case, values in cases.items()]
@@ -226,7 +217,8 @@ def document(
 
     Raises DerivationError if a step does not follow.
     """
-    listed = entries(objects, cases)
+    homes = {id(value): (subject(name), name) for name, value in by_name().items()}
+    listed = [_entry(item, cases, *homes.get(id(item), ("", ""))) for item in objects]
     chapters = tuple(
         Chapter(home, description(home) if home else "", tuple(group))
         for home, group in groupby(listed, key=lambda entry: entry.home)

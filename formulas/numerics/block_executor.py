@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby, product
 from math import prod
 from typing import NamedTuple
@@ -48,48 +49,38 @@ class ExecutionPlan(NamedTuple):
     rows: frozenset[int]
 
 
+@dataclass(frozen=True)
 class Prepared:
     """A tape with most of its arguments put in, to be run many times for the others.
 
-    Instructions are those of the whole tape in the same order, so results are the same to the bit.
+    Instructions are those of the whole tape in the same order, so results are the same to the bit;
+    those that some `outputs` need are kept in `partial`.
     """
 
-    def __init__(
-        self,
-        plan: ExecutionPlan,
-        values: dict[int, object],
-        partial: dict[tuple[str, ...], list[Instruction]] | None = None,
-    ) -> None:
-        self._plan = plan
-        self._values = values
-        self._partial = {} if partial is None else partial
+    plan: ExecutionPlan
+    values: dict[int, object]
+    partial: dict[tuple[str, ...], list[Instruction]] = field(default_factory=dict)
 
     def take(self, rows: np.ndarray) -> Prepared:
         """The same for some of the rows only."""
-        arrays = self._plan.rows
         values = {
-            slot: value[rows] if slot in arrays else value  # type: ignore[index]
-            for slot, value in self._values.items()
+            slot: value[rows] if slot in self.plan.rows else value  # type: ignore[index]
+            for slot, value in self.values.items()
         }
-        return Prepared(self._plan, values, self._partial)
+        return Prepared(self.plan, values, self.partial)
 
     def run(
         self, arguments: Mapping[str, np.ndarray], outputs: tuple[str, ...]
     ) -> dict[str, np.ndarray]:
         """These outputs at the arguments that vary, arrays of one value a row."""
-        plan, values = self._plan, dict(self._values)
-        instructions = self._partial.get(outputs)
-        if instructions is None:
-            instructions = _needed(plan, outputs)
-            self._partial[outputs] = instructions
+        plan, values = self.plan, dict(self.values)
+        if outputs not in self.partial:
+            self.partial[outputs] = _needed(plan, outputs)
         for name, slot in plan.arguments.items():
             values[slot] = arguments[name]
-        for function, target, sources in instructions:
+        for function, target, sources in self.partial[outputs]:
             values[target] = function(*[values[s] for s in sources])
-        results = {}
-        for name in outputs:
-            results[name] = np.asarray(values[plan.outputs[name]], dtype=np.float64)
-        return results
+        return {name: np.asarray(values[plan.outputs[name]], np.float64) for name in outputs}
 
 
 class BlockExecutor:
@@ -117,10 +108,7 @@ class BlockExecutor:
     def run(self, arguments: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Values of the outputs; one that does not vary along an axis comes as a read-only view.
 
-        Raises
-        ------
-        ValueError
-            If the arguments cannot be broadcast against each other.
+        Raises ValueError if the arguments cannot be broadcast against each other.
         """
         shape = _common_shape(arguments)
         axis, step = _cut(shape, self._block)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,12 +20,9 @@ class Kernel:
 
     Attributes
     ----------
-    names : tuple of str
-        Symbols that a call must give.
-    tape : Tape
-        The compiled definitions.
-    outputs : tuple of str
-        Names of the values that a call returns.
+    names : Symbols that a call must give.
+    tape : The compiled definitions.
+    outputs : Names of the values that a call returns.
     """
 
     def __init__(self, tape: Tape, names: Sequence[str], block: int = BLOCK) -> None:
@@ -38,13 +36,8 @@ class Kernel:
         """Values of the outputs, in float64, broadcast over all arguments.
 
         Floats when every argument is a number, else arrays of the common shape; an output that
-        does not vary along every axis is a read-only view.
-
-        Raises
-        ------
-        SymbolError
-            If a symbol is missing, unknown, negative or not a number, or an output is undefined
-            (0/0, ∞ − ∞) at some point.
+        does not vary along every axis is a read-only view. Raises SymbolError if a symbol is
+        missing, unknown, negative or not a number, or an output undefined (0/0, ∞ − ∞) somewhere.
         """
         arrays = self._checked(values)
         executor = self._executor(arrays)
@@ -58,19 +51,12 @@ class Kernel:
     def prepared(self, varying: Sequence[str], **values: object) -> PreparedKernel:
         """The kernel with all arguments but the `varying` put in, for many calls with those.
 
+        Raises SymbolError as a call does; ValueError if an array has another shape.
+
         Parameters
         ----------
-        varying
-            Names that each call gives, as arrays of shape (n,).
-        values
-            The other arguments: numbers, or arrays of shape (n,), one value a row.
-
-        Raises
-        ------
-        SymbolError
-            As a call does.
-        ValueError
-            If an array has another shape.
+        varying : Names that each call gives, as arrays of shape (n,).
+        values : The other arguments: numbers, or arrays of shape (n,), one value a row.
         """
         fixed = {name: values[name] for name in self.names if name in values}
         refuse_missing({**values, **dict.fromkeys(varying)}, self.names)
@@ -114,40 +100,33 @@ class Kernel:
         return {name: _sound(name, values[name]) for name in self.names}
 
 
+@dataclass(frozen=True)
 class PreparedKernel:
     """A kernel with most arguments put in: `Kernel.prepared`. A call costs what is left to do."""
 
-    def __init__(
-        self, kernel: Kernel, varying: tuple[str, ...], rows: int, ready: Prepared
-    ) -> None:
-        self.kernel = kernel
-        self.varying = varying
-        self.rows = rows
-        self._ready = ready
+    kernel: Kernel
+    varying: tuple[str, ...]
+    rows: int
+    ready: Prepared
 
     def take(self, rows: np.ndarray) -> PreparedKernel:
         """The same for some of the rows (an index or a mask), repeated ones too."""
         count = int(np.count_nonzero(rows)) if rows.dtype == bool else rows.size
-        return PreparedKernel(self.kernel, self.varying, count, self._ready.take(rows))
+        return PreparedKernel(self.kernel, self.varying, count, self.ready.take(rows))
 
     def __call__(
         self, outputs: Sequence[str] | None = None, **values: np.ndarray
     ) -> dict[str, np.ndarray]:
         """The outputs, all of them if None, as arrays of shape (n,): those of the kernel's call.
 
-        Raises
-        ------
-        SymbolError
-            If a value is negative or not a number, or an output is undefined at some row.
+        Raises SymbolError if a value is negative or not a number, or an output undefined in a row.
         """
         arrays = {name: np.asarray(values[name], dtype=np.float64) for name in self.varying}
         for name, array in arrays.items():
-            if not (array >= 0).all():
-                what = "is not a number (NaN)" if np.isnan(array).any() else "is negative"
-                raise SymbolError(f"{described(name)} {what}")
+            _refuse_negative(name, array)
         names = self.kernel.outputs if outputs is None else tuple(outputs)
         with np.errstate(all="ignore"):
-            results = self._ready.run(arrays, names)
+            results = self.ready.run(arrays, names)
         _refuse_undefined(results)
         shape = (self.rows,)
         return {
@@ -164,10 +143,14 @@ def _sound(name: str, value: object) -> np.ndarray:
         array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise SymbolError(f"{described(name)} must be a number or an array") from error
+    _refuse_negative(name, array)
+    return array
+
+
+def _refuse_negative(name: str, array: np.ndarray) -> None:
     if not (array >= 0).all():
         what = "is not a number (NaN)" if np.isnan(array).any() else "is negative"
         raise SymbolError(f"{described(name)} {what}")
-    return array
 
 
 def _refuse_undefined(results: Mapping[str, np.ndarray]) -> None:

@@ -20,22 +20,10 @@ Pair = tuple[float, float]
 
 
 def elasticities(kernel: Kernel, output: str, values: Mapping[str, float]) -> dict[str, Pair]:
-    """Percent of an output per percent of each argument, at one point.
+    """Percent of an output per percent of each argument: {argument: (as it falls, as it rises)}.
 
-    Raises SymbolError if the output is unknown, a value is missing, or the output is zero or
-    infinite.
-
-    Parameters
-    ----------
-    kernel : What computes the output.
-    output : Name of one of its outputs; it must not be zero or infinite at the point.
-    values : One number for each argument.
-
-    Returns
-    -------
-    dict
-        {argument: (when it falls, when it rises)}. The two differ only at a kink, where branches
-        of a Max or Min tie.
+    The two differ only at a kink, where branches of a Max or Min tie. Raises SymbolError if the
+    kernel has no such output, a value is missing, or the output is zero or infinite at the point.
     """
     # Only messages need the nomenclature, which needs SymPy.
     from formulas.nomenclature.symbols import describe, did_you_mean

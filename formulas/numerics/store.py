@@ -34,10 +34,8 @@ def stored(name: str, make: Callable[[], T], sources: tuple[Path, ...] = ()) -> 
 
     Parameters
     ----------
-    name
-        Of the file, one for each thing that is made.
-    sources
-        Folders and files that decide what is made, beside all equations.
+    name : Of the file, one for each thing that is made.
+    sources : Folders and files that decide what is made, beside all equations.
     """
     file = folder() / digest(sources) / f"{name}.json"
     try:
