@@ -7,8 +7,7 @@ from formulas.algebra.notation import *
 from formulas.roofline.batching import balance_context, cliff_context, short_context_batch
 from formulas.roofline.roofline import compute_time, kv_time, memory_time, weight_time
 
-memory_used = Equation(
-    "bytes held by one replica",
+memory_used = Equation.of(
     M_used,
     N_total * b_w + B * L_ctx * b_kv,
     assumes=("every weight is held once", "activations are small"),

@@ -4,9 +4,11 @@ from formulas.algebra.notation import *
 
 SHARED = "each weight is read once per step, whatever the batch"
 WHOLE = "each sequence reads its whole cache"
+OVERLAP = "arithmetic and memory overlap perfectly: a lower bound"
+MEMORY = lecture_notes.at("section 1, memory time")
+ROOFLINE = lecture_notes.at("section 1, first equation")
 
-compute_time = Equation(
-    "arithmetic of one step",
+compute_time = Equation.of(
     T_comp,
     B * m_pos * N_active * c_fwd / F,
     assumes=("attention is small beside the weights",),
@@ -21,35 +23,19 @@ compute_time_attention = Equation(
     source=pope_2022.at("section 2"),
 )
 
-weight_time = Equation(
-    "weights read in one step",
-    T_w,
-    N_total * b_w / W,
-    assumes=(SHARED,),
-    source=lecture_notes.at("section 1, memory time"),
-)
+weight_time = Equation.of(T_w, N_total * b_w / W, assumes=(SHARED,), source=MEMORY)
 
-kv_time = Equation(
-    "caches read in one step",
-    T_kv,
-    B * L_ctx * b_kv / W,
-    assumes=(WHOLE,),
-    source=lecture_notes.at("section 1, memory time"),
-)
+kv_time = Equation.of(T_kv, B * L_ctx * b_kv / W, assumes=(WHOLE,), source=MEMORY)
 
-memory_time = Equation(
-    "bytes read in one step",
-    T_mem,
-    (N_total * b_w + B * L_ctx * b_kv) / W,
-    assumes=(SHARED, WHOLE),
-    source=lecture_notes.at("section 1, memory time"),
+memory_time = Equation.of(
+    T_mem, (N_total * b_w + B * L_ctx * b_kv) / W, assumes=(SHARED, WHOLE), source=MEMORY
 )
 
 step_time = Equation.of(
     T_step,
     maximum(T_comp, T_mem),
-    assumes=("arithmetic and memory overlap perfectly: a lower bound",),
-    source=lecture_notes.at("section 1, first equation"),
+    assumes=(OVERLAP,),
+    source=ROOFLINE,
     where=(compute_time, memory_time),
 )
 
@@ -57,8 +43,8 @@ step_time_attention = Equation(
     "time of one step, with attention arithmetic",
     T_step,
     maximum(T_comp, T_mem),
-    assumes=("arithmetic and memory overlap perfectly: a lower bound",),
-    source=lecture_notes.at("section 1, first equation"),
+    assumes=(OVERLAP,),
+    source=ROOFLINE,
     where=(compute_time_attention, memory_time),
 )
 
@@ -90,7 +76,7 @@ latency_floor = Equation.of(
 time_per_sequence = Equation.of(
     T_seq,
     maximum(m_pos * N_active * c_fwd / F, N_total * b_w / (W * B) + L_ctx * b_kv / W),
-    assumes=(SHARED, WHOLE, "arithmetic and memory overlap perfectly: a lower bound"),
+    assumes=(SHARED, WHOLE, OVERLAP),
     source=lecture_equations.at("equation 4"),
     branches={
         "arithmetic": m_pos * N_active * c_fwd / F,

@@ -43,8 +43,7 @@ chip_time = Equation.of(
     source=THREE_COSTS,
 )
 
-life_cost = Equation(
-    "cost of a model's life",
+life_cost = Equation.of(
     K_life,
     N_active * (3 * c_fwd * D_pt * w_pt + c_rl * D_rl * w_rl + c_fwd * D_inf * w_inf),
     assumes=(*done_arithmetic.assumes, "a FLOP of a phase has one price"),
@@ -63,9 +62,7 @@ phase_share = Equation.of(y_phase, K_phase / K_life)
 
 tokens_per_parameter = Equation.of(r_tokens, D_pt / N_active)
 
-overtraining_ratio = Equation(
-    "training tokens over those that are compute-optimal for the size", x_over, D_pt / D_opt
-)
+overtraining_ratio = Equation.of(x_over, D_pt / D_opt)
 
 passes_over_data = Equation.of(n_pass, maximum(Integer(1), D_pt / D_unique))
 

@@ -44,8 +44,7 @@ given_fill = Equation(
     assumes=("no replica is spare",),
 )
 
-replica_arrivals = Equation(
-    "requests that one replica serves per second",
+replica_arrivals = Equation.of(
     x_load,
     r_load * one_seq / T_slot,
     assumes=("a steady state",),
@@ -129,16 +128,12 @@ input_token_rate = Equation.of(
     X_in, X_seq * L_in, assumes=("tokens found in a prefix cache are counted",)
 )
 
-tokens_per_chip = Equation(
-    "generated tokens per second and chip", X_chip, X_out / n_chips, assumes=("idle chips count",),
-)  # fmt: skip
+tokens_per_chip = Equation.of(X_chip, X_out / n_chips, assumes=("idle chips count",))
 
 # --- money and energy of one pool ---------------------------------------------------------------
 bill = Equation.of(C_bill, p_chip * n_chips, assumes=(PAID,))
 
-power_bill = Equation(
-    "what of the rent pays for power", C_power, p_power * n_chips, assumes=(PAID,),
-)  # fmt: skip
+power_bill = Equation.of(C_power, p_power * n_chips, assumes=(PAID,))
 
 
 def _per_request(of_a_chip: Expr) -> Expr:

@@ -37,8 +37,7 @@ decode_rate = Equation.of(
     assumes=("slots are always full", "the first token comes from the first pool"),
 )
 
-pools_rate = Equation(
-    "requests that two pools serve",
+pools_rate = Equation.of(
     X_pools,
     minimum(n_pf * X_pf, n_dec * X_dec),
     assumes=("the slower pool sets the rate",),

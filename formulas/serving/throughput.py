@@ -15,8 +15,7 @@ decode_share = Equation.of(
     assumes=("every step advances B sequences by g tokens each",),
 )
 
-slot_time = Equation(
-    "time a replica spends per request, estimate",
+slot_time = Equation.of(
     T_slot,
     x_pf * T_pf_busy + T_out,
     assumes=("slots are always full", "a mixed step costs its prefill and its decode part"),

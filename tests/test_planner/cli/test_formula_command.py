@@ -127,7 +127,11 @@ def test_an_infinity_that_is_meant_is_an_answer(capsys):
     ("name", "solve_for", "sentence"),
     [
         ("critcal_batch", None, "no equation 'critcal_batch'; did you mean 'critical_batch'?"),
-        ("memory_time", "b_kw", "'b_kw' does not occur in bytes read in one step; did you mean"),
+        (
+            "memory_time",
+            "b_kw",
+            "'b_kw' does not occur in time of the memory traffic of one step; did you mean",
+        ),
         ("memory_time", "F", "'F' (arithmetic rate of the domain) [flop/s] does not occur in"),
         ("step_time", "B", "where T_mem decides, B = (T_step*W - N_total*b_w)/(L_ctx*b_kv)"),
         ("step_time", "F", "where T_mem decides, F does not occur"),
