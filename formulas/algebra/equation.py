@@ -62,12 +62,15 @@ class Equation:
         cls,
         symbol: sp.Symbol,
         rhs: sp.Expr,
-        assumes: tuple[str, ...] = (),
+        *assumes: str,
         source: Citation = definition,
         where: tuple[Equation, ...] = (),
         branches: Mapping[str, sp.Expr] | None = None,
     ) -> Equation:
-        """The equation that gives a symbol what it means, and is called so."""
+        """The equation that gives a symbol what it means, and is called so; its conditions follow.
+
+        `Equation.of(T_drain, M / W, "every byte is read once")` is a page's shortest line.
+        """
         return cls(meaning(symbol), symbol, rhs, assumes, source, where, branches)
 
     @property

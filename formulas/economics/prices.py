@@ -7,14 +7,13 @@ from formulas.roofline.roofline import memory_time, step_time
 ROOFLINE = "arithmetic and memory overlap perfectly: a lower bound"
 PREFILL = "prefill runs on the arithmetic roof, attention aside"
 
-domain_price = Equation.of(
-    D_step, n_chips * p_chip, assumes=("chips are paid for by time, busy or not",)
-)
+domain_price = Equation.of(D_step, n_chips * p_chip, "chips are paid for by time, busy or not")
 
 token_cost = Equation.of(
     C_tok,
     n_chips * p_chip * T_step / (B * g),
-    assumes=("chips are paid for by time, busy or not", "no prefill on the same chips"),
+    "chips are paid for by time, busy or not",
+    "no prefill on the same chips",
     source=lecture_equations.at("equation 4"),
     where=(step_time,),
 )
@@ -22,7 +21,7 @@ token_cost = Equation.of(
 input_token_cost = Equation.of(
     C_in,
     D_step * N_active * c_fwd / F,
-    assumes=(PREFILL,),
+    PREFILL,
     source=lecture_notes.at("section 5, decode against prefill"),
     where=(domain_price,),
 )
@@ -96,7 +95,8 @@ ratio_at_twice_critical = derive(
 pass_time_per_position = Equation.of(
     T_pos,
     maximum(N_active * c_fwd / F, (N_total * b_w / B + L_ctx * b_kv) / (W * L_pass)),
-    assumes=(ROOFLINE, "the cache is read once per pass, however many positions it computes"),
+    ROOFLINE,
+    "the cache is read once per pass, however many positions it computes",
     source=lecture_notes.at("section 5, cost per token against tokens per pass"),
     branches={
         "arithmetic": N_active * c_fwd / F,

@@ -35,7 +35,7 @@ floor_over_drain = derive(
 )
 
 arrival_wait = Equation.of(
-    T_arr, T_step * (1 - u_arr) + T_step, assumes=(TRAIN, ROOM, "0 < u_arr <= 1"), source=SCHEDULE
+    T_arr, T_step * (1 - u_arr) + T_step, TRAIN, ROOM, "0 < u_arr <= 1", source=SCHEDULE
 )
 
 longest_wait = derive(
@@ -68,21 +68,16 @@ longest_wait_full = Equation(
     source=SCHEDULE,
 )
 
-trains_per_second = Equation.of(
-    f_train, 1 / T_step, assumes=("one step follows the other without a pause",)
-)
+trains_per_second = Equation.of(f_train, 1 / T_step, "one step follows the other without a pause")
 
 rack_throughput = Equation.of(
-    X_rack,
-    B * g / T_step,
-    assumes=("one step follows the other: no prefill on the rack",),
-    source=SCHEDULE,
+    X_rack, B * g / T_step, "one step follows the other: no prefill on the rack", source=SCHEDULE
 )
 
 racks_of_service = Equation.of(
     n_racks,
     X_world / X_rack,
-    assumes=("every rack is full all the time",),
+    "every rack is full all the time",
     source=SCHEDULE,
     where=(rack_throughput,),
 )
@@ -90,6 +85,6 @@ racks_of_service = Equation.of(
 rack_memory = Equation.of(
     M_rack,
     n_domain * M_each,
-    assumes=("all chips alike, each with what the vendor lists",),
+    "all chips alike, each with what the vendor lists",
     source=lecture_equations.at("one rack, one layer of experts"),
 )

@@ -16,7 +16,7 @@ coverage_ratio = Equation.of(
     r_cov,
     (1 - (1 - k_experts / n_experts) ** (beta_B * B * m_pos))
     / (1 - (1 - k_experts / n_experts) ** (B * m_pos)),
-    assumes=("each position picks its experts independently and uniformly",),
+    "each position picks its experts independently and uniformly",
     source=derived,
 )
 

@@ -15,20 +15,20 @@ PLACE = "section 5, the cache tiers"
 FULL = "the tier is full, and its price is paid by what it holds"
 
 store_cost = Equation.of(
-    C_store, b_kv * t_hold * p_tier / M_tier, assumes=(WHOLE, FULL), source=lecture_notes.at(PLACE)
+    C_store, b_kv * t_hold * p_tier / M_tier, WHOLE, FULL, source=lecture_notes.at(PLACE)
 )
 
 fetch_cost = Equation.of(
     C_fetch,
     b_kv * p_read / W_tier,
-    assumes=("a read keeps what p_read pays for busy, and nothing else",),
+    "a read keeps what p_read pays for busy, and nothing else",
     source=lecture_notes.at(PLACE),
 )
 
 tier_drain_time = Equation.of(
     tau_tier,
     M_tier / W_tier,
-    assumes=("the tier is read at its full rate, in long runs",),
+    "the tier is read at its full rate, in long runs",
     source=lecture_notes.at(PLACE),
 )
 
@@ -57,10 +57,8 @@ drain_rule = derive(
 remake_cost = Equation.of(
     C_remake,
     D_step * (N_active * c_fwd + a_kv * L_in / 2) / (F * e_pf),
-    assumes=(
-        "prefill is arithmetic-bound, at the share e_pf of the peak",
-        "the whole prefix of L_in tokens is computed; its mean context is half of it",
-    ),
+    "prefill is arithmetic-bound, at the share e_pf of the peak",
+    "the whole prefix of L_in tokens is computed; its mean context is half of it",
     source=lecture_notes.at(PLACE),
     where=(domain_price,),
 )
@@ -124,14 +122,16 @@ hit_chance_needed = derive(
 fetch_over_remake = Equation.of(
     x_hold,
     (C_store + C_fetch) / C_remake,
-    assumes=("every held cache is read once",),
+    "every held cache is read once",
     source=lecture_notes.at(PLACE),
 )
 
 hold_cost = Equation.of(
     c_hold,
     q_byte * (t_hold + tau_tier),
-    assumes=("a read keeps the tier busy and nothing else", WHOLE, FULL),
+    "a read keeps the tier busy and nothing else",
+    WHOLE,
+    FULL,
     source=derived,
 )
 

@@ -109,25 +109,27 @@ in_network_all_reduce = Equation(
 inner_time = Equation.of(
     T_inner,
     2 * (g_node - 1) / g_node * V_msg / r_up,
-    assumes=LEVELS,
+    *LEVELS,
     source=thakur_2005.at("all-reduce as reduce-scatter and all-gather"),
 )
 
 outer_time = Equation.of(
     T_outer,
     2 * (m_group - 1) / m_group * V_msg / (g_node * r_out),
-    assumes=(*LEVELS, "every chip has a network card of its own"),
+    *LEVELS,
+    "every chip has a network card of its own",
     source=thakur_2005.at("all-reduce as reduce-scatter and all-gather"),
 )
 
 all_reduce_serial = Equation.of(
-    T_serial, T_inner + T_outer, assumes=LEVELS, source=derived, where=(inner_time, outer_time)
+    T_serial, T_inner + T_outer, *LEVELS, source=derived, where=(inner_time, outer_time)
 )
 
 all_reduce_overlapped = Equation.of(
     T_overlap,
     maximum(T_inner, T_outer),
-    assumes=(*LEVELS, PIPELINED),
+    *LEVELS,
+    PIPELINED,
     source=derived,
     where=(inner_time, outer_time),
 )

@@ -18,10 +18,8 @@ KERNEL = "every chip reads the memory of the others in one kernel"
 collective_time = Equation.of(
     t_coll,
     alpha_c + q_wire * V_msg / (r_link * e_net) + gamma_c * sqrt(V_msg),
-    assumes=(
-        EACH,
-        "the square-root term spans the range between the latency floor and the full rate",
-    ),
+    EACH,
+    "the square-root term spans the range between the latency floor and the full rate",
     source=thakur_2005.at("section 3, alpha-beta model; the square-root term is a fit of ours"),
 )
 
@@ -30,45 +28,45 @@ collective_time = Equation.of(
 all_reduce_traffic = Equation.of(
     q_ar,
     2 * (n_group - 1) / n_group,
-    assumes=("ring or optimal trees, no reduction inside the switch",),
+    "ring or optimal trees, no reduction inside the switch",
     source=nccl_tests.at(f"{BUSBW}, AllReduce"),
 )
 
 all_gather_traffic = Equation.of(
     q_ag,
     (n_group - 1) / n_group,
-    assumes=("each chip keeps its own share",),
+    "each chip keeps its own share",
     source=nccl_tests.at(f"{BUSBW}, AllGather and ReduceScatter"),
 )
 
 all_to_all_traffic = Equation.of(
-    q_a2a,
-    Integer(1) - 1 / n_group,
-    assumes=("every destination is equally likely, the chip itself included",),
+    q_a2a, Integer(1) - 1 / n_group, "every destination is equally likely, the chip itself included"
 )
 
 tree_traffic = Equation.of(
     q_tree,
     Integer(2),
-    assumes=("two complementary trees, so that every chip is a leaf of one", PIPELINED),
+    "two complementary trees, so that every chip is a leaf of one",
+    PIPELINED,
     source=TREES,
 )
 
 one_shot_traffic = Equation.of(
-    q_one, n_group - 1, assumes=(KERNEL, "each chip adds up the whole message itself")
+    q_one, n_group - 1, KERNEL, "each chip adds up the whole message itself"
 )
 
 in_network_traffic = Equation.of(
     q_switch,
     Integer(1),
-    assumes=("the switch adds what the chips send and sends the sum to all", PIPELINED),
+    "the switch adds what the chips send and sends the sum to all",
+    PIPELINED,
     source=klenk_2020.at("reduction and multicast in the switch"),
 )
 
 in_network_gain = Equation.of(
     x_switch,
     q_ar / q_switch,
-    assumes=("both reach the rate of the link",),
+    "both reach the rate of the link",
     source=derived,
     where=(all_reduce_traffic, in_network_traffic),
 )
@@ -78,7 +76,7 @@ in_network_gain = Equation.of(
 latency_floor_of_steps = Equation.of(
     alpha_c,
     alpha_0 + n_steps * alpha_1,
-    assumes=("steps follow one another; every step has the same latency",),
+    "steps follow one another; every step has the same latency",
     source=nccl.at("src/graph/tuning.cc, base and hardware latencies"),
 )
 
@@ -111,14 +109,14 @@ tree_steps = Equation(
 hop_latency = Equation.of(
     t_hop,
     t_hop_net + t_hop_sw,
-    assumes=("what software does to hand a microbatch over does not overlap with the network",),
+    "what software does to hand a microbatch over does not overlap with the network",
     source=derived,
 )
 
 hand_over_time = Equation.of(
     T_pass,
     t_hop + n_hand * h_act * b_act / r_hop,
-    assumes=("one message; connections are set up before",),
+    "one message; connections are set up before",
     source=hockney_1994.at("startup time and asymptotic bandwidth"),
     where=(hop_latency,),
 )

@@ -39,14 +39,15 @@ distinct_nodes = distinct_nodes_of(8)
 nodes_in_reach = Equation.of(
     k_reach,
     minimum(k_nodes, g_limit),
-    assumes=("routing may choose experts of at most g_limit nodes: an upper bound",),
+    "routing may choose experts of at most g_limit nodes: an upper bound",
     source=ROUTING,
 )
 
 remote_copies = Equation.of(
     k_remote,
     (m_group - 1) / m_group * k_reach,
-    assumes=(RANDOM, "one copy for each node, which passes it on inside"),
+    RANDOM,
+    "one copy for each node, which passes it on inside",
     source=DISPATCH,
     where=(nodes_in_reach,),
 )
@@ -54,21 +55,21 @@ remote_copies = Equation.of(
 copy_saving = Equation.of(
     x_dedup,
     k_nodes / k_experts,
-    assumes=("a node that holds several of a token's experts gets one copy",),
+    "a node that holds several of a token's experts gets one copy",
     source=derived,
 )
 
 dispatch_bytes = Equation.of(
     b_disp,
     b_elem + b_scale / c_scale,
-    assumes=("c_scale neighbouring elements share one scale",),
+    "c_scale neighbouring elements share one scale",
     source=deepseek_v3.at("section 3.3.2, fine-grained quantization"),
 )
 
 copy_bytes = Equation.of(
     v_copy,
     h_exp * b_disp,
-    assumes=("a copy is the token's vector alone; its destination is small beside it",),
+    "a copy is the token's vector alone; its destination is small beside it",
     source=deep_ep.at("README, low-latency kernels"),
     where=(dispatch_bytes,),
 )
@@ -76,11 +77,9 @@ copy_bytes = Equation.of(
 dispatch_time = Equation.of(
     T_disp,
     alpha_c + n_hand * k_remote * v_copy / (r_out * e_net),
-    assumes=(
-        RANDOM,
-        "every chip sends the copies of its own tokens through its own network card",
-        "what stays in a node costs no time beside what leaves it",
-    ),
+    RANDOM,
+    "every chip sends the copies of its own tokens through its own network card",
+    "what stays in a node costs no time beside what leaves it",
     source=DISPATCH,
     where=(copy_bytes,),
 )
@@ -88,10 +87,8 @@ dispatch_time = Equation.of(
 combine_time = Equation.of(
     T_comb,
     alpha_c + n_hand * k_remote * h_exp * b_comb / (r_out * e_net),
-    assumes=(
-        RANDOM,
-        "answers of one node are added up before they leave it",
-        "every chip receives what its own tokens asked for through its own network card",
-    ),
+    RANDOM,
+    "answers of one node are added up before they leave it",
+    "every chip receives what its own tokens asked for through its own network card",
     source=DISPATCH,
 )

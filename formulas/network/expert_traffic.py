@@ -14,18 +14,16 @@ RACKS = lecture_hardware.at("section 3, why crossing rack boundaries is a proble
 expert_layer_bytes = Equation.of(
     V_layer,
     k_experts * h_exp * (b_disp + b_comb) * (1 - 1 / n_group),
-    assumes=(
-        UNIFORM,
-        "each of its experts lies on a chip of its own: an upper bound, which routing limited to "
-        "a few nodes undercuts",
-    ),
+    UNIFORM,
+    "each of its experts lies on a chip of its own: an upper bound, which routing limited to "
+    "a few nodes undercuts",
     source=deepseek_v3.at("section 3.2.2, dispatch and combine"),
 )
 
 expert_bytes = Equation.of(
     V_pos,
     n_moe * V_layer,
-    assumes=("every layer with experts exchanges the same",),
+    "every layer with experts exchanges the same",
     source=lecture_notes.at("section 2, up- and down-projection halves"),
     where=(expert_layer_bytes,),
 )
@@ -33,7 +31,8 @@ expert_bytes = Equation.of(
 expert_exchange_time = Equation.of(
     T_moe,
     B * m_pos * V_pos / (n_group * r_up),
-    assumes=(UNIFORM, "every chip sends its share at the rate of its link; no latency, no overlap"),
+    UNIFORM,
+    "every chip sends its share at the rate of its link; no latency, no overlap",
     source=lecture_notes.at("section 2, the all-to-all pattern"),
     where=(expert_bytes,),
 )
@@ -41,22 +40,21 @@ expert_exchange_time = Equation.of(
 experts_per_chip = Equation.of(
     n_held,
     n_experts / n_group,
-    assumes=("experts lie evenly over chips; where this is no integer they cannot",),
+    "experts lie evenly over chips; where this is no integer they cannot",
     source=RACKS,
 )
 
 fullest_chip = Equation.of(
     u_ep,
     ceiling(n_experts / n_group) * n_group / n_experts,
-    assumes=("no expert in two copies", "tokens pick experts evenly"),
+    "no expert in two copies",
+    "tokens pick experts evenly",
     source=derived,
 )
 
-slowdown = Equation.of(x_slow, r_up / r_out, assumes=("rates of one chip, one way",))
+slowdown = Equation.of(x_slow, r_up / r_out, "rates of one chip, one way")
 
-crossing_share = Equation.of(
-    f_cross, (n_span - 1) / n_span, assumes=(UNIFORM, "n_span >= 1"), source=RACKS
-)
+crossing_share = Equation.of(f_cross, (n_span - 1) / n_span, UNIFORM, "n_span >= 1", source=RACKS)
 
 scale_out_penalty = derive(
     "time of an exchange over several racks, over that within one",
@@ -110,13 +108,14 @@ LINEAR = "an exchange takes a floor and a time per position"
 experts_spared = Equation.of(
     n_spare,
     n_experts / n_inner - n_experts / n_outer,
-    assumes=("experts lie evenly over chips", "n_outer > n_inner"),
+    "experts lie evenly over chips",
+    "n_outer > n_inner",
     source=RACKS,
 )
 
-reading_saved = Equation.of(T_saved, n_spare * s_expert / W_chip, assumes=(READ,), source=RACKS)
+reading_saved = Equation.of(T_saved, n_spare * s_expert / W_chip, READ, source=RACKS)
 
-exchange_lost = Equation.of(T_lost, t_more + n_own * x_more, assumes=(LINEAR,), source=RACKS)
+exchange_lost = Equation.of(T_lost, t_more + n_own * x_more, LINEAR, source=RACKS)
 
 crossing_expert = derive(
     "weights of one expert from which leaving the rack pays",

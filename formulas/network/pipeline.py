@@ -35,7 +35,7 @@ pipeline_memory_in_flight = derive(
 busy_stages = Equation.of(
     u_stage,
     minimum(1, n_flight / n_stages),
-    assumes=("a hop takes no time, else more microbatches are needed to fill the pipeline",),
+    "a hop takes no time, else more microbatches are needed to fill the pipeline",
     source=SECTION,
 )
 
@@ -63,23 +63,16 @@ domain_speedup = derive(
 )
 
 hops_time = Equation.of(
-    T_hops,
-    n_hop * t_hop,
-    assumes=("hops follow one another and overlap with nothing",),
-    source=HOPS,
+    T_hops, n_hop * t_hop, "hops follow one another and overlap with nothing", source=HOPS
 )
 
 hop_share = Equation.of(
-    x_hop,
-    T_hops / T_step,
-    assumes=("the step is counted without its hops",),
-    source=HOPS,
-    where=(hops_time,),
+    x_hop, T_hops / T_step, "the step is counted without its hops", source=HOPS, where=(hops_time,)
 )
 
 shipping_time = Equation.of(
     T_ship,
     B_micro * m_pos * h_act * b_act / (n_nic * r_hop),
-    assumes=("bandwidth alone: no latency, no software",),
+    "bandwidth alone: no latency, no software",
     source=derived,
 )

@@ -18,22 +18,19 @@ SHORT_CONTEXT = drop(
 short_context_batch = Equation.of(
     B_0,
     F * b_w * N_total / (W * c_fwd * N_active),
-    assumes=("each weight is read once per step, whatever the batch",),
+    "each weight is read once per step, whatever the batch",
     source=lecture_notes.at("section 1, the optimal batch size"),
 )
 
 balance_context = Equation.of(
     L_star,
     N_active * c_fwd * W / (F * b_kv),
-    assumes=("attention is small beside the weights",),
+    "attention is small beside the weights",
     source=lecture_notes.at("section 5, context length"),
 )
 
 attention_context = Equation.of(
-    L_a,
-    N_active * c_fwd / a_kv,
-    assumes=("every attention layer reads the whole context",),
-    source=derived,
+    L_a, N_active * c_fwd / a_kv, "every attention layer reads the whole context", source=derived
 )
 
 critical_batch = derive(

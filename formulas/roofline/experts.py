@@ -7,7 +7,7 @@ UNIFORM = "each position picks its experts independently and uniformly"
 sparsity = Equation.of(
     sigma,
     N_total / N_active,
-    assumes=("parameters, not bytes: formats may differ between experts and the rest",),
+    "parameters, not bytes: formats may differ between experts and the rest",
     source=lecture_notes.at("section 1, the optimal batch size"),
 )
 
@@ -21,7 +21,7 @@ total_parameters = Equation(
 active_parameters = Equation.of(
     N_active,
     N_dense + N_routed * k_experts / n_experts,
-    assumes=("experts of equal size",),
+    "experts of equal size",
     source=shazeer_2017.at("section 2"),
 )
 
@@ -58,21 +58,21 @@ coverage_concavity = derive(
 most_coverage = Equation.of(
     k_most,
     minimum(1, B * m_pos * k_experts / (n_experts * one_position)),
-    assumes=("positions avoid each other's experts as long as any is left",),
+    "positions avoid each other's experts as long as any is left",
     source=derived,
 )
 
 least_coverage = Equation.of(
     k_least,
     k_experts / n_experts,
-    assumes=("all positions of the step pick the same experts",),
+    "all positions of the step pick the same experts",
     source=derived,
 )
 
 touched_parameters = Equation.of(
     N_touched,
     N_dense + N_routed * coverage,
-    assumes=("an expert that no position picked is not read",),
+    "an expert that no position picked is not read",
     source=derived,
     where=(expert_coverage,),
 )

@@ -10,7 +10,8 @@ from formulas.roofline.roofline import compute_time, kv_time, memory_time, weigh
 memory_used = Equation.of(
     M_used,
     N_total * b_w + B * L_ctx * b_kv,
-    assumes=("every weight is held once", "activations are small"),
+    "every weight is held once",
+    "activations are small",
     source=lecture_notes.at("section 3, the microbatch math"),
 )
 

@@ -115,13 +115,13 @@ growth_with_efficiency = _slope(
 tiled_time = Equation.of(
     T_tiles,
     t_tile * ceiling(B / B_tile),
-    assumes=("T(B)/B rises at each new tile: from 128 to 129 sequences the time doubles",),
+    "T(B)/B rises at each new tile: from 128 to 129 sequences the time doubles",
     source=derived,
 )
 
 rounding_loss = Equation.of(
     x_round,
     B_whole / (one_seq * floor(B_whole / one_seq)),
-    assumes=("the time of the step is that before rounding: the most that rounding can cost",),
+    "the time of the step is that before rounding: the most that rounding can cost",
     source=derived,
 )

@@ -11,7 +11,7 @@ ROOFLINE = lecture_notes.at("section 1, first equation")
 compute_time = Equation.of(
     T_comp,
     B * m_pos * N_active * c_fwd / F,
-    assumes=("attention is small beside the weights",),
+    "attention is small beside the weights",
     source=lecture_notes.at("section 1, compute time"),
 )
 
@@ -23,20 +23,16 @@ compute_time_attention = Equation(
     source=pope_2022.at("section 2"),
 )
 
-weight_time = Equation.of(T_w, N_total * b_w / W, assumes=(SHARED,), source=MEMORY)
+weight_time = Equation.of(T_w, N_total * b_w / W, SHARED, source=MEMORY)
 
-kv_time = Equation.of(T_kv, B * L_ctx * b_kv / W, assumes=(WHOLE,), source=MEMORY)
+kv_time = Equation.of(T_kv, B * L_ctx * b_kv / W, WHOLE, source=MEMORY)
 
 memory_time = Equation.of(
-    T_mem, (N_total * b_w + B * L_ctx * b_kv) / W, assumes=(SHARED, WHOLE), source=MEMORY
+    T_mem, (N_total * b_w + B * L_ctx * b_kv) / W, SHARED, WHOLE, source=MEMORY
 )
 
 step_time = Equation.of(
-    T_step,
-    maximum(T_comp, T_mem),
-    assumes=(OVERLAP,),
-    source=ROOFLINE,
-    where=(compute_time, memory_time),
+    T_step, maximum(T_comp, T_mem), OVERLAP, source=ROOFLINE, where=(compute_time, memory_time)
 )
 
 step_time_attention = Equation(
@@ -69,14 +65,16 @@ step_time_attained = Equation(
 latency_floor = Equation.of(
     T_floor,
     N_total * b_w / W,
-    assumes=("every weight is read, as a dense model must and a sparse one at large batch does",),
+    "every weight is read, as a dense model must and a sparse one at large batch does",
     source=lecture_player.at("ideas, latency floor"),
 )
 
 time_per_sequence = Equation.of(
     T_seq,
     maximum(m_pos * N_active * c_fwd / F, N_total * b_w / (W * B) + L_ctx * b_kv / W),
-    assumes=(SHARED, WHOLE, OVERLAP),
+    SHARED,
+    WHOLE,
+    OVERLAP,
     source=lecture_equations.at("equation 4"),
     branches={
         "arithmetic": m_pos * N_active * c_fwd / F,
@@ -87,6 +85,6 @@ time_per_sequence = Equation.of(
 drain_time = Equation.of(
     T_drain,
     M / W,
-    assumes=("every byte is read once, at full bandwidth",),
+    "every byte is read once, at full bandwidth",
     source=lecture_notes.at("section 1, the train schedule"),
 )

@@ -12,41 +12,44 @@ THREE_COSTS = lecture_notes.at("section 4, the three costs")
 delivered_arithmetic = Equation.of(
     v_chip,
     u_peak * F / n_chips,
-    assumes=("the share of the peak does not depend on how many chips there are",),
+    "the share of the peak does not depend on how many chips there are",
 )
 
 flop_price = Equation.of(
     w_flop,
     p_chip / v_chip,
-    assumes=("chips are paid for by time, busy or not",),
+    "chips are paid for by time, busy or not",
     where=(delivered_arithmetic,),
 )
 
 done_arithmetic = Equation.of(
     C_done,
     N_active * (3 * c_fwd * D_pt + c_rl * D_rl + c_fwd * D_inf),
-    assumes=(FEW, "nothing else is computed: no failed runs, no experiments"),
+    FEW,
+    "nothing else is computed: no failed runs, no experiments",
     source=THREE_COSTS,
 )
 
 paid_arithmetic = Equation.of(
     C_paid,
     N_active * (3 * c_fwd * D_pt / u_pt + c_rl * D_rl / u_rl + c_fwd * D_inf / u_inf),
-    assumes=(*done_arithmetic.assumes, "what of the peak is not used is paid too"),
+    *done_arithmetic.assumes,
+    "what of the peak is not used is paid too",
     source=THREE_COSTS,
 )
 
 chip_time = Equation.of(
     t_chips,
     N_active * (3 * c_fwd * D_pt / v_pt + c_rl * D_rl / v_rl + c_fwd * D_inf / v_inf),
-    assumes=done_arithmetic.assumes,
+    *done_arithmetic.assumes,
     source=THREE_COSTS,
 )
 
 life_cost = Equation.of(
     K_life,
     N_active * (3 * c_fwd * D_pt * w_pt + c_rl * D_rl * w_rl + c_fwd * D_inf * w_inf),
-    assumes=(*done_arithmetic.assumes, "a FLOP of a phase has one price"),
+    *done_arithmetic.assumes,
+    "a FLOP of a phase has one price",
     source=THREE_COSTS,
 )
 
@@ -69,7 +72,7 @@ passes_over_data = Equation.of(n_pass, maximum(Integer(1), D_pt / D_unique))
 reinforcement_loss = Equation.of(
     loss_rl,
     B_rl * (one_token / D_rl) ** beta_rl,
-    assumes=("what it takes off the loss adds to what size and data do",),
+    "what it takes off the loss adds to what size and data do",
 )
 
 sparse_parameters = Equation("parameters of a model of given sparsity", N_total, sigma * N_active)

@@ -39,7 +39,7 @@ reinforced_loss = Equation(
 data_loss = Equation.of(
     loss_data,
     loss - loss_min - A_N * (one_param / N_active) ** alpha_N,
-    assumes=("positive: a model too small for the loss reaches it with no data",),
+    "positive: a model too small for the loss reaches it with no data",
 )
 
 tokens_for_loss = derive(

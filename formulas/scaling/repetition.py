@@ -10,7 +10,7 @@ from formulas.scaling.power_laws import FITTED, PROPORTIONAL
 distinct_tokens = Equation.of(
     D_seen,
     minimum(D_pt, D_unique),
-    assumes=("tokens are repeated only once all distinct ones have been seen",),
+    "tokens are repeated only once all distinct ones have been seen",
 )
 
 fed_parameters = derive(
@@ -60,7 +60,8 @@ repeated_loss = Equation(
 passes_worth = Equation.of(
     x_worth,
     1 + R_half * (1 - exp(-(n_pass - 1) / R_half)),
-    assumes=("n_pass >= 1", FITTED),
+    "n_pass >= 1",
+    FITTED,
     source=muennighoff_2023.at("section 3.1, equation 5"),
 )
 

@@ -17,9 +17,7 @@ LOGARITHMS = (
 hardware_ratio = Equation.of(
     R_hw,
     F * b_w / (W * c_fwd),
-    assumes=(
-        "arithmetic and weights in one format: halving the bytes and doubling the rate cancel",
-    ),
+    "arithmetic and weights in one format: halving the bytes and doubling the rate cancel",
     source=lecture_notes.at("section 1, the dimensionless hardware ratio"),
 )
 
@@ -38,7 +36,7 @@ rule_of_thumb = derive(
 active_share = Equation.of(
     x_act,
     N_active / N_total,
-    assumes=("parameters, not bytes: formats may differ between experts and the rest",),
+    "parameters, not bytes: formats may differ between experts and the rest",
     source=lecture_hardware.at("section 2, the optimal batch size formula"),
 )
 
@@ -57,21 +55,21 @@ critical_batch_by_share = derive(
 batch_from_traffic = Equation.of(
     B_flight,
     n_nodes * X_node / v_user,
-    assumes=("steady state (Little's law): every sequence emits at the same mean speed",),
+    "steady state (Little's law): every sequence emits at the same mean speed",
     source=derived,
 )
 
 batch_over_critical = Equation.of(
     x_crit,
     B * m_pos / B_0,
-    assumes=("short context: the critical batch is that without caches",),
+    "short context: the critical batch is that without caches",
     where=(short_context_batch,),
 )
 
 saturated_experts = Equation.of(
     E_hat,
     1 / (1 / (n_experts - 1 + 1 / (1 / E_first - 1 / E_limit)) + 1 / E_limit),
-    assumes=("one expert gives E_first, ever more approach E_limit",),
+    "one expert gives E_first, ever more approach E_limit",
     source=clark_2022.at("equation 5"),
 )
 
@@ -112,13 +110,13 @@ effective_parameters = derive(
 parameter_gain = Equation.of(
     x_gain,
     N_eff / N_active,
-    assumes=("the dense model of equal loss saw the same training tokens",),
+    "the dense model of equal loss saw the same training tokens",
     source=lecture_notes.at("section 1, the diminishing returns of sparsity"),
 )
 
 sparsity_return = Equation.of(
     r_gain,
     log(x_gain) / log(sigma),
-    assumes=("one means that total parameters are as good as active ones, zero that they are not",),
+    "one means that total parameters are as good as active ones, zero that they are not",
     source=lecture_equations.at("batch economics, sparsity"),
 )

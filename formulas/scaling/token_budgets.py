@@ -64,7 +64,7 @@ opposed_terms = derive(
 serving_tokens = Equation.of(
     D_inf,
     X_tok * t_life,
-    assumes=("a constant rate",),
+    "a constant rate",
     source=lecture_notes.at("section 4, plugging in numbers"),
 )
 

@@ -12,38 +12,36 @@ from formulas.serving.prefill import PREFILL_SHARED
 least_weights_read = Equation.of(
     V_w_bound,
     S_fixed / tp + S_routed * (k_experts / n_experts) / (ep * xtp),
-    assumes=("all tokens may choose the same k experts",),
+    "all tokens may choose the same k experts",
 )
 
 memory_bound = Equation.of(
     T_mem_bound,
     Max(0, V_w_bound + V_kv_dec - pp * M_sram) / W_chip,
-    assumes=("what on-chip memory can hold need not be read again",),
+    "what on-chip memory can hold need not be read again",
     source=lecture_equations.at("equation 3"),
 )
 
 math_bound = Equation.of(
     T_math_bound,
     T_dense + c_fwd * b_slice * m_pos * N_exp / (F_routed * ep * xtp) + T_sdpa,
-    assumes=("perfect balance, datasheet peak",),
+    "perfect balance, datasheet peak",
     source=lecture_equations.at("equation 2"),
 )
 
 network_bound = Equation.of(
     T_net_bound,
     n_ar * q_ar * V_ar / (2 * r_ar) + n_hop * b_own * m_pos * h_act * b_act / (tp * r_hop),
-    assumes=(
-        "a switch that reduces halves the traffic of an all-reduce",
-        "a token may find all its experts on its own chip",
-        "what the parts of a context send each other may hide behind attention",
-        "every chip of a rank sends its share of a vector to the next stage",
-    ),
+    "a switch that reduces halves the traffic of an all-reduce",
+    "a token may find all its experts on its own chip",
+    "what the parts of a context send each other may hide behind attention",
+    "every chip of a rank sends its share of a vector to the next stage",
 )
 
 decode_bound = Equation.of(
     T_dec_bound,
     Max(T_mem_bound, T_math_bound, T_net_bound, evaluate=False),
-    assumes=("memory, arithmetic and network overlap perfectly, no overhead",),
+    "memory, arithmetic and network overlap perfectly, no overhead",
     source=lecture_equations.at("equation 1"),
 )
 
@@ -56,7 +54,7 @@ prefill_math_bound = Equation.of(
     )
     * one_seq
     / (tp * dp * cp * pp),
-    assumes=("every chip of the replica works on the prompt",),
+    "every chip of the replica works on the prompt",
     source=lecture_equations.at("equation 2"),
 )
 
@@ -68,14 +66,14 @@ first_token_bound = Equation.of(
         / (W_chip * cp * pp),
         evaluate=False,
     ),
-    assumes=("perfect overlap, all chips of a replica on one prompt, k experts read",),
+    "perfect overlap, all chips of a replica on one prompt, k experts read",
     source=lecture_equations.at("equation 1"),
 )
 
 prefill_busy_bound = Equation.of(
     T_pf_busy_bound,
     T_pf_math_bound,
-    assumes=("weights are read anyway by the decode steps that carry the chunks",),
+    "weights are read anyway by the decode steps that carry the chunks",
     source=lecture_equations.at("equation 1"),
 )
 

@@ -11,21 +11,17 @@ from formulas.algebra.notation import *
 prompts_before = Equation.of(
     n_ahead,
     n_others / one_seq * (x_ramp + n_meet / L_out) + n_few,
-    assumes=(
-        "in the first round all requests arrive together, and one waits for half of the others",
-        "later every other request brings one prompt per L_out steps",
-    ),
+    "in the first round all requests arrive together, and one waits for half of the others",
+    "later every other request brings one prompt per L_out steps",
     source=little_1961.at("the number that arrive during a stay"),
 )
 
-pass_filling = Equation.of(
-    x_fill, L_new / (c_chunk * n_chunks), assumes=("passes are filled across prompts",)
-)
+pass_filling = Equation.of(x_fill, L_new / (c_chunk * n_chunks), "passes are filled across prompts")
 
 pass_time = Equation.of(
     T_pf_pass,
     T_pf_w + T_pf_over + n_chunks * (n_ar * t_ar + n_a2a * t_a2a) + n_hop * t_hop,
-    assumes=("weights are read, and kernels launched, once a pass",),
+    "weights are read, and kernels launched, once a pass",
 )
 
 prompt_itself = Equation.of(
@@ -35,7 +31,7 @@ prompt_itself = Equation.of(
     + n_ar * (n_chunks * a_ar_pf + V_ar_pf / w_ar_pf + g_ar_pf * sqrt(n_chunks * V_ar_pf)) / e_ar_pf
     + n_a2a * (n_chunks * a_x_pf + V_x_pf / w_x_pf + g_x_pf * sqrt(n_chunks * V_x_pf)) / e_a2a
     + n_hop * V_ar_pf / r_hop,
-    assumes=("keys and values go round behind the arithmetic of attention",),
+    "keys and values go round behind the arithmetic of attention",
 )
 
 loop_first_token = Equation.of(
@@ -48,10 +44,8 @@ loop_first_token = Equation.of(
         * (x_pf * f_stage * (T_pf_each + x_fill * T_pf_pass) / pp + L_new * one_seq * t_tok)
     )
     + n_rounds * L_out * one_seq * T_tpot,
-    assumes=(
-        "prompts of a copy are read one behind the other, in shared passes",
-        "requests beyond those that memory holds wait for others to leave",
-    ),
+    "prompts of a copy are read one behind the other, in shared passes",
+    "requests beyond those that memory holds wait for others to leave",
     source=derived,
 )
 

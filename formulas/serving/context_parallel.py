@@ -13,35 +13,31 @@ from formulas.algebra.notation import *
 own_sequences = Equation.of(
     b_own,
     ceiling(b_rank / cp),
-    assumes=("linear layers split the sequences over parts as over ranks",),
+    "linear layers split the sequences over parts as over ranks",
     source=helix_2025.at("section 2, the FFN phase"),
 )
 
 slice_sequences = Equation.of(
-    b_slice, ceiling(b_stage / cp), assumes=("experts are copied over the parts of a context",)
+    b_slice, ceiling(b_stage / cp), "experts are copied over the parts of a context"
 )
 
 state_sequences = Equation.of(
-    b_state, ceiling(b_mem / cp), assumes=("a state belongs to the part that carries the sequence",)
+    b_state, ceiling(b_mem / cp), "a state belongs to the part that carries the sequence"
 )
 
 partial_bytes = Equation.of(
     V_part,
     b_rank * m_pos * h_part * b_act / tp,
-    assumes=(
-        "queries and outputs of all sequences, in the widths in which attention uses them",
-        "maxima and sums of the softmax are small beside them",
-    ),
+    "queries and outputs of all sequences, in the widths in which attention uses them",
+    "maxima and sums of the softmax are small beside them",
     source=helix_2025.at("section 2, the attention phase"),
 )
 
 partial_time = Equation.of(
     T_cp,
     f_pace * n_cp * (2 * t_ar + (a_cp + V_part / w_cp + g_cp * sqrt(V_part)) / e_ar),
-    assumes=(
-        "queries gathered before attention and partial results exchanged after it, not hidden",
-        "collectives by themselves, slowed by the engine around them as an all-reduce is",
-    ),
+    "queries gathered before attention and partial results exchanged after it, not hidden",
+    "collectives by themselves, slowed by the engine around them as an all-reduce is",
     source=helix_2025.at("section 2, the attention phase"),
 )
 
@@ -53,17 +49,16 @@ ring_bytes = Equation.of(
         + n_chunks * R_state / tp
     )
     / n_ctx,
-    assumes=(
-        "with each chunk the keys and values of all tokens so far go round, in the cache's dtype",
-        "keys and values are passed, not queries: with most of a prompt cached queries are less",
-        "what is bounded passes whole with each chunk",
-    ),
+    "with each chunk the keys and values of all tokens so far go round, in the cache's dtype",
+    "keys and values are passed, not queries: with most of a prompt cached queries are less",
+    "what is bounded passes whole with each chunk",
     source=yang_2024.at("section 3, ring pass-KV"),
 )
 
 ring_time = Equation.of(
     T_ring,
     n_cp * (n_chunks * a_ring + V_ring / w_ring + g_ring * sqrt(n_chunks * V_ring)) / e_ar_pf,
-    assumes=("one round per layer and chunk", "slowed by the engine as an all-reduce is"),
+    "one round per layer and chunk",
+    "slowed by the engine as an all-reduce is",
     source=yang_2024.at("section 3, ring pass-KV"),
 )

@@ -17,18 +17,17 @@ from formulas.serving import context_parallel
 rank_sequences = Equation.of(
     b_rank,
     ceiling(B / (pp * dp)),
-    assumes=("every rank waits for the fullest one", "pp microbatches in flight"),
+    "every rank waits for the fullest one",
+    "pp microbatches in flight",
 )
 
-stage_sequences = Equation.of(b_stage, ceiling(B / pp), assumes=("pp microbatches in flight",))
+stage_sequences = Equation.of(b_stage, ceiling(B / pp), "pp microbatches in flight")
 
 stage_pace = Equation.of(
     f_pace,
     Max(1, f_stage * Min(1, B / (pp * one_seq)), evaluate=False),
-    assumes=(
-        "with pp microbatches in flight the fullest stage sets the pace of all",
-        "fewer sequences than stages leave it idle in between",
-    ),
+    "with pp microbatches in flight the fullest stage sets the pace of all",
+    "fewer sequences than stages leave it idle in between",
 )
 
 stage_coverage = Equation(
@@ -41,35 +40,31 @@ stage_coverage = Equation(
 weights_read = Equation.of(
     V_w,
     S_fixed / tp + S_routed * coverage * u_ep / (ep * xtp),
-    assumes=(
-        "attention, dense and shared weights are sharded over tp and copied over dp",
-        "the fullest expert rank sets the pace",
-    ),
+    "attention, dense and shared weights are sharded over tp and copied over dp",
+    "the fullest expert rank sets the pace",
     source=pope_2022.at("section 3.2"),
 )
 
 cache_read = Equation.of(
     V_kv_dec,
     b_rank * (b_kv * L_ctx + R_bnd) * f_heads / cp + b_own * 2 * R_state / tp,
-    assumes=(
-        "each sequence reads its whole cache, and reads and writes its recurrent state",
-        "a KV head is not split: tp beyond the number of KV heads copies the cache",
-        "the tokens of a context lie in turn on its cp parts",
-    ),
+    "each sequence reads its whole cache, and reads and writes its recurrent state",
+    "a KV head is not split: tp beyond the number of KV heads copies the cache",
+    "the tokens of a context lie in turn on its cp parts",
     source=pope_2022.at("section 3.3"),
 )
 
 weight_read_time = Equation.of(
     T_w_dec,
     f_pace * V_w / (W_chip * e_w),
-    assumes=("weights are read once per microbatch",),
+    "weights are read once per microbatch",
     source=lecture_equations.at("equation 3"),
 )
 
 cache_read_time = Equation.of(
     T_kv_dec,
     f_pace * V_kv_dec / (W_chip * e_kv),
-    assumes=("attention reads at its own efficiency",),
+    "attention reads at its own efficiency",
     source=lecture_equations.at("equation 3"),
 )
 
@@ -84,17 +79,15 @@ dense_time = Equation(
 expert_time = Equation.of(
     T_experts,
     c_fwd * b_slice * m_pos * N_exp * x_ep * (1 + c_imb / sqrt(b_slice)) / (F_routed * ep * xtp),
-    assumes=(
-        "a rank with more experts than the mean gets more tokens in proportion, and whatever "
-        "skewed routing adds: x_ep",
-        "the fullest of ep ranks is about 1 + sqrt(2 ln ep / (tokens per rank)) times the mean",
-    ),
+    "a rank with more experts than the mean gets more tokens in proportion, and whatever "
+    "skewed routing adds: x_ep",
+    "the fullest of ep ranks is about 1 + sqrt(2 ln ep / (tokens per rank)) times the mean",
 )
 
 attention_time = Equation.of(
     T_sdpa,
     m_pos * (b_rank * (a_kv * L_ctx + A_bnd) / cp + b_own * A_state) / (F_sdpa * tp),
-    assumes=("query heads are sharded over tp",),
+    "query heads are sharded over tp",
     source=pope_2022.at("section 2.1"),
 )
 
@@ -108,7 +101,7 @@ math_time = Equation(
 all_reduce_bytes = Equation.of(
     V_ar,
     b_own * m_pos * h_act * b_act,
-    assumes=("one hidden vector per position",),
+    "one hidden vector per position",
     source=pope_2022.at("section 3.2"),
 )
 
@@ -126,27 +119,23 @@ all_reduce_time = Equation(
 exchange_bytes = Equation.of(
     V_x,
     b_slice * m_pos * k_copies * f_skew * h_exp * (b_disp + b_comb) / (tp * dp),
-    assumes=(
-        "the fullest chip gets f_skew times its even share",
-        "a copy that stays on the chip is counted",
-    ),
+    "the fullest chip gets f_skew times its even share",
+    "a copy that stays on the chip is counted",
     source=deepseek_v3.at("section 3.4"),
 )
 
 all_to_all_time = Equation.of(
     T_a2a,
     f_pace * n_a2a * (t_a2a + (a_x + V_x / w_x + g_x * sqrt(V_x)) / e_a2a),
-    assumes=(
-        "both ways one after the other, each a collective by itself",
-        "slowed by the engine around it: e_a2a, and t_a2a on top",
-    ),
+    "both ways one after the other, each a collective by itself",
+    "slowed by the engine around it: e_a2a, and t_a2a on top",
     source=deepseek_v3.at("section 3.4"),
 )
 
 hop_time = Equation.of(
     T_hop,
     n_hop * (t_hop + b_own * m_pos * h_act * b_act / r_hop),
-    assumes=("one hop between neighbouring stages, the token's way back not counted",),
+    "one hop between neighbouring stages, the token's way back not counted",
     source=lecture_equations.at("pipeline parallelism"),
 )
 
@@ -160,7 +149,7 @@ overhead_time = Equation(
 decode_time = Equation.of(
     T_dec,
     T_w_dec + T_kv_dec + T_math + T_ar + T_a2a + T_cp + T_hop + T_over,
-    assumes=("terms follow one another: on measured steps the sum fits better than the maximum",),
+    "terms follow one another: on measured steps the sum fits better than the maximum",
 )
 
 DECODE = (

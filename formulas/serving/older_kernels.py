@@ -11,7 +11,7 @@ from formulas.algebra.notation import *
 cache_slowness = Equation.of(
     x_lone,
     maximum(W_chip * pp * dp / (w_mp * n_mp * B), 1),
-    assumes=("the cache of a sequence is left to one multiprocessor per head, or group of heads",),
+    "the cache of a sequence is left to one multiprocessor per head, or group of heads",
 )
 
 prompt_at_peak = Equation.of(
@@ -23,14 +23,14 @@ prompt_at_peak = Equation.of(
     )
     * one_seq
     / (tp * cp),
-    assumes=("only the last position needs the head",),
+    "only the last position needs the head",
     source=lecture_equations.at("equation 2"),
 )
 
 reading_at_peak = Equation.of(
     T_pf_read,
     n_chunks * (S_fixed / tp + S_routed * u_ep / (ep * xtp)) / W_chip,
-    assumes=("a pass touches every expert",),
+    "a pass touches every expert",
     source=lecture_equations.at("equation 3"),
 )
 
@@ -42,20 +42,16 @@ reading_beside = Equation.of(
         - n_pr * T_pf_peak
     )
     / e_w,
-    assumes=(
-        "each product reads its weights while it multiplies: the root of the squares of both",
-        "a pass that widens quantised weights multiplies nothing meanwhile",
-    ),
+    "each product reads its weights while it multiplies: the root of the squares of both",
+    "a pass that widens quantised weights multiplies nothing meanwhile",
     source=derived,
 )
 
 batch_prompts = Equation.of(
     T_pf_all,
     n_pr * (T_pf_math + maximum(T_pf_attn, T_ring)) + T_pf_beside + T_pf_net + T_pf_over,
-    assumes=(
-        "reading, collectives and overheads are those of all the batch's tokens in one prompt",
-        "arithmetic is that of each prompt by itself",
-    ),
+    "reading, collectives and overheads are those of all the batch's tokens in one prompt",
+    "arithmetic is that of each prompt by itself",
 )
 
 batch_first_token = Equation.of(
@@ -63,7 +59,7 @@ batch_first_token = Equation.of(
     T_pf_all * ((1 - 1 / n_chunks) * f_stage / pp + 1 / n_chunks)
     + n_pr * L_new * one_seq * t_tok
     + t_request,
-    assumes=("passes follow one another through the stages at the pace of the fullest",),
+    "passes follow one another through the stages at the pace of the fullest",
 )
 
 STATIC_PROMPTS = (prompt_at_peak, reading_at_peak, reading_beside, batch_prompts, batch_first_token)

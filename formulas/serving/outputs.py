@@ -45,25 +45,20 @@ given_fill = Equation(
 )
 
 replica_arrivals = Equation.of(
-    x_load,
-    r_load * one_seq / T_slot,
-    assumes=("a steady state",),
-    source=little_1961.at("the number served"),
+    x_load, r_load * one_seq / T_slot, "a steady state", source=little_1961.at("the number served")
 )
 
 replica_rate = Equation.of(
     X_rep,
     r_busy * (1 - x_free) * one_seq / T_slot,
-    assumes=("requests wait for slots, not slots for requests",),
+    "requests wait for slots, not slots for requests",
 )
 
 request_rate = Equation.of(
-    X_seq, one_seq * n_rep * r_fill / T_slot, assumes=("replicas share the load evenly",)
+    X_seq, one_seq * n_rep * r_fill / T_slot, "replicas share the load evenly"
 )
 
-sequences_in_plan = Equation.of(
-    n_seqs, B * n_rep * r_fill, assumes=("replicas share the load evenly",)
-)
+sequences_in_plan = Equation.of(n_seqs, B * n_rep * r_fill, "replicas share the load evenly")
 
 # --- times ------------------------------------------------------------------------------------
 first_token = Equation(
@@ -92,7 +87,7 @@ first_token_quantile = Equation(
 )
 
 request_latency = Equation.of(
-    T_e2e, T_first + L_dec * one_seq * T_tpot, assumes=("steps take their mean time",)
+    T_e2e, T_first + L_dec * one_seq * T_tpot, "steps take their mean time"
 )
 
 # By the phases that a pool runs.
@@ -120,20 +115,18 @@ requests_in_plan = Equation(
     source=little_1961.at("the theorem"),
 )
 
-tokens_per_user = Equation.of(X_user, 1 / T_tpot, assumes=("first token excluded",))
+tokens_per_user = Equation.of(X_user, 1 / T_tpot, "first token excluded")
 
-output_token_rate = Equation.of(X_out, X_seq * L_out, assumes=("a steady state",))
+output_token_rate = Equation.of(X_out, X_seq * L_out, "a steady state")
 
-input_token_rate = Equation.of(
-    X_in, X_seq * L_in, assumes=("tokens found in a prefix cache are counted",)
-)
+input_token_rate = Equation.of(X_in, X_seq * L_in, "tokens found in a prefix cache are counted")
 
-tokens_per_chip = Equation.of(X_chip, X_out / n_chips, assumes=("idle chips count",))
+tokens_per_chip = Equation.of(X_chip, X_out / n_chips, "idle chips count")
 
 # --- money and energy of one pool ---------------------------------------------------------------
-bill = Equation.of(C_bill, p_chip * n_chips, assumes=(PAID,))
+bill = Equation.of(C_bill, p_chip * n_chips, PAID)
 
-power_bill = Equation.of(C_power, p_power * n_chips, assumes=(PAID,))
+power_bill = Equation.of(C_power, p_power * n_chips, PAID)
 
 
 def _per_request(of_a_chip: Expr) -> Expr:
@@ -142,11 +135,11 @@ def _per_request(of_a_chip: Expr) -> Expr:
 
 
 request_price = Equation.of(
-    C_seq, _per_request(p_chip), assumes=(PAID,), source=lecture_equations.at("equation 4")
+    C_seq, _per_request(p_chip), PAID, source=lecture_equations.at("equation 4")
 )
 
 mixed_price = Equation.of(
-    C_mix, request_price.rhs / BOTH, assumes=(PAID,), source=lecture_equations.at("equation 4")
+    C_mix, request_price.rhs / BOTH, PAID, source=lecture_equations.at("equation 4")
 )
 
 input_price = Equation(
@@ -166,7 +159,7 @@ output_price = Equation(
 )
 
 request_energy = Equation.of(
-    E_seq, _per_request(P_chip), assumes=("chips draw their rated power all the time",)
+    E_seq, _per_request(P_chip), "chips draw their rated power all the time"
 )
 
 

@@ -13,34 +13,33 @@ MOVED = zhong_2024.at("disaggregation of prefill and decoding")
 prompt_cache = Equation.of(
     V_prompt,
     (b_store * L_in + R_bnd_mem + R_state) * one_seq,
-    assumes=("the whole prompt's cache is moved, found in a prefix cache or computed",),
+    "the whole prompt's cache is moved, found in a prefix cache or computed",
     source=MOVED,
 )
 
 cache_transfer = Equation.of(
     T_move,
     t_send + V_prompt / (n_send * r_send),
-    assumes=(
-        "chips that hold different parts of the cache send side by side",
-        "nothing is sent before the prompt is read",
-    ),
+    "chips that hold different parts of the cache send side by side",
+    "nothing is sent before the prompt is read",
     source=MOVED,
 )
 
 prompt_rate = Equation.of(
-    X_pf, one_seq / T_pf_busy, assumes=("prompts wait for replicas, not replicas for prompts",)
+    X_pf, one_seq / T_pf_busy, "prompts wait for replicas, not replicas for prompts"
 )
 
 decode_rate = Equation.of(
     X_dec,
     g * B / (L_dec * T_dec),
-    assumes=("slots are always full", "the first token comes from the first pool"),
+    "slots are always full",
+    "the first token comes from the first pool",
 )
 
 pools_rate = Equation.of(
     X_pools,
     minimum(n_pf * X_pf, n_dec * X_dec),
-    assumes=("the slower pool sets the rate",),
+    "the slower pool sets the rate",
     source=MOVED,
     where=(prompt_rate, decode_rate),
 )
@@ -88,7 +87,7 @@ pools_power_bill = _of_pools(
     outputs.power_bill, p_power_pf * n_chips_pf + p_power_dec * n_chips_dec
 )
 pools_request_price = _of_pools(outputs.request_price, pools_bill.rhs / X_pools)
-pools_price = Equation.of(C_pools, pools_bill.rhs / (X_pools * BOTH), assumes=(PAID,))
+pools_price = Equation.of(C_pools, pools_bill.rhs / (X_pools * BOTH), PAID)
 pools_input_price = _of_pools(
     outputs.input_price,
     p_chip_pf * n_chips_pf / (X_pools * L_in),

@@ -10,21 +10,19 @@ from formulas.serving import context_parallel
 from formulas.serving.prefill_network import PREFILL_NETWORK
 
 new_tokens = Equation.of(
-    L_new, L_in * (1 - x_hit), assumes=("the prefix cache serves the front of the prompt",)
+    L_new, L_in * (1 - x_hit), "the prefix cache serves the front of the prompt"
 )
 
-cached_tokens = Equation.of(
-    L_hit, L_in * x_hit, assumes=("the prefix cache serves the front of the prompt",)
-)
+cached_tokens = Equation.of(L_hit, L_in * x_hit, "the prefix cache serves the front of the prompt")
 
 attention_pairs = Equation.of(
     P_pairs,
     L_new * L_hit + L_new**2 / 2,
-    assumes=("causal mask: on average a new token sees half of the new ones",),
+    "causal mask: on average a new token sees half of the new ones",
     source=pope_2022.at("section 2.1"),
 )
 
-chunk_count = Equation.of(n_chunks, ceiling(L_new / c_chunk), assumes=("chunked prefill",))
+chunk_count = Equation.of(n_chunks, ceiling(L_new / c_chunk), "chunked prefill")
 
 prefill_math = Equation.of(
     T_pf_math,
@@ -35,24 +33,22 @@ prefill_math = Equation.of(
     )
     * one_seq
     / (tp * cp),
-    assumes=(
-        "only the last position needs the head",
-        "experts see dp prompts at once, the fullest rank x_ep times its share",
-    ),
+    "only the last position needs the head",
+    "experts see dp prompts at once, the fullest rank x_ep times its share",
     source=lecture_equations.at("equation 2"),
 )
 
 prefill_attention = Equation.of(
     T_pf_attn,
     (a_pf * P_pairs + A_bnd_pf * L_new) * one_seq / (F_sdpa * tp * cp * e_pf_a),
-    assumes=("every part of a context gets early and late tokens of a chunk, so all work alike",),
+    "every part of a context gets early and late tokens of a chunk, so all work alike",
     source=yang_2024.at("section 3, load-balanced sharding"),
 )
 
 prefill_weights = Equation.of(
     T_pf_w,
     n_chunks * (S_fixed / tp + S_routed * u_ep / (ep * xtp)) / (W_chip * e_w),
-    assumes=("a chunk touches every expert",),
+    "a chunk touches every expert",
     source=lecture_equations.at("equation 3"),
 )
 
@@ -66,10 +62,8 @@ prefill_overhead = Equation(
 prefill_time = Equation.of(
     T_pf,
     T_pf_math + maximum(T_pf_attn, T_ring) + T_pf_w + T_pf_net + T_pf_over,
-    assumes=(
-        "terms follow one another",
-        "keys and values go round behind the arithmetic of attention",
-    ),
+    "terms follow one another",
+    "keys and values go round behind the arithmetic of attention",
 )
 
 time_to_first_token = Equation(
@@ -90,7 +84,7 @@ time_to_first_token = Equation(
 prefill_busy = Equation.of(
     T_pf_busy,
     f_stage * T_pf / (pp * dp),
-    assumes=("stages and ranks work on prompts of their own, the fullest stage sets the pace",),
+    "stages and ranks work on prompts of their own, the fullest stage sets the pace",
 )
 
 PREFILL = (

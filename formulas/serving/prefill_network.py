@@ -9,7 +9,7 @@ from formulas.algebra.notation import *
 prompt_reduction_bytes = Equation.of(
     V_ar_pf,
     L_new * one_seq * h_act * b_act / cp,
-    assumes=("one hidden vector per token",),
+    "one hidden vector per token",
     source=pope_2022.at("section 3.2"),
 )
 
@@ -20,14 +20,15 @@ prompt_reductions = Equation.of(
         n_chunks * t_ar
         + (n_chunks * a_ar_pf + V_ar_pf / w_ar_pf + g_ar_pf * sqrt(n_chunks * V_ar_pf)) / e_ar_pf
     ),
-    assumes=("each chunk is all-reduced by itself", "as many a layer as in a decode step"),
+    "each chunk is all-reduced by itself",
+    "as many a layer as in a decode step",
     source=pope_2022.at("section 3.2"),
 )
 
 prompt_exchange_bytes = Equation.of(
     V_x_pf,
     L_new * one_seq * k_copies_pf * f_skew * h_exp * (b_disp + b_comb) / (tp * cp),
-    assumes=("the fullest chip gets f_skew times its even share",),
+    "the fullest chip gets f_skew times its even share",
     source=deepseek_v3.at("section 3.4"),
 )
 
@@ -38,19 +39,17 @@ prompt_exchanges = Equation.of(
         n_chunks * t_a2a
         + (n_chunks * a_x_pf + V_x_pf / w_x_pf + g_x_pf * sqrt(n_chunks * V_x_pf)) / e_a2a
     ),
-    assumes=("each chunk is exchanged by itself",),
+    "each chunk is exchanged by itself",
     source=deepseek_v3.at("section 3.4"),
 )
 
 prompt_hops = Equation.of(
     T_hop_pf,
     n_hop * (t_hop + V_ar_pf / r_hop),
-    assumes=("one hop between neighbouring stages",),
+    "one hop between neighbouring stages",
     source=lecture_equations.at("pipeline parallelism"),
 )
 
-prefill_network = Equation.of(
-    T_pf_net, T_ar_pf + T_x_pf + T_hop_pf, assumes=("terms follow one another",)
-)
+prefill_network = Equation.of(T_pf_net, T_ar_pf + T_x_pf + T_hop_pf, "terms follow one another")
 
 PREFILL_NETWORK = equations_of(globals())

@@ -22,35 +22,35 @@ STEADY = "a steady state"
 prompt_occupancy = Equation.of(
     S_occ,
     T_pf_busy * dp + s_mixed * L_new * T_dec / (c_chunk * pp),
-    assumes=(
-        "chunks are filled across prompts, and each shares its step with the decoding sequences",
-        "stages of a pipeline read several prompts at once",
-    ),
+    "chunks are filled across prompts, and each shares its step with the decoding sequences",
+    "stages of a pipeline read several prompts at once",
 )
 
 reader_utilisation = Equation.of(
     rho_pf,
     x_load * S_occ / (dp * one_seq),
-    assumes=(FIRST_COME,),
+    FIRST_COME,
     source=little_1961.at("the number served, of one server"),
 )
 
 reading_share = Equation.of(
     r_pf,
     x_load * T_pf_busy / one_seq,
-    assumes=("stages and ranks work on prompts of their own",),
+    "stages and ranks work on prompts of their own",
     source=little_1961.at("the number served, of one server"),
 )
 
 line_time = Equation.of(
     T_line,
     rho_pf * S_occ * (1 + v_occ**2) / (2 * (1 - rho_pf)),
-    assumes=(FIRST_COME, "Poisson arrivals", "rho_pf < 1"),
+    FIRST_COME,
+    "Poisson arrivals",
+    "rho_pf < 1",
     source=kleinrock_1975.at("section 5.6, the Pollaczek-Khinchine mean-value formula"),
 )
 
 joining_room = Equation.of(
-    w_join, maximum(1 - L_new / c_chunk, 0), assumes=("chunks are filled across prompts",)
+    w_join, maximum(1 - L_new / c_chunk, 0), "chunks are filled across prompts"
 )
 
 joining_time = Equation.of(
@@ -63,13 +63,11 @@ joining_time = Equation.of(
         + r_pf**2 * T_pf_busy * dp * (1 + v_occ**2) / (1 - r_pf**2)
     )
     + (1 - w_join) * HALF * rho_pf**2 * T_pf_busy * dp * minimum(c_chunk / L_new, 1),
-    assumes=(
-        "a request joins when the step that runs has ended, on average half a decode step later",
-        "prompts much shorter than a chunk are all read in the next step: gated service, whose "
-        "mean step, as an arrival meets it, is T_dec/(1 - r) + r T_pf (1 + v^2)/(1 - r^2)",
-        "the last chunk of a longer one is filled by those behind it, half of it on average",
-        "between the two the room that a prompt leaves in a chunk is the weight",
-    ),
+    "a request joins when the step that runs has ended, on average half a decode step later",
+    "prompts much shorter than a chunk are all read in the next step: gated service, whose "
+    "mean step, as an arrival meets it, is T_dec/(1 - r) + r T_pf (1 + v^2)/(1 - r^2)",
+    "the last chunk of a longer one is filled by those behind it, half of it on average",
+    "between the two the room that a prompt leaves in a chunk is the weight",
     source=derived,
 )
 
@@ -86,14 +84,12 @@ waiting_quantile = Equation.of(
         (T_line * log(rho_pf / x_tail) / rho_pf + 2 * T_join) ** 2
         + (v_occ * S_occ * (log(1 / x_tail) - 1)) ** 2
     ),
-    assumes=(
-        FIRST_COME,
-        "those who wait in line at all do so for an exponentially distributed time",
-        "the delay by steps is evenly distributed, at most twice its mean",
-        "x_tail <= rho_pf; fewer wait in line otherwise",
-        "an own prompt longer than the mean, as exponentially spread ones are, comes on top; the "
-        "two are independent, and their squares add",
-    ),
+    FIRST_COME,
+    "those who wait in line at all do so for an exponentially distributed time",
+    "the delay by steps is evenly distributed, at most twice its mean",
+    "x_tail <= rho_pf; fewer wait in line otherwise",
+    "an own prompt longer than the mean, as exponentially spread ones are, comes on top; the "
+    "two are independent, and their squares add",
     source=kleinrock_1975.at("section 3.2, the first part exact for exponential service"),
 )
 
@@ -110,25 +106,24 @@ loop_waiting_time = Equation(
 )
 
 requests_waiting = Equation.of(
-    n_wait, x_load * T_wait, assumes=(STEADY,), source=little_1961.at("the theorem, of the queue")
+    n_wait, x_load * T_wait, STEADY, source=little_1961.at("the theorem, of the queue")
 )
 
 requests_in_flight = Equation.of(
     n_inside,
     x_load * (T_wait + T_ttft + L_dec * one_seq * T_tpot),
-    assumes=(STEADY, "those that wait are counted"),
+    STEADY,
+    "those that wait are counted",
     source=little_1961.at("the theorem, of the whole replica"),
 )
 
 flight_spread = Equation.of(
     x_var,
     1 / (1 - e_T),
-    assumes=(
-        "Poisson arrivals, each decoded at once; in steady state n of them are n/(x T(n)) times "
-        "as rare as n - 1, whatever the spread of the outputs",
-        "T(n), the time per output token, grows as a power of n between the n that occur; a time "
-        "that does not grow leaves a Poisson number",
-    ),
+    "Poisson arrivals, each decoded at once; in steady state n of them are n/(x T(n)) times "
+    "as rare as n - 1, whatever the spread of the outputs",
+    "T(n), the time per output token, grows as a power of n between the n that occur; a time "
+    "that does not grow leaves a Poisson number",
     source=derived,
 )
 

@@ -10,61 +10,55 @@ from formulas.algebra.notation import *
 from formulas.serving.context_parallel import state_sequences
 
 decode_share = Equation.of(
-    T_out,
-    L_dec * one_seq * T_dec / (g * B),
-    assumes=("every step advances B sequences by g tokens each",),
+    T_out, L_dec * one_seq * T_dec / (g * B), "every step advances B sequences by g tokens each"
 )
 
 slot_time = Equation.of(
     T_slot,
     x_pf * T_pf_busy + T_out,
-    assumes=("slots are always full", "a mixed step costs its prefill and its decode part"),
+    "slots are always full",
+    "a mixed step costs its prefill and its decode part",
 )
 
 prefill_share = Equation.of(
     T_share,
     kappa * (B - x_own * one_seq) / one_seq * (g / L_dec) * x_pf * T_pf_busy,
-    assumes=(
-        "the other sequences each bring one prompt per L_dec/g steps: B - 1 of them in a closed "
-        "loop, and with open arrivals, which find the mean batch as it is, all B",
-        "kappa = 1 when requests are out of step, 1/2 when a closed loop keeps them in cohorts",
-    ),
+    "the other sequences each bring one prompt per L_dec/g steps: B - 1 of them in a closed "
+    "loop, and with open arrivals, which find the mean batch as it is, all B",
+    "kappa = 1 when requests are out of step, 1/2 when a closed loop keeps them in cohorts",
 )
 
 time_per_output_token = Equation.of(
     T_tpot,
     (T_dec + T_share) / (g * one_seq),
-    assumes=("mean over the tokens of a request, first token excluded",),
+    "mean over the tokens of a request, first token excluded",
 )
 
 mixed_steps = Equation.of(
     phi_mixed,
     x_pf * (B - x_own * one_seq) * g * L_new / (L_dec * c_chunk * dp * pp * one_seq),
-    assumes=(
-        "chunks are filled across prompts",
-        "each rank of each stage has its own steps",
-        "a sequence does not decode while its own prompt is read",
-    ),
+    "chunks are filled across prompts",
+    "each rank of each stage has its own steps",
+    "a sequence does not decode while its own prompt is read",
 )
 
 resident_sequences = Equation.of(
-    b_mem, ceiling(B / dp), assumes=("all microbatches in flight hold their cache",)
+    b_mem, ceiling(B / dp), "all microbatches in flight hold their cache"
 )
 
 resident_weights = Equation.of(
     M_weights,
     f_stage * (M_fixed / tp + M_routed * u_ep / (ep * xtp)) / pp,
-    assumes=("attention, dense and shared weights are copied over dp", "the fullest stage counts"),
+    "attention, dense and shared weights are copied over dp",
+    "the fullest stage counts",
     source=lecture_equations.at("memory per chip"),
 )
 
 resident_cache = Equation.of(
     M_kv,
     f_stage * (b_mem * (b_store * L_ctx + R_bnd_mem) * f_heads / cp + b_state * R_state / tp) / pp,
-    assumes=(
-        "sequences are out of step, so each holds its mean context",
-        "paged cache, the tokens of a context in turn on its cp parts",
-    ),
+    "sequences are out of step, so each holds its mean context",
+    "paged cache, the tokens of a context in turn on its cp parts",
     source=lecture_equations.at("memory per chip"),
 )
 
@@ -72,13 +66,13 @@ resident_activations = Equation.of(
     M_act,
     (x_pf * c_chunk * one_seq / cp + b_own * m_pos) * h_wide * b_act
     + b_own * m_pos * vocab * b_logit / tp,
-    assumes=("one layer's widest tensors and the logits are alive at once",),
+    "one layer's widest tensors and the logits are alive at once",
 )
 
 resident_bytes = Equation.of(
     M_need,
     M_weights + M_kv + M_act + M_reserve,
-    assumes=("the runtime keeps a reserve",),
+    "the runtime keeps a reserve",
     source=lecture_equations.at("memory per chip"),
 )
 
@@ -90,14 +84,14 @@ slot_bound = Equation.of(
         L_dec * one_seq * T_net_bound / (g * B),
         evaluate=False,
     ),
-    assumes=("prefill arithmetic hides behind decode's memory traffic and the other way round",),
+    "prefill arithmetic hides behind decode's memory traffic and the other way round",
     source=lecture_equations.at("equation 1"),
 )
 
 token_bound = Equation.of(
     T_tpot_bound,
     T_dec_bound / (g * one_seq),
-    assumes=("steps carry no prefill",),
+    "steps carry no prefill",
     source=lecture_equations.at("equation 1"),
 )
 

@@ -12,10 +12,8 @@ FEW = "attention is small beside the weights"
 backward_arithmetic = Equation.of(
     c_bwd,
     2 * c_fwd,
-    assumes=(
-        "one product gives the gradients of the inputs, one those of the weights, each as large "
-        "as the forward product",
-    ),
+    "one product gives the gradients of the inputs, one those of the weights, each as large "
+    "as the forward product",
     source=lecture_hardware.at("section 5, where the 6 comes from"),
 )
 
@@ -43,30 +41,29 @@ training_arithmetic_attention = Equation(
 )
 
 pretraining_arithmetic = Equation.of(
-    C_pt, 3 * c_fwd * N_active * D_pt, assumes=(FEW,), source=kaplan_2020.at("section 2.1")
+    C_pt, 3 * c_fwd * N_active * D_pt, FEW, source=kaplan_2020.at("section 2.1")
 )
 
 rl_arithmetic = Equation.of(
     C_rl,
     c_rl * N_active * D_rl / eta_rl,
-    assumes=(
-        "c_rl runs from c_fwd (rollouts alone) to 3*c_fwd (every rollout is trained on)",
-        "a lower efficiency divides: it makes a token dearer",
-    ),
+    "c_rl runs from c_fwd (rollouts alone) to 3*c_fwd (every rollout is trained on)",
+    "a lower efficiency divides: it makes a token dearer",
     source=lecture_notes.at("section 4, the three costs"),
 )
 
 serving_arithmetic = Equation.of(
     C_inf,
     c_fwd * N_active * D_inf / eta_inf,
-    assumes=("a lower efficiency divides: it makes a token dearer", FEW),
+    "a lower efficiency divides: it makes a token dearer",
+    FEW,
     source=lecture_notes.at("section 4, the three costs"),
 )
 
 all_arithmetic = Equation.of(
     C_all,
     C_pt + C_rl + C_inf,
-    assumes=("nothing else is computed: no failed runs, no experiments, no data made by models",),
+    "nothing else is computed: no failed runs, no experiments, no data made by models",
     source=lecture_hardware.at("section 5, total compute"),
     where=(pretraining_arithmetic, rl_arithmetic, serving_arithmetic),
 )

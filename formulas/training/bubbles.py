@@ -10,7 +10,7 @@ from formulas.algebra.notation import *
 ALIKE = "stages take equal time; sending between them takes none"
 FLUSH = "no microbatch of the next optimiser step starts before all of this one are done"
 
-pipeline_work = Equation.of(T_busy, n_micro * (t_fwd + t_bwd + t_wgt), assumes=(ALIKE,))
+pipeline_work = Equation.of(T_busy, n_micro * (t_fwd + t_bwd + t_wgt), ALIKE)
 
 bubble_time = Equation(
     "wait of a stage, GPipe and 1F1B",

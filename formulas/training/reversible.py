@@ -15,11 +15,9 @@ EQUAL = "layers of equal activations"
 feistel_round = Equation.of(
     y_right,
     x_right + f_left,
-    assumes=(
-        ANY,
-        "the other half passes unchanged, the two swapped each round: (y, x + f(y)); written "
-        "without the swap, (x, y + f(x)), rounds must take turns",
-    ),
+    ANY,
+    "the other half passes unchanged, the two swapped each round: (y, x + f(y)); written "
+    "without the swap, (x, y + f(x)), rounds must take turns",
     source=feistel_1973.at("the design of a product cipher"),
 )
 
@@ -32,11 +30,11 @@ feistel_inverse = derive(
 )
 
 reversible_layer_first = Equation.of(
-    y_1, x_1 + f_x2, assumes=(ANY,), source=gomez_2017.at("section 3.1, equation 6")
+    y_1, x_1 + f_x2, ANY, source=gomez_2017.at("section 3.1, equation 6")
 )
 
 reversible_layer_second = Equation.of(
-    y_2, x_2 + g_y1, assumes=(ANY,), source=gomez_2017.at("section 3.1, equation 6")
+    y_2, x_2 + g_y1, ANY, source=gomez_2017.at("section 3.1, equation 6")
 )
 
 reversible_inverse_second = derive(
