@@ -6,7 +6,7 @@ cut does is a linear program solved.
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
 
@@ -16,7 +16,7 @@ import numpy as np
 from topologies.fabric.fabric import Arc, Attributes, Fabric, Group, Node
 from topologies.fabric.limits import TopologyError, meant
 from topologies.groups.node_aggregation import AggregatedFabric, AggregateNode, aggregate_nodes
-from topologies.rates.concurrent_collectives import joint_rate
+from topologies.rates.concurrent_collectives import ConcurrentRate, joint_rate
 from topologies.rates.cut import Cut, all_gather_rate
 from topologies.rates.equal_domains import GroupRate
 from topologies.rates.flow import ROUTINGS, concurrent_flow
@@ -26,15 +26,6 @@ from topologies.rates.traffic import Traffic, all_to_all, pairs
 EVENLY = "divided evenly"  # the engine of a gather that may go faster
 LARGEST = 40_000  # chips times arcs up to which gathers are solved together: seconds
 SAME = 1e-9  # rates that differ by less are equal: far below the 1e-6 that engines agree to
-
-
-@dataclass(frozen=True)
-class ConcurrentRate:
-    """A rate, what is full at it, and how it was found."""
-
-    rate: float  # [byte/s] per ordered pair, per share of a gather, or per unit of weight
-    binding: tuple[Arc, ...]  # arcs that are full, or that the narrowest cut consists of
-    engine: str  # `paths and cut`, `flow`, `cuts`, or `EVENLY` for a gather that may go faster
 
 
 def served(G: Fabric, traffic: Traffic, *, routing: str = "optimal") -> ConcurrentRate:
@@ -211,8 +202,7 @@ class GroupPaths:
             return ConcurrentRate(cut.rate, cut.arcs, "cuts")
         if sum(map(len, groups)) * G.number_of_edges() > LARGEST:
             return ConcurrentRate(cut.rate, cut.arcs, EVENLY)
-        joint = joint_rate(G, groups)
-        return ConcurrentRate(joint.rate, joint.binding, "flow")
+        return joint_rate(G, groups)
 
     @cached_property
     def _within(self) -> list[tuple[tuple[AggregateNode, ...], range, Distances]]:

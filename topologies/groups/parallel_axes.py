@@ -17,7 +17,8 @@ from topologies.fabric.measure import domain
 from topologies.fabric.placement import Placement
 from topologies.fabric.soundness import unreachable
 from topologies.groups.closed_form_match import inner_nodes
-from topologies.groups.concurrent_groups import ConcurrentRate, GroupPaths, served
+from topologies.groups.concurrent_groups import GroupPaths, served
+from topologies.rates.concurrent_collectives import ConcurrentRate
 from topologies.rates.traffic import Traffic, pairs
 
 GATHER, EXCHANGE, RING, STAGES = "gather", "exchange", "ring", "stages"

@@ -18,25 +18,40 @@ from topologies.rates.color_refinement import ColoredArcs, Colours, mixed, refin
 from topologies.rates.flow_network import FlowNetwork, Ints, NodeDemand
 
 
-@dataclass(frozen=True, eq=False)
 class ColoredStructure:
     """A coloured graph: the nodes, then one more node for each group that exchanges.
 
     A permutation that keeps it, keeps the flow program: it takes arcs to arcs of equal rate,
-    what forwards to what forwards, groups to groups of equal weight, and pairs to pairs.
+    what forwards to what forwards, groups to groups of equal weight, and pairs to pairs. The arcs
+    of the fabric come first.
     """
 
-    net: FlowNetwork
-    demand: NodeDemand
-    size: int
-    tail: Ints
-    head: Ints
-    layer: Ints
-    keys: Ints  # arcs as sorted numbers
-    order: Ints  # the arc behind each key
-    colour: Ints  # of each arc: its rate, its weight, or that it leads to a member
-    node_colour: Colours  # of each node, before any refinement
-    groups: dict[bytes, list[int]]  # for sorted members, as bytes, the groups that have them
+    def __init__(self, net: FlowNetwork, demand: NodeDemand) -> None:
+        self.net, self.demand = net, demand
+        real, groups = demand.size, len(demand.groups)
+        self.size = real + groups
+        sent = demand.sent.tocoo()
+        sizes = [members.size for members in demand.groups]
+        tails = (net.tail, sent.coords[0], np.repeat(real + np.arange(groups), sizes))
+        self.tail = np.concatenate(tails).astype(np.int64)
+        self.head = np.concatenate([net.head, sent.coords[1], *demand.groups]).astype(np.int64)
+        self.layer = np.zeros(self.tail.size, dtype=np.int64)
+        self.layer[net.tail.size : net.tail.size + sent.nnz] = 1
+        rates, rate = np.unique(net.bandwidth, return_inverse=True)
+        weights, weight = np.unique(sent.data, return_inverse=True)
+        member = np.full(sum(sizes), rates.size + weights.size)
+        # Of each arc: its rate, its weight, or that it leads to a member.
+        self.colour = np.r_[rate, rates.size + weight, member].astype(np.int64)
+        _, kind = np.unique(demand.weights, return_inverse=True)
+        # Of each node, before any refinement.
+        self.node_colour = mixed(np.r_[net.forwards.astype(np.int64), 2 + kind].astype(np.int64))
+        keys = _keys(self.size, self.tail, self.head, self.layer)
+        self.order = np.argsort(keys, kind="stable")  # the arc behind each key
+        self.keys = keys[self.order]  # arcs as sorted numbers
+        # For sorted members, as bytes, the groups that have them.
+        self.groups: dict[bytes, list[int]] = defaultdict(list)
+        for i, members in enumerate(demand.groups):
+            self.groups[np.sort(members).tobytes()].append(i)
 
     def arcs(self) -> ColoredArcs:
         """The arcs, made ready for refinement."""
@@ -44,21 +59,15 @@ class ColoredStructure:
 
     def extended(self, move: Ints) -> Ints | None:
         """A permutation of the nodes with the groups carried along, or None if one is lost."""
-        beyond: list[int] = []
-        taken: set[int] = set()
-        for i, members in enumerate(self.demand.groups):
-            image = np.sort(move[members]).tobytes()
-            weight = self.demand.weights[i]
-            free = [
-                j
-                for j in self.groups.get(image, [])
-                if j not in taken and self.demand.weights[j] == weight
-            ]
-            if not free:
+        taken: dict[int, None] = {}
+        weights = self.demand.weights
+        for members, weight in zip(self.demand.groups, weights, strict=True):
+            alike = self.groups.get(np.sort(move[members]).tobytes(), [])
+            free = (j for j in alike if j not in taken and weights[j] == weight)
+            if (image := next(free, None)) is None:
                 return None
-            taken.add(free[0])
-            beyond.append(self.demand.size + free[0])
-        return np.r_[move, np.array(beyond, dtype=np.int64)]
+            taken[image] = None
+        return np.r_[move, self.demand.size + np.array([*taken], dtype=np.int64)]
 
     def images(self, move: Ints) -> Ints | None:
         """Image of each arc under the node permutation `move`; None if it is no automorphism.
@@ -74,43 +83,6 @@ class ColoredStructure:
             return None
         images = self.order[at]
         return images if np.array_equal(self.colour[images], self.colour) else None
-
-
-def structure(net: FlowNetwork, demand: NodeDemand) -> ColoredStructure:
-    """The structure of a fabric with its traffic. The arcs of the fabric come first."""
-    real, groups = demand.size, len(demand.groups)
-    sent = demand.sent.tocoo()
-    member = [np.concatenate(demand.groups)] if groups else []
-    sizes = [members.size for members in demand.groups]
-    tail = np.r_[net.tail, sent.coords[0], np.repeat(real + np.arange(groups), sizes)]
-    head = np.concatenate([net.head, sent.coords[1], *member]).astype(np.int64)
-    tail = tail.astype(np.int64)
-    layer = np.zeros(tail.size, dtype=np.int64)
-    layer[net.tail.size : net.tail.size + sent.nnz] = 1
-    rates, rate = np.unique(net.bandwidth, return_inverse=True)
-    weights, weight = np.unique(sent.data, return_inverse=True)
-    last = rates.size + weights.size
-    colour = np.r_[rate, rates.size + weight, np.full(sum(sizes), last)].astype(np.int64)
-    _, kind = np.unique(demand.weights, return_inverse=True)
-    node_colour = mixed(np.r_[net.forwards.astype(np.int64), 2 + kind].astype(np.int64))
-    keys = _keys(real + groups, tail, head, layer)
-    order = np.argsort(keys, kind="stable")
-    named: dict[bytes, list[int]] = defaultdict(list)
-    for i, members in enumerate(demand.groups):
-        named[np.sort(members).tobytes()].append(i)
-    return ColoredStructure(
-        net,
-        demand,
-        real + groups,
-        tail,
-        head,
-        layer,
-        keys[order],
-        order,
-        colour,
-        node_colour,
-        dict(named),
-    )
 
 
 def _keys(size: int, tail: Ints, head: Ints, layer: Ints) -> Ints:

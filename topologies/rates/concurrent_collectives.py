@@ -52,13 +52,14 @@ STEPS = 500
 
 
 @dataclass(frozen=True)
-class ConcurrentCollectives:
+class ConcurrentRate:
     """Rate that all groups reach at once.
 
     Attributes
     ----------
     rate : Of each member's share, the same for every group. With n members and S bytes in all, S/n
-        from each, a gather or scatter takes S/(n rate), an all-reduce 2 S/(n rate). [byte/s]
+        from each, a gather or scatter takes S/(n rate), an all-reduce 2 S/(n rate). Of an exchange
+        per ordered pair, of weighted pairs per unit of weight. [byte/s]
     binding : Arcs that would raise the rate if they and those that are like them were faster.
     engine : How it was found.
     """
@@ -74,7 +75,7 @@ def joint_rate(
     collective: str = "all_gather",
     *,
     adding: Collection[Hashable] = (),
-) -> ConcurrentCollectives:
+) -> ConcurrentRate:
     """The rate at which every group can perform the same collective at the same time.
 
     Raises TopologyError when members are unsound or in two groups, no group has two members, no
@@ -114,7 +115,7 @@ def joint_rate(
             f"fabric {G.graph.get('name')!r}", "no permitted path joins the members of some group"
         )
     times = len(COLLECTIVES[collective])
-    return ConcurrentCollectives(rate * uses.unit * times, uses.binding(tight), engine)
+    return ConcurrentRate(rate * uses.unit * times, uses.binding(tight), engine)
 
 
 def _by_flows(uses: LinkUsage) -> tuple[float, NDArray[np.bool_], str] | None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from topologies.fabric.fabric import Group, Node
-from topologies.rates.automorphisms import AutomorphismSearch, ColoredStructure, Orbits, structure
+from topologies.rates.automorphisms import AutomorphismSearch, ColoredStructure, Orbits
 from topologies.rates.flow_network import FlowNetwork, Ints, NodeDemand
 
 
@@ -132,7 +132,7 @@ MIRRORED = 200_000
 
 def orbits(net: FlowNetwork, demand: NodeDemand) -> Orbits:
     """Orbits of nodes and arcs under symmetries that keep the fabric and its traffic."""
-    what = structure(net, demand)
+    what = ColoredStructure(net, demand)
     symmetry = Orbits(np.arange(demand.size), np.arange(net.tail.size))
     _named(what, symmetry, names(net.nodes))
     if np.unique(symmetry.nodes[demand.sources()]).size > 1:  # sources still in several orbits

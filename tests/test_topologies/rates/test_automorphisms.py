@@ -15,7 +15,7 @@ from tests.cases.flow import GB, KNOWN, changed, fabrics, pods, renamed
 from topologies import switch, torus
 from topologies.fabric.fabric import accelerators, fabric, link
 from topologies.rates import color_refinement as refinement
-from topologies.rates.automorphisms import structure
+from topologies.rates.automorphisms import ColoredStructure
 from topologies.rates.color_refinement import shrunk
 from topologies.rates.flow import all_to_all_rate, concurrent_flow
 from topologies.rates.flow_network import demand, network
@@ -68,7 +68,7 @@ def test_what_is_joined_is_an_orbit(G):
     net = network(G)
     what = demand(net, all_to_all(accelerators(G)))
     orbit = orbits(net, what)
-    whole = structure(net, what)
+    whole = ColoredStructure(net, what)
     fixed = net.index["hub"]
     alike = {(i, i) for i in range(len(net.nodes))}
     for chips in permutations([i for i in range(len(net.nodes)) if i != fixed]):
