@@ -5,7 +5,7 @@ directions may differ. Whether a node may relay the traffic of others is said on
 (`forward`): a switch does, a chip of a torus does, a chip behind a switch does not.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from typing import Any, TypeAlias, TypedDict
 
 import networkx as nx
@@ -129,3 +129,11 @@ def without_orbits(G: Fabric) -> Fabric:
 def accelerators(G: Fabric) -> list[Node]:
     """The accelerators of `G`, in the order in which they were added."""
     return [node for node, kind in G.nodes(data="kind") if kind == ACCELERATOR]
+
+
+def by_domain(G: Fabric, chips: Iterable[Node] | None = None) -> dict[Node, list[Node]]:
+    """Chips, all accelerators if none are named, by scale-up domain, each in the order given."""
+    domains: dict[Node, list[Node]] = {}
+    for chip in accelerators(G) if chips is None else chips:
+        domains.setdefault(G.nodes[chip].get("domain"), []).append(chip)
+    return domains

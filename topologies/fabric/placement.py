@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import product
 from math import prod
 
-from topologies.fabric.fabric import ACCELERATOR, Fabric, Group, Node, accelerators
+from topologies.fabric.fabric import ACCELERATOR, Fabric, Group, Node, accelerators, by_domain
 from topologies.fabric.limits import TopologyError, count_fault, meant
 
 # Fastest first: what talks most sits closest together.
@@ -155,9 +155,7 @@ def filling(G: Fabric, order: str = "domains") -> list[Node]:
     """
     if order not in ORDERS:
         raise TopologyError("placement", f"unknown order {order!r}; {meant(order, ORDERS)}")
-    domains: dict[Node, list[Node]] = {}
-    for chip in accelerators(G):
-        domains.setdefault(G.nodes[chip].get("domain"), []).append(chip)
+    domains = by_domain(G)
     if order == "domains":
         return [chip for members in domains.values() for chip in members]
     without = [chip for chip in accelerators(G) if G.nodes[chip].get("coord") is None]

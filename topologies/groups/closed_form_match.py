@@ -4,29 +4,15 @@ Every node and arc is looked at: one link that is missing, slower or more than t
 the fabric has no formula.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from itertools import product
 from math import prod
 
-from topologies.fabric.fabric import (
-    ACCELERATOR,
-    SCALE_UP,
-    SWITCH,
-    Arc,
-    Attributes,
-    Fabric,
-    Node,
-    accelerators,
-)
+from topologies.fabric.fabric import ACCELERATOR, SCALE_UP, SWITCH, Arc, Attributes, Fabric, Node
+from topologies.fabric.soundness import unreachable
 from topologies.rates.equal_domains import Domains
-
-
-def domains_of(G: Fabric, chips: Sequence[Node] | None = None) -> list[list[Node]]:
-    """The accelerators by scale-up domain, domains and members in the order given."""
-    domains: dict[Node, list[Node]] = {}
-    for chip in accelerators(G) if chips is None else chips:
-        domains.setdefault(G.nodes[chip]["domain"], []).append(chip)
-    return list(domains.values())
 
 
 def inner_nodes(G: Fabric, chips: Sequence[Node]) -> list[Node]:
@@ -36,16 +22,19 @@ def inner_nodes(G: Fabric, chips: Sequence[Node]) -> list[Node]:
     while queue:
         node = queue.pop()
         for neighbour in (*G.succ[node], *G.pred[node]):
-            arc = (
-                G.edges[node, neighbour]
-                if G.has_edge(node, neighbour)
-                else G.edges[neighbour, node]
-            )
+            arc = G.succ[node].get(neighbour) or G.pred[node][neighbour]
             inside = arc["tier"] == SCALE_UP and G.nodes[neighbour]["kind"] != ACCELERATOR
             if inside and neighbour not in seen:
                 seen[neighbour] = None
                 queue.append(neighbour)
     return list(seen)
+
+
+def own_links(G: Fabric, chips: Sequence[Node]) -> Fabric | None:
+    """A domain by its scale-up links alone; None if these do not join its chips."""
+    part = G.subgraph(inner_nodes(G, chips)).copy()
+    part.remove_edges_from([e for e in part.edges if part.edges[e]["tier"] != SCALE_UP])
+    return None if any(True for _ in unreachable(part)) else part
 
 
 def shape_of(G: Fabric, chips: Sequence[Node]) -> Domains | None:

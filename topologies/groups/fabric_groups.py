@@ -17,11 +17,11 @@ from typing import Any
 
 import networkx as nx
 
-from topologies.fabric.fabric import ACCELERATOR, SCALE_UP, Fabric, Group, Node
+from topologies.fabric.fabric import ACCELERATOR, SCALE_UP, Fabric, Group, Node, by_domain
 from topologies.fabric.limits import TopologyError
 from topologies.fabric.placement import filling
-from topologies.fabric.soundness import check, unreachable
-from topologies.groups.closed_form_match import domains_of, inner_nodes, interconnect_of, shape_of
+from topologies.fabric.soundness import check
+from topologies.groups.closed_form_match import inner_nodes, interconnect_of, own_links, shape_of
 from topologies.groups.concurrent_groups import group_rates
 from topologies.groups.tree_networks import tree_of
 from topologies.rates.closed_forms import best_box
@@ -81,15 +81,10 @@ def domain_wirings(G: Fabric, domains: Sequence[Sequence[Node]]) -> list[DomainW
     wirings: dict[Hashable, DomainWiring] = {}
     of_domains = []
     for members in domains:
-        nodes = inner_nodes(G, members)
-        part = G.subgraph(nodes).copy()
-        outside = [e for e in part.edges if part.edges[e]["tier"] != SCALE_UP]
-        part.remove_edges_from(outside)
-        part.graph["orbits"] = bool(G.graph.get("orbits")) and not outside
-        apart = any(True for _ in unreachable(part))
-        key = tuple(members) if apart else _wiring(part, nodes)
+        part = own_links(G, members)
+        key = tuple(members) if part is None else _wiring(part, inner_nodes(part, members))
         if key not in wirings:
-            wirings[key] = DomainWiring(G if apart else part, members)
+            wirings[key] = DomainWiring(G if part is None else part, members)
         of_domains.append(wirings[key])
     return of_domains
 
@@ -161,7 +156,7 @@ class FabricGroups:
         self.fabric = G.copy()
         chips = filling(G) if order is None else list(order)
         self.name = f"fabric {G.graph.get('name')!r}"
-        self.domains = domains_of(G, _sound(self.name, G, chips))
+        self.domains = list(by_domain(G, _sound(self.name, G, chips)).values())
         self.chips = sum(map(len, self.domains))
         self.size = max(map(len, self.domains))
         self._inner = domain_wirings(self.fabric, self.domains)

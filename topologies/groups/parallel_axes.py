@@ -11,12 +11,10 @@ from itertools import pairwise
 from math import isfinite
 from types import MappingProxyType
 
-from topologies.fabric.fabric import SCALE_UP, Arc, Fabric, Group, Node
+from topologies.fabric.fabric import Arc, Fabric, Group, Node, by_domain
 from topologies.fabric.limits import TopologyError, meant
-from topologies.fabric.measure import domain
 from topologies.fabric.placement import Placement
-from topologies.fabric.soundness import unreachable
-from topologies.groups.closed_form_match import inner_nodes
+from topologies.groups.closed_form_match import own_links
 from topologies.groups.concurrent_groups import GroupPaths, served
 from topologies.rates.concurrent_collectives import ConcurrentRate
 from topologies.rates.traffic import Traffic, pairs
@@ -98,7 +96,7 @@ def axis_rate(
     span = (min(touched), max(touched))
     if len(groups[0]) == 1:
         return AxisRate(axes, kind, 1, len(groups), None, (), (), span, 0, 0.0)
-    places = _own_links(G, groups) if span[1] == 1 else [(G, groups)]
+    places = _places(G, groups) if span[1] == 1 else [(G, groups)]
     rates = [_concurrent_rate(part, some, kind, crossing, routing) for part, some in places]
     slowest = min((answer for answer, _, _ in rates), key=lambda answer: answer.rate)
     return AxisRate(
@@ -139,7 +137,7 @@ def _pattern(axes: Sequence[str], pattern: str | None, crossing: float | None) -
     return kind
 
 
-def _own_links(G: Fabric, groups: Sequence[Group]) -> list[tuple[Fabric, Sequence[Group]]]:
+def _places(G: Fabric, groups: Sequence[Group]) -> Sequence[tuple[Fabric, Sequence[Group]]]:
     """Domain by domain the scale-up links and the groups there; cards are not used inside.
 
     A domain whose own links do not join its chips is no part by itself: then all is one.
@@ -147,14 +145,10 @@ def _own_links(G: Fabric, groups: Sequence[Group]) -> list[tuple[Fabric, Sequenc
     places: dict[Node, list[Group]] = {}
     for group in groups:
         places.setdefault(G.nodes[group[0]]["domain"], []).append(group)
-    parts: list[tuple[Fabric, Sequence[Group]]] = []
-    for members in places.values():
-        part = G.subgraph(inner_nodes(G, domain(G, members[0][0]))).copy()
-        part.remove_edges_from([e for e in part.edges if part.edges[e]["tier"] != SCALE_UP])
-        if any(True for _ in unreachable(part)):
-            return [(G, groups)]
-        parts.append((part, members))
-    return parts
+    domains = by_domain(G)
+    parts = [(own_links(G, domains[name]), members) for name, members in places.items()]
+    joined = [(part, members) for part, members in parts if part is not None]
+    return joined if len(joined) == len(parts) else [(G, groups)]
 
 
 def _concurrent_rate(
@@ -190,9 +184,7 @@ def _spread(G: Fabric, groups: Sequence[Group], crossing: float) -> Traffic:
             weights[a, b] = weights.get((a, b), 0.0) + weight
 
     for group in groups:
-        parts: dict[Node, list[Node]] = {}
-        for chip in group:
-            parts.setdefault(G.nodes[chip]["domain"], []).append(chip)
+        parts = by_domain(G, group)
         for home, members in parts.items():
             for place, chip in enumerate(members):
                 for there, others in parts.items():

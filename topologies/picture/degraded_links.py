@@ -38,7 +38,7 @@ def _slow(scene: Scene) -> Iterator[Damage]:
     for link in scene.links:
         if scene.faulty(link):
             ends = f"{label(link.a)} - {label(link.b)}"
-            slow = min(link.there, link.back or link.there)
+            slow = min(link.figures.there, link.figures.back or link.figures.there)
             text = f"{ends}: {rate_text(slow)}, not {rate_text(usual[link.kind])}"
             yield Damage((link.a, link.b), text, link)
 
@@ -98,12 +98,11 @@ def _fewer(scene: Scene) -> Iterator[Damage]:
     G = scene.G
     has: dict[tuple[str, tuple[str, str], str, str], Counter[Node]] = defaultdict(Counter)
     for link in scene.links:
-        if link.axis:
+        if link.kind.axis:
             continue
-        key = (link.tier, link.roles)
         for node, neighbour in ((link.a, link.b), (link.b, link.a)):
             if scene.level[node] <= scene.level[neighbour]:
-                has[(*key, role(G, node), role(G, neighbour))][node] += 1
+                has[(*link.kind[:2], role(G, node), role(G, neighbour))][node] += 1
     members: dict[str, list[Node]] = defaultdict(list)
     for node in G:
         members[role(G, node)].append(node)

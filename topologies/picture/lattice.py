@@ -118,7 +118,7 @@ def _frame(sheet: PictureSheet, domain: Node) -> tuple[Coord, Slots, Coord]:
     axes = tuple(sorted(range(len(sides)), key=lambda d: (-sides[d], d)))
     many = sum(side > 1 for side in sides)
     limit = {0: 2, 1: 16, 2: sheet.size.side, 3: min(4, sheet.size.side)}[many]
-    if any(len(each.axis) > 1 for each in sheet.scene.links):
+    if any(len(each.kind.axis) > 1 for each in sheet.scene.links):
         limit = max(limit, sheet.size.side)  # a twist shows where the ring comes back
     if len(sheet.scene.domains) > 1:
         limit = min(limit, 5)

@@ -122,7 +122,7 @@ def _chord(sheet: PictureSheet, link: Link, middle: tuple[float, float]) -> None
     if abs(far[0] - far[1]) > 20:
         sheet.link(link, [(a.x, a.y), (b.x, b.y)])
         return
-    pull = 0.12 if link.tier == "scale_up" else 0.72
+    pull = 0.12 if link.kind.tier == "scale_up" else 0.72
     x, y = (a.x + b.x) / 2, (a.y + b.y) / 2
     bent = (x + pull * (middle[0] - x), y + pull * (middle[1] - y))
     sheet.link(link, [(a.x, a.y), bent, (b.x, b.y)])

@@ -11,9 +11,17 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import NamedTuple, TypeVar
 
-from topologies.fabric.fabric import ACCELERATOR, SCALE_UP, Fabric, Group, Node, accelerators
+from topologies.fabric.fabric import (
+    ACCELERATOR,
+    SCALE_UP,
+    Fabric,
+    Group,
+    Node,
+    accelerators,
+    by_domain,
+)
 from topologies.picture.svg_canvas import counted_text
 
 
@@ -39,8 +47,13 @@ class LinkKind(NamedTuple):
     axis: tuple[int, ...] = ()  # of a torus; empty elsewhere
 
 
-# Bandwidths there and back [byte/s; None for one way], latency [s], parallel cables.
-Figures: TypeAlias = tuple[float, float | None, float, int]
+class Figures(NamedTuple):
+    """Bandwidths there and back [byte/s; None for one way], latency [s], parallel cables."""
+
+    there: float
+    back: float | None
+    latency: float
+    cables: int
 
 
 # Tried in turn until the picture has few enough marks.
@@ -101,31 +114,12 @@ CHIP = "chip"
 
 @dataclass(frozen=True)
 class Link:
-    """A cable between two nodes, or an arc of which there is no other way round.
-
-    `there` and `back` are bandwidths [byte/s], `back` None for one way; `axis` says along which
-    sides of a torus it runs.
-    """
+    """A cable between two nodes, or an arc of which there is no other way round."""
 
     a: Node
     b: Node
-    there: float
-    back: float | None
-    latency: float
-    tier: str
-    count: int
-    roles: tuple[str, str]
-    axis: tuple[int, ...] = ()
-
-    @property
-    def kind(self) -> LinkKind:
-        """The class of a link, whatever its rate."""
-        return LinkKind(self.tier, self.roles, self.back is None, self.axis)
-
-    @property
-    def figures(self) -> Figures:
-        """The numbers of the link."""
-        return (self.there, self.back, self.latency, self.count)
+    kind: LinkKind
+    figures: Figures
 
 
 @dataclass(frozen=True)
@@ -140,7 +134,7 @@ class LinkClass:
     @property
     def rate(self) -> float:
         """Bandwidth of one of its links, all cables in it together. [byte/s one way]"""
-        return self.figures[0]
+        return self.figures.there
 
 
 @dataclass(frozen=True)
@@ -197,12 +191,9 @@ class Scene:
 
 def read(G: Fabric) -> Scene:
     """`G` sorted for drawing."""
-    domains: dict[Node, list[Node]] = defaultdict(list)
-    for chip in accelerators(G):
-        domains[G.nodes[chip].get("domain")].append(chip)
     inside = _inside(G)
     links = tuple(_links(G))
-    return Scene(G, dict(domains), inside, _levels(G, inside), links, _classes(links))
+    return Scene(G, by_domain(G), inside, _levels(G, inside), links, _classes(links))
 
 
 def label(node: Node, *, short: bool = False) -> str:
@@ -313,17 +304,10 @@ def _links(G: Fabric) -> Iterator[Link]:
         axis: tuple[int, ...] = ()
         if len(places[0]) == len(places[1]):
             axis = tuple(d for d, (p, q) in enumerate(zip(*places, strict=True)) if p != q)
-        yield Link(
-            u,
-            v,
-            there["bandwidth"],
-            None if back is None else back["bandwidth"],
-            there.get("latency", 0.0),
-            there.get("tier", SCALE_UP),
-            there.get("count", 1),
-            (roles[0], roles[1]),
-            axis,
-        )
+        kind = LinkKind(there.get("tier", SCALE_UP), (roles[0], roles[1]), back is None, axis)
+        rates = there["bandwidth"], None if back is None else back["bandwidth"]
+        figures = Figures(*rates, there.get("latency", 0.0), there.get("count", 1))
+        yield Link(u, v, kind, figures)
 
 
 def _classes(links: tuple[Link, ...]) -> tuple[LinkClass, ...]:
@@ -341,6 +325,6 @@ def _classes(links: tuple[Link, ...]) -> tuple[LinkClass, ...]:
 def _slow(figures: Figures, number: int, others: Counter[Figures]) -> bool:
     """Is a link of these figures a degraded one: rare, and slower than most of its kind?"""
     usual, many = others.most_common(1)[0]
-    rate, back = figures[0], figures[1] or figures[0]
-    slower = rate < usual[0] or back < (usual[1] or usual[0])
+    there, back = figures.there, figures.back or figures.there
+    slower = there < usual.there or back < (usual.back or usual.there)
     return slower and number * 5 <= many

@@ -112,11 +112,11 @@ class PictureSheet:
         faulty = self.scene.faulty(link)
         middle = sum(y for _, y in points) / len(points)
         self.heights.setdefault((*link.kind[:3], link.figures), middle)
-        colour = FAULT if faulty else TIER_COLOURS.get(link.tier, QUIET)
+        colour = FAULT if faulty else TIER_COLOURS.get(link.kind.tier, QUIET)
         self.wires.line(
             points,
             colour,
-            min(self.stroke(max(link.there, link.back or 0.0)), most),
+            min(self.stroke(max(link.figures.there, link.figures.back or 0.0)), most),
             dash="7 4" if faulty else "",
             tooltip=link_text(link),
             faint=faint and not faulty,
@@ -124,7 +124,7 @@ class PictureSheet:
 
     def others(self, link: Link, a: NodePosition, b: NodePosition, number: int) -> None:
         """Draw a bundle of links like this one that lead to nodes left out."""
-        colour = TIER_COLOURS.get(link.tier, QUIET)
+        colour = TIER_COLOURS.get(link.kind.tier, QUIET)
         text = f"{number:,} more like {link_text(link)}"
         self.wires.line(
             [a.towards(b), b.towards(a)], colour, 1.2, dash="2 4", tooltip=text, faint=True
@@ -133,10 +133,8 @@ class PictureSheet:
     def join(self, link: Link) -> None:
         """Draw a link between two nodes that have their places."""
         a, b = self.places[link.a], self.places[link.b]
-        if abs(a.y - b.y) > a.dy + b.dy:
-            self.link(link, [a.towards(b), b.towards(a)])
-            return
-        if abs(a.x - b.x) <= a.dx + b.dx + 30 and abs(a.y - b.y) < 1:
+        neighbours = abs(a.x - b.x) <= a.dx + b.dx + 30 and abs(a.y - b.y) < 1
+        if neighbours or abs(a.y - b.y) > a.dy + b.dy:
             self.link(link, [a.towards(b), b.towards(a)])
             return
         low = max(a.y + a.dy, b.y + b.dy)
@@ -166,15 +164,11 @@ class PictureSheet:
 
 def link_text(link: Link) -> str:
     """Ends, rates, cables and latency of a link in words."""
-    rate = f"{rate_text(link.there)} one way" if link.back == link.there else _unequal(link)
-    cables = f", {link.count} cables" if link.count > 1 else ""
-    return f"{label(link.a)} – {label(link.b)}: {rate}{cables}, {time_text(link.latency)}"
-
-
-def _unequal(link: Link) -> str:
-    if link.back is None:
-        return f"{rate_text(link.there)}, this way only"
-    return f"{rate_text(link.there)} there, {rate_text(link.back)} back"
+    there, back, latency, count = link.figures
+    ways = f" there, {rate_text(back)} back" if back is not None else ", this way only"
+    rate = f"{rate_text(there)}{' one way' if back == there else ways}"
+    cables = f", {count} cables" if count > 1 else ""
+    return f"{label(link.a)} – {label(link.b)}: {rate}{cables}, {time_text(latency)}"
 
 
 def _node_text(node: Node, data: Attributes) -> str:
@@ -266,7 +260,7 @@ def _symbols(sheet: PictureSheet, x: float, y: float) -> float:
         x = _sentence(sheet, x + 30, y, "switch")
     if any(d.get("in_network_reduce") for d in others):
         x = _sentence(sheet, x, y, "Σ adds what passes through")
-    for tier in dict.fromkeys(each.tier for each in sheet.scene.links):
+    for tier in dict.fromkeys(each.kind.tier for each in sheet.scene.links):
         marks.line([(x, y - 4), (x + 22, y - 4)], TIER_COLOURS.get(tier, QUIET), 3)
         x = _sentence(sheet, x + 28, y, TIERS.get(tier, tier))
     if sheet.rings:
