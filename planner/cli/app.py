@@ -89,7 +89,7 @@ def pareto(
     json: bool = False,
     out: Path | None = None,
 ) -> None:
-    """Show price against speed: the cheapest plan at each speed, and its layout."""
+    """Show price against speed, or cost against quality: the best plan at each level."""
     from planner.protocol.solve import pareto as answer
     from planner.report.pictures.picture_files import TEXTS, check_picture, write_frontier
 

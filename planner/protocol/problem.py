@@ -234,8 +234,13 @@ class HasPicture(Protocol):
 class FrontierAnswer(Protocol):
     """What a frontier of two outputs answers; `str()` is its text."""
 
-    document: Mapping[str, Any]
-    warnings: tuple[str, ...]
+    @property
+    def document(self) -> Mapping[str, Any]:
+        """Exactly what `--json` prints, in base units."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is worth saying beside it."""
 
     @property
     def status(self) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from planner.protocol.document import schema_of
+from planner.protocol.frontier import trade_off
 from planner.protocol.plan import Plan
 from planner.protocol.problem import FrontierAnswer, HasFrontier, problem_of
 from planner.scenario import opened
@@ -31,7 +32,9 @@ def solve(source: Source, sets: Sequence[str] = ()) -> Plan:
 
 
 def pareto(source: Source, sets: Sequence[str] = (), points: int | None = None) -> FrontierAnswer:
-    """The frontier of price against speed of a scenario: the cheapest plan at each speed.
+    """The frontier of a scenario: the best objective at each level of what it limits.
+
+    Of serving that is the cheapest plan at each speed, of a budget the least cost at each loss.
 
     Raises InputError with every mistake in the input; SolverError when a plan does not survive its
     own checks.
@@ -39,15 +42,13 @@ def pareto(source: Source, sets: Sequence[str] = (), points: int | None = None) 
     Parameters
     ----------
     source, sets : as for `solve`.
-    points : how many speeds to look at; as many as usual if None.
+    points : how many levels to look at; as many as usual if None.
     """
     with _opened(source, sets) as question:
         problem = problem_of(question.problem)
-        if not isinstance(problem, HasFrontier):
-            words = ", ".join(kind for kind in ROOMS if isinstance(problem_of(kind), HasFrontier))
-            refused = f"a frontier of price and speed is of {words}, not of {question.problem}"
-            raise FieldError(("problem", refused))
-        return problem.frontier(question, points)
+        if isinstance(problem, HasFrontier):
+            return problem.frontier(question, points)
+        return trade_off(question, points)
 
 
 def answer_schema(kind: str) -> dict[str, object]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from planner.laws.law_forms import form_equation
 from planner.laws.laws import scaling_law
 from planner.protocol.output import Output
+from planner.protocol.parameter import with_value
 from planner.text.errors import SolverError
 from planner.token_costs.budget_task import BudgetTask, compute_optimal_tokens
 from planner.token_costs.optimum import BudgetOptimum
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
     from formulas.algebra.equation import Equation
     from planner.protocol.plan import Plan
+    from planner.scenario.loading import Question
+
+Q = TypeVar("Q", bound="Question")
 
 
 def by(name: str, *absent: str) -> Callable[[Plan], sp.Expr]:
@@ -45,10 +49,10 @@ def _loss(plan: Plan) -> sp.Expr | None:
 
 
 OUTPUTS = (
-    Output("cost.total.usd", "USD", ("cost", "cost.total"), applies=lambda q: q.in_usd,
-           equation=by("life_cost")),
-    Output("cost.total.flop", "flop", ("cost", "cost.total"), applies=lambda q: not q.in_usd,
-           equation=by("done_arithmetic")),
+    Output("cost.total.usd", "USD", ("cost", "cost.total"), promise="cost",
+           applies=lambda q: q.in_usd, equation=by("life_cost")),
+    Output("cost.total.flop", "flop", ("cost", "cost.total"), promise="cost",
+           applies=lambda q: not q.in_usd, equation=by("done_arithmetic")),
     Output("cost.pretrain.usd", "USD", equation=by("life_cost", "D_rl", "D_inf")),
     Output("cost.inference.usd", "USD", equation=by("life_cost", "D_pt", "D_rl")),
     Output("n_active", "param", ("size", "parameters")),
@@ -57,10 +61,19 @@ OUTPUTS = (
     Output("tokens.rl", "token"),
     Output("over_training", "1", equation=by("overtraining_ratio")),
     Output("tokens_per_parameter", "token/param", equation=by("tokens_per_parameter")),
-    Output("loss", "nat", equation=_loss),
+    Output("loss", "nat", promise="quality.loss", equation=_loss),
 )  # fmt: skip
 
 AGREE = 1e-9  # of a number by its equation and by another way, relative
+
+
+def at_limit(question: Q, path: str, value: float) -> Q:
+    """A question with a value at a path: a quality as the loss [nat], a cost in its unit."""
+    values: Mapping[str, tuple[str, object]] = {
+        "quality.loss": ("quality", {"loss": value}),
+        "cost": ("cost", f"{value!r} {'USD' if getattr(question, 'in_usd', True) else 'FLOP'}"),
+    }
+    return cast("Q", with_value(question, *values.get(path, (path, value))))
 
 
 def loss_equations(

@@ -22,7 +22,7 @@ from planner.protocol.problem import NO_PLAN, Problem, Search
 from planner.protocol.section import Section
 from planner.text.errors import InputError
 from planner.token_costs.optimum import BudgetOptimum, NoBudget, Solved, best_of, solve_many
-from planner.token_costs.outputs import OUTPUTS
+from planner.token_costs.outputs import OUTPUTS, at_limit
 from planner.token_costs.parameters import (
     BudgetParameter,
     elasticities,
@@ -54,6 +54,10 @@ class Budget(Problem["BudgetScenario"]):
         if not isinstance(best, BudgetOptimum):
             return []
         return scenario_rows(question, parameters(best.task, question.inference, question.rl))
+
+    def varied(self, question: BudgetScenario, path: str, value: float) -> BudgetScenario:
+        """The question with another value at a path; a quality as the loss to reach."""
+        return at_limit(question, path, value)
 
     def search(
         self, question: BudgetScenario, coefficients: Mapping[str, float] | None = None

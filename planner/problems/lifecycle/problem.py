@@ -22,7 +22,7 @@ from planner.protocol.plan import Plan
 from planner.protocol.problem import NO_PLAN, Problem, Search
 from planner.protocol.section import Section
 from planner.scenario.keys.system_keys import resolved_system
-from planner.token_costs.outputs import OUTPUTS, by
+from planner.token_costs.outputs import OUTPUTS, at_limit, by
 from planner.token_costs.parameters import scenario_rows
 from planner.token_costs.phase_costs import listed_of_phases
 from planner.token_costs.presentation import COLUMNS
@@ -52,6 +52,10 @@ class Lifecycle(Problem["LifecycleScenario"]):
         """What a scenario gives, each varied as `--set` would vary it."""
         best = cheapest_life(resolve_life(question))
         return [] if best is None else scenario_rows(question, parameters(best))
+
+    def varied(self, question: LifecycleScenario, path: str, value: float) -> LifecycleScenario:
+        """The question with another value at a path; a quality as the loss to reach."""
+        return at_limit(question, path, value)
 
     def search(
         self, question: LifecycleScenario, coefficients: Mapping[str, float] | None = None

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from planner.protocol.frontier import TradeOff
+
 INCHES = (9.5, 5.0)  # of the curve; the strip comes below
 ROW = 0.19  # inches of a row in the strip
 MOST_ROWS = 12
@@ -74,6 +76,28 @@ def frontier_drawn(document: Mapping[str, Any], form: str) -> bytes:
         above.legend(loc="upper left", frameon=False, fontsize=7.5, borderaxespad=0.2)
 
     return style.pictured((INCHES[0], INCHES[1] + strip), filled, form)
+
+
+def trade_off_drawn(curve: TradeOff, form: str) -> bytes:
+    """The picture of a frontier of any kind with at least one row: objective against limit.
+
+    Raises MissingExtra if Matplotlib is not installed.
+    """
+
+    def filled(canvas: Figure) -> None:
+        axes = canvas.subplots()
+        x, y = ([row[over.name] for row in curve.rows] for over in (curve.limited, curve.objective))
+        axes.plot(x, y, "o-", color=style.BLUE, ms=4, lw=1.2)
+        axes.set_yscale("log")
+        style.ticked(axes.yaxis, decade=style.STEPS if max(y) < DECADE * min(y) else (1.0,))
+        style.large_numbers(axes.yaxis, y[len(y) // 2])
+        style.large_numbers(axes.xaxis, x[len(x) // 2])
+        style.ruled(axes)
+        axes.set_xlabel(f"{curve.limited.name} [{curve.limited.unit}]")
+        axes.set_ylabel(f"{curve.objective.name} [{curve.objective.unit}]")
+        style.titled(axes, curve.title)
+
+    return style.pictured(INCHES, filled, form)
 
 
 def _point(point: Mapping[str, Any]) -> DrawnPoint:

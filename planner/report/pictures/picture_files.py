@@ -10,6 +10,7 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from planner.protocol.frontier import TradeOff
 from planner.protocol.problem import HasPicture, problem_of
 from planner.report.files import deliver, dumps
 from planner.report.pictures.style import FORMS
@@ -80,9 +81,14 @@ def write_frontier(frontier: FrontierAnswer, out: Path) -> None:
     if form in TEXTS:
         deliver(TEXTS[form](frontier), out)
     elif frontier.rows:
-        from planner.report.pictures.frontier_curve import frontier_drawn
+        from planner.report.pictures.frontier_curve import frontier_drawn, trade_off_drawn
 
-        deliver(frontier_drawn(frontier.document, form), out)
+        drawn = (
+            trade_off_drawn(frontier, form)
+            if isinstance(frontier, TradeOff)
+            else frontier_drawn(frontier.document, form)
+        )
+        deliver(drawn, out)
     else:
         note(f"planner: {out} is not drawn: no plan keeps every promise")
 

@@ -174,3 +174,19 @@ def test_an_output_is_its_equation():
 def test_a_notebook_shows_a_page():
     """HTML of the same text."""
     assert "price" in planner.solve(TOY)._repr_html_()
+
+
+def test_a_frontier_is_the_best_at_each_level(capsys, file, tmp_path):
+    """Every row is what `solve` gives for its promise, from the tightest one that is kept on."""
+    curve = planner.pareto(file, points=6)
+    steps, prices = ([row[name] for row in curve.rows] for name in ("tpot", "price"))
+    assert steps == sorted(steps)
+    assert prices == sorted(prices, reverse=True)
+    for row in curve.rows:
+        best = planner.solve({**TOY, "promise": row["tpot"]}).answer.plan
+        assert row["price"] == pytest.approx(best.price, rel=1e-12)
+    fastest = min(toy.numbers(load(TOY), chip, 1).tpot for chip in toy.CHIPS)
+    assert steps[0] == pytest.approx(fastest, rel=0.01)
+    assert "least price at every tpot" in told(capsys, "pareto", file)
+    told(capsys, "pareto", file, "--out", str(tmp_path / "toy.svg"))
+    assert "<svg" in (tmp_path / "toy.svg").read_text(encoding="utf-8")

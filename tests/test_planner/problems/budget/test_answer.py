@@ -289,13 +289,51 @@ def test_the_command_line_answers_budgets(tmp_path, capsys):
     assert run("check", file, capsys=capsys)[:2] == (0, f"{file}: a sound scenario (budget)\n")
 
 
-def test_a_frontier_of_a_budget_is_refused(tmp_path, capsys):
-    """`planner pareto` is of serving: a mistake with its place, not a fault of ours."""
-    file = tmp_path / "b.yaml"
+@pytest.mark.parametrize(
+    ("question", "over", "of"),
+    [
+        (PLAIN, "loss", "cost.total.flop"),
+        ({"problem": "budget", "cost": "1e24 FLOP"}, "cost.total.flop", "loss"),
+        (CASES["cost"], "cost.total.usd", "loss"),
+    ],
+)
+def test_a_frontier_of_a_budget_is_the_best_at_each_level(question, over, of):
+    """Every level is the plan that `solve` gives for that limit alone; each easing gains."""
+    curve = planner.pareto(question, points=5)
+    limits, values = ([row[name] for row in curve.rows] for name in (over, of))
+    assert len(curve.rows) == 5
+    assert limits == sorted(limits)
+    assert values == sorted(values, reverse=True)
+    for row in curve.rows[1::2]:
+        given = {"loss": {"quality": {"loss": row[over]}},
+                 "cost.total.flop": {"cost": f"{row[over]!r} FLOP"},
+                 "cost.total.usd": {"cost": f"{row[over]!r} USD"}}[over]  # fmt: skip
+        bare = {key: value for key, value in question.items() if key not in ("quality", "cost")}
+        alone = planner.solve(bare | given).answer.plan
+        assert row["n_active"] == pytest.approx(alone.n_active, rel=1e-4)
+        total = alone.cost.total.usd if of.endswith("usd") else alone.cost.total.flop
+        assert row[of] == pytest.approx(alone.loss if of == "loss" else total, rel=1e-6)
+
+
+def test_a_frontier_is_a_table_a_document_and_a_picture(tmp_path, capsys):
+    """Widths of 80 columns; the same rows as JSON and CSV; bad numbers of levels are refused."""
+    file, out = tmp_path / "b.yaml", tmp_path / "b.csv"
     file.write_text("problem: budget\ncost: 1e24 FLOP\n", encoding="utf-8")
-    status, _, err = run("pareto", file, capsys=capsys)
-    assert status == 2
-    assert ":1:10  problem: a frontier of price and speed is of serving, not of budget" in err
+    status, text, _ = run("pareto", file, "--points", "4", "--out", out, capsys=capsys)
+    assert status == 0
+    assert text.startswith("least loss at every cost.total.flop, of a budget\n")
+    assert max(map(len, text.splitlines())) <= 80
+    _, document, _ = run("pareto", file, "--points", "4", "--json", capsys=capsys)
+    rows = json.loads(document)["points"]
+    assert len(rows) == 4
+    assert out.read_text().splitlines()[0].split(",") == list(rows[0])
+    run("pareto", file, "--points", "4", "--out", tmp_path / "b.svg", capsys=capsys)
+    assert "<svg" in (tmp_path / "b.svg").read_text()
+    status, _, err = run("pareto", file, "--points", "1", capsys=capsys)
+    assert (status, "points: 1 is not between 2 and 1000" in err) == (2, True)
+    file.write_text("problem: budget\nquality: {loss: 1.0}\n", encoding="utf-8")
+    status, text, _ = run("pareto", file, capsys=capsys)
+    assert (status, "nothing keeps the limit: misses loss" in text) == (1, True)
 
 
 def test_a_law_of_ones_own_lies_beside_the_scenario(tmp_path, capsys):

@@ -1,0 +1,207 @@
+"""The frontier of any kind: what its objective costs at every level of what the question limits.
+
+The limit is tightened and eased from the best plan on, until nothing keeps it, the objective is
+another SPAN away, or easing it more gains nothing. Every level is the exact problem solved again;
+what another level betters in both outputs is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+from planner.protocol.bracket import Bracket, bracketed_together, middle, within_factor
+from planner.protocol.document import document_of
+from planner.protocol.output import Output
+from planner.protocol.page import table_page
+from planner.protocol.problem import MissedPromise, Problem, Search, problem_of, search_each
+from planner.scenario import resolved
+from planner.scenario.loading import Question
+from planner.text.errors import FieldError, InputError
+from planner.text.tolerances import SAME
+from planner.text.wording import excess, quantity, wrapped
+
+SPAN = 10.0  # factor of the objective to either side
+STEPS = (1.01, 1.03, 1.1, 1.25, 1.6, 2.2, 3.0, 6.0, 10.0)  # of the limit, while its ends are sought
+CLOSE = 1.01  # factor of the limit within which an end is
+POINTS = 25
+MOST = 1000
+
+
+@dataclass(frozen=True)
+class TradeOff:
+    """The best objective at each level of a limited output, the tightest level first.
+
+    `rows` have every output in base units, and the choice in words; `str()` is a table.
+    """
+
+    problem: str
+    outputs: Sequence[Output]
+    limited: Output
+    objective: Output
+    scenario: Mapping[str, Any]
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    infeasible: tuple[MissedPromise, ...] | None = None
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def status(self) -> str:
+        """`optimal`, or `infeasible` when nothing keeps the limit."""
+        return "optimal" if self.rows else "infeasible"
+
+    @property
+    def document(self) -> Mapping[str, Any]:
+        """Exactly what `planner pareto --json` prints, in base units."""
+        return {
+            "problem": self.problem,
+            "status": self.status,
+            "scenario": self.scenario,
+            "of": self.objective.name,
+            "over": self.limited.name,
+            "points": self.rows,
+            "infeasible": document_of(self.infeasible),
+            "provenance": {"version": version("token-planner")},
+        }
+
+    @property
+    def title(self) -> str:
+        """What is traded for what."""
+        return f"least {self.objective.name} at every {self.limited.name}, of a {self.problem}"
+
+    @property
+    def columns(self) -> dict[str, list[str]]:
+        """The table's cells by the name of their column: both outputs, and those with an alias."""
+        traded = (self.limited, self.objective)
+        beside = (x for x in self.outputs if x.aliases and x not in traded)
+        shown = [x for x in (*traded, *beside) if any(x.name in row for row in self.rows)]
+        cells = {x.name: [quantity(row.get(x.name), x.unit) for row in self.rows] for x in shown}
+        return {**cells, "choice": [str(row["choice"]) for row in self.rows]}
+
+    def __str__(self) -> str:
+        lines = [self.title, ""]
+        for missed in self.infeasible or ():
+            by = f" by {excess(missed.short_by)}" if missed.short_by else ""
+            lines.append(f"nothing keeps the limit: misses {missed.promise}{by}")
+        if not self.rows:
+            return "\n".join(lines)
+        columns = self.columns
+        choices = list(dict.fromkeys(columns["choice"]))
+        columns["choice"] = [str(1 + choices.index(choice)) for choice in columns["choice"]]
+        table = [[name, *cells] for name, cells in columns.items()]
+        widths = [max(map(len, column)) for column in table]
+        for row in zip(*table, strict=True):
+            lines.append("  ".join(f"{x:>{width}}" for x, width in zip(row, widths, strict=True)))
+        lines += ["", "choices"]
+        for number, choice in enumerate(choices, 1):
+            lines += wrapped(f"{number:<3}{choice}")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        if not self.rows:
+            return table_page(self.title, {}, str(self).splitlines()[2:])
+        return table_page(self.title, self.columns, words="choice")
+
+
+def trade_off(question: Question, points: int | None = None) -> TradeOff:
+    """The frontier of a question's objective and of the first output that it limits.
+
+    Parameters
+    ----------
+    points : levels to look at, 2 to 1000; fewer rows where one betters another.
+
+    Raises FieldError for a question that limits no output.
+    """
+    problem = problem_of(question.problem)
+    points = points or POINTS
+    if not 2 <= points <= MOST:
+        raise InputError(f"points: {points} is not between 2 and {MOST}")
+    applying = [x for x in problem.outputs if x.applies is None or x.applies(question)]
+    limited, objective = _outputs(problem.kind, applying, question)
+    curve = partial(TradeOff, problem.kind, applying, limited, objective, resolved(question))
+    best = problem.search(question)
+    if not best.feasible:
+        return curve(infeasible=best.shortfalls)
+    level = _Level(problem, question, limited, objective, best)
+    tight, loose = level.ends()
+    searches = level.at(np.geomspace(tight, loose, points).tolist())
+    rows: list[dict[str, Any]] = []
+    least = np.inf
+    for plan in searches:
+        if plan is not None and plan.feasible:
+            value = plan.outputs[objective.name]
+            if value < least * (1 - SAME):
+                rows.append({**plan.outputs, "choice": plan.choice})
+                least = value
+    return curve(rows)
+
+
+@dataclass(frozen=True)
+class _Level:
+    """Plans with the limit at a factor of what the best plan has of the limited output."""
+
+    problem: Problem[Any]
+    question: Question
+    limited: Output
+    objective: Output
+    best: Search
+
+    def at(self, factors: Sequence[float]) -> list[Search | None]:
+        """The best plan at each limit; None where that makes no sense."""
+        path, value = self.limited.promise or "", self.best.outputs[self.limited.name]
+        questions: list[Question | None] = []
+        for factor in factors:
+            try:
+                questions.append(self.problem.varied(self.question, path, value * factor))
+            except InputError:
+                questions.append(None)
+        return search_each(questions)
+
+    def ends(self) -> tuple[float, float]:
+        """The tightest and the loosest factor worth looking at."""
+        now = self.best.outputs[self.objective.name]
+        easing = tuple(1 / step for step in STEPS) if self.limited.rises else STEPS
+        tightening = STEPS if self.limited.rises else tuple(1 / step for step in STEPS)
+        loosest = self._values([easing[-1]])[0]
+        loosest = loosest if loosest < np.inf else 0.0
+
+        def differences(looked_at: Sequence[tuple[int, float]]) -> list[float]:
+            values = self._values([factor for _, factor in looked_at])
+            floor = max(now / SPAN, loosest * (1 + SAME))
+            return [
+                1.0 if (value > floor if number else value < now * SPAN) else -1.0
+                for (number, _), value in zip(looked_at, values, strict=True)
+            ]
+
+        def proposing(steps: Sequence[float], bracket: Bracket) -> Sequence[float]:
+            return middle(bracket) if bracket.closed else steps[bracket.turn : bracket.turn + 1]
+
+        proposes = [partial(proposing, steps) for steps in (tightening, easing)]
+        brackets = bracketed_together(
+            differences, [Bracket(1.0)] * 2, proposes, within_factor(CLOSE)
+        )
+        # The tightest must be kept; the loosest is where easing it more gains nothing.
+        tight, loose = brackets
+        return tight.near, loose.far if loose.closed else loose.near
+
+    def _values(self, factors: Sequence[float]) -> list[float]:
+        """The objective at each factor; infinite where nothing keeps the limit."""
+        name = self.objective.name
+        return [
+            plan.outputs[name] if plan is not None and plan.feasible else np.inf
+            for plan in self.at(factors)
+        ]
+
+
+def _outputs(kind: str, applying: Sequence[Output], question: Question) -> tuple[Output, Output]:
+    """The output that a question limits, and the one that it makes least."""
+    limits = [output for output in applying if output.promise]
+    for limited in limits:
+        if getattr(question, (limited.promise or "").partition(".")[0], None) is not None:
+            free = [output for output in limits if output is not limited]
+            return limited, (free or applying)[0]
+    raise FieldError(("problem", f"a {kind} limits no output, so nothing is traded for it"))
