@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Protocol
 
 from pydantic import Field
 
-from planner.benchmark.works import AllReduce, Closed, Count, Timed
+from planner.benchmark.works import AllReduce, Closed, Count, Precision, Timed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,7 +41,7 @@ class Facts:
     free: int
     cache: int
     count: int
-    dtypes: tuple[str, ...]
+    dtypes: tuple[Precision, ...]
     software: Mapping[str, str] = field(default_factory=dict)
 
 

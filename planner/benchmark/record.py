@@ -193,7 +193,7 @@ def read_measured(path: Path) -> MeasuredChip:
     """
     name = str(path)
     raw = _raw(path)
-    mistakes: list[Mistake] = []
+    mistakes: list[tuple[str, str]] = []
     head = _read(Head, {k: v for k, v in raw.items() if k not in {*TABLES, *LISTS}}, "", mistakes)
     parts: dict[str, Any] = {
         key: tuple(_rows(raw.get(key, []), key, work, mistakes)) for key, work in TABLES.items()
@@ -204,7 +204,7 @@ def read_measured(path: Path) -> MeasuredChip:
     if head is not None:
         mistakes += _impossible(head)
     if head is None or mistakes:
-        raise InputError(Mistake(name, None, None, each.path, each.message) for each in mistakes)
+        raise InputError(Mistake(name, None, None, *each) for each in mistakes)
     return MeasuredChip(head, **parts)
 
 
@@ -222,30 +222,30 @@ def _raw(path: Path) -> dict[str, object]:
 
 
 def _rows(
-    rows: object, key: str, work: type[works.Work], mistakes: list[Mistake]
+    rows: object, key: str, work: type[works.Work], mistakes: list[tuple[str, str]]
 ) -> Iterator[Measured[works.Work]]:
     for at, row in enumerate(_list(rows, key, mistakes)):
         if not isinstance(row, Mapping):
-            mistakes.append(_mistake(f"{key}.{at}", f"expected a table, got {quoted(row)}"))
+            mistakes.append((f"{key}.{at}", f"expected a table, got {quoted(row)}"))
             continue
         done = {k: v for k, v in row.items() if k not in TIMED}
         times = {k: v for k, v in row.items() if k in TIMED}
         read = _read(work, done, f"{key}.{at}", mistakes)
         timing = _read(Timing, times, f"{key}.{at}", mistakes)
         if timing is not None and timing.best > timing.median:
-            mistakes.append(_mistake(f"{key}.{at}.best", "longer than the median"))
+            mistakes.append((f"{key}.{at}.best", "longer than the median"))
         if read is not None and timing is not None:
             yield Measured(read, timing)
 
 
-def _list(rows: object, key: str, mistakes: list[Mistake]) -> list[object]:
+def _list(rows: object, key: str, mistakes: list[tuple[str, str]]) -> list[object]:
     if isinstance(rows, list):
         return rows
-    mistakes.append(_mistake(key, f"expected a list, got {quoted(rows)}"))
+    mistakes.append((key, f"expected a list, got {quoted(rows)}"))
     return []
 
 
-def _read(kind: type[T], raw: object, path: str, mistakes: list[Mistake]) -> T | None:
+def _read(kind: type[T], raw: object, path: str, mistakes: list[tuple[str, str]]) -> T | None:
     """The dataclass, or None with its mistakes added."""
     try:
         return cast(T, _adapter(cast(Hashable, kind)).validate_python(raw))
@@ -253,7 +253,7 @@ def _read(kind: type[T], raw: object, path: str, mistakes: list[Mistake]) -> T |
         names = list(kind.__annotations__)
         for problem in error.errors():
             at = ".".join(str(part) for part in (path, *problem["loc"]) if part != "")
-            mistakes.append(_mistake(at, _message(problem, names)))
+            mistakes.append((at, _message(problem, names)))
         return None
 
 
@@ -271,18 +271,14 @@ def _message(error: ErrorDetails, names: Iterable[str]) -> str:
     return f"{error['msg'][:1].lower()}{error['msg'][1:]}, got {quoted(error['input'])}"
 
 
-def _impossible(head: Head) -> Iterator[Mistake]:
+def _impossible(head: Head) -> Iterator[tuple[str, str]]:
     if head.chip and head.chip not in chip_names():
         hint = did_you_mean(head.chip, chip_names()) or " (planner catalog chips lists them)"
-        yield _mistake("chip", f"unknown chip {quoted(head.chip)}{hint}")
+        yield "chip", f"unknown chip {quoted(head.chip)}{hint}"
     try:
         date.fromisoformat(head.as_of)
     except ValueError:
-        yield _mistake("as_of", f"expected a day such as 2026-11-21, got {quoted(head.as_of)}")
-
-
-def _mistake(path: str, message: str) -> Mistake:
-    return Mistake("", None, None, path, message)
+        yield "as_of", f"expected a day such as 2026-11-21, got {quoted(head.as_of)}"
 
 
 HEADING = """\

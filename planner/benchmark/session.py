@@ -15,36 +15,17 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import date
-from functools import cache
 from itertools import product
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
-from planner.benchmark.device import (
-    FEWEST,
-    Device,
-    Facts,
-    TimingSample,
-    Unsupported,
-    summary,
-    timed,
-)
+from planner.benchmark import works
+from planner.benchmark.device import Device, Facts, TimingSample, Unsupported, summary, timed
 from planner.benchmark.record import Head, Measured, MeasuredChip, SkippedWork
-from planner.benchmark.works import (
-    BEYOND,
-    WIDTH,
-    AllReduce,
-    Attention,
-    KernelLaunch,
-    Product,
-    Stream,
-    Timed,
-    Work,
-)
 from planner.catalogue.chips import chip
 from planner.text.tables import table
 
@@ -61,23 +42,23 @@ HEADS, KV_HEADS, HEAD_DIM = 64, 8, 128  # Llama-3.1-70B
 SMALLEST_MESSAGE, LARGEST_MESSAGE = 2**13, 2**28  # [byte]
 
 
-def suite(facts: Facts, *, quick: bool = False) -> tuple[Timed, ...]:
+def suite(facts: Facts, *, quick: bool = False) -> tuple[works.Timed, ...]:
     """The works for one device, most important first; an all-reduce is not among them."""
     processor = facts.kind == "cpu"
     weights = CPU_WEIGHTS if processor else WEIGHTS
     decode = DECODE[::4] if quick else DECODE
     prefill = (512,) if processor else (PREFILL[-2:-1] if quick else PREFILL)
-    works: list[Timed] = [*_streams(facts, 1), KernelLaunch("call")]
+    timed_works: list[works.Timed] = [*_streams(facts, 1), works.KernelLaunch("call")]
     if facts.kind == "cuda":
-        works.append(KernelLaunch("graph"))
-    works += _product_works(facts, (*prefill, *decode), weights[:1])
-    works.append(_attention_work(facts, CONTEXTS[1]))
+        timed_works.append(works.KernelLaunch("graph"))
+    timed_works += _product_works(facts, (*prefill, *decode), weights[:1])
+    timed_works.append(_attention_work(facts, CONTEXTS[1]))
     if quick:
-        return tuple(dict.fromkeys(works))
-    works += [_attention_work(facts, context) for context in CONTEXTS]
-    works += [*_streams(facts, 4), *_streams(facts, 16)]
-    works += _product_works(facts, (prefill[-1], *decode[::2]), weights[1:])
-    return tuple(dict.fromkeys(works))
+        return tuple(dict.fromkeys(timed_works))
+    timed_works += [_attention_work(facts, context) for context in CONTEXTS]
+    timed_works += [*_streams(facts, 4), *_streams(facts, 16)]
+    timed_works += _product_works(facts, (prefill[-1], *decode[::2]), weights[1:])
+    return tuple(dict.fromkeys(timed_works))
 
 
 def message_sizes(*, quick: bool = False) -> tuple[int, ...]:
@@ -86,35 +67,33 @@ def message_sizes(*, quick: bool = False) -> tuple[int, ...]:
     return tuple(SMALLEST_MESSAGE << step for step in range(0, steps + 1, 5 if quick else 1))
 
 
-def _streams(facts: Facts, times: int) -> list[Stream]:
+def _streams(facts: Facts, times: int) -> list[works.Stream]:
     """Read, copy and triad over arrays `times` as large as need be."""
-    least = max(2 * BEYOND * facts.cache, LEAST)
-    size = times * 2 ** math.ceil(math.log2(least))
-    return [Stream(kind, size) for kind in ("read", "copy", "triad")]
+    size = times * 2 ** math.ceil(math.log2(_beyond(facts)))
+    return [works.Stream(kind, size) for kind in ("read", "copy", "triad")]
 
 
 def _product_works(
     facts: Facts, tokens: Iterable[int], shapes: Iterable[tuple[int, int]]
-) -> Iterator[Product]:
-    for (n, k), m, dtype in product(shapes, tokens, facts.dtypes):
-        if dtype == "int8" and m < INT8_TOKENS:
-            continue
-        yield _product_work(facts, dtype, m, n, k)
-
-
-def _product_work(facts: Facts, dtype: str, m: int, n: int, k: int) -> Product:
+) -> Iterator[works.Product]:
     """Weights of a decode step come from memory; a prompt's are read once for so many tokens."""
-    work_bytes = n * k * WIDTH[dtype]
-    copies = 1 if m > DECODE[-1] else math.ceil(BEYOND * facts.cache / work_bytes)
-    return Product(dtype, m, n, k, copies)  # type: ignore[arg-type]
+    for (n, k), m, dtype in product(shapes, tokens, facts.dtypes):
+        if dtype != "int8" or m >= INT8_TOKENS:
+            single = works.Product(dtype, m, n, k)
+            beyond = math.ceil(works.BEYOND * facts.cache / single.weight_bytes)
+            yield replace(single, copies=1 if m > DECODE[-1] else beyond)
 
 
-def _attention_work(facts: Facts, context: int) -> Attention:
+def _attention_work(facts: Facts, context: int) -> works.Attention:
     """As many sequences as make the cache several times the last on-chip level."""
-    dtype = "fp32" if facts.kind == "cpu" else "bf16"
-    work_bytes = Attention(dtype, 1, context, HEADS, KV_HEADS, HEAD_DIM).amount  # type: ignore[arg-type]
-    batch = math.ceil(max(2 * BEYOND * facts.cache, LEAST) / work_bytes)
-    return Attention(dtype, batch, context, HEADS, KV_HEADS, HEAD_DIM)  # type: ignore[arg-type]
+    dtype: works.Floating = "fp32" if facts.kind == "cpu" else "bf16"
+    single = works.Attention(dtype, 1, context, HEADS, KV_HEADS, HEAD_DIM)
+    return replace(single, batch=math.ceil(_beyond(facts) / single.amount))
+
+
+def _beyond(facts: Facts) -> int:
+    """Bytes of which nothing to speak of stays on the chip."""
+    return max(2 * works.BEYOND * facts.cache, LEAST)
 
 
 SINGLE = 2.0**-24
@@ -123,7 +102,7 @@ HALF_STEP = {"bf16": 2.0**-8, "fp16": 2.0**-11, "fp8": 2.0**-8, "fp32": SINGLE, 
 PARTIAL = 4  # roundings of partial sums, at random and at the worst of the sample
 
 
-def fault(work: Work, sample: TimingSample) -> str | None:
+def fault(work: works.Work, sample: TimingSample) -> str | None:
     """What is wrong with the result of a work, or None.
 
     `sample.operands` hold, by kind of work: `x` and, of a triad, `y` and `scale`; `a` of shape
@@ -147,17 +126,17 @@ def fault(work: Work, sample: TimingSample) -> str | None:
     )
 
 
-def _expected(work: Work, sample: TimingSample) -> tuple[np.ndarray, np.ndarray]:
+def _expected(work: works.Work, sample: TimingSample) -> tuple[np.ndarray, np.ndarray]:
     """The result in float64, and how far from it rounding may lead."""
     operands = sample.operands
-    if isinstance(work, Product):
+    if isinstance(work, works.Product):
         terms = operands["a"][:, None, :] * operands["b"][None, :, :]
         return _sum(terms, HALF_STEP[work.dtype], exact=work.dtype == "int8")
-    if isinstance(work, Attention):
+    if isinstance(work, works.Attention):
         return _attention(operands["q"], operands["k"], operands["v"], HALF_STEP[work.dtype])
-    if isinstance(work, AllReduce):
+    if isinstance(work, works.AllReduce):
         return _sum(operands["parts"].T, SINGLE)
-    if isinstance(work, KernelLaunch):
+    if isinstance(work, works.KernelLaunch):
         return operands["calls"], np.zeros_like(operands["calls"])
     if work.kind == "read":
         return _sum(operands["x"], SINGLE)
@@ -193,7 +172,7 @@ def _attention(
     return expected, 2 * step * (np.abs(expected) + PARTIAL * spread) + gathered
 
 
-W = TypeVar("W", bound=Work)
+W = TypeVar("W", bound=works.Work)
 WORD = re.compile(r"[A-Z0-9]+")
 ROOM = 0.2  # between the memory that is listed and what a driver reports
 
@@ -203,31 +182,14 @@ def recognised(name: str, capacity: float) -> str:
 
     Names of kin are no match: a laptop's or a quarter of a chip is another chip.
     """
-    words = set(WORD.findall(name.upper()))
-    for row in _names():
-        if words.issuperset(row.words) and words.isdisjoint(row.without):
-            candidate = chip(row.chip)
+    words, names = set(WORD.findall(name.upper())), table("planner.benchmark", "names.toml")
+    for row in names["name"]:
+        without = (*names["part"], *row.get("without", ()))
+        if words.issuperset(row["words"]) and words.isdisjoint(without):
+            candidate = chip(row["chip"])
             if abs(capacity / candidate.memory - 1) <= ROOM:
                 return candidate.name
     return ""
-
-
-class DeviceName(NamedTuple):
-    """Words that the reported name of a chip of the catalogue has, and those it has not."""
-
-    chip: str
-    words: Sequence[str]
-    without: Sequence[str]
-
-
-@cache
-def _names() -> tuple[DeviceName, ...]:
-    names = table("planner.benchmark", "names.toml")
-    part = names["part"]
-    return tuple(
-        DeviceName(row["chip"], row["words"], [*part, *row.get("without", [])])
-        for row in names["name"]
-    )
 
 
 FREE = 0.8  # of free memory is used at the most
@@ -250,20 +212,20 @@ class _Session:
     device: Device
     facts: Facts
     say: Callable[[str], None]
-    done: list[Measured[Work]] = field(default_factory=list)
+    done: list[Measured[works.Work]] = field(default_factory=list)
     refused: list[SkippedWork] = field(default_factory=list)
     left_out: list[SkippedWork] = field(default_factory=list)
     complete: bool = False
 
     def run(self, budget: float, spent: Callable[[], float], *, quick: bool) -> None:
         """Every work of the suite, while the budget [s] lasts."""
-        works = suite(self.facts, quick=quick)
+        suited = suite(self.facts, quick=quick)
         together = self.facts.count > 1
-        parts = len(works) + together
+        parts = len(suited) + together
         share = min(0.5 * budget / parts, LONGEST)
-        for at, work in enumerate(works):
+        for at, work in enumerate(suited):
             if spent() > budget:
-                rest = f"the last {len(works) - at} of {len(works)} works"
+                rest = f"the last {len(suited) - at} of {len(suited)} works"
                 self.left_out.append(SkippedWork(rest, f"no time left of {budget:g} s"))
                 break
             self.say(f"{at + 1}/{parts} {work}")
@@ -276,11 +238,13 @@ class _Session:
         if together:
             self.say(f"{parts}/{parts} all-reduce over {self.facts.count} devices")
             try:
-                self._together(message_sizes(quick=quick))
+                for sums in self.device.all_reduce(message_sizes(quick=quick), REPEATS):
+                    done = Measured(sums.work, summary(sums.seconds))
+                    self._record(done, fault(sums.work, sums.sample))
             except Unsupported as error:
                 self.left_out.append(SkippedWork("all-reduce", str(error)))
 
-    def _alone(self, work: Timed, share: float) -> None:
+    def _alone(self, work: works.Timed, share: float) -> None:
         room = FREE * self.device.facts.free
         if work.needs > room:
             needs = f"needs {work.needs / 1e9:.1f} GB, {room / 1e9:.1f} GB are free for it"
@@ -293,17 +257,12 @@ class _Session:
             ready.close()
         self._record(Measured(work, timing), wrong)
 
-    def _together(self, sizes: Sequence[int]) -> None:
-        for reduction in self.device.all_reduce(sizes, max(REPEATS, FEWEST)):
-            wrong = fault(reduction.work, reduction.sample)
-            self._record(Measured(reduction.work, summary(reduction.seconds)), wrong)
-
-    def _record(self, done: Measured[Work], wrong: str | None) -> None:
+    def _record(self, done: Measured[works.Work], wrong: str | None) -> None:
         if wrong is None:
             self.done.append(done)
-            return
-        self.refused.append(SkippedWork(str(done.work), wrong))
-        self.say(f"warning: {done.work}: {wrong}; its time is not kept")
+        else:
+            self.refused.append(SkippedWork(str(done.work), wrong))
+            self.say(f"warning: {done.work}: {wrong}; its time is not kept")
 
     def of(self, kind: type[W]) -> tuple[Measured[W], ...]:
         """What was timed of one kind of work."""
@@ -340,6 +299,8 @@ def measure(
     of = (facts.name, facts.kind, name, facts.capacity, facts.cache)
     head = Head(*of, day, session.complete, seconds, dict(facts.software))
     skipped = (tuple(session.refused), tuple(session.left_out))
-    alone = (session.of(Stream), session.of(Product), session.of(Attention))
-    record = MeasuredChip(head, *alone, session.of(KernelLaunch), session.of(AllReduce), *skipped)
+    alone = (session.of(works.Stream), session.of(works.Product), session.of(works.Attention))
+    record = MeasuredChip(
+        head, *alone, session.of(works.KernelLaunch), session.of(works.AllReduce), *skipped
+    )
     return ChipTimes(record, interrupted)

@@ -12,7 +12,7 @@ import platform
 import re
 import signal
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,7 +23,7 @@ import numpy as np
 
 from planner.benchmark.device import Facts, Ready, Reduced, TimingSample, Unsupported
 from planner.benchmark.torch_kernels import Run, loaded
-from planner.benchmark.works import REDUCED, AllReduce, Timed
+from planner.benchmark.works import REDUCED, AllReduce, Precision, Timed
 from planner.text.errors import InputError, MissingExtra, did_you_mean
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 KINDS = ("cuda", "xpu", "mps", "cpu")  # those that come first are preferred
 CACHE = 64 * 2**20  # [byte] taken where the last on-chip level is not told
 AMD_CACHE = 256 * 2**20  # [byte] of MI300's last level, of which its driver tells the one before
-DTYPES = {
+DTYPES: Mapping[str, tuple[Precision, ...]] = {
     "cuda": ("bf16", "fp16", "fp8", "int8", "fp32"),
     "xpu": ("bf16", "fp16", "fp8", "int8", "fp32"),
     "mps": ("bf16", "fp16", "fp32"),

@@ -61,32 +61,23 @@ def loaded(torch: ModuleType, place: str, work: Timed) -> Run:
 
 def _stream(torch: ModuleType, place: str, work: Stream) -> Run:
     rows = max(1, work.size // (4 * ROW))
-    x = _plane(torch, place, rows)
-    seen = _spaced(rows)
+    arrays = {"x": _plane(torch, place, rows)}
+    x, seen = arrays["x"], _spaced(rows)
+    to = torch.empty(rows, device=place) if work.kind == "read" else torch.empty_like(x)
+    scale: dict[str, np.ndarray] = {}
     if work.kind == "read":
-        sums = torch.empty(rows, device=place)
-
-        def total(_: int) -> None:
-            torch.sum(x, 1, out=sums)
-
-        return Run(total, lambda _: TimingSample({"x": _array(x[seen])}, _array(sums[seen])))
-    to = torch.empty_like(x)
-    if work.kind == "copy":
-
-        def copy(_: int) -> None:
-            to.copy_(x)
-
-        return Run(copy, lambda _: TimingSample({"x": _array(x[seen])}, _array(to[seen])))
-    y = _plane(torch, place, rows)
-
-    def triad(_: int) -> None:
-        torch.add(x, y, alpha=SCALE, out=to)
+        once = partial(torch.sum, x, 1, out=to)
+    elif work.kind == "copy":
+        once = partial(to.copy_, x)
+    else:
+        arrays["y"], scale["scale"] = _plane(torch, place, rows), np.array(SCALE)
+        once = partial(torch.add, x, arrays["y"], alpha=SCALE, out=to)
 
     def sample(_: int) -> TimingSample:
-        operands = {"x": _array(x[seen]), "y": _array(y[seen]), "scale": np.array(SCALE)}
-        return TimingSample(operands, _array(to[seen]))
+        operands = {name: _array(each[seen]) for name, each in arrays.items()}
+        return TimingSample(operands | scale, _array(to[seen]))
 
-    return Run(triad, sample)
+    return Run(lambda _: once(), sample)
 
 
 def _plane(torch: ModuleType, place: str, rows: int) -> Tensor:

@@ -165,10 +165,9 @@ def errors(left: LeftOut, floor: np.ndarray, prefix: str = "") -> dict[str, floa
 
 def bands(left: LeftOut) -> tuple[dict[str, dict[str, list[float]]], dict[str, float]]:
     """Ranges of measured over predicted by engine, all together as `any`, and what they hold."""
-    engines = np.array([place.engine for place in left.sample.places])
     ranges: dict[str, dict[str, list[float]]] = {"any": {}}
     coverage: dict[str, float] = {}
-    for name, (ratio, fold, engine) in _ratios(left, engines).items():
+    for name, (ratio, fold, engine) in _ratios(left).items():
         if not len(ratio):
             continue
         ranges["any"][name] = quantiles(ratio)
@@ -204,23 +203,23 @@ def _half(error: np.ndarray) -> float:
 
 
 def _ratios(
-    left: LeftOut, engines: np.ndarray
+    left: LeftOut, fewest: int = 1
 ) -> Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Ratios, folds and engines by quantity; of slots where there are `fewest`, else of tokens."""
+    engines = np.array([place.engine for place in left.sample.places])
     parts = {
         name: (left.ratio[mask], left.fold[mask], engines[mask])
         for name, mask in quantities(left.sample).items()
     }
     tokens, ratio = left.slots
-    price = (ratio, left.fold[tokens], engines[tokens]) if len(tokens) else parts["tpot"]
-    return {**parts, "usd_per_mtok": price}
+    enough = len(tokens) >= fewest
+    return {**parts, COST: (ratio, left.fold[tokens], engines[tokens]) if enough else parts["tpot"]}
 
 
 def own_bands(left: LeftOut) -> dict[str, Band]:
     """Bands of the quantities that FEWEST_OWN of a user's own rows or more time."""
-    parts = {name: left.ratio[mask] for name, mask in quantities(left.sample).items()}
-    slots = left.slots[1]
-    parts[COST] = slots if len(slots) >= FEWEST_OWN else parts["tpot"]
-    return {name: Band(*quantiles(r)) for name, r in parts.items() if len(r) >= FEWEST_OWN}
+    parts = _ratios(left, FEWEST_OWN).items()
+    return {name: Band(*quantiles(r)) for name, (r, _, _) in parts if len(r) >= FEWEST_OWN}
 
 
 def own_coverage(left: LeftOut) -> dict[str, float]:

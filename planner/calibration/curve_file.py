@@ -13,27 +13,14 @@ from pathlib import Path
 
 import numpy as np
 
-from planner.calibration.curve_pooling import (
-    DELAY,
-    Evidence,
-    MeasuredCurves,
-    cells_of,
-    curves_of,
-    envelope,
-)
-from planner.calibration.profile_file import number, pair
+from planner.calibration import curve_pooling
+from planner.calibration.curve_pooling import DELAY, Evidence, MeasuredCurves, cells_of, envelope
+from planner.calibration.profile_file import keys_of, number, pair
 from planner.catalogue.collective_curves import ANY, Between, Curve
 from planner.catalogue.profile import COVERAGE
 from planner.measurements.measurement import CollectiveRow
-from planner.measurements.readers.collective_rows import (
-    FAMILIES,
-    MACHINES,
-    REDUCE_FROM,
-    TABLES,
-    rate_of,
-    read_collectives,
-    traffic_of,
-)
+from planner.measurements.readers import collective_rows
+from planner.measurements.readers.collective_rows import FAMILIES, MACHINES, REDUCE_FROM, traffic_of
 from planner.network.coefficients import Triple, fit_triple, intervals
 from planner.text.tables import table
 from topologies import group_rate, machine
@@ -51,8 +38,8 @@ HOPS = [Between(name, "p2p", ANY, delay=0.0, **hop) for name, hop in PROFILE["ho
 
 def collectives_text(rows: Path) -> str:
     """The profile fitted to a table of rows, as it is written to its file."""
-    read, reasons = read_collectives(rows)
-    curves = curves_of(read)
+    read, reasons = collective_rows.read_collectives(rows)
+    curves = curve_pooling.curves_of(read)
     evidence = Evidence(curves)
     return written(read, reasons, evidence, profile(curves, evidence))
 
@@ -136,7 +123,7 @@ def _borrowed(evidence: Evidence, owner: str, operation: str, algorithm: str, n:
 
 def _blank(owner: str, operation: str, algorithm: str, n: int) -> MeasuredCurves:
     """A curve without times."""
-    rate = rate_of(TYPICAL.get(owner, owner), operation, n)
+    rate = collective_rows.rate_of(TYPICAL.get(owner, owner), operation, n)
     traffic = traffic_of(operation, algorithm, n, family=FAMILIES.get(owner, owner))
     return MeasuredCurves(owner, operation, algorithm, n, GRID, GRID, traffic, rate)
 
@@ -157,30 +144,19 @@ def _made(
 
 def _between(crossing: Between) -> Iterator[str]:
     yield "\n[[between]]"
-    yield from _words(crossing, "network", "operation", "algorithm")
-    yield from _figures(crossing, "step", "efficiency", "delay")
+    names = ("network", "operation", "algorithm", "step", "efficiency", "delay")
+    yield from keys_of(crossing, *names, digits=DIGITS)
 
 
 def _curve(curve: Curve) -> Iterator[str]:
     yield "\n[[curve]]"
-    yield from _words(curve, "chip", "operation", "algorithm")
-    yield f"n = {curve.n}"
-    yield f"rate = {number(curve.rate, DIGITS)}"
-    yield f"traffic = {number(curve.traffic, 10)}"
-    yield f'evidence = "{curve.evidence}"'
-    yield from _figures(curve, "alpha", "efficiency", "gamma")
+    yield from keys_of(curve, "chip", "operation", "algorithm", "n", "rate", digits=DIGITS)
+    yield from keys_of(curve, "traffic", digits=10)
+    yield from keys_of(curve, "evidence", "alpha", "efficiency", "gamma", digits=DIGITS)
     ends = ", ".join(f"{name} = {pair(each, DIGITS)}" for name, each in curve.intervals.items())
     yield f"intervals = {{ {ends} }}"
     yield f"bytes = {pair(curve.sizes, 10)}"
     yield f"us = {pair((1e6 * t for t in curve.seconds), 6)}"
-
-
-def _words(of: Curve | Between, *names: str) -> Iterator[str]:
-    yield from (f'{name} = "{getattr(of, name)}"' for name in names)
-
-
-def _figures(of: Curve | Between, *names: str) -> Iterator[str]:
-    yield from (f"{name} = {number(getattr(of, name), DIGITS)}" for name in names)
 
 
 def _table(values: Mapping[str, float]) -> str:
@@ -199,7 +175,10 @@ def crossings(rows: Sequence[CollectiveRow], inner: dict[str, float]) -> list[Be
     by_system: dict[str, list[CollectiveRow]] = {}
     for row in rows:
         by_system.setdefault(row.system, []).append(row)
-    of = {part: by_system.get(system, []) for part, system in TABLES["crossings"].items()}
+    of = {
+        part: by_system.get(system, [])
+        for part, system in collective_rows.TABLES["crossings"].items()
+    }
     made = [
         _sweep(of["efa"], "efa", inner["blackwell"]),
         _infiniband(of["floor"], of["islands"], inner["hopper"]),

@@ -15,36 +15,12 @@ from pathlib import Path
 
 import numpy as np
 
-from planner.calibration.cross_validation import (
-    SEED,
-    LeftOut,
-    bands,
-    errors,
-    fold_by_name,
-    folds,
-    leave_out,
-    spreads,
-)
+from planner.calibration import cross_validation, hierarchy
+from planner.calibration.cross_validation import LeftOut, folds, leave_out
 from planner.calibration.curve_file import collectives_text
-from planner.calibration.hierarchy import (
-    Effect,
-    EffectFamily,
-    Hierarchy,
-    Loss,
-    Prior,
-    effects,
-    fitted,
-    pruned,
-    worthwhile,
-)
+from planner.calibration.hierarchy import Effect, EffectFamily, Hierarchy, Loss, Prior
 from planner.calibration.profile_file import shipped_text, thin_text
-from planner.calibration.sample import (
-    Sample,
-    digests_text,
-    runs_sample,
-    steady_sample,
-    untold_sample,
-)
+from planner.calibration.sample import Sample, digests_text, published_sample
 from planner.measurements.readers import runs, steadies
 from planner.text.tables import table
 
@@ -118,10 +94,10 @@ class Fitted:
 def profiles(steady: Path, run: Path) -> list[Fitted]:
     """Every profile that ships: engines of 2026 under load, and steady batches before."""
     rows, static = runs(run).rows, steadies(steady).rows
-    untold = untold_sample(rows, RUNS.as_of)
+    untold = published_sample(rows, "untold", RUNS.as_of)
     return [
-        fit_profile(RUNS, runs_sample((*rows, *static), RUNS.as_of), untold),
-        fit_profile(STEADY, steady_sample(static, STEADY.as_of)),
+        fit_profile(RUNS, published_sample((*rows, *static), "runs", RUNS.as_of), untold),
+        fit_profile(STEADY, published_sample(static, "steady", STEADY.as_of)),
     ]
 
 
@@ -129,11 +105,11 @@ def fit_of(spec: FitSpec) -> Callable[[Sample], Hierarchy]:
     """The fit of a specification, as a function of the rows it may see."""
 
     def fit(sample: Sample) -> Hierarchy:
-        return pruned(
-            lambda candidates, start: fitted(
+        return hierarchy.pruned(
+            lambda candidates, start: hierarchy.fitted(
                 sample, candidates, spec.prior, start=start, loss=spec.loss
             ),
-            effects(sample.places, spec.families),
+            hierarchy.effects(sample.places, spec.families),
             lambda draft: _worth_keeping(spec, sample, draft),
             PRUNINGS,
         )
@@ -146,40 +122,46 @@ def fit_profile(spec: FitSpec, sample: Sample, untold: Sample | None = None) -> 
 
     `untold` rows are in no fit; how far predictions are from them is a band of their own.
     """
-    fit = fit_of(spec)
-    hierarchy = fit(sample)
+    refit = fit_of(spec)
+    fit = refit(sample)
     floor = sample.columns.roofline
-    left = {
-        "known": leave_out(sample, folds(sample.configurations), fit),
-        "groups": leave_out(sample, folds(sample.column("group")), fit),
-        "new_model": leave_out(sample, fold_by_name(sample.column("model")), fit),
-        "new_chip": leave_out(sample, fold_by_name(sample.column("chip_name")), fit),
+    fold_by_name = cross_validation.fold_by_name
+    apart = {
+        "known": folds(sample.configurations),
+        "groups": folds(sample.column("group")),
+        "new_model": fold_by_name(sample.column("model")),
+        "new_chip": fold_by_name(sample.column("chip_name")),
     }
+    left = {kind: leave_out(sample, fold, refit) for kind, fold in apart.items()}
     pooled = sample.column("pooled")
     ranges = {}
     scores: dict[str, float] = {}
     for kind, prefix in PREFIXES.items():
         part = left[kind].take(~pooled)
-        scores |= errors(part, floor[~pooled], prefix)
+        scores |= cross_validation.errors(part, floor[~pooled], prefix)
         if kind != "groups":
-            ranges[kind], shares = bands(part)
+            ranges[kind], shares = cross_validation.bands(part)
             scores |= {prefix + name: share for name, share in shares.items()}
     if pooled.any():
         part = left["known"].take(pooled)
-        ranges["pooled"] = {"any": {**ranges["known"]["any"], **bands(part)[0]["any"]}}
-        scores |= errors(part, floor[pooled], "pooled_")
+        ranges["pooled"] = {
+            "any": {**ranges["known"]["any"], **cross_validation.bands(part)[0]["any"]}
+        }
+        scores |= cross_validation.errors(part, floor[pooled], "pooled_")
     if untold is not None:
-        seen = hierarchy.times(untold)
-        ranges["assumed"] = bands(LeftOut(untold, np.zeros(len(seen), dtype=int), seen))[0]
-        scores |= errors(LeftOut(untold, folds(untold.configurations), seen),
+        seen = fit.times(untold)
+        ranges["assumed"] = cross_validation.bands(
+            LeftOut(untold, np.zeros(len(seen), dtype=int), seen)
+        )[0]
+        scores |= cross_validation.errors(LeftOut(untold, folds(untold.configurations), seen),
                          untold.columns.roofline, "untold_")  # fmt: skip
-    low, high = _intervals(spec, sample, hierarchy)
+    low, high = _intervals(spec, sample, fit)
     by_engine = {
         name: _of_engine(left["known"], floor, name)
         for name in sorted({place.engine for place in sample.places})
     }
-    apart = spreads(left["known"].take(~pooled))
-    return Fitted(spec, sample, hierarchy, low, high, ranges, scores, by_engine, apart)
+    spread = cross_validation.spreads(left["known"].take(~pooled))
+    return Fitted(spec, sample, fit, low, high, ranges, scores, by_engine, spread)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -210,36 +192,35 @@ def main(arguments: list[str] | None = None) -> None:
 def _worth_keeping(spec: FitSpec, sample: Sample, fit: Hierarchy) -> tuple[Effect, ...]:
     """The adjustments that change times by enough, or that the rows speak for enough."""
     if spec.worth is not None:
-        return worthwhile(sample, fit, spec.prior, spec.worth, loss=spec.loss)
+        return hierarchy.worthwhile(sample, fit, spec.prior, spec.worth, loss=spec.loss)
     pairs = zip(fit.effects, fit.adjusted, strict=True)
     return tuple(e for e, x in pairs if abs(x) * (MONTHS if e.monthly else 1) >= LEAST)
 
 
-def _intervals(spec: FitSpec, sample: Sample, hierarchy: Hierarchy) -> tuple[Hierarchy, Hierarchy]:
+def _intervals(spec: FitSpec, sample: Sample, fit: Hierarchy) -> tuple[Hierarchy, Hierarchy]:
     """Ends of the ranges [10 %, 90 %] over samples of whole configurations, drawn with return."""
-    draw = np.random.default_rng(SEED)
+    draw = np.random.default_rng(cross_validation.SEED)
     names, member = np.unique(sample.configurations, return_inverse=True)
     members = [np.flatnonzero(member == i) for i in range(len(names))]
     shared, adjusted = [], []
     for _ in range(DRAWS):
         chosen = np.concatenate([members[i] for i in draw.integers(0, len(names), len(names))])
-        refit = fitted(
-            sample.take(chosen), hierarchy.effects, spec.prior, start=hierarchy, loss=spec.loss
+        refit = hierarchy.fitted(
+            sample.take(chosen), fit.effects, spec.prior, start=fit, loss=spec.loss
         )
         shared.append(refit.shared)
         adjusted.append(refit.adjusted)
     low, high = np.quantile(shared, [0.1, 0.9], axis=0)
     least, most = np.quantile(adjusted, [0.1, 0.9], axis=0)
-    return replace(hierarchy, shared=low, adjusted=least), replace(
-        hierarchy, shared=high, adjusted=most
-    )
+    lowest = replace(fit, shared=low, adjusted=least)
+    return lowest, replace(fit, shared=high, adjusted=most)
 
 
 def _of_engine(left: LeftOut, floor: np.ndarray, engine: str) -> dict[str, float]:
     mask = np.array([place.engine == engine and not place.pooled for place in left.sample.places])
     if not mask.any():
         return {}
-    return {**errors(left.take(mask), floor[mask]), "rows": int(mask.sum())}
+    return {**cross_validation.errors(left.take(mask), floor[mask]), "rows": int(mask.sum())}
 
 
 if __name__ == "__main__":

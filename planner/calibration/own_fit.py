@@ -16,19 +16,10 @@ from types import MappingProxyType
 
 import numpy as np
 
+from planner.calibration import hierarchy
 from planner.calibration.cross_validation import LeftOut, folds, leave_out
 from planner.calibration.features import WAIT, unknowns
-from planner.calibration.hierarchy import (
-    OUTLIER,
-    TOLD,
-    Effect,
-    EffectFamily,
-    Hierarchy,
-    Prior,
-    effects,
-    fitted,
-    pruned,
-)
+from planner.calibration.hierarchy import OUTLIER, TOLD, Effect, EffectFamily, Hierarchy, Prior
 from planner.calibration.sample import Sample
 from planner.catalogue.profile import COEFFICIENTS, EFFICIENCIES, Adjustment, Place, Profile
 from planner.protocol.calibration_result import FittedCoefficient
@@ -115,18 +106,18 @@ def own_fit(sample: Sample, base: Profile, limits: Mapping[str, float]) -> OwnFi
     firm: dict[str, float] = {}
     while True:
         priors = prior | {name: (most, FIRM) for name, most in firm.items()}
-        hierarchy = _identified(shared, priors)
+        fit = _identified(shared, priors)
         for _ in range(SCATTERS):
-            hierarchy = _identified(_as_scattered(shared, hierarchy), priors)
+            fit = _identified(_as_scattered(shared, fit), priors)
         over = {
             name: most
             for name, most in most_shared.items()
-            if name not in firm and hierarchy.values[name] > most
+            if name not in firm and fit.values[name] > most
         }
         if not over:
             break
         firm |= over
-    return _result(base, hierarchy, priors, firm, _shares(shared, hierarchy))
+    return _result(base, fit, priors, firm, _shares(shared, fit))
 
 
 def left_out(sample: Sample, base: Profile, limits: Mapping[str, float]) -> tuple[LeftOut, str]:
@@ -153,9 +144,9 @@ def _identified(sample: Sample, prior: Prior) -> Hierarchy:
     several = [
         f for f in (ENGINES, CHIPS) if len({getattr(p, f.keys[0]) for p in sample.places}) > 1
     ]
-    return pruned(
-        lambda candidates, _: fitted(sample, candidates, prior),
-        effects(sample.places, several),
+    return hierarchy.pruned(
+        lambda candidates, _: hierarchy.fitted(sample, candidates, prior),
+        hierarchy.effects(sample.places, several),
         _told_effects,
     )
 
@@ -177,11 +168,11 @@ def _shared(
     }
 
 
-def _as_scattered(sample: Sample, hierarchy: Hierarchy) -> Sample:
+def _as_scattered(sample: Sample, fit: Hierarchy) -> Sample:
     """The rows, each kind weighed by how far it scatters about a fit."""
-    error = np.log(hierarchy.times(sample) / sample.seconds)
+    error = np.log(fit.times(sample) / sample.seconds)
     # Coefficients that the rows set.
-    identified = float(np.sum(1 - np.minimum(hierarchy.freedom, 1.0) ** 2))
+    identified = float(np.sum(1 - np.minimum(fit.freedom, 1.0) ** 2))
     free = max(1 - identified / len(error), 0.25) ** 0.5
     weights = sample.weights.copy()
     for kind in (sample.prompts, ~sample.prompts):
@@ -192,10 +183,10 @@ def _as_scattered(sample: Sample, hierarchy: Hierarchy) -> Sample:
     return replace(sample, weights=weights)
 
 
-def _shares(sample: Sample, hierarchy: Hierarchy) -> np.ndarray:
+def _shares(sample: Sample, fit: Hierarchy) -> np.ndarray:
     """The largest share of a row's time that each coefficient takes, shape (n_coefficients,)."""
-    parts = sample.columns.parts(hierarchy.unknowns(sample.places))
-    shares: np.ndarray = (parts / hierarchy.times(sample)[:, None]).max(axis=0)
+    parts = sample.columns.parts(fit.unknowns(sample.places))
+    shares: np.ndarray = (parts / fit.times(sample)[:, None]).max(axis=0)
     return shares
 
 
@@ -215,18 +206,18 @@ def _at_places(sample: Sample, base: Profile) -> Sample:
 
 
 def _result(
-    base: Profile, hierarchy: Hierarchy, prior: Prior, firm: Mapping[str, float], shares: np.ndarray
+    base: Profile, fit: Hierarchy, prior: Prior, firm: Mapping[str, float], shares: np.ndarray
 ) -> OwnFit:
-    widths = hierarchy.freedom.tolist()
+    widths = fit.freedom.tolist()
     coefficients = tuple(
-        _coefficient(name, base.values[name], hierarchy.values[name], kept, prior[name][1], share,
+        _coefficient(name, base.values[name], fit.values[name], kept, prior[name][1], share,
                      limited=name in firm)
         for name, kept, share in zip(COEFFICIENTS, widths, shares.tolist(), strict=False)
     )  # fmt: skip
     more = [
         Adjustment(each.of, each.scope, factor, _spread(factor, kept * each.width))
         for each, factor, kept in zip(
-            hierarchy.effects, hierarchy.factors, widths[len(COEFFICIENTS) :], strict=True
+            fit.effects, fit.factors, widths[len(COEFFICIENTS) :], strict=True
         )
     ]
     profile = replace(

@@ -26,16 +26,7 @@ from planner.catalogue.profile import KNOWN, Band, Profile, choose_profile
 from planner.catalogue.profile_checks import unsound
 from planner.catalogue.systems import system, system_names
 from planner.measurements.measurement import Measurement, Readings
-from planner.protocol.calibration_result import (
-    CalibrationFile,
-    CalibrationRows,
-    FittedAdjustment,
-    FittedBand,
-    FittedCalibration,
-    MethodScores,
-    RefusedCalibration,
-    WorstRow,
-)
+from planner.protocol import calibration_result as results
 from planner.protocol.document import document_of
 from planner.text.errors import InputError
 
@@ -48,7 +39,7 @@ class Calibrated:
     """The profile, None where the rows identify none, and the result that says all of it."""
 
     profile: Profile | None
-    result: FittedCalibration | RefusedCalibration
+    result: results.FittedCalibration | results.RefusedCalibration
 
     @property
     def document(self) -> dict[str, object]:
@@ -58,7 +49,7 @@ class Calibrated:
     @property
     def why(self) -> str:
         """Why there is no profile, empty where there is one."""
-        return self.result.why if isinstance(self.result, RefusedCalibration) else ""
+        return self.result.why if isinstance(self.result, results.RefusedCalibration) else ""
 
 
 def calibrated(
@@ -79,7 +70,7 @@ def calibrated(
     head = (name, as_of, _files(files), _counts(rows))
     why = _too_few(rows)
     if why:
-        return Calibrated(None, RefusedCalibration(*head, "not identified", why))
+        return Calibrated(None, results.RefusedCalibration(*head, "not identified", why))
     start, notes = _start(rows.usable, like)
     sample = own_sample(rows, start.as_of)
     base = seen_by_rows(start, sample.places)
@@ -97,7 +88,7 @@ def calibrated(
         source=f"{', '.join(files)}: {runs} runs of one's own, starting from {start.name}",
         errors=_errors(scores, coverage),
     )
-    result = FittedCalibration(
+    result = results.FittedCalibration(
         *head,
         "fitted",
         like=start.name,
@@ -108,7 +99,7 @@ def calibrated(
         errors=scores,
         coefficients=fit.coefficients,
         adjustments=[
-            FittedAdjustment(a.of, a.scope, a.factor, a.interval)
+            results.FittedAdjustment(a.of, a.scope, a.factor, a.interval)
             for a in fit.profile.adjustments[len(base.adjustments) :]
         ],
         bands=_fitted_bands(profile, start, coverage, measured_bands),
@@ -119,17 +110,17 @@ def calibrated(
     return Calibrated(profile, result)
 
 
-def _files(files: Mapping[str, Readings]) -> list[CalibrationFile]:
+def _files(files: Mapping[str, Readings]) -> list[results.CalibrationFile]:
     return [
-        CalibrationFile(name, one.columns, one.lines, dict(sorted(one.models.items())))
+        results.CalibrationFile(name, one.columns, one.lines, dict(sorted(one.models.items())))
         for name, one in files.items()
     ]
 
 
-def _counts(rows: Rows) -> CalibrationRows:
+def _counts(rows: Rows) -> results.CalibrationRows:
     runs, used = {row.id for row in rows.usable}, len(rows.usable)
     values = used + sum(rows.left_out.values())
-    return CalibrationRows(rows.lines, values, used, len(runs), rows.left_out)
+    return results.CalibrationRows(rows.lines, values, used, len(runs), rows.left_out)
 
 
 def _too_few(rows: Rows) -> str:
@@ -179,7 +170,7 @@ def _limits(rows: Sequence[Measurement], path: Path | None) -> Mapping[str, floa
 
 def _scores(
     sample: Sample, start: Profile, left: cross_validation.LeftOut
-) -> dict[str, MethodScores]:
+) -> dict[str, results.MethodScores]:
     """Errors by quantity: of the profile before, of fits that did not see a row, of baselines."""
     before, roofs = estimates_at(sample, start), sample.columns.roofline
     scores_by_quantity = {}
@@ -193,12 +184,12 @@ def _scores(
             constant(roofs[mask], seconds, fold),
             roofs[mask],
         )
-        scores_by_quantity[name] = MethodScores(*(score(each, seconds) for each in times))
+        scores_by_quantity[name] = results.MethodScores(*(score(each, seconds) for each in times))
     return scores_by_quantity
 
 
 def _beside(
-    scores: Mapping[str, MethodScores], start: Profile, rows: Sequence[Measurement]
+    scores: Mapping[str, results.MethodScores], start: Profile, rows: Sequence[Measurement]
 ) -> list[str]:
     """What to know of the errors before: whether they are in sample, and whether they fell."""
     digests = seen_by(start.name)
@@ -232,7 +223,7 @@ def _profile(fit: OwnFit, sample: Sample, start: Profile, measured: Mapping[str,
 
 
 def _errors(
-    scores: Mapping[str, MethodScores], coverage: Mapping[str, float]
+    scores: Mapping[str, results.MethodScores], coverage: Mapping[str, float]
 ) -> Mapping[str, float]:
     errors: dict[str, float] = {}
     for quantity, by_method in scores.items():
@@ -245,20 +236,22 @@ def _errors(
 
 def _fitted_bands(
     profile: Profile, start: Profile, coverage: Mapping[str, float], measured: Mapping[str, Band]
-) -> dict[str, FittedBand]:
+) -> dict[str, results.FittedBand]:
     bands = {}
     for name, band in profile.bands.items():
         holds = coverage.get(name) if name in measured else None
         source = "rows left out" if name in measured else start.name
         fewest = cross_validation.FEWEST_OWN
-        bands[name] = FittedBand(band.low, band.high, fewest, holds, source)
+        bands[name] = results.FittedBand(band.low, band.high, fewest, holds, source)
     return bands
 
 
-def _worst(sample: Sample, left: cross_validation.LeftOut) -> list[WorstRow]:
+def _worst(sample: Sample, left: cross_validation.LeftOut) -> list[results.WorstRow]:
     """The rows that the others explain least."""
     off = np.abs(np.log(left.estimate / sample.seconds))
     order = np.argsort(-off, kind="stable")[:WORST].tolist()
     times = [(float(sample.seconds[i]), float(left.estimate[i])) for i in order]
     rows = [sample.rows[i] for i in order]
-    return [WorstRow(row.id, row.quantity, *both) for row, both in zip(rows, times, strict=True)]
+    return [
+        results.WorstRow(row.id, row.quantity, *both) for row, both in zip(rows, times, strict=True)
+    ]

@@ -24,8 +24,8 @@ def written(profile: Profile, comments: Iterable[str] = (), **more: str) -> str:
     """
     lines = [
         *(f"# {' '.join(line.split())}" for line in comments),
-        *_head(profile, "name", "as_of", "engine", "chips", "models", "engines"),
-        *_head(profile, "rows", "source", "coverage"),
+        *keys_of(profile, "name", "as_of", "engine", "chips", "models", "engines"),
+        *keys_of(profile, "rows", "source", "coverage"),
         *(f"{name} = {_text(value)}" for name, value in more.items()),
         "# Not identified by the rows: as they were in the profile that the fit started from.",
         f"held = {listed(profile.unidentified)}",
@@ -34,8 +34,9 @@ def written(profile: Profile, comments: Iterable[str] = (), **more: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _head(profile: Profile, *names: str) -> Iterator[str]:
-    yield from (f"{name} = {_value(getattr(profile, name))}" for name in names)
+def keys_of(of: object, *names: str, digits: int = DIGITS) -> Iterator[str]:
+    """Attributes as keys of a TOML table, a line each."""
+    yield from (f"{name} = {_value(getattr(of, name), digits)}" for name in names)
 
 
 def _tables(profile: Profile, remark: str, digits: int, key: Callable[[str], str]) -> Iterator[str]:
@@ -46,7 +47,7 @@ def _tables(profile: Profile, remark: str, digits: int, key: Callable[[str], str
     yield from (f"{name} = {pair(ends, digits)}" for name, ends in profile.intervals.items())
     for adjustment in profile.adjustments:
         yield from ("", "[[adjustments]]", f"of = {listed(adjustment.of)}")
-        yield from (f"{key} = {_value(value)}" for key, value in adjustment.scope.items())
+        yield from (f"{key} = {_text(value)}" for key, value in adjustment.scope.items())
         yield f"factor = {number(adjustment.factor, digits)}"
         yield f"interval = {pair(adjustment.interval, digits)}"
         yield from ["monthly = true"] if adjustment.monthly else []
@@ -76,12 +77,10 @@ def number(value: float, digits: int = DIGITS) -> str:
     return str(value) if isinstance(value, int) else f"{value:.{digits}g}"
 
 
-def _value(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
+def _value(value: object, digits: int) -> str:
     if isinstance(value, tuple):
         return listed(value)
-    return str(value) if isinstance(value, int | float) else _text(str(value))
+    return number(value, digits) if isinstance(value, int | float) else _text(str(value))
 
 
 def _key(name: str) -> str:
@@ -104,9 +103,9 @@ def shipped_text(fit: Fitted) -> str:
         "# Intervals hold 80 % of refits to resampled configurations. Errors are on configurations",
         "# left out of the fit; unseen_groups_, unseen_models_, unseen_chips_ on whole groups,",
         "# models and chips left out; pooled_ on runs of two pools. Bands: measured / predicted.",
-        *_head(profile, "as_of", "engine"),
+        *keys_of(profile, "as_of", "engine"),
         *(["base = true  # chosen by name alone"] if profile.base else []),
-        *_head(profile, "engines", "chips", "models", "rows", "source", "coverage"),
+        *keys_of(profile, "engines", "chips", "models", "rows", "source", "coverage"),
         "# Not identified by these rows, so held near the value expected beforehand.",
         f"held = {listed(profile.unidentified)}",
         *_tables(profile, ": between runs alike, and among all.", SHIPPED_DIGITS, _text),

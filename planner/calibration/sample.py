@@ -77,36 +77,64 @@ def configuration_of(row: Measurement) -> str:
     return f"{conditions} {ways} {row.chips} {row.pooled}"
 
 
-def runs_sample(rows: Sequence[Measurement], as_of: str) -> Sample:
-    """Runs of whole engines that may be fitted: TPOT and TTFT of one pool, TPOT of two.
+Rule = tuple[str, Callable[[Measurement], bool]]  # why rows are left out, and which
+REPEAT = "a repeat of another row"
+QUALITY: Rule = ("quality {0.quality}", lambda row: not row.quality.startswith("clean"))
+UNFINISHED: Rule = ("marked unfinished", lambda row: row.quality == "wip")
+DRAFTED: Rule = ("tokens are drafted", lambda row: bool(row.drafts or row.speculated))
+QUEUED: Rule = (
+    "prompts of a pool of their own: their queue is not told",
+    lambda row: row.pooled and row.quantity == "ttft",
+)
+UNTOLD: Rule = ("workers or requests of the pools not told", lambda row: bool(row.assumed))
+TOLD: Rule = ("all of it is told", lambda row: not place_of(row, "2026-01").assumed)
+OLD: Rule = ("of an engine before those of the runs", lambda row: not is_new(row))
+NEW: Rule = ("of an engine of the runs", is_new)
+# Runs under load: TPOT and TTFT of one pool, TPOT of two; clean steady batches of their engines.
+LOOPED, STATIC = (UNFINISHED, QUEUED, DRAFTED, UNTOLD), (QUALITY, DRAFTED, OLD)
+RULES: Mapping[str, Callable[[Measurement], Sequence[Rule]]] = {
+    "runs": lambda row: LOOPED if row.looped else STATIC,
+    "untold": lambda row: (UNFINISHED, TOLD),
+    "steady": lambda row: (QUALITY, NEW, DRAFTED),
+}
+OWN: Sequence[Rule] = (
+    (
+        "tokens are drafted, and how many is not given",
+        lambda row: bool(row.speculated and not row.drafts),
+    ),
+    QUEUED,
+    UNFINISHED,
+    ("marked suspect by its source", lambda row: row.quality.startswith("suspect")),
+    (
+        "workers or requests of the pools are not given",
+        lambda row: row.pooled and bool(row.assumed),
+    ),
+)
 
-    Clean steady batches of the same engines may be among the rows.
+
+def published_sample(rows: Sequence[Measurement], kind: str, as_of: str) -> Sample:
+    """Published rows of a kind whose network is known, as seen by a profile of a date.
+
+    Parameters
+    ----------
+    kind : `runs` of whole engines, and clean steady batches of the same engines, that may be
+        fitted; `untold` runs of two pools, which no fit may see because something about them is
+        worked out; clean `steady` batches of engines before those of the runs.
     """
-    return _sample(rows, _no_run, as_of)
-
-
-def untold_sample(rows: Sequence[Measurement], as_of: str) -> Sample:
-    """Runs of two pools that no fit may see, because something about them is worked out."""
-    return _sample(rows, _not_untold, as_of)
-
-
-def steady_sample(rows: Sequence[Measurement], as_of: str) -> Sample:
-    """Clean steady batches of engines before those of the runs, where the network is known."""
-    return _sample(rows, _not_steady, as_of)
-
-
-def _sample(
-    rows: Sequence[Measurement], refused: Callable[[Measurement], str], as_of: str
-) -> Sample:
     left_out: Counter[str] = Counter()
     usable = []
     for row, bound in zip(rows, bounds_of(rows), strict=True):
-        why = _unfit(row, float(bound)) or refused(row)
+        why = _unfit(row, float(bound)) or _first(row, RULES[kind](row))
         if why:
             left_out[why] += 1
         else:
             usable.append(row)
     return sample_of(usable, [place_of(row, as_of) for row in usable], left_out=dict(left_out))
+
+
+def _first(row: Measurement, rules: Sequence[Rule]) -> str:
+    """The first reason that holds for a row, empty where none does."""
+    return next((why.format(row) for why, holds in rules if holds(row)), "")
 
 
 def sample_of(
@@ -141,40 +169,12 @@ def weight_of(row: Measurement) -> float:
 
 def _unfit(row: Measurement, bound: float) -> str:
     if row.repeats:
-        return "a repeat of another row"
+        return REPEAT
     if unfit(row):
         return NO_LAYOUT if row.layout is None else NO_NETWORK
     if row.seconds < bound:
         return "faster than the bound"
     return ""
-
-
-def _drafted(row: Measurement) -> str:
-    return "tokens are drafted" if row.drafts or row.speculated else ""
-
-
-def _no_run(row: Measurement) -> str:
-    if not row.looped:
-        if not row.quality.startswith("clean"):
-            return f"quality {row.quality}"
-        return _drafted(row) or ("" if is_new(row) else "of an engine before those of the runs")
-    if row.quality == "wip":
-        return "marked unfinished"
-    if row.pooled and row.quantity == "ttft":
-        return "prompts of a pool of their own: their queue is not told"
-    return _drafted(row) or ("workers or requests of the pools not told" if row.assumed else "")
-
-
-def _not_untold(row: Measurement) -> str:
-    if row.quality == "wip":
-        return "marked unfinished"
-    return "" if place_of(row, "2026-01").assumed else "all of it is told"
-
-
-def _not_steady(row: Measurement) -> str:
-    if not row.quality.startswith("clean"):
-        return f"quality {row.quality}"
-    return "of an engine of the runs" if is_new(row) else _drafted(row)
 
 
 BYTES = 4
@@ -260,25 +260,11 @@ def _reasons(rows: Sequence[Measurement]) -> list[str]:
     reasons = []
     for row, less in zip(rows, below, strict=True):
         key = _key(row)
-        again = "a repeat of another row" if row.repeats or key in seen else ""
+        again = REPEAT if row.repeats or key in seen else ""
         seen.add(key)
         bounded = BELOW if less else WITH_IT if row.id in runs else ""
-        reasons.append(again or _own_unfit(row) or bounded)
+        reasons.append(again or unfit(row) or _first(row, OWN) or bounded)
     return reasons
-
-
-def _own_unfit(row: Measurement) -> str:
-    if unfit(row):
-        return unfit(row)
-    if row.speculated and not row.drafts:
-        return "tokens are drafted, and how many is not given"
-    if row.pooled and row.quantity == "ttft":
-        return "prompts of a pool of their own: their queue is not told"
-    if row.quality == "wip":
-        return "marked unfinished"
-    if row.quality.startswith("suspect"):
-        return "marked suspect by its source"
-    return "workers or requests of the pools are not given" if row.pooled and row.assumed else ""
 
 
 def _steady(row: Measurement, prompt: Measurement | None) -> Measurement:

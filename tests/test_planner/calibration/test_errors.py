@@ -8,7 +8,7 @@ import pytest
 from planner.calibration import fit
 from planner.calibration.cross_validation import folds, leave_out, score
 from planner.calibration.fit import RUNS as ERA
-from planner.calibration.sample import runs_sample
+from planner.calibration.sample import published_sample
 from planner.catalogue.profile import profile
 from planner.measurements.prediction import predict
 from planner.measurements.readers import runs, steadies
@@ -21,7 +21,7 @@ STEADY, RUNS = SHARED / "serving_steady.csv", SHARED / "serving_runs.csv"
 def sample():
     """Rows of serving runs that may be fitted."""
     shared(RUNS.name)
-    return runs_sample(runs(RUNS).rows, ERA.as_of)
+    return published_sample(runs(RUNS).rows, "runs", ERA.as_of)
 
 
 def test_the_error_on_a_third_left_out_is_the_stated_one(sample):
