@@ -12,14 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 
-from planner.architecture.quantization import (
-    DTYPES,
-    FORMATS,
-    Patterns,
-    Precision,
-    Quantization,
-    with_scales,
-)
+from planner.architecture.quantization import DTYPES, FORMATS, Patterns, Precision, Quantization
 from planner.text.errors import ModelError, quoted
 
 _MAX_NAMES = 200_000
@@ -84,7 +77,7 @@ def _fp8(values: Mapping[str, object], place: str) -> Quantization:
         sides = block if isinstance(block, list) else []
         if len(sides) != 2 or not all(type(side) is int and 0 < side <= 65536 for side in sides):
             raise ModelError(f"{place}.weight_block_size: expected two whole numbers")
-        precision = with_scales("fp8", sides[0] * sides[1], Fraction(4))
+        precision = _FP8.with_scales(sides[0] * sides[1], Fraction(4))
     unquantized = _patterns(values, ("modules_to_not_convert", "ignored_layers"), place)
     chosen = _layer_by_layer(values, place)[0]
     return Quantization("fp8", precision, unquantized=unquantized, chosen=chosen, activation=_FP8)
@@ -154,8 +147,8 @@ def _grouped_integers(values: Mapping[str, object], method: str, place: str) -> 
         raise ModelError(f"{place}.bits: is {quoted(bits)}, expected 4 or 8 bits in groups")
     # One 16-bit scale and one zero point of `bits` per group.
     overhead = Fraction(2) + Fraction(bits, 8)
-    name = f"int{bits}"
-    precision = DTYPES[name] if group == -1 else with_scales(name, group, overhead)
+    plain = DTYPES[f"int{bits}"]
+    precision = plain if group == -1 else plain.with_scales(group, overhead)
     unquantized = _patterns(values, ("modules_to_not_convert",), place)
     return Quantization(
         method, precision, unquantized=unquantized, head=values.get("lm_head") is True
@@ -173,7 +166,8 @@ def _bitsandbytes(values: Mapping[str, object], place: str) -> Quantization:
     twice = values.get("bnb_4bit_use_double_quant") is True
     # A second scale of four bytes for every 256 of the first.
     scale = 1 + Fraction(4, 256) if twice else Fraction(4)
-    return Quantization("bitsandbytes", with_scales("int4", 64, scale), unquantized=unquantized)
+    precision = DTYPES["int4"].with_scales(64, scale)
+    return Quantization("bitsandbytes", precision, unquantized=unquantized)
 
 
 def _scheme(values: Mapping[str, object], form: str, place: str) -> Precision:
@@ -186,7 +180,7 @@ def _scheme(values: Mapping[str, object], form: str, place: str) -> Precision:
         return DTYPES["fp8" if kind == "float" else "int8"]
     if bits == 4 and kind == "int":
         if type(group) is int and 0 < group <= 65536:
-            return with_scales("int4", group, Fraction(2))
+            return DTYPES["int4"].with_scales(group, Fraction(2))
         return DTYPES["int4"]
     raise ModelError(
         f"{place}: {quoted(bits)} bits of type {quoted(kind)}, expected 4 or 8 bits, float or int"
@@ -202,7 +196,7 @@ def _algorithm(name: object, place: str) -> tuple[Precision, Precision | None]:
     row = algorithms[name]
     weights = DTYPES[row["weights"]]
     if "group" in row:
-        weights = with_scales(weights.name, row["group"], Fraction(row["scales"]))
+        weights = weights.with_scales(row["group"], Fraction(row["scales"]))
     return weights, DTYPES[row["activations"]] if "activations" in row else None
 
 

@@ -30,6 +30,10 @@ class Precision:
     name: str
     bytes: Fraction
 
+    def with_scales(self, group: int, scale_bytes: Fraction) -> Precision:
+        """The bare format with `scale_bytes` [byte] shared by every `group` of weights."""
+        return Precision(self.name, self.bytes + scale_bytes / group)
+
 
 FORMATS = table("planner.architecture", "number_formats.toml")
 DTYPES = {name: Precision(name, Fraction(size)) for name, size in FORMATS["bytes"].items()}
@@ -47,11 +51,6 @@ def torch_dtype(name: str) -> Precision | None:
     """The format a checkpoint calls `name` (`bfloat16`, `torch.float16`), or None if unknown."""
     precision = FORMATS["torch"].get(name.removeprefix("torch."))
     return DTYPES[precision] if precision else DTYPES.get(name)
-
-
-def with_scales(name: str, group: int, scale_bytes: Fraction) -> Precision:
-    """The bare format `name` with `scale_bytes` [byte] shared by every `group` of weights."""
-    return Precision(name, DTYPES[name].bytes + scale_bytes / group)
 
 
 _NEVER = frozenset({"embedding", "router"})

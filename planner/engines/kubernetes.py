@@ -20,16 +20,7 @@ from ruamel.yaml.comments import CommentedSeq
 from ruamel.yaml.scalarstring import LiteralScalarString
 
 from planner.engines.deployment import Deployment
-from planner.engines.launch import (
-    LEADER,
-    MODEL,
-    RANK,
-    Launch,
-    Option,
-    comment,
-    configuration,
-    words,
-)
+from planner.engines.launch import LEADER, MODEL, RANK, Launch, comment, configuration, word
 from planner.text.errors import Infeasible
 
 # Resource names of the vendors' device plugins (NVIDIA/k8s-device-plugin, ROCm/k8s-device-plugin).
@@ -150,7 +141,7 @@ def _arguments(launch: Launch, model: str, *, serves: bool) -> CommentedSeq:
         value = option.value
         if value == launch.config_file and launch.config_file:
             value = f"{SETTINGS}/{value}"
-        arguments.append(_word(words(Option(option.name, value, "")), model))
+        arguments.append(_word(word(option.name, value), model))
         arguments.yaml_add_eol_comment(option.because, index)
     return arguments
 

@@ -98,9 +98,9 @@ def script(launch: Launch, model: str, heading: Iterable[str]) -> str:
     return "\n".join([*lines, "", " ".join([*program, '"${options[@]}"'])]) + "\n"
 
 
-def words(option: Option) -> str:
-    """The option and its value as one word, `--name=value`."""
-    return option.name if option.value is None else f"{option.name}={option.value}"
+def word(name: str, value: Value) -> str:
+    """An option and its value as one word, `--name=value`."""
+    return name if value is None else f"{name}={value}"
 
 
 def comment(text: Iterable[str]) -> Iterator[str]:

@@ -14,7 +14,7 @@ from planner.catalogue.systems import System
 from planner.scenario.keys.budget_fields import FOREVER, Lifetime, Yearly
 from planner.scenario.keys.fields import Path, Quantity, Record, Refusals, Rent, Whole, Word
 from planner.scenario.keys.references import File
-from planner.scenario.keys.system_keys import SystemDescription, SystemField, resolved_system
+from planner.scenario.keys.system_keys import SystemChoice, SystemField, resolved_system
 from planner.scenario.keys.uncertain import Uncertain
 from planner.text.errors import did_you_mean, quoted
 
@@ -26,8 +26,6 @@ LEAST_GROWTH = -0.999999
 YEAR = 365.25 * 86400.0
 
 Tokens = Annotated[float, Quantity("tokens", zero=True)]
-SystemReference = str | File | SystemDescription
-SystemChoice = SystemReference | tuple[SystemReference, ...]
 
 
 def _in_catalogue(name: str) -> str:

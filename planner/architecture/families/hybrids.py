@@ -4,19 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from planner.architecture import recurrent
 from planner.architecture.config_reader import MAX_LAYERS, Reader
 from planner.architecture.families.common import FULL_OR_LINEAR, INNER, full_layers
 from planner.architecture.families.standard import attention, dense_part, mixtures
 from planner.architecture.families.traits import Shape, Traits
 from planner.architecture.layers import FeedForward, Layer, Mixer, PredictionBlocks
-from planner.architecture.recurrent import (
-    gated_delta,
-    lightning,
-    mamba1,
-    mamba2,
-    recurrent_unit,
-    short_convolution,
-)
 
 # What implementations of the scan read, and no tensor depends on.
 SCAN_KEYS = (
@@ -34,7 +27,7 @@ def gated_delta_layers(reader: Reader, form: Shape, traits: Traits) -> list[Mixe
     values = reader.whole("linear_num_value_heads", defaults.get("value_heads", form.heads))
     if values % keys:
         raise reader.fail("linear_num_value_heads", f"is {values}, not a multiple of {keys}")
-    linear = gated_delta(
+    linear = recurrent.gated_delta(
         form.hidden,
         key_heads=keys,
         key_width=reader.whole("linear_key_head_dim", defaults["key_width"]),
@@ -59,7 +52,8 @@ def qwen_prediction(reader: Reader, block: Layer, hidden: int) -> PredictionBloc
 
 def lightning_layers(reader: Reader, form: Shape, traits: Traits) -> list[Mixer]:
     """MiniMax-01 and M1: lightning attention, full where `attn_type_list` says 1."""
-    full, linear = attention(reader, form, traits), lightning(form.hidden, form.heads, form.width)
+    full = attention(reader, form, traits)
+    linear = recurrent.lightning(form.hidden, form.heads, form.width)
     named = reader.words("layer_types", form.layers, FULL_OR_LINEAR)
     listed = reader.flags("attn_type_list", form.layers)
     if listed is not None and named not in (None, listed):
@@ -84,7 +78,7 @@ def convolution_layers(reader: Reader, form: Shape, traits: Traits) -> list[Mixe
         raise reader.fail("sliding_window", "is missing; layer_types names windowed layers")
     bias = reader.flag("conv_bias", False)
     mixers = {
-        words[0]: short_convolution(form.hidden, reader.whole("conv_L_cache", 3), bias),
+        words[0]: recurrent.short_convolution(form.hidden, reader.whole("conv_L_cache", 3), bias),
         words[1]: attention(reader, form, traits),
         words[2]: attention(reader, form, traits, window),
     }
@@ -115,7 +109,8 @@ def griffin_layers(reader: Reader, form: Shape, traits: Traits) -> list[Mixer]:
     width = reader.optional("lru_width") or form.hidden
     if width % form.heads:
         raise reader.fail("lru_width", f"is {width}, not divisible by {form.heads} heads")
-    linear = recurrent_unit(form.hidden, width, form.heads, reader.whole("conv1d_width", 4))
+    kernel = reader.whole("conv1d_width", 4)
+    linear = recurrent.recurrent_unit(form.hidden, width, form.heads, kernel)
     full = attention(reader, form, traits, reader.whole("attention_window_size", 2048))
     kinds = (blocks[index % len(blocks)] for index in range(form.layers))
     return [full if kind == "attention" else linear for kind in kinds]
@@ -123,7 +118,7 @@ def griffin_layers(reader: Reader, form: Shape, traits: Traits) -> list[Mixer]:
 
 def jamba_layers(reader: Reader, form: Shape, traits: Traits) -> list[Mixer]:
     """Jamba: one attention layer to seven of Mamba."""
-    linear = mamba1(
+    linear = recurrent.mamba1(
         form.hidden,
         reader.whole("mamba_expand", 2) * form.hidden,
         state_size=reader.whole("mamba_d_state", 16),
@@ -210,7 +205,7 @@ def _mamba2(
         width = wide // heads
     if heads * width != wide:
         raise reader.fail("mamba_n_heads", f"is {heads}; heads of {width} do not make up {wide}")
-    return mamba2(
+    return recurrent.mamba2(
         form.hidden,
         heads,
         width,

@@ -9,8 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated
 
-from pydantic import GetCoreSchemaHandler, ValidationInfo
-from pydantic_core import CoreSchema, core_schema
+from pydantic import PlainValidator, ValidationInfo
 
 from planner.catalogue.scaling_laws import law_names
 from planner.scenario.keys.fields import LONGEST_LIST, Kind, Quantity, collected, one_or_several
@@ -134,36 +133,28 @@ class Several(Kind):
         return tuple(sorted(set(collected(value, self.single.read))))
 
 
-class _LawReference:
-    """A law's name, a file of one, a description, or a list of these."""
+Law = str | File | dict[str, object]
 
-    def read(self, value: object, info: ValidationInfo) -> Law | tuple[Law, ...]:
-        """The law or laws named; what a description holds is checked when it is asked."""
-        if not isinstance(value, list | tuple):
-            return self._reference(value, info)
-        if not 0 < len(value) <= MOST_VALUES:
-            raise ValueError(f"expected 1 to {MOST_VALUES} laws, got {len(value)}")
-        return tuple(collected(value, lambda item: self._reference(item, info)))
 
-    def _reference(self, value: object, info: ValidationInfo) -> Law:
-        if isinstance(value, File):
-            return value
-        if isinstance(value, Mapping):
-            return _with_places(dict(value), info)
-        if isinstance(value, str) and " + " in value:  # a routed law on a dense one
-            parts = [name_or_file(each.strip(), *LAW, info) for each in value.split(" + ")]
-            return " + ".join(str(each) for each in parts)
-        _refuse_a_family(value)
-        return name_or_file(value, *LAW, info)
+def _laws(value: object, info: ValidationInfo) -> Law | tuple[Law, ...]:
+    """The law or laws named; what a description holds is checked when it is asked."""
+    if not isinstance(value, list | tuple):
+        return _law(value, info)
+    if not 0 < len(value) <= MOST_VALUES:
+        raise ValueError(f"expected 1 to {MOST_VALUES} laws, got {len(value)}")
+    return tuple(collected(value, lambda item: _law(item, info)))
 
-    def __get_pydantic_core_schema__(
-        self, source: object, handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
-        single: list[CoreSchema] = [core_schema.str_schema(), core_schema.dict_schema()]
-        several = core_schema.list_schema(core_schema.union_schema(list(single)))
-        return core_schema.with_info_plain_validator_function(
-            self.read, json_schema_input_schema=core_schema.union_schema([*single, several])
-        )
+
+def _law(value: object, info: ValidationInfo) -> Law:
+    if isinstance(value, File):
+        return value
+    if isinstance(value, Mapping):
+        return _with_places(dict(value), info)
+    if isinstance(value, str) and " + " in value:  # a routed law on a dense one
+        parts = [name_or_file(each.strip(), *LAW, info) for each in value.split(" + ")]
+        return " + ".join(str(each) for each in parts)
+    _refuse_a_family(value)
+    return name_or_file(value, *LAW, info)
 
 
 def _with_places(values: dict[str, object], info: ValidationInfo) -> dict[str, object]:
@@ -190,5 +181,7 @@ def _refuse_a_family(value: object) -> None:
 LAW = ("law", "besiroglu-2024", law_names())
 FAMILY = re.compile(r"[A-Za-z]+(?:-[0-9]{4})?")
 CALLED = {"chinchilla": "hoffmann", "chinchila": "hoffmann"}  # the model after which it is named
-Law = str | File | dict[str, object]
-LawField = Annotated[Law | tuple[Law, ...], _LawReference()]
+_Written = str | dict[str, object]
+LawField = Annotated[
+    Law | tuple[Law, ...], PlainValidator(_laws, json_schema_input_type=_Written | list[_Written])
+]

@@ -11,14 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, TypeVar
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    GetCoreSchemaHandler,
-    ValidationInfo,
-    field_validator,
-)
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationInfo, field_validator
 from pydantic_core import CoreSchema, core_schema
 
 from planner.text.errors import did_you_mean, quoted
@@ -80,14 +73,10 @@ class Kind:
         """JSON Schema of the values that are read."""
         raise TypeError("a kind of field has a schema")
 
-    def __get_pydantic_core_schema__(
-        self, source: object, handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
+    def __get_pydantic_core_schema__(self, source: object, handler: object) -> CoreSchema:
         return core_schema.no_info_plain_validator_function(self.read)
 
-    def __get_pydantic_json_schema__(
-        self, schema: CoreSchema, handler: Callable[[CoreSchema], dict[str, object]]
-    ) -> dict[str, object]:
+    def __get_pydantic_json_schema__(self, schema: object, handler: object) -> dict[str, object]:
         return self.schema()
 
 

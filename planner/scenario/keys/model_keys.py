@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import Field, PlainValidator, ValidationInfo, field_validator
 
 from planner.catalogue.models import names
 from planner.scenario.keys.fields import Count, Dtype, Faults, Params, Quantity, Record
-from planner.scenario.keys.references import File, Reference, name_or_file, nested
+from planner.scenario.keys.references import File, name_or_file, nested
 from planner.text.quantities import show
 
 MODEL_REQUIRED = ("total_params", "kv_bytes_per_token")
@@ -65,27 +65,21 @@ class ModelDescription(Record):
         return value
 
 
-class _ModelReference(Reference):
-    record = ModelDescription
-
-    def read(self, value: object, info: ValidationInfo) -> str | File | ModelDescription:
-        if isinstance(value, File | ModelDescription):
-            return value
-        if not isinstance(value, Mapping):
-            return _named_model(value, info)
-        missing: Faults = []
-        if value.get("like") is None:
-            missing = [
-                ((key,), f"missing required key '{key}' (or give like: a model to vary)")
-                for key in MODEL_REQUIRED
-                if value.get(key) is None
-            ]
-            if value.get("weights") is None and value.get("bytes_per_weight") is None:
-                missing.append((("weights",), "missing required key 'weights', such as fp8"))
-        return nested(ModelDescription, value, info, missing)
+def _model(value: object, info: ValidationInfo) -> str | File | ModelDescription:
+    if isinstance(value, File | ModelDescription):
+        return value
+    if not isinstance(value, Mapping):
+        return _named_model(value, info)
+    missing: Faults = []
+    if all(value.get(key) is None for key in ("like", "weights", "bytes_per_weight")):
+        missing.append((("weights",), "missing required key 'weights', such as fp8"))
+    return nested(ModelDescription, value, info, MODEL_REQUIRED, missing)
 
 
-ModelField = Annotated[str | File | ModelDescription, _ModelReference()]
+ModelField = Annotated[
+    str | File | ModelDescription,
+    PlainValidator(_model, json_schema_input_type=str | ModelDescription),
+]
 
 
 def _named_model(value: object, info: ValidationInfo) -> str | File:

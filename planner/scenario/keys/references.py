@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path as FilePath
 from typing import Annotated, TypeVar
 
-from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationError, ValidationInfo
-from pydantic_core import CoreSchema, core_schema
+from pydantic import PlainValidator, ValidationError, ValidationInfo, WithJsonSchema
 
 from planner.catalogue.profile import profile, profile_names
 from planner.catalogue.profile_checks import unsound
@@ -33,30 +32,24 @@ class File:
         return {"type": "string"}
 
 
-class Reference:
-    """Reads a name, a path or a mapping; `record` gives the mapping's JSON Schema."""
-
-    record: type[Record]
-    many = False
-
-    def read(self, value: object, info: ValidationInfo) -> object:
-        raise TypeError("a reference reads values")
-
-    def __get_pydantic_core_schema__(
-        self, source: object, handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
-        shape: list[CoreSchema] = [core_schema.str_schema(), handler.generate_schema(self.record)]
-        if self.many:
-            shape.append(core_schema.list_schema(core_schema.union_schema(list(shape))))
-        return core_schema.with_info_plain_validator_function(
-            self.read, json_schema_input_schema=core_schema.union_schema(list(shape))
-        )
-
-
 def nested(
-    record: type[R], value: Mapping[str, object], info: ValidationInfo, missing: Faults
+    record: type[R],
+    value: Mapping[str, object],
+    info: ValidationInfo,
+    required: Sequence[str],
+    more: Faults | None = None,
 ) -> R:
-    """The mapping as a record, or every refusal of it together with the `missing` keys."""
+    """The mapping as a record, or every refusal of it together with the `required` keys it lacks.
+
+    `like` a catalogue's entry nothing is required; `more` is refused in any case.
+    """
+    kind = record.__name__.removesuffix("Description").lower()
+    missing: Faults = [
+        ((key,), f"missing required key '{key}' (or give like: a {kind} to vary)")
+        for key in required
+        if value.get("like") is None and value.get(key) is None
+    ]
+    missing += more or []
     try:
         read = record.model_validate(dict(value), context=info.context)
     except ValidationError as error:
@@ -95,35 +88,24 @@ def name_or_file(
 
 
 AUTO = "auto"
-LONGEST = 1000
 
 
-class _ProfileReference:
-    """Reads a name or the path of a file, which must be a sound profile."""
-
-    def read(self, value: object, info: ValidationInfo) -> str | File:
-        if isinstance(value, File):
-            return value
-        if isinstance(value, str) and len(value) > LONGEST:
-            raise ValueError(f"expected a name such as auto, got {quoted(value)}")
-        name = value.strip() if isinstance(value, str) else value
-        reference = name_or_file(name, "profile", AUTO, (AUTO, *profile_names()), info)
-        if isinstance(reference, File):
-            _read(reference)
-        return reference
-
-    def __get_pydantic_core_schema__(
-        self, source: object, handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
-        return core_schema.with_info_plain_validator_function(self.read)
-
-    def __get_pydantic_json_schema__(
-        self, schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> dict[str, object]:
-        return {"type": "string", "minLength": 1}
+def _profile(value: object, info: ValidationInfo) -> str | File:
+    """A profile's name, or the path of a file, which must be a sound profile."""
+    if isinstance(value, File):
+        return value
+    if isinstance(value, str) and len(value) > LONGEST_NAME:
+        raise ValueError(f"expected a name such as auto, got {quoted(value)}")
+    name = value.strip() if isinstance(value, str) else value
+    reference = name_or_file(name, "profile", AUTO, (AUTO, *profile_names()), info)
+    if isinstance(reference, File):
+        _read(reference)
+    return reference
 
 
-ProfileField = Annotated[str | File, _ProfileReference()]
+ProfileField = Annotated[
+    str | File, PlainValidator(_profile), WithJsonSchema({"type": "string", "minLength": 1})
+]
 
 
 def wanted_profile(reference: str | File) -> str:

@@ -6,14 +6,21 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated
 
-from pydantic import Field, ValidationInfo, WithJsonSchema, field_validator, model_validator
+from pydantic import (
+    Field,
+    PlainValidator,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 
 from planner.benchmark import misfit, read_measured
 from planner.catalogue.chips import MATH
 from planner.catalogue.systems import REQUIRED, System, system, system_from, system_names
 from planner.scenario.keys import fields
 from planner.scenario.keys.fields import Count, Faults, Quantity, Record, Refusals
-from planner.scenario.keys.references import File, Reference, name_or_file, nested
+from planner.scenario.keys.references import File, name_or_file, nested
 from planner.text.errors import InputError, quoted
 from planner.text.quantities import show
 
@@ -81,21 +88,17 @@ class SystemDescription(Record):
     @field_validator("topology", mode="before")
     @classmethod
     def _wired(cls, value: object, info: ValidationInfo) -> File | None:
-        if value is None or isinstance(value, File):
-            return value
-        file = name_or_file(value, "topology", "pod.yaml", (), info)
-        twice = [key for key in LINKS if info.data.get(key) is not None]
+        file = _file(value, "topology", "pod.yaml", info)
+        twice = [key for key in LINKS if file and info.data.get(key) is not None]
         if twice:
             raise ValueError(f"the file says how chips are wired; leave {', '.join(twice)} out")
-        return file if isinstance(file, File) else None
+        return file
 
     @field_validator("measured", mode="before")
     @classmethod
     def _timed(cls, value: object, info: ValidationInfo) -> File | None:
-        if value is None or isinstance(value, File):
-            return value
-        file = name_or_file(value, "measured chip", "my-chip.toml", (), info)
-        if not isinstance(file, File):
+        file = _file(value, "measured chip", "my-chip.toml", info)
+        if file is None:
             return None
         try:
             read_measured(file.path)
@@ -152,36 +155,38 @@ class SystemDescription(Record):
         return value
 
 
-class _SystemReference(Reference):
-    record = SystemDescription
-    many = True
-
-    def read(self, value: object, info: ValidationInfo) -> object:
-        if not isinstance(value, list | tuple):
-            return self._reference(value, info)
-        if not value:
-            raise ValueError("expected at least one system, got an empty list")
-        return tuple(fields.collected(value, lambda item: self._reference(item, info)))
-
-    def _reference(self, value: object, info: ValidationInfo) -> str | File | SystemDescription:
-        if isinstance(value, File | SystemDescription):
-            return value
-        if isinstance(value, list | tuple):
-            raise ValueError("expected a system, got a list in a list")
-        if not isinstance(value, Mapping):
-            return name_or_file(value, "system", "hgx-h200", system_names(), info)
-        missing: Faults = []
-        if value.get("like") is None:
-            missing = [
-                ((key,), f"missing required key '{key}' (or give like: a system to vary)")
-                for key in REQUIRED
-                if value.get(key) is None
-            ]
-        return nested(SystemDescription, value, info, missing)
+def _file(value: object, kind: str, example: str, info: ValidationInfo) -> File | None:
+    if value is None or isinstance(value, File):
+        return value
+    file = name_or_file(value, kind, example, (), info)
+    return file if isinstance(file, File) else None
 
 
+SystemReference = str | File | SystemDescription
+SystemChoice = SystemReference | tuple[SystemReference, ...]
+
+
+def _systems(value: object, info: ValidationInfo) -> SystemChoice:
+    if not isinstance(value, list | tuple):
+        return _system(value, info)
+    if not value:
+        raise ValueError("expected at least one system, got an empty list")
+    return tuple(fields.collected(value, lambda item: _system(item, info)))
+
+
+def _system(value: object, info: ValidationInfo) -> SystemReference:
+    if isinstance(value, File | SystemDescription):
+        return value
+    if isinstance(value, list | tuple):
+        raise ValueError("expected a system, got a list in a list")
+    if not isinstance(value, Mapping):
+        return name_or_file(value, "system", "hgx-h200", system_names(), info)
+    return nested(SystemDescription, value, info, REQUIRED)
+
+
+_Written = str | SystemDescription
 SystemField = Annotated[
-    str | File | SystemDescription | tuple[str | File | SystemDescription, ...], _SystemReference()
+    SystemChoice, PlainValidator(_systems, json_schema_input_type=_Written | list[_Written])
 ]
 
 
