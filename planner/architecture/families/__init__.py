@@ -7,17 +7,9 @@ every structural key it depends on, with the family's published defaults for abs
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pkgutil import resolve_name
 
 from planner.architecture.config_reader import Reader
-from planner.architecture.families import (
-    gemma,
-    hybrids,
-    latent,
-    nemotron,
-    singular,
-    standard,
-    uneven,
-)
 from planner.architecture.families.standard import StandardFamily
 from planner.architecture.families.traits import LatentKeys, Moe, Traits, Windows
 from planner.architecture.layers import Model
@@ -36,13 +28,6 @@ _GROUPS: Mapping[str, Callable[..., object]] = {
     "moe": Moe,
     "latent": LatentKeys,
 }
-_FUNCTIONS = frozenset(
-    {
-        "mixers", "parts", "prediction", "around", "outside", "layers", "own_kv_heads",
-        "loose_attention", "loose_feed_forward",
-    }
-)  # fmt: skip
-_MODULES = (gemma, hybrids, latent, nemotron, singular, standard, uneven)
 
 
 def _traits(name: str) -> Traits:
@@ -59,21 +44,17 @@ def _words(name: str) -> dict[str, object]:
 
 
 def _value(key: str, value: object) -> object:
-    """A word of the table: lists as tuples, groups as their classes, names as functions."""
+    """A word of the table: lists as tuples, groups as their classes, `room:name` as a function."""
     if isinstance(value, list):
         return tuple(_value("", each) for each in value)
-    if key in _FUNCTIONS:
-        return _function(str(value))
+    if isinstance(value, str) and ":" in value:
+        return resolve_name(f"{__name__}.{value}")
     if isinstance(value, dict) and key in _GROUPS:
         return _GROUPS[key](**{word: _value(word, each) for word, each in value.items()})
     return value
 
 
-def _function(name: str) -> Callable[..., Model]:
-    return next(getattr(module, name) for module in _MODULES if hasattr(module, name))
-
-
 FAMILIES: dict[str, Callable[[Reader, str], Model]] = {
     name: StandardFamily(_TABLE["families"][name].get("kind", name), _traits(name))
     for name in _TABLE["families"]
-} | {name: _function(reader) for name, reader in _TABLE["readers"].items()}
+} | {name: resolve_name(f"{__name__}.{each}") for name, each in _TABLE["readers"].items()}

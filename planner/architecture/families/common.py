@@ -131,11 +131,32 @@ def expert_groups(reader: Reader, experts: int, active: int) -> tuple[int, int]:
 
 
 def predict(reader: Reader, layer: Layer, hidden: int) -> PredictionBlocks | None:
-    """The prediction blocks of DeepSeek-V3's kind: a layer, a projection of 2h, three norms."""
+    """The prediction blocks of DeepSeek-V3's kind, each a layer with a projection of its own."""
     blocks = reader.whole(MTP, 0, least=0, most=MAX_LAYERS)
-    if not blocks:
+    return predicting(blocks, blocks, blocks * layer.parameters, hidden)
+
+
+def qwen_prediction(reader: Reader, layer: Layer, hidden: int) -> PredictionBlocks | None:
+    """Qwen's prediction blocks: layers that share one projection."""
+    blocks = reader.whole("mtp_num_hidden_layers", 0, least=0, most=MAX_LAYERS)
+    return predicting(blocks, 1, blocks * layer.parameters, hidden)
+
+
+def predicting(
+    blocks: int, projections: int, parameters: int, hidden: int
+) -> PredictionBlocks | None:
+    """So many blocks, None without any: layers of so many parameters, and projections of 2h."""
+    joined = projections * (2 * hidden * hidden + 3 * hidden)  # with three norms each
+    return PredictionBlocks(blocks, parameters + joined) if blocks else None
+
+
+def minimax_prediction(reader: Reader, block: Layer, hidden: int) -> PredictionBlocks | None:
+    """MiniMax's prediction blocks, whose make-up is not published."""
+    modules = reader.whole("num_mtp_modules", 0, least=0, most=MAX_LAYERS)
+    depth = reader.whole("mtp_transformer_layers", 1, least=0, most=MAX_LAYERS)
+    if not reader.flag("use_mtp", True) or not modules * depth:
         return None
-    return PredictionBlocks(blocks, blocks * (layer.parameters + 2 * hidden * hidden + 3 * hidden))
+    return PredictionBlocks(modules * depth, None)
 
 
 _WINDOWED = {

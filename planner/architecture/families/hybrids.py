@@ -9,7 +9,7 @@ from planner.architecture.config_reader import MAX_LAYERS, Reader
 from planner.architecture.families.common import FULL_OR_LINEAR, INNER, full_layers
 from planner.architecture.families.standard import attention, dense_part, mixtures
 from planner.architecture.families.traits import Shape, Traits
-from planner.architecture.layers import FeedForward, Layer, Mixer, PredictionBlocks
+from planner.architecture.layers import FeedForward, Mixer
 
 # What implementations of the scan read, and no tensor depends on.
 SCAN_KEYS = (
@@ -40,14 +40,6 @@ def gated_delta_layers(reader: Reader, form: Shape, traits: Traits) -> list[Mixe
     every = reader.whole("full_attention_interval", 4, most=MAX_LAYERS)
     is_full = full_layers(reader, form.layers, every)
     return [full if each else linear for each in (*is_full, True)]
-
-
-def qwen_prediction(reader: Reader, block: Layer, hidden: int) -> PredictionBlocks | None:
-    """Qwen's prediction blocks: layers that share one projection of 2h and three norms."""
-    blocks = reader.whole("mtp_num_hidden_layers", 0, least=0, most=MAX_LAYERS)
-    if not blocks:
-        return None
-    return PredictionBlocks(blocks, blocks * block.parameters + 2 * hidden * hidden + 3 * hidden)
 
 
 def lightning_layers(reader: Reader, form: Shape, traits: Traits) -> list[Mixer]:

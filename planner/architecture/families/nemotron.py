@@ -8,15 +8,7 @@ from planner.architecture.families import common
 from planner.architecture.families.standard import shape
 from planner.architecture.families.traits import Shape, Traits
 from planner.architecture.feedforward import dense, mixture
-from planner.architecture.layers import (
-    FeedForward,
-    Layer,
-    Mixer,
-    Model,
-    PredictionBlocks,
-    matrix,
-    vector,
-)
+from planner.architecture.layers import FeedForward, Layer, Mixer, Model, matrix, vector
 from planner.architecture.recurrent import mamba2
 
 _ROUND = 256  # widths that a search chose are whole blocks of so many
@@ -50,11 +42,8 @@ def nemotron_h(reader: Reader, name: str) -> Model:
     needed = set(blocks) | (set(ahead) if depth else set())
     kinds = {kind: Layer(*_block(reader, form, kind), norms) for kind in sorted(needed)}
     _ignore_absent(reader, needed)
-    prediction = None
-    if depth:
-        params = sum(kinds[kind].parameters for kind in ahead)
-        params += 2 * form.hidden * form.hidden + 3 * form.hidden
-        prediction = PredictionBlocks(depth, depth * params)
+    params = depth * sum(kinds[kind].parameters for kind in ahead if depth)
+    prediction = common.predicting(depth, depth, params, form.hidden)
     layers = [kinds[kind] for kind in blocks]
     return common.assemble(name, "nemotron_h", form, layers, prediction=prediction)
 

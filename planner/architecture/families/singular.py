@@ -21,16 +21,6 @@ def _biased(switch: Switch) -> Traits:
     return replace(plain, qkv_bias=switch, output_bias=switch, mlp_bias=switch)
 
 
-def learned(reader: Reader, form: Shape) -> tuple[Weight, ...]:
-    """Learned positions."""
-    return (vector("positions", "other", (form.max_context or 0) * form.hidden),)
-
-
-def learned_2(reader: Reader, form: Shape) -> tuple[Weight, ...]:
-    """Learned positions, with two rows before the first."""
-    return (*learned(reader, form), vector("first_positions", "other", 2 * form.hidden))
-
-
 def embedding_norm(reader: Reader, form: Shape) -> tuple[Weight, ...]:
     """BLOOM's norm of the embedding."""
     return (vector("embedding_norm", "other", 2 * form.hidden),)
@@ -50,16 +40,6 @@ def mask(reader: Reader, form: Shape) -> int:
     """Doge's learned mask of each head's values."""
     bias = form.kv_heads if reader.flag("attention_bias", False) else 0
     return form.kv_heads * form.kv_heads * form.width + form.kv_heads + bias
-
-
-def activation_scalars(form: Shape, inner: int) -> int:
-    """Two parameters of an activation function."""
-    return 2
-
-
-def inner_norm(form: Shape, inner: int) -> int:
-    """A norm between the matrices of a dense part."""
-    return inner
 
 
 def chatglm_kv_heads(reader: Reader, heads: int) -> int:
@@ -123,7 +103,7 @@ def opt(reader: Reader, name: str) -> Model:
         _biased(("enable_bias", True)),
         norms=2 if affine else 0,
         final_norm=final and affine,
-        outside=learned_2,
+        positions=2,
     )
     return standard(reader, name, "opt", traits)
 

@@ -52,6 +52,9 @@ def standard(reader: Reader, name: str, kind: str, traits: Traits) -> Model:
     mixture_or_last = next((part for part in reversed(parts) if part.experts), parts[-1])
     block = layer(mixers[-1], mixture_or_last)
     extra = traits.outside(reader, form) if traits.outside else ()
+    if traits.positions is not None:
+        rows = (form.max_context or 0) + traits.positions
+        extra += (vector("positions", "other", rows * form.hidden),)
     if switched(reader, traits.head_bias):
         extra += (vector("lm_head.bias", "head", form.vocab),)
     return common.assemble(
@@ -183,7 +186,7 @@ def feed_forward(reader: Reader, form: Shape, traits: Traits) -> list[FeedForwar
 
 def dense_part(reader: Reader, form: Shape, traits: Traits, inner: int) -> FeedForward:
     """A dense part of width `inner` with the biases and vectors of a family."""
-    loose = traits.loose_feed_forward(form, inner) if traits.loose_feed_forward else 0
+    loose = traits.activation_scalars + (inner if traits.inner_norm else 0)
     bias = switched(reader, traits.mlp_bias)
     return dense(
         form.hidden, inner, gated=traits.gated, bias=bias, loose=loose, path=traits.mlp_path

@@ -114,12 +114,13 @@ class Traits:
     whether one follows the layers. `qk_norm` is `head` (one vector of the head's width for all) or
     `all` (one of all heads together), and `qk_norm_bias` gives them biases. `gate` is `full` or
     `head`, or `query` where the query projection makes it. A dense part is `inner_ratio` times the
-    hidden width where no key says, and `inner_divisor` times narrower than the key says.
-    `loose_attention` and `loose_feed_forward` count further vectors of a layer's parts, `around`
-    has further weights of a layer, `outside` those outside the layers. `mixers`, `parts` and
-    `prediction` read what is unlike other families; `defaults` are such a function's values where
-    keys are absent. A flag that `expected` names is refused, with its words, where it is not as
-    there.
+    hidden width where no key says, and `inner_divisor` times narrower than the key says; an
+    `inner_norm` stands between its matrices, and its activation has `activation_scalars` to learn.
+    `positions` are learned: those of the context and so many before. `loose_attention` counts
+    further vectors of attention, `around` has further weights of a layer, `outside` those outside
+    the layers. `mixers`, `parts` and `prediction` read what is unlike other families; `defaults`
+    are such a function's values where keys are absent. A flag that `expected` names is refused,
+    with its words, where it is not as there.
     """
 
     width: int | None = None
@@ -148,9 +149,12 @@ class Traits:
     mlp_path: str = "mlp"
     inner_ratio: int | None = None
     inner_divisor: int = 1
+    inner_norm: bool = False
+    activation_scalars: int = 0
     parallel: Switch = False
     shared_norm: bool = True
     head_bias: Switch = False
+    positions: int | None = None
     windows: Windows = _UNBOUNDED
     moe: Moe | None = None
     latent: LatentKeys | None = None
@@ -159,7 +163,6 @@ class Traits:
     parts: Callable[[Reader, Shape, Traits], Sequence[FeedForward]] | None = None
     prediction: Callable[[Reader, Layer, int], PredictionBlocks | None] | None = None
     loose_attention: Callable[[Reader, Shape], int] | None = None
-    loose_feed_forward: Callable[[Shape, int], int] | None = None
     around: Callable[[Reader, Shape], tuple[Weight, ...]] | None = None
     outside: Callable[[Reader, Shape], tuple[Weight, ...]] | None = None
     head_dim: tuple[str, ...] = ("head_dim",)

@@ -8,15 +8,7 @@ from planner.architecture.config_reader import MAX_LAYERS, Reader
 from planner.architecture.families.common import overrides, windows
 from planner.architecture.families.standard import attention, full_attention, mixtures
 from planner.architecture.families.traits import Moe, Shape, Traits
-from planner.architecture.layers import (
-    Cache,
-    FeedForward,
-    Layer,
-    Mixer,
-    PredictionBlocks,
-    matrix,
-    vector,
-)
+from planner.architecture.layers import Cache, FeedForward, Mixer, matrix, vector
 
 
 def mimo_layers(reader: Reader, form: Shape, traits: Traits) -> list[Mixer]:
@@ -199,15 +191,6 @@ def minimax_m2_layers(reader: Reader, form: Shape, traits: Traits) -> list[Mixer
     if windowed is not None and (len(windowed) != form.layers or 0 in windowed):
         raise reader.fail("attn_type_list", f"expected 1 (full) for each of {form.layers} layers")
     return full_attention(reader, form, traits)
-
-
-def minimax_prediction(reader: Reader, block: Layer, hidden: int) -> PredictionBlocks | None:
-    """MiniMax's prediction blocks, whose make-up is not published."""
-    modules = reader.whole("num_mtp_modules", 0, least=0, most=MAX_LAYERS)
-    depth = reader.whole("mtp_transformer_layers", 1, least=0, most=MAX_LAYERS)
-    if not reader.flag("use_mtp", True) or not modules * depth:
-        return None
-    return PredictionBlocks(modules * depth, None)
 
 
 def hunyuan_parts(reader: Reader, form: Shape, traits: Traits) -> list[FeedForward]:
