@@ -32,6 +32,7 @@ from formulas.serving.throughput import (
     token_bound,
 )
 from planner.problems.serving.step import equations
+from planner.problems.serving.step.kernels import fed
 
 if TYPE_CHECKING:
     from planner.problems.serving.deployment.candidate import Candidate
@@ -104,8 +105,7 @@ def symbols_of(candidate: Candidate) -> dict[str, float]:
     bound = step.values(np.array([pool.batch]), pool.fill)
     values = {name: float(np.ravel(value)[0]) for name, value in bound.items()}
     values |= {"T_wait": late.get("wait", 0.0)}
-    every = step.model.every
-    computed = every(**{name: values[name] for name in every.names})
+    computed = fed(step.model.lowered("every_symbol"), values)
     values |= {name: float(value) for name, value in computed.items()}
     values |= dict.fromkeys(("T_first", "T_loop"), late["ttft"])  # in a loop others are waited for
     if candidate.joint is None:

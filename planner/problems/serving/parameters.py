@@ -7,11 +7,9 @@ once (a model's bytes, an engine's overhead) has a name of its own, and moves as
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from planner.network.system_network import UNUSED
@@ -19,6 +17,7 @@ from planner.problems.serving.question import Scenario
 from planner.protocol.parameter import Parameter
 from planner.scenario.keys.system_keys import SystemDescription
 from planner.text.errors import InputError
+from planner.text.tables import table
 
 if TYPE_CHECKING:
     from planner.problems.serving.task.task_builder import Hardware
@@ -41,16 +40,10 @@ class ServingQuantity:
     whole: bool = False
 
 
-def _quantities() -> tuple[ServingQuantity, ...]:
-    """The rows of `quantities.toml`."""
-    file = files("planner.problems.serving").joinpath("quantities.toml")
-    rows = tomllib.loads(file.read_text(encoding="utf-8"))["quantities"]
-    return tuple(
-        ServingQuantity(**row | {"symbols": tuple(row.get("symbols", ()))}) for row in rows
-    )
-
-
-QUANTITIES = _quantities()
+QUANTITIES = tuple(
+    ServingQuantity(**row | {"symbols": tuple(row.get("symbols", ()))})
+    for row in table("planner.problems.serving", "quantities.toml")["quantities"]
+)
 BY_PATH = {row.path: row for row in QUANTITIES}
 BATCHES = tuple(row.path for row in QUANTITIES if row.owner == "batch")
 WHOLE = tuple(row.path for row in QUANTITIES if row.whole)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from planner.problems.serving.step.kernels import lowered
+from planner.problems.serving.step.kernels import fed, lowered
 from planner.problems.serving.step.step import Step
 
 LEAST_SHARE = 1e-9  # of a step's traffic, where on-chip memory holds all of it
@@ -69,8 +69,7 @@ def unsaved(step: Step, batch: float) -> dict[str, float]:
     row = step.values(np.array([batch]))
     row["b_rank"] = batch / (row["pp"] * row["dp"])
     row["b_own"] = row["b_rank"] / row["cp"]
-    traffic = lowered("traffic")
-    moved = traffic(**{name: row[name] for name in traffic.names})
+    moved = fed(lowered("traffic"), row)
     bytes_moved = float(np.ravel(moved["V_w_bound"] + moved["V_kv_dec"])[0])
     left = bytes_moved - float(step.layouts.pp[0]) * float(row["M_sram"])
     if left <= LEAST_SHARE * bytes_moved:

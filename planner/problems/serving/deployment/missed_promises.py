@@ -154,20 +154,12 @@ def relaxed_promises(questions: Sequence[Question]) -> tuple[RelaxedPromise, ...
     )
 
 
-def _relaxed(task: Task, name: str, value: float | None = None) -> Task:
-    """The same question with another value of a promise, or without it."""
-    promises = {key: limit for key, limit in task.promises.items() if key != name}
-    if name in task.promises and value is not None:
-        promises[name] = value
-    return task.with_layout(promises=promises)
-
-
 def _least_of_one(question: OnePool, name: str) -> float:
     """The least value in one pool; infinite where the other promises cannot be kept."""
-    task = _relaxed(question.task, name)
     if name not in question.task.promises:
         return math.inf
-    return least_value(question.step.with_task(task), LIMITS[name].step)
+    free = question.step.with_task(question.task.promising(None, name))
+    return least_value(free, LIMITS[name].step)
 
 
 def _least_of_two(question: TwoPools, name: str, bound: float) -> float:
@@ -206,7 +198,10 @@ def _reached_within(question: TwoPools, name: str, value: float) -> float:
     pair, limit = question.pair, None if math.isinf(value) else value
     # Without a load the smallest batch is the fastest.
     objective = "latency" if pair.demand is None else pair.decode.objective
-    tasks = [_relaxed(task, name, limit).with_layout(objective=objective) for task in pair.tasks]
+    tasks = []
+    for task in pair.tasks:
+        promise = limit if name in task.promises else None
+        tasks.append(task.promising(promise, name).with_layout(objective=objective))
     relaxed = replace(pair, prefill=tasks[0], decode=tasks[1])
     prefill = question.pools[0].step.with_task(tasks[0])
     decode = question.pools[1].step.with_task(tasks[1].with_layout(arrivals=None))

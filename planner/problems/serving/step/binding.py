@@ -3,9 +3,7 @@
 Every number that a serving equation needs enters here, once. `shared_values` binds what all
 layouts have in common (model, chip, workload, profile), `layout_values` what a layout changes.
 
-Experts that do not divide over their ranks, and how many copies would even them out.
-
-How a layout spreads experts and contexts: fullest ranks, copies of a token, rounds of parts.
+How it spreads experts and contexts comes first: fullest ranks, copies of a token, rounds of parts.
 """
 
 from __future__ import annotations
@@ -18,7 +16,15 @@ import numpy as np
 
 from formulas.numerics.memo import by_columns
 from planner.architecture.counts import Sizes
-from planner.network.layout_collectives import DECODE, PREFILL, exchanges, reductions, rounds
+from planner.network.layout_collectives import (
+    DECODE,
+    PREFILL,
+    Exchange,
+    Reduction,
+    exchanges,
+    reductions,
+    rounds,
+)
 
 if TYPE_CHECKING:
     from planner.network.system_network import GroupRates
@@ -57,14 +63,23 @@ def contexts(task: Task, layouts: Layouts) -> dict[str, np.ndarray]:
         # Every part has the chunk of a chip of its own.
         "c_chunk": task.chunk * layouts.cp,
     }
-    for names, within in ((("a_cp", "w_cp", "g_cp"), DECODE), (_RING, PREFILL)):
-        if task.lecture:
-            law = np.zeros(len(layouts)), np.ones(len(layouts)), np.zeros(len(layouts))
-        else:
-            parts = rounds(task.network, task.chip.name, layouts.cp, layouts.stage, within)
-            law = parts.floor, parts.rate, parts.root
-        values |= dict(zip(names, law, strict=True))
+    for term, within in (("cp", DECODE), ("ring", PREFILL)):
+        law = _nothing_sent(layouts)
+        if not task.lecture:
+            law = rounds(task.network, task.chip.name, layouts.cp, layouts.stage, within)
+        values |= _law(term, law)
     return values
+
+
+def _law(term: str, law: Reduction | Exchange) -> dict[str, np.ndarray]:
+    """Values of the symbols of a + V/w + g sqrt(V), named by what is sent."""
+    return {f"a_{term}": law.floor, f"w_{term}": law.rate, f"g_{term}": law.root}
+
+
+def _nothing_sent(layouts: Layouts) -> Reduction:
+    """The lecture sends nothing between chips."""
+    nothing = np.zeros(len(layouts))
+    return Reduction(nothing, np.ones(len(layouts)), nothing)
 
 
 def evenness(task: Task, layouts: Layouts) -> dict[str, np.ndarray]:
@@ -117,18 +132,11 @@ def _distinct(stored: int, picked: int, places: np.ndarray, reach: np.ndarray) -
     return reach * (1 - missed) if stored else np.zeros(np.shape(places))
 
 
-_RING = ("a_ring", "w_ring", "g_ring")
-
-
 ACTIVATION_BYTES = 2.0  # bf16 between layers
 LIVE_VECTORS = 8  # hidden vectors alive per token in one layer: residual, norm, q, k, v, FFN
 LOGIT_BYTES = 4.0  # fp32 before sampling
 COMBINE_BYTES = 2.0  # experts answer in bf16 (DeepSeek-V3 report, section 3.3)
 FP8_SCALE_BYTES = 4.0 / 128.0  # one fp32 scale per 128 elements (DeepSeek-V3 report, section 3.3)
-
-# What a quantised weight is multiplied as when activations stay in bf16: it is widened first.
-WEIGHT_ONLY = frozenset({"int8", "int4"})
-NARROWEST_FIRST = ("nvfp4", "mxfp4", "fp4", "fp8", "int8", "bf16", "fp16")
 
 
 def shared_values(task: Task) -> dict[str, float]:
@@ -163,9 +171,11 @@ def layout_values(
     `shards` are the rates of the groups that shard attention, `hop` those from stage to stage. The
     `bound` sends the least that any engine could.
     """
-    sizes = task.sizes
+    sizes, ideal = task.sizes, task.lecture or task.ideal
     tp, dp, pp = layouts.tp, layouts.dp_attention, layouts.pp
     ep, xtp = layouts.ep, layouts.tp_expert
+    stages = np.ceil(sizes.n_layers / pp) * pp / sizes.n_layers
+    heads = np.ceil(sizes.n_kv_heads / tp) / sizes.n_kv_heads
     return {
         "tp": tp * 1.0,
         "dp": dp * 1.0,
@@ -174,11 +184,8 @@ def layout_values(
         "xtp": xtp * 1.0,
         "n_rep": layouts.replicas * 1.0,
         "n_chips": layouts.chips * 1.0,
-        **(
-            _ideal_sharding(layouts)
-            if task.lecture or task.ideal
-            else _real_sharding(sizes, layouts)
-        ),
+        "f_stage": np.ones(len(layouts)) if ideal else stages,
+        "f_heads": 1.0 / tp if ideal else heads,
         **evenness(task, layouts),
         "c_imb": imbalance(task, ep),
         "n_ar": np.where(tp > 1, _all_reduces(sizes, dp), 0.0),
@@ -197,9 +204,11 @@ def layout_values(
 
 def _collectives(task: Task, layouts: Layouts) -> dict[str, np.ndarray]:
     """What all-reduces and exchanges with experts take by themselves, in either phase."""
-    if task.lecture:
-        return _no_collectives(layouts)
     values: dict[str, np.ndarray] = {}
+    if task.lecture:
+        for term in ("ar", "ar_pf", "x", "x_pf"):
+            values |= _law(term, _nothing_sent(layouts))
+        return values | dict.fromkeys(("k_copies", "k_copies_pf"), np.zeros(len(layouts)))
     sent = _dispatch_bytes(task.sizes)
     there = sent / (sent + COMBINE_BYTES)
     sparse, ones = task.sizes.n_experts > 0, np.ones(len(layouts))
@@ -213,15 +222,8 @@ def _collectives(task: Task, layouts: Layouts) -> dict[str, np.ndarray]:
             nodes = copies_to_domains(task.sizes, exchanged.domains)
             sends = np.where(exchanged.domains > 1, nodes * layouts.tp_expert, sends)
         every_expert = float(max(task.sizes.n_experts_active, 1)) * layouts.tp_expert
-        values |= {
-            f"a_ar{phase}": reduced.floor,
-            f"w_ar{phase}": reduced.rate,
-            f"g_ar{phase}": reduced.root,
-            f"a_x{phase}": exchanged.floor,
-            f"w_x{phase}": exchanged.rate,
-            f"g_x{phase}": exchanged.root,
-            f"k_copies{phase}": np.where(exchanged.per_expert, every_expert, sends),
-        }
+        values |= _law(f"ar{phase}", reduced) | _law(f"x{phase}", exchanged)
+        values[f"k_copies{phase}"] = np.where(exchanged.per_expert, every_expert, sends)
     return values
 
 
@@ -292,33 +294,9 @@ def _model(task: Task) -> dict[str, float]:
 
 def _lecture_model(task: Task) -> dict[str, float]:
     """The lecture's reading: all weights are read, attention and network cost nothing."""
-    absent = (
-        "R_bnd",
-        "A_bnd",
-        "A_state",
-        "A_bnd_pf",
-        "h_part",
-        "a_kv",
-        "a_pf",
-        "h_act",
-        "h_exp",
-        "h_wide",
-        "vocab",
-    )
+    absent = ("R_bnd", "A_bnd", "A_state", "A_bnd_pf", "h_part", "a_kv", "a_pf", "h_act", "h_exp",
+              "h_wide", "vocab")  # fmt: skip
     return {**_model(task), **dict.fromkeys(absent, 0.0), "n_experts": 1.0, "k_experts": 1.0}
-
-
-def _real_sharding(sizes: Sizes, layouts: Layouts) -> dict[str, np.ndarray]:
-    pp, tp = layouts.pp, layouts.tp
-    return {
-        "f_stage": np.ceil(sizes.n_layers / pp) * pp / sizes.n_layers,
-        "f_heads": np.ceil(sizes.n_kv_heads / tp) / sizes.n_kv_heads,
-    }
-
-
-def _ideal_sharding(layouts: Layouts) -> dict[str, np.ndarray]:
-    whole = np.ones(len(layouts))
-    return {"f_stage": whole, "f_heads": 1.0 / layouts.tp}
 
 
 def _chip(task: Task) -> dict[str, float]:
@@ -375,12 +353,3 @@ def _all_reduces(sizes: Sizes, dp: np.ndarray) -> np.ndarray:
     feed_forward -= sizes.n_parallel_layers
     with_ranks = mixers + sizes.n_dense_ffn_layers
     return np.where(dp > 1, with_ranks, mixers + feed_forward) * 1.0
-
-
-def _no_collectives(layouts: Layouts) -> dict[str, np.ndarray]:
-    """The lecture sends nothing between chips."""
-    nothing, whole = np.zeros(len(layouts)), np.ones(len(layouts))
-    terms = [f"{term}{phase}" for phase in ("", "_pf") for term in ("a_ar", "g_ar", "a_x", "g_x")]
-    rates = dict.fromkeys(("w_ar", "w_ar_pf", "w_x", "w_x_pf"), whole)
-    copies = dict.fromkeys(("k_copies", "k_copies_pf"), nothing)
-    return {**dict.fromkeys(terms, nothing), **rates, **copies}

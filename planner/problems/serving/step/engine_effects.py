@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.problems.serving.step.kernels import lowered
+from planner.problems.serving.step.kernels import fed, lowered
 from planner.problems.serving.task.task import WEIGHT_ONLY
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def slowness(
     if task.mode == "prefill":
         wide, beside = _read_beside(task)
         symbols = {**values, "e_w": 1.0, "n_pr": 1.0, "x_wide": wide, "x_beside": beside}
-        times = _beside_kernel()(**_named(_beside_kernel(), symbols))
+        times = fed(_beside_kernel(), symbols)
         return {"e_w": np.asarray(times["T_pf_beside"]) / times["T_pf_read"]}
     group = _group(task)
     vectored = group > engine.largest_group and task.chip.name in VECTOR
@@ -140,7 +140,7 @@ def slowness(
         # Groups that no kernel takes whole are taken head by head.
         heads = np.ceil(task.sizes.n_kv_heads / layouts.tp) * (group if vectored else 1.0)
         symbols = {**values, "w_mp": ALONE, "n_mp": heads}
-        factors["e_kv"] = np.asarray(_cache_kernel()(**_named(_cache_kernel(), symbols))["x_lone"])
+        factors["e_kv"] = np.asarray(fed(_cache_kernel(), symbols)["x_lone"])
     return factors
 
 
@@ -187,7 +187,7 @@ def loop_first_token(
     """
     symbols = {**values, **outputs, **loop_symbols(task, values)}
     loop = lowered("closed_loop", "prefill" if task.mode == "prefill" else "aggregated")
-    return np.asarray(loop(**_named(loop, symbols))["T_loop"])
+    return np.asarray(fed(loop, symbols)["T_loop"])
 
 
 def loop_symbols(
@@ -225,15 +225,12 @@ def static_first_token(task: Task, values: Mapping[str, float | np.ndarray]) -> 
     prompts = values["B"] / values["dp"]
     wide, beside = _read_beside(task)
     arithmetic = lowered("prompt", "T_pf_math", "T_pf_attn", "T_ring", "T_pf_peak")
-    one_prompt = arithmetic(**_named(arithmetic, values))
     # All prompts of a copy of attention in one.
     merged = {**values, "L_in": values["L_in"] * prompts}
     reading = lowered("prompt", "T_pf_read", "T_pf_net", "T_pf_over", "n_chunks")
-    passes = reading(**_named(reading, merged))
-    symbols = {**values, **one_prompt, **passes, "n_pr": prompts, "x_wide": wide,
-               "x_beside": beside}  # fmt: skip
-    batch = lowered("static_batch")
-    return np.asarray(batch(**_named(batch, symbols))["T_batch"])
+    symbols = {**values, **fed(arithmetic, values), **fed(reading, merged), "n_pr": prompts,
+               "x_wide": wide, "x_beside": beside}  # fmt: skip
+    return np.asarray(fed(lowered("static_batch"), symbols)["T_batch"])
 
 
 def resident_most(
@@ -279,12 +276,6 @@ def _group(task: Task) -> float:
     """Query heads per KV head, the mean over layers."""
     flop = sum(cache.flop_per_cached_token for cache in task.sizes.caches)
     return flop / max(2 * sum(cache.elements_per_token for cache in task.sizes.caches), 1.0)
-
-
-def _named(
-    kernel: Kernel, values: Mapping[str, float | np.ndarray]
-) -> dict[str, float | np.ndarray]:
-    return {name: values[name] for name in kernel.names}
 
 
 def _cache_kernel() -> Kernel:

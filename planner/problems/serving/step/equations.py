@@ -1,7 +1,8 @@
 """The equations that a step of serving is computed with, as tables: SymPy is loaded with them.
 
 Each function gives the equations and the outputs of one kernel, by the name under which `kernels`
-keeps what they are lowered to, and `recompute` walks some of them with plain floats.
+keeps what they are lowered to; some are walked with plain floats. `ALONE` are those that ask for
+nothing.
 """
 
 from __future__ import annotations
@@ -14,39 +15,13 @@ import sympy as sp
 from formulas.algebra.notation import *
 from formulas.network.collectives import hop_latency
 from formulas.nomenclature.symbols import SYMBOLS
+from formulas.serving import outputs, queues
 from formulas.serving.bounds import BOUNDS, least_weights_read
 from formulas.serving.closed_loop import CLOSED_LOOP, PREFILL_LOOP
 from formulas.serving.decode import DECODE, cache_read
 from formulas.serving.older_kernels import STATIC_PROMPTS, cache_slowness
-from formulas.serving.outputs import (
-    DECODING,
-    FIRST_OF_A_LOOP,
-    LATENCY,
-    PRICE,
-    READING_SLOT,
-    ROOFLINE,
-    ROOFLINE_SLOT,
-    carried_load,
-    first_token,
-    first_token_quantile,
-    one_pool,
-    replica_rate,
-    requests_in_plan,
-)
 from formulas.serving.pools import POOLS_RATE, two_pools
 from formulas.serving.prefill import PREFILL, new_tokens
-from formulas.serving.queues import (
-    QUEUE,
-    flight_spread,
-    joining_room,
-    joining_time,
-    line_time,
-    prompt_occupancy,
-    reader_utilisation,
-    reading_share,
-    waiting_quantile,
-    waiting_time,
-)
 from formulas.serving.throughput import AGGREGATED, AGGREGATED_BOUND, MEMORY
 from planner.problems.serving.step.kernels import BATCH_TIMES, PARTS, QUEUED_TIMES, WORK
 
@@ -91,6 +66,49 @@ _POOLS: Outputs = {
 PROMPT = (hop_latency, *(e for e in PREFILL if e.symbol.name != "T_ttft"))
 
 
+# The time to read a static batch is made of its prompts' times.
+_STATIC = {"T_pf_beside", "T_pf_all", "T_batch", "L_new"}
+# What depends on nothing but its symbols: the equations, and the symbols that they are to give.
+ALONE: Mapping[str, tuple[Definitions, tuple[str, ...]]] = {
+    # The share of the experts that one microbatch reads under uniform routing.
+    "expert_share": (DECODE, ("coverage",)),
+    # Bytes that a step must move, with a real number of sequences on each rank.
+    "traffic": ((least_weights_read, cache_read), ("V_w_bound", "V_kv_dec")),
+    # How much slower a cache is read by few multiprocessors.
+    "lone_cache": ((cache_slowness,), ("x_lone",)),
+    # The time to read all prompts of a static batch, from its parts.
+    "static_batch": (tuple(e for e in (*PREFILL, *STATIC_PROMPTS) if e.symbol.name in _STATIC),
+                     ("T_batch",)),
+    # How busy replicas are with prompts, and what a wait for them is made of.
+    "prefill_queue": (
+        (new_tokens, queues.prompt_occupancy, queues.reader_utilisation, queues.reading_share,
+         queues.joining_room),
+        ("rho_pf", "r_pf", "S_occ", "w_join", "L_new"),
+    ),
+    # The mean wait of a prompt, in line and for room in a step, and a quantile of it.
+    "mean_wait": ((queues.line_time, queues.joining_time, queues.waiting_time),
+                  ("T_line", "T_join", "T_wait")),
+    "wait_quantile": ((queues.waiting_quantile,), ("T_tail",)),
+    # A quantile of the time to first token, from that of the wait, or from what a line is made of.
+    "first_token_tails": ((outputs.first_token_quantile,), ("T_first",)),
+    "recomputed_tail": ((queues.waiting_quantile, outputs.first_token_quantile), ("T_first",)),
+    # Variance over mean of the requests in flight.
+    "flight": ((queues.flight_spread,), ("x_var",)),
+    # Requests per second of one replica at its most, and share of its slots that a load takes.
+    "replica_most": ((outputs.replica_rate,), ("X_rep",)),
+    "load_share": ((outputs.carried_load,), ("r_load",)),
+}  # fmt: skip
+
+
+def tabled(table: str, *key: object) -> tuple[Definitions, Outputs]:
+    """The equations and the outputs of a table: one of `ALONE`, or a function of this module."""
+    if table in ALONE:
+        equations, names = ALONE[table]
+        return equations, symbols(*names)
+    made: tuple[Definitions, Outputs] = globals()[table](*key)
+    return made
+
+
 def symbols(*names: str) -> Outputs:
     """Outputs that are symbols, by their own names."""
     return {name: SYMBOLS[name] for name in names}
@@ -99,12 +117,13 @@ def symbols(*names: str) -> Outputs:
 def pool(mode: str, bound: bool, load: str) -> Definitions:
     """All equations of a pool, from its layout to its price."""
     times = BOUND if bound else ESTIMATE
-    slot: Definitions = ROOFLINE_SLOT if bound else ()
+    slot: Definitions = outputs.ROOFLINE_SLOT if bound else ()
     if mode == "prefill":
-        times, slot = tuple(e for e in times if e.symbol != T_slot), READING_SLOT
+        times, slot = tuple(e for e in times if e.symbol != T_slot), outputs.READING_SLOT
     if bound:
-        slot = (*slot, *ROOFLINE, DECODING.get(mode, DECODING["aggregated"]))
-    return (*times, *slot, *one_pool(mode, load))
+        rest = outputs.DECODING.get(mode, outputs.DECODING["aggregated"])
+        slot = (*slot, *outputs.ROOFLINE, rest)
+    return (*times, *slot, *outputs.one_pool(mode, load))
 
 
 def pool_outputs(mode: str, bound: bool, powered: bool) -> dict[str, sp.Expr]:
@@ -115,7 +134,7 @@ def pool_outputs(mode: str, bound: bool, powered: bool) -> dict[str, sp.Expr]:
         **(_DECODED if mode != "prefill" else {}),
         **(_READ if mode != "decode" else {}),
         **(_ENERGY if powered else {}),
-        "usd_per_token": PRICE[mode].symbol,
+        "usd_per_token": outputs.PRICE[mode].symbol,
     }
 
 
@@ -132,77 +151,29 @@ def every_symbol(mode: str, bound: bool, load: str, powered: bool) -> tuple[Defi
 
 def work_times(mode: str, bound: bool, load: str, powered: bool) -> tuple[Definitions, Outputs]:
     """What does not depend on how busy a replica is: the times of its work [s], its memory."""
-    busy = {e.symbol for e in one_pool(mode, load)}
-    outputs = pool_outputs(mode, bound, powered)
-    plain = {word: x for word, x in outputs.items() if not x.free_symbols & busy}
+    busy = {e.symbol for e in outputs.one_pool(mode, load)}
+    every = pool_outputs(mode, bound, powered)
+    plain = {word: x for word, x in every.items() if not x.free_symbols & busy}
     return pool(mode, bound, load), {**plain, **symbols(*WORK)}
 
 
 def busyness(mode: str, bound: bool, load: str, powered: bool) -> tuple[Definitions, Outputs]:
     """All other outputs, from those times."""
-    equations = one_pool(mode, load)
+    equations = outputs.one_pool(mode, load)
     busy = {e.symbol for e in equations}
-    outputs = pool_outputs(mode, bound, powered)
-    return equations, {word: x for word, x in outputs.items() if x.free_symbols & busy}
+    every = pool_outputs(mode, bound, powered)
+    return equations, {word: x for word, x in every.items() if x.free_symbols & busy}
 
 
 def waiting(mode: str) -> tuple[Definitions, Outputs]:
     """What a wait before the prompt changes."""
-    outputs = {"ttft": T_first, "latency": T_e2e, "in_flight": n_inside}
-    return (first_token, LATENCY[mode], requests_in_plan), outputs
-
-
-def expert_share() -> tuple[Definitions, Outputs]:
-    """The share of the experts that one microbatch reads under uniform routing."""
-    return DECODE, symbols("coverage")
-
-
-def first_token_tails() -> tuple[Definitions, Outputs]:
-    """A quantile of the time to first token, from that of the wait."""
-    return (first_token_quantile,), symbols("T_first")
-
-
-def prefill_queue() -> tuple[Definitions, Outputs]:
-    """How busy replicas are with prompts, and what a wait for them is made of."""
-    equations = (new_tokens, prompt_occupancy, reader_utilisation, reading_share, joining_room)
-    return equations, symbols("rho_pf", "r_pf", "S_occ", "w_join", "L_new")
-
-
-def mean_wait() -> tuple[Definitions, Outputs]:
-    """The mean wait of a prompt, in line and for room in a step."""
-    return (line_time, joining_time, waiting_time), symbols("T_line", "T_join", "T_wait")
-
-
-def wait_quantile() -> tuple[Definitions, Outputs]:
-    """A quantile of the wait."""
-    return (waiting_quantile,), symbols("T_tail")
-
-
-def flight() -> tuple[Definitions, Outputs]:
-    """Variance over mean of the requests in flight."""
-    return (flight_spread,), symbols("x_var")
-
-
-def traffic() -> tuple[Definitions, Outputs]:
-    """Bytes that a step must move, with a real number of sequences on each rank."""
-    return (least_weights_read, cache_read), symbols("V_w_bound", "V_kv_dec")
-
-
-def lone_cache() -> tuple[Definitions, Outputs]:
-    """How much slower a cache is read by few multiprocessors."""
-    return (cache_slowness,), symbols("x_lone")
+    every = {"ttft": T_first, "latency": T_e2e, "in_flight": n_inside}
+    return (outputs.first_token, outputs.LATENCY[mode], outputs.requests_in_plan), every
 
 
 def prompt(*names: str) -> tuple[Definitions, Outputs]:
     """Parts of reading prompts in passes, and of a static batch of them."""
     return (*PROMPT, *STATIC_PROMPTS), symbols(*names)
-
-
-def static_batch() -> tuple[Definitions, Outputs]:
-    """The time to read all prompts of a static batch, from its parts."""
-    names = {"T_pf_beside", "T_pf_all", "T_batch", "L_new"}
-    equations = tuple(e for e in (*PREFILL, *STATIC_PROMPTS) if e.symbol.name in names)
-    return equations, symbols("T_batch")
 
 
 def closed_loop(mode: str) -> tuple[Definitions, Outputs]:
@@ -221,55 +192,40 @@ def pools(load: str, *words: str) -> tuple[Definitions, Outputs]:
     return two_pools(load), {word: every[word] for word in words}
 
 
-def replica_most() -> tuple[Definitions, Outputs]:
-    """Requests per second of one replica at its most."""
-    return (replica_rate,), symbols("X_rep")
-
-
-def load_share() -> tuple[Definitions, Outputs]:
-    """Share of the slots of a pool that a load keeps in use."""
-    return (carried_load,), symbols("r_load")
-
-
 def batch_times(
     mode: str, bound: bool, load: str, powered: bool, queued: bool
 ) -> tuple[Definitions, Outputs]:
     """What a batch follows, and the times of which every output is made."""
     words = (*BATCH_TIMES, *(QUEUED_TIMES if queued else ()))
-    outputs = pool_outputs(mode, bound, powered)
-    return pool(mode, bound, load), {word: outputs[word] for word in words}
+    every = pool_outputs(mode, bound, powered)
+    return pool(mode, bound, load), {word: every[word] for word in words}
 
 
 def pool_from_times(mode: str, load: str, *words: str) -> tuple[Definitions, Outputs]:
     """The outputs of a pool from its times, the wait for a first token in that."""
-    rest = DECODING.get(mode, DECODING["aggregated"])
-    equations = tuple(e for e in one_pool(mode, load) if e.symbol != T_first)
+    rest = outputs.DECODING.get(mode, outputs.DECODING["aggregated"])
+    equations = tuple(e for e in outputs.one_pool(mode, load) if e.symbol != T_first)
     every = pool_outputs(mode, False, True)
     return (*equations, rest), {word: every[word] for word in words if word in every}
-
-
-def slower_rate() -> tuple[Definitions, Outputs]:
-    """The rate of the slower of two pools."""
-    return (POOLS_RATE["none"],), {"requests": X_pools}
 
 
 def recomputed(
     mode: str, bound: bool, load: str, powered: bool, wait: str
 ) -> tuple[Definitions, Outputs]:
     """Every output again, the price first; `wait` is `none`, or that of a `loop` or a `queue`."""
-    outputs = pool_outputs(mode, bound, powered)
-    outputs = {"usd_per_token": outputs["usd_per_token"], **outputs}
+    every = pool_outputs(mode, bound, powered)
+    every = {"usd_per_token": every["usd_per_token"], **every}
     equations = pool(mode, bound, load)
     if wait == "loop":
         rest = tuple(e for e in equations if e.symbol.name != "T_first")
         loop = PREFILL_LOOP if mode == "prefill" else CLOSED_LOOP
-        return (*rest, *loop, FIRST_OF_A_LOOP), outputs
+        return (*rest, *loop, outputs.FIRST_OF_A_LOOP), every
     if wait == "queue":
         late = symbols("rho_pf", "T_wait", "T_line", "T_join", "S_occ")
-        return (*equations, *QUEUE), {**outputs, **late}
-    return equations, outputs
+        return (*equations, *queues.QUEUE), {**every, **late}
+    return equations, every
 
 
-def recomputed_tail() -> tuple[Definitions, Outputs]:
-    """A quantile of the time to first token, from what the line is made of."""
-    return (waiting_quantile, first_token_quantile), symbols("T_first")
+def slower_rate() -> tuple[Definitions, Outputs]:
+    """The rate of the slower of two pools."""
+    return (POOLS_RATE["none"],), {"requests": X_pools}

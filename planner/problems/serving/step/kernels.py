@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 from formulas.numerics.store import kept_kernel, kept_scalar
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from formulas.numerics.kernel import Kernel
     from formulas.numerics.trees import ScalarProgram
 
@@ -49,11 +51,19 @@ def lowered(table: str, *key: object) -> Kernel:
 
     def make() -> Kernel:
         from formulas.numerics.evaluate import kernel
-        from planner.problems.serving.step import equations
+        from planner.problems.serving.step.equations import tabled
 
-        return kernel(*getattr(equations, table)(*key))
+        return kernel(*tabled(table, *key))
 
     return kept_kernel(_file(table, key), make, SOURCES)
+
+
+def fed(kernel: Kernel, symbols: Mapping[str, object]) -> dict[str, np.ndarray]:
+    """The outputs of a kernel, the symbols that it asks for picked out of more.
+
+    Arrays of their common shape, floats where all of them are numbers.
+    """
+    return kernel(**{name: symbols[name] for name in kernel.names})  # type: ignore[return-value]
 
 
 @cache
@@ -65,10 +75,9 @@ def walked(table: str, *key: object, names: frozenset[str]) -> ScalarProgram:
 
     def make() -> ScalarProgram:
         from formulas.numerics.evaluate import scalar_program
-        from planner.problems.serving.step import equations
+        from planner.problems.serving.step.equations import tabled
 
-        definitions, outputs = getattr(equations, table)(*key)
-        return scalar_program(definitions, outputs, names)
+        return scalar_program(*tabled(table, *key), names)
 
     return kept_scalar(f"{_file(table, key)}-{_file('', tuple(sorted(names)))}", make, SOURCES)
 
@@ -90,27 +99,6 @@ class StepModel:
         """What the tables of `equations` are asked for."""
         return self.mode, self.bound, self.load, self.powered
 
-    @property
-    def kernel(self) -> Kernel:
-        """All outputs; the wait for a first token (`T_wait`) is given."""
-        return lowered("all_outputs", *self.key)
-
-    @property
-    def every(self) -> Kernel:
-        """Every symbol that an equation gives."""
-        return lowered("every_symbol", *self.key)
-
-    @property
-    def times(self) -> Kernel:
-        """What does not depend on how busy a replica is: the times of its work [s], its memory."""
-        return lowered("work_times", *self.key)
-
-    @property
-    def busyness(self) -> Kernel:
-        """All other outputs, from those times."""
-        return lowered("busyness", *self.key)
-
-    @property
-    def waiting(self) -> Kernel:
-        """What a wait before the prompt changes."""
-        return lowered("waiting", self.mode)
+    def lowered(self, table: str) -> Kernel:
+        """The kernel of a table that depends on all of these."""
+        return lowered(table, *self.key)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from planner.problems.serving.step.kernels import lowered, walked
+from planner.problems.serving.step.kernels import fed, lowered, walked
 
 WORDS = (
     "usd_per_token", "usd_per_input_token", "usd_per_output_token", "usd_per_request", "usd_per_s",
@@ -24,8 +24,8 @@ def _words(symbols: Mapping[str, float]) -> tuple[str, ...]:
 
 def pools_values(load: str, symbols: Mapping[str, float]) -> dict[str, float]:
     """Every output of two pools: money [USD], rates [1/s], times [s], energy [J]."""
-    kernel = lowered("pools", load, *_words(symbols))
-    return {k: float(v) for k, v in kernel(**{n: symbols[n] for n in kernel.names}).items()}
+    values = fed(lowered("pools", load, *_words(symbols)), symbols)
+    return {name: float(value) for name, value in values.items()}
 
 
 def pools_recomputed(load: str, symbols: Mapping[str, float]) -> dict[str, float]:
@@ -35,8 +35,7 @@ def pools_recomputed(load: str, symbols: Mapping[str, float]) -> dict[str, float
 
 def split_values(load: str, word: str, symbols: Mapping[str, object]) -> dict[str, np.ndarray]:
     """Requests served [1/s] and one more output of many splits, of the shape of the symbols."""
-    kernel = lowered("pools", load, "requests", word)
-    return dict(kernel(**{n: symbols[n] for n in kernel.names}))  # type: ignore[arg-type]
+    return fed(lowered("pools", load, "requests", word), symbols)
 
 
 def replica_rates(slot: np.ndarray, busy: np.ndarray | float, free: float) -> np.ndarray:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from planner.problems.serving.step.kernels import lowered
+from planner.problems.serving.step.kernels import fed, lowered
 
 # Shares of the requests that wait longer than the quantile of that name.
 TAILS = {"ttft_p95": 0.05, "ttft_p99": 0.01}
@@ -20,12 +20,12 @@ def queue(values: Mapping[str, float | np.ndarray]) -> dict[str, np.ndarray]:
     quantiles.
     """
     values = {**values, "x_load": np.maximum(values["x_load"], np.finfo(float).tiny)}
-    values |= _fed("prefill_queue", values)
+    values |= fed(lowered("prefill_queue"), values)
     busy = values["rho_pf"]
     endless = (busy >= 1) | (values["r_pf"] >= 1)
     # Those that cannot keep up are computed as if nothing arrived, and then put to infinity.
     ready = {**values, **{n: np.where(endless, 0.0, values[n]) for n in ("rho_pf", "r_pf")}}
-    ready |= _fed("mean_wait", ready)
+    ready |= fed(lowered("mean_wait"), ready)
     tails = np.where(endless, np.inf, _quantiles(ready))
     wait = np.where(endless, np.inf, ready["T_wait"])
     return {"readers": busy, "wait": wait, **dict(zip(TAILS, tails, strict=True))}
@@ -36,14 +36,8 @@ def _quantiles(values: dict) -> np.ndarray:
 
     Fewer than the share wait in line where readers are idler than it.
     """
-    names = lowered("wait_quantile").names
-    dimensions = max(np.ndim(values[name]) for name in names if name in values)
+    kernel = lowered("wait_quantile")
+    dimensions = max(np.ndim(values[name]) for name in kernel.names if name in values)
     shares = np.array(list(TAILS.values())).reshape(-1, *[1] * dimensions)
     at = {**values, "rho_pf": np.maximum(values["rho_pf"], shares), "x_tail": shares}
-    return np.asarray(_fed("wait_quantile", at)["T_tail"])
-
-
-def _fed(table: str, values: Mapping[str, float | np.ndarray]) -> Mapping[str, float | np.ndarray]:
-    """The outputs of a kernel from the symbols that it asks for."""
-    kernel = lowered(table)
-    return kernel(**{name: values[name] for name in kernel.names})
+    return np.asarray(fed(kernel, at)["T_tail"])

@@ -7,7 +7,8 @@ the bound answer in the same words, so the search does not know which of the two
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from copy import copy
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from planner.problems.serving.step.engine_effects import (
     slows,
     static_first_token,
 )
-from planner.problems.serving.step.kernels import WORK, StepModel, lowered
+from planner.problems.serving.step.kernels import WORK, StepModel, fed, lowered
 from planner.problems.serving.step.layouts import Layouts, hop_groups
 from planner.problems.serving.step.queueing import TAILS, queue
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 # Outputs that no wait changes.
 UNHURRIED = frozenset({"need", "tpot", "load", "mixed", "slot", "busy", "fill", "requests"})
+Symbols: TypeAlias = Mapping[str, float | np.ndarray]  # values by the names of the equations
 ARRIVALS = "arrivals"  # of a layout's own question, beside its limits
 FEW = 1e-9  # replicas: none, where as many are spare as there are
 
@@ -66,6 +68,11 @@ class Step:
         return StepModel(task.mode, self.bound, task.load, task.power is not None)
 
     @property
+    def prompts_gather(self) -> bool:
+        """Whether prompts come together, in a closed loop or a static batch; no bound knows it."""
+        return not self.bound and (self.task.loop is not None or self.task.static)
+
+    @property
     def limits(self) -> dict[str, float | np.ndarray]:
         """Upper limits by output, numbers or one for each layout."""
         return {name: self._rowwise.get(name, limit) for name, limit in self.task.limits.items()}
@@ -84,7 +91,7 @@ class Step:
     def joinable(self) -> tuple[object, ...] | None:
         """Steps of the same value are `joined`; None where what a task says is no symbol."""
         task = self.task
-        if not self.bound and (task.loop is not None or task.static or slows(task)):
+        if self.prompts_gather or (not self.bound and slows(task)):
             return None
         return (
             self.model, task.objective, task.batches, tuple(task.chips), task.spare,
@@ -129,10 +136,8 @@ class Step:
 
     def with_task(self, task: Task) -> Step:
         """The same model of a task whose limits differ, the layouts and values kept."""
-        twin = self._copy(self.layouts, self._bound_values)
-        twin.task, twin._origin = task, self._origin
-        twin._ready, twin.largest = self._ready, self.largest
-        twin._rowwise = self._rowwise
+        twin = copy(self)
+        twin.task = task
         return twin
 
     def with_values_of(self, task: Task) -> Step:
@@ -153,15 +158,13 @@ class Step:
     def routed_uniformly(self, batch: float) -> Step:
         """The bound with the experts that uniform routing reads at this batch, not the least."""
         symbols = self.values(np.array([batch]))
-        coverage = lowered("expert_share")
-        share = coverage(**{name: symbols[name] for name in coverage.names})["coverage"]
+        share = fed(lowered("expert_share"), symbols)["coverage"]
         return self._copy(self.layouts, self._values | {"k_experts": share * symbols["n_experts"]})
 
     def _copy(self, layouts: Layouts, values: dict[str, float | np.ndarray] | None) -> Step:
-        twin = object.__new__(Step)
-        twin.task, twin.layouts, twin.bound = self.task, layouts, self.bound
-        twin._bound_values, twin._origin, twin._ready, twin.largest = values, None, {}, {}
-        twin._rowwise = self._rowwise
+        twin = copy(self)
+        twin.layouts, twin._bound_values, twin._origin = layouts, values, None
+        twin._ready, twin.largest = {}, {}
         return twin
 
     def values(
@@ -211,11 +214,8 @@ class Step:
         fill : share of the slots that are filled, or may be, same shape.
         """
         values = self._computed(None, batch, fill)
-        task = self.task
-        if task.load == "none" and (self.bound or not (task.loop is not None or task.static)):
-            # Nobody waits, so one request's first token comes as late as another's.
-            return {**values, **dict.fromkeys(TAILS, values["ttft"])}
-        return self._queued(self.values(batch, fill), values)
+        waits = self.task.load != "none" or self.prompts_gather
+        return self._queued(self.values(batch, fill) if waits else {}, values)
 
     def only(self, words: Iterable[str], batch: np.ndarray) -> dict[str, np.ndarray]:
         """Some of the outputs, all slots in use, each of shape (n_layouts,).
@@ -224,7 +224,7 @@ class Step:
         """
         task, names = self.task, tuple(words)
         waits = task.load == "most" or (task.load != "none" and not {*names} <= UNHURRIED)
-        if waits or (not self.bound and (task.loop is not None or task.static)):
+        if waits or self.prompts_gather:
             return self(batch)
         symbols = tuple(dict.fromkeys("ttft" if name in TAILS else name for name in names))
         values = self._computed(symbols, batch, 1.0)
@@ -232,13 +232,12 @@ class Step:
 
     def _computed(
         self, words: tuple[str, ...] | None, batch: np.ndarray, fill: np.ndarray | float
-    ) -> Mapping[str, Any]:
+    ) -> Mapping[str, np.ndarray]:
         """What the kernel gives before any waits: these outputs, or all of them."""
         at = self._busy(fill) if np.ndim(fill) else {}
         ready = self._prepared(None if np.ndim(fill) else float(fill), tuple(at))
         if ready is None or np.shape(batch) != (ready.rows,):
-            symbols, kernel = self.values(batch, fill), self.model.kernel
-            return kernel(**{name: symbols[name] for name in kernel.names})
+            return fed(self.model.lowered("all_outputs"), self.values(batch, fill))
         varying = {name: np.asarray(at[name]) for name in ready.varying if name != "B"}
         return ready(words, B=batch, **varying)
 
@@ -261,10 +260,11 @@ class Step:
             ones = np.ones(len(self.layouts))
             symbols = self.values(ones, ones if fill is None else fill)
             varying = ("B", *(name for name in busy if np.ndim(symbols[name])))
-            names = [name for name in model.kernel.names if name not in varying]
-            varying = tuple(name for name in varying if name in model.kernel.names)
+            kernel = model.lowered("all_outputs")
+            fixed = {name: symbols[name] for name in kernel.names if name not in varying}
+            varying = tuple(name for name in varying if name in kernel.names)
             try:
-                ready = model.kernel.prepared(varying, **{name: symbols[name] for name in names})
+                ready = kernel.prepared(varying, **fixed)
             except ValueError:
                 ready = None
             self._ready[key] = ready if ready is not None and ready.rows == ones.size else None
@@ -275,8 +275,8 @@ class Step:
 
         They may be none, where every coefficient is switched off.
         """
-        symbols, times = self.values(batch), self.model.times
-        values: dict[str, Any] = times(**{name: symbols[name] for name in times.names})
+        symbols = self.values(batch)
+        values = fed(self.model.lowered("work_times"), symbols)
         return {**values, "ttft": self._first_token(symbols, values)}
 
     def filled(self, batch: np.ndarray) -> Callable[[np.ndarray | float], dict[str, np.ndarray]]:
@@ -284,18 +284,17 @@ class Step:
 
         How long a step takes does not depend on it, only rates, prices and queues do.
         """
-        symbols, times, rest = self.values(batch), self.model.times, self.model.busyness
-        work: dict[str, Any] = times(**{name: symbols[name] for name in times.names})
+        symbols, rest = self.values(batch), self.model.lowered("busyness")
+        work = fed(self.model.lowered("work_times"), symbols)
         symbols |= {name: work.pop(name) for name in WORK}
 
         def at(fill: np.ndarray | float) -> dict[str, np.ndarray]:
             every = {**symbols, **self._busy(fill)}
-            values = rest(**{name: every[name] for name in rest.names})
-            return self._queued(every, {**work, **values})
+            return self._queued(every, {**work, **fed(rest, every)})
 
         return at
 
-    def _queued(self, symbols: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    def _queued(self, symbols: Symbols, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """The outputs with the waits of a load, or of a closed loop or a static batch."""
         task = self.task
         if task.load != "none":
@@ -306,10 +305,10 @@ class Step:
         # Nobody waits, so one request's first token comes as late as another's.
         return {**values, **dict.fromkeys(TAILS, values["ttft"])}
 
-    def _first_token(self, symbols: Mapping[str, Any], values: Mapping[str, Any]) -> np.ndarray:
+    def _first_token(self, symbols: Symbols, values: Mapping[str, np.ndarray]) -> np.ndarray:
         """The time to first token without a load, where prompts arrive together as well."""
         task, alone = self.task, values["first"]
-        if self.bound or (task.loop is None and not task.static):
+        if not self.prompts_gather:
             return alone
         if task.static:
             return static_first_token(task, symbols)
@@ -319,7 +318,7 @@ class Step:
         }  # fmt: skip
         return loop_first_token(task, symbols, times)
 
-    def _waiting(self, symbols: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    def _waiting(self, symbols: Symbols, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """What open arrivals add: waits [s], and the times with them. The bound knows no queue."""
         if self.bound or self.task.mode == "decode":
             none = np.zeros_like(values["slot"])
@@ -340,18 +339,17 @@ class Step:
 
     def _late(
         self,
-        symbols: Mapping[str, Any],
-        values: Mapping[str, Any],
+        symbols: Symbols,
+        values: Mapping[str, np.ndarray],
         first: np.ndarray,
         wait: np.ndarray | float,
-    ) -> dict[str, Any]:
+    ) -> dict[str, np.ndarray]:
         """What follows from the time to read a prompt and from the wait before it [s]."""
-        waiting = self.model.waiting
         every = {
             **symbols, "T_ttft": first, "T_wait": wait, "T_tpot": values["tpot"],
             "X_seq": values["requests"],
         }  # fmt: skip
-        return dict(waiting(**{name: every[name] for name in waiting.names}))
+        return fed(lowered("waiting", self.model.mode), every)
 
 
 def alike(

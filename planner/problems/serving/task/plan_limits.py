@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
-from importlib.resources import files
 from types import MappingProxyType
+
+from planner.text.tables import table
 
 
 @dataclass(frozen=True)
@@ -20,14 +20,8 @@ class PlanLimit:
     title: str = ""
 
 
-def _limits() -> tuple[PlanLimit, ...]:
-    """The rows of `plan_limits.toml`."""
-    file = files("planner.problems.serving.task").joinpath("plan_limits.toml")
-    rows = tomllib.loads(file.read_text(encoding="utf-8"))["limits"]
-    return tuple(PlanLimit(**row) for row in rows)
-
-
-LIMITS = MappingProxyType({limit.name: limit for limit in _limits()})
+_ROWS = table("planner.problems.serving.task", "plan_limits.toml")["limits"]
+LIMITS = MappingProxyType({row["name"]: PlanLimit(**row) for row in _ROWS})
 # The step's name for a promised quantity, and the promise's own.
 PROMISES = MappingProxyType({limit.step: limit.name for limit in LIMITS.values()})
 

@@ -31,7 +31,6 @@ from planner.text.errors import FieldError, InputError
 
 if TYPE_CHECKING:
     from planner.architecture.layers import Model
-    from topologies.fabric.fabric import Fabric
 
 OF_CHIPS = ("tp", "dp_attention", "pp", "replicas")  # ways that multiply to chips
 
@@ -61,7 +60,8 @@ def resolve(scenario: Scenario, today: date | None = None) -> ServingTasks:
     Raises InputError for what cannot be looked up, contradicts itself, or is not answered by this
     version.
     """
-    _refuse_unanswered(scenario)
+    if mistakes := [*_unanswered(scenario), *_too_much(scenario)]:
+        raise FieldError(*mistakes)
     notes = _Notes(today or date.today(), [], [])
     with _at("model"):
         model = _model(scenario, notes)
@@ -95,11 +95,6 @@ def _at(path: str) -> Iterator[None]:
         if error.mistakes or isinstance(error, FieldError):
             raise
         raise FieldError((path, str(error))) from error
-
-
-def _refuse_unanswered(scenario: Scenario) -> None:
-    if mistakes := [*_unanswered(scenario), *_too_much(scenario)]:
-        raise FieldError(*mistakes)
 
 
 def _unanswered(scenario: Scenario) -> Iterator[tuple[str, str]]:
@@ -170,24 +165,25 @@ def _hardware(scenario: Scenario, system: System | File, notes: _Notes) -> Hardw
     chip = _lecture_chip(system) if lecture else system.chip
     if system.file is not None:
         fabric, network = fabric_of(system.file, scenario.chips[-1])
-        notes.data.append(_wiring(fabric, system.file.name))
+        source, dated = (fabric.graph.get(key) for key in ("source", "as_of"))
+        what = f"network {system.file.name}"
+        notes.data.append(DataSource(what, source or "given", dated or ""))
         return Hardware(chip, network, price.value, profile, fabric)
     network = machine_of(system, scenario.chips[-1], lecture=lecture)
     return Hardware(chip, network, price.value, profile)
 
 
-def _wiring(fabric: Fabric, file: str) -> DataSource:
-    """Where the wiring of a file comes from, as it says itself."""
-    source, date_ = fabric.graph.get("source"), fabric.graph.get("as_of")
-    return DataSource(f"network {file}", source or "given", date_ or "")
-
-
 def _formats(
     scenario: Scenario,
 ) -> Iterator[tuple[str | None, str | None, str | None, int | None, int]]:
-    """Every choice of dtypes, chunk and copies of experts; None is the checkpoint's own dtype."""
-    choose = scenario.choose
-    weights, kv, activations = _own_dtypes(scenario)
+    """Every choice of dtypes, chunk and copies of experts.
+
+    Dtypes are those of a model that is described, else None: the checkpoint's own.
+    """
+    choose, model = scenario.choose, scenario.model
+    weights = kv = activations = None
+    if isinstance(model, ModelDescription):
+        weights, kv, activations = model.weights, model.kv, model.activations
     return product(
         choose.weights or (weights,),
         choose.kv or (kv,),
@@ -210,14 +206,6 @@ def _model(scenario: Scenario, notes: _Notes) -> Model | ModelDescription:
     record = models.record(name)
     notes.data.append(DataSource(f"model {name}", record.source, record.as_of))
     return models.load(name)
-
-
-def _own_dtypes(scenario: Scenario) -> tuple[str | None, str | None, str | None]:
-    """Dtypes that the scenario's model description gives for weights, cache and activations."""
-    model = scenario.model
-    if not isinstance(model, ModelDescription):
-        return None, None, None
-    return model.weights, model.kv, model.activations
 
 
 def _sizes(
@@ -248,7 +236,7 @@ def _profile(scenario: Scenario, system: System) -> tuple[Profile, str | None]:
 
 
 def _warnings(scenario: Scenario, system: System, *known_warnings: str | None) -> Iterator[str]:
-    """What the user should know of the figures of one system, `told` by their catalogues first."""
+    """What the user should know of the figures of one system, those of their catalogues first."""
     yield from filter(None, known_warnings)
     if scenario.workload.input_tokens.cv:
         yield (

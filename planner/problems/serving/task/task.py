@@ -201,10 +201,10 @@ class Task:
         """The same question with other limits or batches, for a layout of the user's own."""
         return replace(self, **changes)  # type: ignore[arg-type]
 
-    def promising(self, tpot: float | None) -> Task:
-        """The same question with another promise on the time per output token [s], or none."""
-        others = {name: limit for name, limit in self.promises.items() if name != "tpot"}
-        return self.with_layout(promises=others if tpot is None else {**others, "tpot": tpot})
+    def promising(self, limit: float | None, name: str = "tpot") -> Task:
+        """The same question with another limit of a promise [s], or without it."""
+        others = {key: value for key, value in self.promises.items() if key != name}
+        return self.with_layout(promises=others if limit is None else {**others, name: limit})
 
     def _math(self, weights: str) -> str:
         widest = max(weights, self.sizes.activation_dtype, key=BITS.__getitem__)

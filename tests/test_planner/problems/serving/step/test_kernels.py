@@ -12,7 +12,7 @@ import pytest
 
 from formulas.numerics.evaluate import kernel, scalar_program
 from formulas.numerics.tape import Tape
-from planner.problems.serving.step import equations
+from planner.problems.serving.step.equations import ALONE, tabled
 from planner.problems.serving.step.kernels import StepModel, lowered, walked
 from tests.paths import ROOT
 
@@ -22,10 +22,8 @@ MODELS = [
         ("aggregated", "decode", "prefill"), (False, True), ("none", "given", "most")
     )
 ]
-ALONE: dict[str, tuple[Any, ...]] = {
-    "expert_share": (), "first_token_tails": (), "prefill_queue": (), "mean_wait": (),
-    "wait_quantile": (), "flight": (), "traffic": (), "lone_cache": (), "replica_most": (),
-    "load_share": (), "static_batch": (), "slower_rate": (),
+OTHERS: dict[str, tuple[Any, ...]] = {
+    **dict.fromkeys(ALONE, ()), "slower_rate": (),
     "pools": ("given", "requests", "usd_per_request"), "closed_loop": ("prefill",),
     "prompt": ("T_pf_beside", "T_pf_read"), "waiting": ("aggregated",),
 }  # fmt: skip
@@ -40,23 +38,23 @@ def through_json(tape: Tape) -> Any:
 def test_kept_kernels_of_a_pool_are_those_of_its_equations(model: StepModel) -> None:
     """Every node and every output of what is searched with, and of what a batch follows."""
     for table in ("all_outputs", "work_times", "busyness"):
-        fresh = kernel(*getattr(equations, table)(*model.key))
+        fresh = kernel(*tabled(table, *model.key))
         assert through_json(lowered(table, *model.key).tape) == through_json(fresh.tape)
-    fresh = kernel(*equations.batch_times(*model.key, False))
+    fresh = kernel(*tabled("batch_times", *model.key, False))
     assert through_json(lowered("batch_times", *model.key, False).tape) == through_json(fresh.tape)
 
 
-@pytest.mark.parametrize("table", ALONE)
+@pytest.mark.parametrize("table", OTHERS)
 def test_other_kept_kernels_are_those_of_their_equations(table: str) -> None:
     """Queues, loops, transfers, two pools."""
-    fresh = kernel(*getattr(equations, table)(*ALONE[table]))
-    assert through_json(lowered(table, *ALONE[table]).tape) == through_json(fresh.tape)
+    fresh = kernel(*tabled(table, *OTHERS[table]))
+    assert through_json(lowered(table, *OTHERS[table]).tape) == through_json(fresh.tape)
 
 
 @pytest.mark.parametrize("model", [m for m in MODELS if m.load == "none"], ids=str)
 def test_what_is_walked_again_is_what_the_equations_say(model: StepModel) -> None:
     """The plain trees of the check of a plan, which no kernel takes part in."""
-    definitions, outputs = equations.recomputed(*model.key, "none")
+    definitions, outputs = tabled("recomputed", *model.key, "none")
     names = frozenset(lowered("all_outputs", *model.key).names)
     fresh = scalar_program(definitions, outputs, names)
     trees = walked("recomputed", *model.key, "none", names=names)
