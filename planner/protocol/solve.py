@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from planner.protocol.document import schema_of
-from planner.protocol.frontier import trade_off
 from planner.protocol.plan import Plan
 from planner.protocol.problem import FrontierAnswer, HasFrontier, problem_of
+from planner.protocol.trade_off import trade_off
 from planner.scenario import opened
 from planner.scenario.keys.fields import QuestionRecord
 from planner.scenario.kinds import ROOMS, Document

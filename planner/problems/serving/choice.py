@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class PoolChoice:
+class ChosenPool:
     """Layout, chips, formats and batch [seq] of a replica of one pool."""
 
     layout: PoolLayout
@@ -34,7 +34,7 @@ class PoolChoice:
         """The layout in short words."""
         return laid_out({**vars(self), "layout": vars(self.layout)})
 
-    def balanced(self) -> PoolChoice:
+    def balanced(self) -> ChosenPool:
         """The same without its replicas, which may only keep two pools in balance."""
         return replace(self, layout=replace(self.layout, replicas=1))
 
@@ -44,7 +44,7 @@ class Choice:
     """The pools of a plan, the one that decodes last, and whether they carry a given load."""
 
     mode: str
-    pools: tuple[PoolChoice, ...]
+    pools: tuple[ChosenPool, ...]
     loaded: bool
 
     @property

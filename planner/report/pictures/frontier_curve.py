@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from planner.protocol.frontier import TradeOff
+    from planner.protocol.trade_off import TradeOff
 
 INCHES = (9.5, 5.0)  # of the curve; the strip comes below
 ROW = 0.19  # inches of a row in the strip

@@ -10,8 +10,8 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planner.protocol.frontier import TradeOff
 from planner.protocol.problem import HasPicture, problem_of
+from planner.protocol.trade_off import TradeOff
 from planner.report.files import deliver, dumps
 from planner.report.pictures.style import FORMS
 from planner.text.console import note

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from planner.problems.serving.choice import PoolChoice
+from planner.problems.serving.choice import ChosenPool
 from planner.problems.serving.point import (
     MemoryUse,
     PlannedPool,
@@ -103,10 +103,10 @@ class EvaluatedPool:
         return self.chosen_by.get("fill", self.fill)
 
     @property
-    def choice(self) -> PoolChoice:
+    def choice(self) -> ChosenPool:
         """What was chosen of the pool, known before any of its values is computed."""
         task, sizes = self.task, self.task.sizes
-        return PoolChoice(
+        return ChosenPool(
             layout=PoolLayout(**self.layouts.row(0)),
             chip=task.chip.name,
             chips=int(self.layouts.chips[0]),
