@@ -59,6 +59,11 @@ def by_name() -> dict[str, Equation | Derivation]:
     return {name: value for name, (_, value) in _by_module().items()}
 
 
+def name_of(entry: Equation | Derivation) -> str:
+    """The name in Python of an entry of the catalogue."""
+    return next(name for name, value in by_name().items() if value is entry)
+
+
 def all_equations() -> tuple[Equation, ...]:
     """Every equation."""
     return tuple(value for value in by_name().values() if isinstance(value, Equation))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from planner.cli.options import warn
-from planner.report.files import deliver, dumps
+from planner.report.files import check_file, deliver, dumps
 from planner.text.console import show
 from planner.text.errors import InputError
 
@@ -90,7 +90,7 @@ def topology(
     """Check, measure and draw a network; without a name list the machines."""
     from planner.library import topology as answer
     from planner.network.network_source import machines
-    from planner.report.text.topology import PICTURE, check_file, drawn, machines_text, written
+    from planner.report.text.topology import FORMS, drawn, machines_text, written
 
     if name is None:
         if any((chips, shape, group, collective, sizes, svg, out)):
@@ -101,9 +101,9 @@ def topology(
     if sizes and collective is None:
         raise InputError("--bytes: of which --collective? such as --collective all-reduce")
     if svg is not None:
-        check_file(svg, "--svg", PICTURE)
+        check_file(svg, "--svg", ("svg",))
     if out is not None:
-        check_file(out, "--out")
+        check_file(out, "--out", FORMS)
     network = answer(
         name,
         chips,

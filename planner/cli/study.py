@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planner.cli.options import require_workers
-from planner.report.files import deliver, dumps
+from planner.report.files import deliver, dumps, form_of
 from planner.text.console import note, show
 from planner.text.errors import InputError
 
@@ -32,7 +32,7 @@ def sensitivity(
     json: bool = False,
 ) -> None:
     """Say what one percent of every given quantity is worth, and what would switch the choice."""
-    from planner.report.pictures.picture_files import check_picture, form_of
+    from planner.report.pictures.picture_files import check_picture
 
     if (even is None) != (over is None):
         raise InputError("--break-even and --over go together: --break-even PATH=A,B --over PATH")
@@ -76,7 +76,6 @@ def _table(
     json: bool,
 ) -> None:
     """The table of elasticities, and its tornado."""
-    from planner.report.pictures.picture_files import form_of
     from planner.sensitivity.elasticities import elasticity_table
 
     if not 0 < swing < 1:

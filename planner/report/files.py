@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from planner.text.console import note, show
@@ -55,6 +56,21 @@ def deliver(content: str | bytes, out: Path | None) -> None:
         raise InputError("a PDF is not for a terminal; name a file, such as --out derivations.pdf")
     else:
         show(content)
+
+
+def form_of(out: Path) -> str:
+    """The form that a file's ending names, such as "svg"."""
+    return out.suffix.lower().removeprefix(".")
+
+
+def check_file(out: Path, option: str, forms: Sequence[str], verb: str = "written") -> str:
+    """The form of a file; InputError, before anything is computed, if it cannot be written."""
+    if form_of(out) not in forms:
+        endings = ", ".join(f".{form}" for form in forms)
+        raise InputError(f"{option} {out}: a file that ends in one of {endings} is {verb}")
+    if out.is_dir():
+        raise InputError(f"{option} {out}: is a folder, expected a file")
+    return form_of(out)
 
 
 def write(path: Path, content: str | bytes) -> None:

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
 from planner.protocol.columns import Cell, CodedColumn, Column, Columns, by_name, named, plain
-from planner.text.errors import InputError, MissingExtra
+from planner.report.files import check_file
+from planner.text.errors import MissingExtra
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,13 +50,10 @@ STATUS = re.compile(r'"status": "(\w+)"')
 def kind_of(out: Path) -> str:
     """Which kind of file a name asks for.
 
-    Raises InputError if no kind has that ending; MissingExtra if it is Parquet and PyArrow is not
-    installed.
+    Raises InputError if no kind has that ending, or it is a folder; MissingExtra if it is Parquet
+    and PyArrow is not installed.
     """
-    kind = out.suffix.lower().removeprefix(".")
-    if kind not in KINDS:
-        endings = ", ".join(f".{name}" for name in KINDS)
-        raise InputError(f"--out {out}: a file that ends in one of {endings} is written")
+    kind = check_file(out, "--out", KINDS)
     if kind == "parquet" and find_spec("pyarrow") is None:
         raise MissingExtra("pyarrow", "data", "a Parquet file")
     return kind

@@ -42,8 +42,6 @@ class Parts:
         self.meta = meta
         self.folder = out.with_name(f"{out.name}.parts")
         self.digest = str(meta["digest"])[:12]
-        if out.is_dir():
-            raise InputError(f"--out {out}: is a folder, expected a file")
         self.ranges: list[tuple[int, int, Path]] = []
         if self.folder.exists():
             self._refuse_other(resume)

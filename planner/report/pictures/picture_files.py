@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from planner.protocol.problem import HasPicture, problem_of
 from planner.protocol.trade_off import TradeOff
-from planner.report.files import deliver, dumps
+from planner.report.files import check_file, deliver, dumps, form_of
 from planner.report.pictures.style import FORMS
 from planner.text.console import note
 from planner.text.errors import InputError, MissingExtra
@@ -27,11 +27,6 @@ NAME = "plan.svg"
 MOST = 250_000  # points of a picture of a sweep
 
 
-def form_of(out: Path) -> str:
-    """The form that a file's ending names, such as "svg"."""
-    return out.suffix.lower().removeprefix(".")
-
-
 def check_picture(out: Path, option: str = "--plot", texts: Sequence[str] = ()) -> None:
     """Refuse, before anything is computed, a file that could not be written.
 
@@ -42,13 +37,7 @@ def check_picture(out: Path, option: str = "--plot", texts: Sequence[str] = ()) 
     ----------
     texts : other forms than pictures that are written too.
     """
-    form = form_of(out)
-    if form not in (*FORMS, *texts):
-        endings = ", ".join(f".{name}" for name in (*FORMS, *texts))
-        verb = "written" if texts else "drawn"
-        raise InputError(f"{option} {out}: a file that ends in one of {endings} is {verb}")
-    if out.is_dir():
-        raise InputError(f"{option} {out}: is a folder, expected a file")
+    form = check_file(out, option, (*FORMS, *texts), "written" if texts else "drawn")
     if form in FORMS and find_spec("matplotlib") is None:
         raise MissingExtra("matplotlib", "plot", "a picture")
 
@@ -95,12 +84,11 @@ def write_frontier(frontier: FrontierAnswer, out: Path) -> None:
 
 def frontier_csv(frontier: FrontierAnswer) -> str:
     """The rows as comma-separated values with a header, base units."""
-    rows = frontier.rows
+    names = list(frontier.rows[0]) if frontier.rows else ["tokens_per_s_per_user", "usd_per_mtok"]
     written = io.StringIO()
-    names = list(rows[0]) if rows else ["tokens_per_s_per_user", "usd_per_mtok"]
     table = csv.DictWriter(written, names, lineterminator="\n")
     table.writeheader()
-    table.writerows(rows)
+    table.writerows(frontier.rows)
     return written.getvalue()
 
 

@@ -17,7 +17,7 @@ from formulas.claims import Claim, all_claims
 from formulas.claims.claim import KINDS, LECTURE
 from formulas.export import FORMATS, export
 from formulas.nomenclature.symbols import SymbolError
-from formulas.registry import by_name, find, tags
+from formulas.registry import by_name, find, name_of, tags
 from planner.catalogue.listed_prices import default_price
 from planner.claims import physical as physical_numbers
 from planner.claims.physical_column import chip_case, counted, model_case
@@ -95,20 +95,16 @@ def rows(names: Sequence[str] = ()) -> list[CheckedFormula]:
 
     Raises InputError if a name is unknown; SolverError if one does not check: a fault of ours.
     """
-    python = {id(value): name for name, value in by_name().items()}
-    chosen = _chosen(names)
-    return [
-        CheckedFormula(
-            python[id(each)],
-            each.name,
-            "derivation" if isinstance(each, Derivation) else "equation",
-            tags(python[id(each)]),
-            len(each.steps) if isinstance(each, Derivation) else 1,
-            each.exact if isinstance(each, Derivation) else True,
-            _checked(each, python[id(each)]),
+    listed = []
+    for entry in _chosen(names):
+        name, steps, exact = name_of(entry), 1, True
+        if isinstance(entry, Derivation):
+            steps, exact = len(entry.steps), entry.exact
+        checked = _checked(entry, name)
+        listed.append(
+            CheckedFormula(name, entry.name, _kind(entry), tags(name), steps, exact, checked)
         )
-        for each in chosen
-    ]
+    return listed
 
 
 def rows_text(listed: Sequence[CheckedFormula]) -> str:
@@ -180,25 +176,22 @@ def _checked(entry: Equation | Derivation, name: str) -> bool:
     except DerivationError as error:
         raise SolverError(str(error)) from error
     except ValueError as error:
-        kind = "derivation" if isinstance(entry, Derivation) else "equation"
-        raise SolverError(f"the {kind} {name} does not check: {error}") from error
+        raise SolverError(f"the {_kind(entry)} {name} does not check: {error}") from error
+
+
+def _kind(entry: Equation | Derivation) -> str:
+    return "derivation" if isinstance(entry, Derivation) else "equation"
 
 
 def cases() -> dict[str, dict[str, float]]:
-    """`{"lecture": ..., "physical": ...}`, values of symbols in their own units."""
-    return {"lecture": lecture(), "physical": physical()}
+    """`{"lecture": ..., "physical": ...}`, values of symbols in their own units.
 
-
-def lecture() -> dict[str, float]:
-    """The lecture's machine and model, its cache and its fast mode, as its claims state them."""
+    The lecture's machine and model, its cache and its fast mode are as its claims state them; the
+    physical figures are of data sheets, the model's own shape and a listed rent.
+    """
     stated = {claim.id: claim.lecture for claim in all_claims()}
-    whole = {**LECTURE, **stated["C13"], **stated["C6"]}
-    return {name: float(value) for name, value in whole.items()}
-
-
-def physical() -> dict[str, float]:
-    """DeepSeek-V3 on eight H200 in fp8: data sheets, the model's own shape, a listed rent."""
-    return {
+    lecture = {**LECTURE, **stated["C13"], **stated["C6"]}
+    physical = {
         **chip_case(CHIP, FORMAT, CHIPS),
         **model_case(MODEL, FORMAT),
         **WORKLOAD,
@@ -207,6 +200,7 @@ def physical() -> dict[str, float]:
         "n_layers": float(counted(MODEL, FORMAT).n_attention_layers),
         "p_chip": default_price(CHIP).value,
     }
+    return {"lecture": {x: float(value) for x, value in lecture.items()}, "physical": physical}
 
 
 def claims_rows() -> list[dict[str, object]]:
@@ -226,12 +220,10 @@ def claims_text(claims: Sequence[Claim]) -> str:
     """
     blocks = [_block(claim) for claim in claims if _rests_on_checked(claim)]
     numbered = [r for r in (claim.reproduces for claim in claims) if r is not None]
-    agree = sum(numbered)
-    end = (
-        f"{len(claims)} claims; {len(numbered)} give numbers, of which {agree} come out within "
-        f"rounding from the lecture's own inputs."
+    return "\n".join(blocks) + (
+        f"\n{len(claims)} claims; {len(numbered)} give numbers, of which {sum(numbered)} come out "
+        "within rounding from the lecture's own inputs."
     )
-    return "\n".join([*blocks, end])
 
 
 def _rests_on_checked(claim: Claim) -> bool:
@@ -262,12 +254,14 @@ def _claim_row(claim: Claim) -> dict[str, object]:
 
 def _block(claim: Claim) -> str:
     """A claim in four or five paragraphs, each behind its label."""
-    sides = [("the lecture", claim.lecture_says), ("ours", claim.ours)]
-    sides.append(("physical", "; ".join(each.text for each in physical_numbers(claim.id))))
-    if claim.kind != "derived":
-        sides.append(("kind", KINDS[claim.kind]))
-    sides.append(("verdict", claim.verdict))
-    sides.append(("equations", ", ".join(claim.equations)))
+    sides = (
+        ("the lecture", claim.lecture_says),
+        ("ours", claim.ours),
+        ("physical", "; ".join(each.text for each in physical_numbers(claim.id))),
+        ("kind", "" if claim.kind == "derived" else KINDS[claim.kind]),
+        ("verdict", claim.verdict),
+        ("equations", ", ".join(claim.equations)),
+    )
     head = _wrapped(f"{claim.id:<{INDENT - 1}} ", claim.statement)
     indent = " " * INDENT
     lines = [_wrapped(f"{indent}{label:<{LABEL}} ", text) for label, text in sides if text]
@@ -275,10 +269,7 @@ def _block(claim: Claim) -> str:
 
 
 def _wrapped(first: str, text: str) -> str:
+    rest = " " * len(first)
     return textwrap.fill(
-        text,
-        WIDTH,
-        initial_indent=first,
-        subsequent_indent=" " * len(first),
-        break_on_hyphens=False,
+        text, WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False
     )

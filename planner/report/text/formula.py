@@ -17,7 +17,7 @@ from formulas.algebra.undefined import top_extreme, undefined_because
 from formulas.nomenclature.symbols import SymbolError, describe, meaning, unit_of_symbol
 from formulas.numerics.evaluate import Kernel, collect, kernel, scalar, unfolded
 from formulas.numerics.slopes import elasticities
-from formulas.registry import by_name, find, subject, tags
+from formulas.registry import by_name, find, name_of, subject, tags
 from planner.protocol.document import json_key
 from planner.text.errors import InputError
 from planner.text.symbol_values import Values, read_values, shown_value
@@ -89,10 +89,13 @@ def one_formula(name: str, solve_for: str | None, sets: Sequence[str]) -> Formul
     except ValueError as error:
         raise InputError(str(error)) from error
     values = read_values(turned, sets)
-    compiled = _compiled(turned, values)
+    # The equation as a function of what is given and of what that leaves open.
+    compiled = kernel(_definitions(turned, values), {turned.symbol.name: turned.rhs})
     exact = isinstance(entry, Equation) or entry.exact
     missing = tuple(each for each in compiled.names if each not in values)
-    python = next(python for python, value in by_name().items() if value is entry)
+    python = name_of(entry)
+    # The symbol that is given, then those it is given by, those computed on the way among them.
+    seen = dict.fromkeys((turned.symbol, *turned.symbols, *turned.givens))
     card = FormulaCard(
         name=python,
         title=turned.name,
@@ -100,7 +103,10 @@ def one_formula(name: str, solve_for: str | None, sets: Sequence[str]) -> Formul
         exact=exact,
         latex=turned.latex(),
         solved_for=solve_for,
-        symbols=_symbol_rows(turned, values),
+        symbols=tuple(
+            GivenSymbol(x.name, str(unit_of_symbol(x)), meaning(x), values.get(x.name))
+            for x in seen
+        ),
         where=tuple(map(str, turned.where)),
         assumes=turned.assumes,
         source=str(turned.source),
@@ -116,18 +122,15 @@ def one_formula(name: str, solve_for: str | None, sets: Sequence[str]) -> Formul
 def formula_text(card: FormulaCard) -> str:
     """One equation on a terminal."""
     lines = [card.title, "", f"  {card.text}"]
-    lines += [f"  where {each}" for each in card.where]
-    lines.append("")
+    lines += [*(f"  where {each}" for each in card.where), ""]
     symbols = [
         row.symbol if row.value is None else f"{row.symbol} = {shown_value(row.symbol, row.value)}"
         for row in card.symbols
     ]
-    widths = [max(map(len, symbols)), max(len(row.unit) + 2 for row in card.symbols)]
+    width, units = max(map(len, symbols)), max(len(row.unit) + 2 for row in card.symbols)
     for shown, row in zip(symbols, card.symbols, strict=True):
-        unit = f"[{row.unit}]"
-        lines.append(f"  {shown:<{widths[0]}}  {unit:<{widths[1]}}  {row.meaning}")
-    lines.append("")
-    lines += [f"assumes: {each}" for each in card.assumes]
+        lines.append(f"  {shown:<{width}}  {f'[{row.unit}]':<{units}}  {row.meaning}")
+    lines += ["", *(f"assumes: {each}" for each in card.assumes)]
     lines.append(f"source: {card.source}{' ' + card.link if card.link else ''}")
     symbol = card.symbols[0].symbol
     if card.shown is not None:
@@ -151,16 +154,10 @@ def _definitions(equation: Equation, values: Values) -> list[Assignment]:
     return [Assignment(x, expression) for x, expression in rest.items() if x.name not in values]
 
 
-def _compiled(equation: Equation, values: Values) -> Kernel:
-    """The equation as a function of what is given and of what that leaves open."""
-    return kernel(_definitions(equation, values), {equation.symbol.name: equation.rhs})
-
-
 def _with_numbers(card: FormulaCard, equation: Equation, compiled: Kernel) -> FormulaCard:
     """The card with the value at the point, what decides there, and what moves it."""
     name, values = equation.symbol.name, card.values
-    idle = [each for each in values if each not in compiled.names]
-    if idle:
+    if idle := [each for each in values if each not in compiled.names]:
         raise InputError(f"--set {idle[0]}: not needed beside the other symbols that are given")
     whole = unfolded(equation.rhs, _definitions(equation, values))
     unbounded = False
@@ -193,8 +190,7 @@ def _deciding(whole: sp.Expr, equation: Equation, values: Values) -> str | None:
     extreme = top_extreme(whole)
     if not named or extreme is None:
         return None
-    definitions = _definitions(equation, values)
-    sizes = scalar(definitions, dict(named), values)
+    sizes = scalar(_definitions(equation, values), dict(named), values)
     pick = min if isinstance(extreme, sp.Min) else max
     return pick(sizes, key=sizes.__getitem__)
 
@@ -203,14 +199,6 @@ def _slopes(compiled: Kernel, name: str, values: Values) -> Slopes:
     """{symbol: percent of the value per percent of it, as it falls and as it rises}."""
     pairs = elasticities(compiled, name, values)
     return {x: list(pair) if all(map(math.isfinite, pair)) else None for x, pair in pairs.items()}
-
-
-def _symbol_rows(equation: Equation, values: Values) -> tuple[GivenSymbol, ...]:
-    """The symbol that is given, then those it is given by, those computed on the way among them."""
-    seen = dict.fromkeys((equation.symbol, *equation.symbols, *equation.givens))
-    return tuple(
-        GivenSymbol(x.name, str(unit_of_symbol(x)), meaning(x), values.get(x.name)) for x in seen
-    )
 
 
 def _value_line(symbol: str, card: FormulaCard) -> str:

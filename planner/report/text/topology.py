@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from planner.report.files import deliver
+from planner.report.files import check_file, deliver
 from planner.text.errors import InputError
 from planner.text.quantities import show
 from planner.text.wording import WIDTH, filled, first_of
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 LABEL = 16
 TIERS = {"scale_up": "scale-up", "scale_out": "scale-out", "host": "host"}
 SHOWN = 8  # faults, doubts
-PICTURE = (".svg",)
-FORMS = (".svg", ".json", ".yaml", ".yml", ".graphml")
+FORMS = ("svg", "json", "yaml", "yml", "graphml")
 
 
 def machines_text(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -51,15 +50,6 @@ def topology_text(net: Mapping[str, Any]) -> str:
     return "\n\n".join(block for block in blocks if block)
 
 
-def check_file(out: Path, option: str, forms: Sequence[str] = FORMS) -> None:
-    """Raises InputError, before anything is computed, for a file that could not be written."""
-    if out.is_dir():
-        raise InputError(f"{option} {out}: is a folder, expected a file")
-    if out.suffix.lower() not in forms:
-        endings = ", ".join(forms)
-        raise InputError(f"{option} {out}: a file that ends in one of {endings} is written")
-
-
 def drawn(G: Fabric, path: Path) -> None:
     """Write the picture of a fabric; InputError if the file cannot be written."""
     from topologies.picture import svg
@@ -77,8 +67,7 @@ def written(G: Fabric, path: Path) -> None:
     from topologies import write
     from topologies.fabric.limits import TopologyError
 
-    check_file(path, "--out")
-    if path.suffix.lower() == ".svg":
+    if check_file(path, "--out", FORMS) == "svg":
         drawn(G, path)
         return
     try:
