@@ -33,7 +33,7 @@ POINTS = 25
 MOST = 1000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TradeOff:
     """The best objective at each level of a limited output, the tightest level first.
 
@@ -86,7 +86,8 @@ class TradeOff:
         lines = [self.title, ""]
         for missed in self.infeasible or ():
             by = f" by {excess(missed.short_by)}" if missed.short_by else ""
-            lines.append(f"nothing keeps the limit: misses {missed.promise}{by}")
+            why = f": {missed.expression}" if missed.expression else ""
+            lines += wrapped(f"nothing keeps the limit: misses {missed.promise}{by}{why}")
         if not self.rows:
             return "\n".join(lines)
         columns = self.columns
@@ -100,6 +101,9 @@ class TradeOff:
         for number, choice in enumerate(choices, 1):
             lines += wrapped(f"{number:<3}{choice}")
         return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"<Pareto: {self.title}, {len(self.rows)} levels>"
 
     def _repr_html_(self) -> str:
         if not self.rows:
@@ -126,6 +130,10 @@ def trade_off(question: Question, points: int | None = None) -> TradeOff:
     best = problem.search(question)
     if not best.feasible:
         return curve(infeasible=best.shortfalls)
+    for output in (limited, objective):
+        if output.name not in best.outputs:
+            words = f"its plan has no {output.name}, so there is nothing to trade"
+            raise FieldError(("problem", words))
     level = _Level(problem, question, limited, objective, best)
     tight, loose = level.ends()
     searches = level.at(np.geomspace(tight, loose, points).tolist())

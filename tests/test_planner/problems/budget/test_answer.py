@@ -334,6 +334,9 @@ def test_a_frontier_is_a_table_a_document_and_a_picture(tmp_path, capsys):
     file.write_text("problem: budget\nquality: {loss: 1.0}\n", encoding="utf-8")
     status, text, _ = run("pareto", file, capsys=capsys)
     assert (status, "nothing keeps the limit: misses loss" in text) == (1, True)
+    file.write_text("problem: budget\ncost: 1e24 FLOP\nlaw: llama-3-2024\n", encoding="utf-8")
+    status, _, err = run("pareto", file, capsys=capsys)
+    assert (status, "problem: its plan has no loss" in err) == (2, True)
 
 
 def test_a_law_of_ones_own_lies_beside_the_scenario(tmp_path, capsys):
