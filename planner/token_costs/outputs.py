@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, TypeVar, cast
 
+import numpy as np
+
 from planner.laws.law_forms import form_equation
 from planner.laws.laws import scaling_law
 from planner.protocol.output import Output
@@ -13,7 +15,8 @@ from planner.protocol.parameter import with_value
 from planner.text.errors import SolverError
 from planner.token_costs.budget_task import BudgetTask, compute_optimal_tokens
 from planner.token_costs.optimum import BudgetOptimum
-from planner.token_costs.spending import LifePlan, LifePoint, PhaseTokens
+from planner.token_costs.phase_costs import PHASES
+from planner.token_costs.spending import LifePlan, LifePoint, LifeSpending, PhaseShares, PhaseTokens
 
 if TYPE_CHECKING:
     import sympy as sp
@@ -109,6 +112,35 @@ def loss_of(task: BudgetTask, size: float, tokens: PhaseTokens, *, walk: bool = 
     return sum(walked(e, values) if walk else value_of(e, **values) for e, values in pairs)
 
 
+def life_point(
+    task: BudgetTask, size: float, tokens: PhaseTokens, cost: LifeSpending, unique: float | None
+) -> LifePoint:
+    """What the plans of a budget and of a life have alike, every number by its equation.
+
+    `unique` are the distinct tokens, None where nothing is said of repeating them.
+    """
+    from formulas.scaling import budget_outputs as equations
+
+    trained, column = tokens.pretrain, "usd" if task.in_usd else "flop_paid"
+    paid = [getattr(getattr(cost, name), column) for name in (*PHASES, "total")]
+    shares = equations.phase_share.numpy()(K_phase=paid[:-1], K_life=paid[-1])
+    return LifePoint(
+        n_active=size,
+        n_total=value_of(equations.sparse_parameters, sigma=task.sparsity, N_active=size),
+        sparsity=task.sparsity,
+        tokens=tokens,
+        epochs=unique and value_of(equations.passes_over_data, D_pt=trained, D_unique=unique),
+        cost=cost,
+        share=PhaseShares(*np.asarray(shares).tolist()),
+        over_training=overtraining_at(task, size, trained),
+        tokens_per_parameter=value_of(equations.tokens_per_parameter, D_pt=trained, N_active=size),
+        loss=loss_of(task, size, tokens),
+        law=task.law.name,
+        coefficients=dict(task.law.values),
+        objective="usd" if task.in_usd else "flop",
+    )
+
+
 def refuse(name: str, number: float | None, again: float) -> None:
     """SolverError unless a number is there, and is that of another way to within 1e-9."""
     if number is None or not math.isclose(number, again, rel_tol=AGREE, abs_tol=1e-300):
@@ -117,7 +149,11 @@ def refuse(name: str, number: float | None, again: float) -> None:
 
 def recheck_shared(point: LifePoint, task: BudgetTask) -> None:
     """What the plans of a budget and of a life have alike, again by walking its equations."""
-    size, tokens = point.n_active, point.tokens
+    size, tokens, cost = point.n_active, point.tokens, point.cost
+    for column, whole in vars(cost.total).items():
+        if whole is not None:
+            parts = [getattr(getattr(cost, name), column) for name in PHASES]
+            refuse(f"the sum of cost.*.{column}", math.fsum(parts), whole)
     refuse("loss", point.loss, loss_of(task, size, tokens, walk=True))
     refuse("n_total", point.n_total, point.sparsity * size)
     ratio = overtraining_at(task, size, tokens.pretrain)

@@ -21,14 +21,8 @@ from planner.catalogue.training_runs import TrainingRate, training_rate
 from planner.laws.law_forms import reward_law
 from planner.protocol.plan import DataSource
 from planner.text.errors import CatalogueError, FieldError
+from planner.token_costs import spending as records
 from planner.token_costs.phase_keys import YEAR, Inference, Phase, Reward
-from planner.token_costs.spending import (
-    LifeSpending,
-    PhaseMachine,
-    PhaseTokens,
-    ServedTokens,
-    Spending,
-)
 
 PHASES = ("pretrain", "rl", "inference")
 HOUR = 3600.0
@@ -88,9 +82,9 @@ class PhaseCost:
             return None
         return self.rate.chip
 
-    def machine(self) -> PhaseMachine:
+    def machine(self) -> records.PhaseMachine:
         """What the phase runs on and what it pays, for the answer."""
-        return PhaseMachine(
+        return records.PhaseMachine(
             system=self.system.name if self.system else None,
             chip=self.system.chip.name if self.system else None,
             dtype=self.dtype if self.system else None,
@@ -101,7 +95,7 @@ class PhaseCost:
 
 
 def symbol_values(
-    phases: Mapping[str, PhaseCost], n_active: float, tokens: PhaseTokens
+    phases: Mapping[str, PhaseCost], n_active: float, tokens: records.PhaseTokens
 ) -> dict[str, float]:
     """{symbol: value} of `formulas.scaling.budget_outputs` at a size [param] and tokens [token].
 
@@ -120,7 +114,7 @@ def symbol_values(
     return values
 
 
-def spending(values: Mapping[str, float]) -> LifeSpending:
+def spending(values: Mapping[str, float]) -> records.LifeSpending:
     """USD, FLOP done, FLOP of the peak paid for and chip hours, of each phase and in all.
 
     Every column is one equation of `formulas.scaling.budget_outputs`: of a phase, with its tokens
@@ -142,7 +136,7 @@ def spending(values: Mapping[str, float]) -> LifeSpending:
         numbers = function(**{x: np.nan_to_num(case[x], nan=1.0) for x in function.kernel.names})
         pairs = zip(np.broadcast_to(numbers, 4), (*unknown, any(unknown)), strict=True)
         rows.append([None if missing else float(number) / unit for number, missing in pairs])
-    return LifeSpending(*(Spending(*row) for row in zip(*rows, strict=True)))
+    return records.LifeSpending(*(records.Spending(*row) for row in zip(*rows, strict=True)))
 
 
 def phase_costs(
@@ -225,12 +219,12 @@ def cheapest_phase(
     return min(costs, key=lambda cost: cost.usd_per_flop or 0.0)
 
 
-def served_tokens(demand: Inference) -> ServedTokens:
+def served_tokens(demand: Inference) -> records.ServedTokens:
     """Tokens of a demand: given, or a rate over a lifetime."""
     likely = 1 - demand.obsolescence
     if demand.rate is None or demand.lifetime is None:
         tokens = demand.tokens or 0.0
-        return ServedTokens(tokens, likely * tokens)
+        return records.ServedTokens(tokens, likely * tokens)
     from formulas.scaling.token_budgets import expected_tokens
 
     fall = (math.log1p(demand.discount) - math.log1p(demand.growth)) / YEAR
@@ -238,7 +232,7 @@ def served_tokens(demand: Inference) -> ServedTokens:
     counted = _integral(demand.rate, demand.lifetime, fall)
     total = _integral(demand.rate, demand.lifetime, growth)
     once = float(expected_tokens.numpy()(p_ahead=likely, X_tok=counted, t_life=1.0))
-    return ServedTokens(total if math.isfinite(total) else None, once)
+    return records.ServedTokens(total if math.isfinite(total) else None, once)
 
 
 def _integral(rate: float, lifetime: float, fall: float) -> float:

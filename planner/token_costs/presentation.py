@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from planner.token_costs.phase_keys import Quality
     from planner.token_costs.spending import (
         LawInterval,
-        LifeAnswer,
         LifePlan,
         LifePoint,
         LifeProvenance,
@@ -36,27 +35,19 @@ BANDS = {"cost.total.usd": "cost", "tokens.pretrain": "pretrain"}
 BOUNDS = {"cost.total.usd": "usd"}
 BAR, SHORT = 20, 12  # of a share, without and with dollars beside it
 
+SPENT = {"usd": "USD", "flop": "flop", "flop_paid": "flop", "chip_hours": "chip*hour"}
 COLUMNS: Mapping[str, str] = {
-    "n_active": "param",
-    "n_total": "param",
-    "tokens_per_parameter": "token/param",
+    "n_active": "param", "n_total": "param", "tokens_per_parameter": "token/param",
     **{f"tokens.{phase}": "token" for phase in PHASE_LABELS},
-    **{
-        f"cost.{phase}.{name}": unit
-        for phase in (*PHASE_LABELS, "total")
-        for name, unit in (
-            ("usd", "USD"),
-            ("flop", "flop"),
-            ("flop_paid", "flop"),
-            ("chip_hours", "chip*hour"),
-        )
-    },
-}
+    **{f"cost.{phase}.{name}": unit
+       for phase in (*PHASE_LABELS, "total") for name, unit in SPENT.items()},
+}  # fmt: skip
 
 
-def sections(question: str, outputs: Sequence[Output], answer: LifeAnswer) -> tuple[Section, ...]:
+def sections(plan: LifePlan[Any], outputs: Sequence[Output]) -> tuple[Section, ...]:
     """The answer as sections under the question; of an infeasible one only what was asked."""
-    title, point = " ".join(question.split()), answer.plan
+    answer, title = plan.answer, " ".join(plan.asked().split())
+    point = answer.plan
     if point is None:
         return (Section(title, ()),)
     numbers = Section(title, tuple(_outputs(outputs, point, answer.band, answer.bound)))

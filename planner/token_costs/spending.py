@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from types import ModuleType
 from typing import Annotated, Any, Protocol, Self, TypeVar
 
 import numpy as np
@@ -238,12 +237,16 @@ class LifePlan(Plan[A]):
 
     def why(self) -> str:
         """What binds, what a percent of each quantity is worth, and the closed form, as text."""
-        text: str = self._presentation().why(self)
-        return text
+        return self._told("why")
+
+    def asked(self) -> str:
+        """What was asked, in a sentence."""
+        return self._told("question_text")
 
     def __str__(self) -> str:
-        text: str = self._presentation().answer(self)
-        return text
+        return self._told("answer")
 
-    def _presentation(self) -> ModuleType:
-        return import_module(f"planner.problems.{self.kind}.presentation")
+    def _told(self, part: str) -> str:
+        room = import_module(f"planner.problems.{self.kind}.presentation")
+        text: str = getattr(room, part)(self)
+        return text

@@ -21,17 +21,11 @@ from planner.protocol.plan import MissedPromise, Plan
 from planner.protocol.problem import NO_PLAN, Problem, Search
 from planner.protocol.section import Section
 from planner.text.errors import InputError
+from planner.token_costs import parameters as quantities
 from planner.token_costs.optimum import BudgetOptimum, NoBudget, Solved, best_of, solve_many
 from planner.token_costs.outputs import OUTPUTS, at_limit
-from planner.token_costs.parameters import (
-    BudgetParameter,
-    elasticities,
-    parameters,
-    row_of,
-    scenario_rows,
-)
 from planner.token_costs.phase_costs import listed_of_phases
-from planner.token_costs.presentation import COLUMNS
+from planner.token_costs.presentation import COLUMNS, sections
 
 if TYPE_CHECKING:
     from planner.problems.budget.question import BudgetScenario
@@ -53,7 +47,9 @@ class Budget(Problem["BudgetScenario"]):
         best = best_of(solve_many(tasks)) if tasks else None
         if not isinstance(best, BudgetOptimum):
             return []
-        return scenario_rows(question, parameters(best.task, question.inference, question.rl))
+        return quantities.scenario_rows(
+            question, quantities.parameters(best.task, question.inference, question.rl)
+        )
 
     def varied(self, question: BudgetScenario, path: str, value: float) -> BudgetScenario:
         """The question with another value at a path; a quality as the loss to reach."""
@@ -83,10 +79,7 @@ class Budget(Problem["BudgetScenario"]):
     def sections(self, plan: Plan) -> Sequence[Section]:
         """The question with its numbers, and what the cost adds up from."""
         assert isinstance(plan, BudgetPlan)
-        from planner.problems.budget.presentation import question_text
-        from planner.token_costs.presentation import sections
-
-        return sections(question_text(plan), self.outputs, plan.answer)
+        return sections(plan, self.outputs)
 
     def picture(self, plan: Plan) -> LifePicture:
         """Cost against size, pools, equal loss and equal cost."""
@@ -125,13 +118,13 @@ def budget_rows(scenario: BudgetScenario, name: str) -> list[Elasticity]:
     best = best_of(solve_many(tasks)) if tasks else None
     if not isinstance(best, BudgetOptimum):
         raise InputError("--of: a rule for an arithmetic has no optimum that could move")
-    rows = list(parameters(best.task, scenario.inference, scenario.rl))
+    rows = list(quantities.parameters(best.task, scenario.inference, scenario.rl))
     if _judged_by(best, name):
-        slopes = elasticities(best, scenario.inference, scenario.rl)
+        slopes = quantities.elasticities(best, scenario.inference, scenario.rl)
         pairs = [(slopes.get(row.path, 0.0),) * 2 for row in rows]
-        return [row_of(*each, "dual") for each in zip(rows, pairs, strict=True)]
+        return [quantities.row_of(*each, "dual") for each in zip(rows, pairs, strict=True)]
     pairs = _again(best, rows, name)
-    return [row_of(*each, "re-solve") for each in zip(rows, pairs, strict=True)]
+    return [quantities.row_of(*each, "re-solve") for each in zip(rows, pairs, strict=True)]
 
 
 def _judged_by(best: BudgetOptimum, name: str) -> bool:
@@ -144,14 +137,14 @@ def _judged_by(best: BudgetOptimum, name: str) -> bool:
 
 
 def _again(
-    best: BudgetOptimum, rows: Sequence[BudgetParameter], name: str
+    best: BudgetOptimum, rows: Sequence[quantities.BudgetParameter], name: str
 ) -> list[tuple[float, float]]:
     """Slopes of the logarithm of an output to the left and to the right of every parameter."""
 
     def log(optimum: BudgetOptimum) -> float:
         return math.log(values_in(OUTPUTS, document_of(point_of(optimum)))[name])
 
-    def solved(varied: Sequence[BudgetParameter], step: float) -> list[float | None]:
+    def solved(varied: Sequence[quantities.BudgetParameter], step: float) -> list[float | None]:
         """Logarithms of the output, of every parameter at every offset."""
         tasks = [row.to(math.exp(offset * step)) for row in varied if row.to for offset in OFFSETS]
         answers = solve_many(tasks)

@@ -14,14 +14,8 @@ from planner.problems.budget.plan import BudgetCertificate, RuledPoint
 from planner.problems.budget.question import BudgetScenario
 from planner.protocol.plan import DataSource
 from planner.text.errors import FieldError
+from planner.token_costs import phase_costs as costs
 from planner.token_costs.budget_task import BudgetTask, reinforced, required_loss
-from planner.token_costs.phase_costs import (
-    PhaseCost,
-    phase_costs,
-    served_tokens,
-    spending,
-    symbol_values,
-)
 from planner.token_costs.spending import PhaseShares, PhaseTokens, ServedTokens
 
 RULE = BudgetCertificate(
@@ -45,7 +39,7 @@ def is_rule(law: ScalingLaw, scenario: BudgetScenario) -> bool:
     return True
 
 
-def ruled_point(law: ScalingLaw, scenario: BudgetScenario, phase: PhaseCost) -> RuledPoint:
+def ruled_point(law: ScalingLaw, scenario: BudgetScenario, phase: costs.PhaseCost) -> RuledPoint:
     """The size and tokens for the arithmetic that the cost pays for."""
     limit = scenario.cost.value if scenario.cost is not None else 0.0
     flop = limit / phase.weight(scenario.in_usd)
@@ -57,7 +51,7 @@ def ruled_point(law: ScalingLaw, scenario: BudgetScenario, phase: PhaseCost) -> 
         sparsity=1.0,
         tokens=tokens,
         epochs=None,
-        cost=spending(symbol_values(phases, size, tokens)),
+        cost=costs.spending(costs.symbol_values(phases, size, tokens)),
         share=PhaseShares(1.0, 0.0, 0.0),
         over_training=None,
         over_training_from_pools=None,
@@ -82,7 +76,7 @@ class ResolvedBudget:
     law: ScalingLaw
     tasks: tuple[BudgetTask, ...]
     others: tuple[ScalingLaw, ...]
-    phases: dict[str, PhaseCost]
+    phases: dict[str, costs.PhaseCost]
     served: ServedTokens
     warnings: tuple[str, ...]
     data: tuple[DataSource, ...]
@@ -93,9 +87,9 @@ def resolve_budget(scenario: BudgetScenario) -> ResolvedBudget:
     laws = [scaling_law(law) for law in scenario.laws]
     needed = (*scenario.used, *("rl" for law in laws if "rl" not in law.lacks))
     used = {name: getattr(scenario.phases, name) for name in dict.fromkeys(needed)}
-    phases, warnings, data = phase_costs(used, scenario.rl.k)
+    phases, warnings, data = costs.phase_costs(used, scenario.rl.k)
     _check_rated(phases)
-    served = served_tokens(scenario.inference)
+    served = costs.served_tokens(scenario.inference)
     tasks: tuple[BudgetTask, ...] = ()
     if not is_rule(laws[0], scenario):
         tasks, more = tasks_for(laws[0], scenario, phases, served)
@@ -107,7 +101,10 @@ def resolve_budget(scenario: BudgetScenario) -> ResolvedBudget:
 
 
 def tasks_for(
-    law: ScalingLaw, scenario: BudgetScenario, phases: dict[str, PhaseCost], served: ServedTokens
+    law: ScalingLaw,
+    scenario: BudgetScenario,
+    phases: dict[str, costs.PhaseCost],
+    served: ServedTokens,
 ) -> tuple[tuple[BudgetTask, ...], tuple[str, ...]]:
     """Every combination of sparsity, size and tokens to try of one law, and warnings."""
     for choice in ("loss", "size"):
@@ -172,7 +169,7 @@ def _check_term(law: ScalingLaw, scenario: BudgetScenario) -> None:
         raise FieldError(("rl.loss", f"{law.name} is no sum of terms to which one could be added"))
 
 
-def _check_rated(phases: dict[str, PhaseCost]) -> None:
+def _check_rated(phases: dict[str, costs.PhaseCost]) -> None:
     """Refuse a phase without utilisation beside some with: the law asked for it."""
     rated = [each.mfu is not None for each in phases.values()]
     if any(rated) and not all(rated):

@@ -12,24 +12,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 
-from planner.problems.lifecycle import comparisons
+from planner.problems.lifecycle import comparisons, resolve
 from planner.problems.lifecycle import plan as records
 from planner.problems.lifecycle.elasticities import lifecycle_elasticities, overtraining_from_pools
 from planner.problems.lifecycle.outputs import point_of, recheck, short
 from planner.problems.lifecycle.question import LifecycleScenario
-from planner.problems.lifecycle.resolve import (
-    LifecycleTask,
-    resolve_life,
-    training_data,
-    training_warnings,
-)
+from planner.problems.lifecycle.search import optimal_size as search
 from planner.problems.lifecycle.search.joint_program import joint_optimum
-from planner.problems.lifecycle.search.optimal_size import (
-    FINE,
-    FixedLayoutOptimum,
-    Unserved,
-    optimal_size,
-)
 from planner.protocol.plan import BindingLimit, DataSource, MissedPromise
 from planner.scenario import resolved
 from planner.text.errors import SolverError
@@ -52,29 +41,31 @@ def answer(scenario: LifecycleScenario) -> records.LifecyclePlan:
     Raises InputError for a question that its law, its family or its machines cannot answer;
     SolverError if two solvers differ about the optimum, or an equation about a number of the plan.
     """
-    life = resolve_life(scenario)
-    sought = [optimal_size(life, sparsity) for sparsity in life.sparsities]
+    life = resolve.resolve_life(scenario)
+    sought = [search.optimal_size(life, sparsity) for sparsity in life.sparsities]
     optima = sorted(
-        (each for each in sought if isinstance(each, FixedLayoutOptimum)),
+        (each for each in sought if isinstance(each, search.FixedLayoutOptimum)),
         key=lambda row: row.whole.total,
     )
     warnings = [*life.left_out, *life.serving.warnings]
     if optima:
         complete = _optimal(optima, warnings)
     else:
-        misses = [each for each in sought if isinstance(each, Unserved)]
+        misses = [each for each in sought if isinstance(each, search.Unserved)]
         complete = _infeasible(life, misses, warnings)
     return records.LifecyclePlan(lambda: complete, scenario)
 
 
-def _optimal(optima: Sequence[FixedLayoutOptimum], warnings: list[str]) -> records.LifecycleAnswer:
+def _optimal(
+    optima: Sequence[search.FixedLayoutOptimum], warnings: list[str]
+) -> records.LifecycleAnswer:
     """The whole answer of the first of several optima, the others beside it."""
     best = optima[0]
     life, law, whole = best.life, best.answer.task.law, best.whole
     scenario = life.scenario
     beyond = law.outside(whole.n_active, whole.pretrain, best.answer.task.sparsity)
     warnings += allowed(beyond, scenario.extrapolate)
-    warnings += training_warnings(best.answer.task.phases, datetime.now(UTC).date())
+    warnings += resolve.training_warnings(best.answer.task.phases, datetime.now(UTC).date())
     warnings += dict.fromkeys(x for size, _ in best.sides for x in best.served.warnings_at(size))
     slopes, prices = lifecycle_elasticities(best), comparisons.serving_prices(best)
     point, curve, served = point_of(best), comparisons.lifecycle_curve(best, prices), best.served
@@ -100,7 +91,7 @@ def _optimal(optima: Sequence[FixedLayoutOptimum], warnings: list[str]) -> recor
 
 
 def _certificate(
-    best: FixedLayoutOptimum, prices: comparisons.ServingPrices
+    best: search.FixedLayoutOptimum, prices: comparisons.ServingPrices
 ) -> records.LifecycleCertificate:
     """How the optimum was found and checked; no bound over all sizes is proven."""
     smooth, whole, program = best.answer, best.whole, joint_optimum(best)
@@ -130,7 +121,7 @@ def _certificate(
     if from_pools:
         ratio = overtraining_at(smooth.task, smooth.n_active, smooth.pretrain)
     return records.LifecycleCertificate(
-        method=METHOD.format(fine=FINE, asked=len(best.evaluated)),
+        method=METHOD.format(fine=search.FINE, asked=len(best.evaluated)),
         objective=whole.total,
         relaxation=None,
         gap=None,
@@ -146,7 +137,7 @@ def _certificate(
     )
 
 
-def _binding(best: FixedLayoutOptimum, slopes: dict[str, float]) -> tuple[BindingLimit, ...]:
+def _binding(best: search.FixedLayoutOptimum, slopes: dict[str, float]) -> tuple[BindingLimit, ...]:
     """The limits that hold the answer, with d ln(cost) / d ln(limit)."""
     smooth = best.answer
     limits = [BindingLimit("loss", -smooth.loss * smooth.loss_price)]
@@ -162,7 +153,7 @@ def _binding(best: FixedLayoutOptimum, slopes: dict[str, float]) -> tuple[Bindin
     return tuple(limits)
 
 
-def _evaluated(best: FixedLayoutOptimum) -> tuple[records.EvaluatedSize, ...]:
+def _evaluated(best: search.FixedLayoutOptimum) -> tuple[records.EvaluatedSize, ...]:
     """Every size at which serving was planned, smallest first, with what its life costs."""
     budget = best.answer.task
     pairs = sorted(best.evaluated, key=lambda pair: pair[0])
@@ -182,7 +173,7 @@ def _evaluated(best: FixedLayoutOptimum) -> tuple[records.EvaluatedSize, ...]:
 
 
 def _infeasible(
-    life: LifecycleTask, misses: Sequence[Unserved], warnings: list[str]
+    life: resolve.LifecycleTask, misses: Sequence[search.Unserved], warnings: list[str]
 ) -> records.InfeasibleLife:
     """The answer to a question without one."""
     reasons = [each.law for each in misses if each.law is not None]
@@ -209,13 +200,13 @@ def _infeasible(
 
 
 def _provenance(
-    life: LifecycleTask, sparsity: float, warnings: Sequence[str]
+    life: resolve.LifecycleTask, sparsity: float, warnings: Sequence[str]
 ) -> spending.LifeProvenance:
     """What an answer rests on: version, law, sources with their dates, warnings."""
     law = life.law
     data = (
         DataSource(f"law {law.name}", law.source, law.as_of),
-        *training_data(life.training(sparsity)),
+        *resolve.training_data(life.training(sparsity)),
         *life.serving.data,
     )
     note = spending.FormlessLawNote(law.name, law.title, law.scope, law.note)

@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import math
-
-import numpy as np
+from dataclasses import replace
 
 from planner.problems.lifecycle import plan as records
 from planner.problems.lifecycle.search.optimal_size import FixedLayoutOptimum
-from planner.token_costs.outputs import (
-    loss_of,
-    overtraining_at,
-    recheck_shared,
-    refuse,
-    value_of,
-    walked,
-)
-from planner.token_costs.phase_costs import PHASES, PhaseCost, spending, symbol_values
-from planner.token_costs.spending import LifeSpending, PhaseShares, PhaseTokens, Spending
+from planner.token_costs.outputs import life_point, recheck_shared, refuse, value_of, walked
+from planner.token_costs.phase_costs import PhaseCost, spending, symbol_values
+from planner.token_costs.spending import LifeSpending, PhaseTokens, Spending
 
 HOUR, DAY = 3600.0, 86400.0
 CHECKPOINT_BYTES = 16.0  # byte/param: weights, gradients and both moments in mixed precision
@@ -29,37 +21,18 @@ LONG = 90 * DAY  # training where no duration is given [s]
 
 def point_of(best: FixedLayoutOptimum) -> records.LifecyclePoint:
     """The plan of an optimum: the member in whole numbers, every number by its equation."""
-    from formulas.scaling import budget_outputs as outputs
-
     whole, budget, served = best.whole, best.answer.task, best.served
     tokens = PhaseTokens(whole.pretrain, whole.rl, budget.served)
-    cost = _spending(best, tokens)
-    total = cost.total.usd or math.nan
-    unique = budget.unique
-    parts = [getattr(cost, name).usd for name in PHASES]
-    shares = outputs.phase_share.numpy()(K_phase=parts, K_life=total)
+    cost, counted = _spending(best, tokens), served.member.n_total
+    alike = life_point(budget, whole.n_active, tokens, cost, budget.unique)
     return records.LifecyclePoint(
-        n_active=whole.n_active,
-        n_total=served.member.n_total,
-        sparsity=served.member.n_total / whole.n_active,
+        **vars(replace(alike, n_total=counted, sparsity=counted / whole.n_active)),
         model=_shape(best),
-        tokens=tokens,
-        epochs=unique and value_of(outputs.passes_over_data, D_pt=whole.pretrain, D_unique=unique),
-        cost=cost,
-        share=PhaseShares(*np.asarray(shares).tolist()),
-        over_training=overtraining_at(budget, whole.n_active, whole.pretrain),
-        tokens_per_parameter=value_of(
-            outputs.tokens_per_parameter, D_pt=whole.pretrain, N_active=whole.n_active
-        ),
-        loss=loss_of(budget, whole.n_active, tokens),
-        law=budget.law.name,
-        coefficients=dict(budget.law.values),
-        objective="usd",
         chips=_chips(best, cost),
         serving=served.plan,
         usd_per_mtok=served.price * 1e6,
         slope_of_price=best.slope,
-        checkpoints=_checkpoints(best, total),
+        checkpoints=_checkpoints(best, cost.total.usd or math.nan),
     )
 
 
@@ -84,9 +57,6 @@ def recheck(point: records.LifecyclePoint, best: FixedLayoutOptimum) -> None:
     values = _symbols(best, point.tokens)
     refuse("cost.total.usd", cost.total.usd, walked(outputs.served_life_cost, values))
     refuse("cost.total.flop", cost.total.flop, walked(outputs.done_arithmetic, values))
-    for column in ("usd", "flop", "flop_paid", "chip_hours"):
-        parts = [getattr(getattr(cost, name), column) for name in PHASES]
-        refuse(f"the sum of cost.*.{column}", math.fsum(parts), getattr(cost.total, column))
     recheck_shared(point, best.answer.task)
     refuse("share", math.fsum(vars(point.share).values()), 1.0)
     refuse("usd_per_mtok", point.usd_per_mtok, best.served.at(point.n_active) * 1e6)

@@ -25,7 +25,7 @@ from planner.scenario.keys.system_keys import resolved_system
 from planner.token_costs.outputs import OUTPUTS, at_limit, by
 from planner.token_costs.parameters import scenario_rows
 from planner.token_costs.phase_costs import listed_of_phases
-from planner.token_costs.presentation import COLUMNS
+from planner.token_costs.presentation import COLUMNS, sections
 
 if TYPE_CHECKING:
     from planner.problems.lifecycle.question import LifecycleScenario
@@ -75,10 +75,7 @@ class Lifecycle(Problem["LifecycleScenario"]):
     def sections(self, plan: Plan) -> Sequence[Section]:
         """The question with its numbers, and what the cost adds up from."""
         assert isinstance(plan, LifecyclePlan)
-        from planner.problems.lifecycle.presentation import question_text
-        from planner.token_costs.presentation import sections
-
-        return sections(question_text(plan), self.outputs, plan.answer)
+        return sections(plan, self.outputs)
 
     def picture(self, plan: Plan) -> LifePicture:
         """That of a budget, with the sizes at which serving was planned."""

@@ -14,15 +14,8 @@ from planner.problems.lifecycle.question import LifecycleScenario
 from planner.problems.lifecycle.serving_cost import ServingQuestion, serving_question
 from planner.protocol.plan import DataSource
 from planner.text.errors import FieldError
+from planner.token_costs import phase_costs as costs
 from planner.token_costs.budget_task import BudgetTask, reinforced, required_loss
-from planner.token_costs.phase_costs import (
-    FORWARD,
-    PhaseCost,
-    cheapest_phase,
-    price_source,
-    price_warnings,
-    served_tokens,
-)
 from planner.token_costs.posynomial_form import Budgets
 from planner.token_costs.spending import ServedTokens
 
@@ -51,14 +44,14 @@ class LifecycleTask:
         choose = self.scenario.choose
         return choose.smallest, choose.largest
 
-    def training(self, sparsity: float) -> dict[str, PhaseCost]:
+    def training(self, sparsity: float) -> dict[str, costs.PhaseCost]:
         """The phases of training of dense or sparse models, those that are used."""
         phases, rl = self.scenario.phases, self.scenario.rl
-        used = {"pretrain": (phases.pretrain, 3 * FORWARD)}
+        used = {"pretrain": (phases.pretrain, 3 * costs.FORWARD)}
         if rl.used and phases.rl is not None:
             used["rl"] = (phases.rl, rl.k)
         return {
-            name: cheapest_phase(
+            name: costs.cheapest_phase(
                 name, phase, arithmetic, unpriced=f"phases.{name}.price",
                 sparse=sparsity > 1.0, duration=phase.duration,
             )
@@ -95,7 +88,7 @@ def resolve_life(scenario: LifecycleScenario) -> LifecycleTask:
         law=law,
         family=family,
         serving=serving_question(scenario.serving),
-        demand=served_tokens(scenario.inference),
+        demand=costs.served_tokens(scenario.inference),
         sparsities=sparsities,
         left_out=left_out,
     )
@@ -152,11 +145,11 @@ def _of_the_law(law: ScalingLaw, family: FamilyRule | ScaledModel, sparsity: flo
     raise FieldError(("choose.sparsity", fault))
 
 
-def training_data(phases: Mapping[str, PhaseCost]) -> list[DataSource]:
+def training_data(phases: Mapping[str, costs.PhaseCost]) -> list[DataSource]:
     """Where prices and shares of the peak come from, with their dates."""
     sources = []
     for name, phase in phases.items():
-        sources.append(price_source(phase))
+        sources.append(costs.price_source(phase))
         rate, system = phase.rate, phase.system
         if rate is None or system is None:
             sources.append(DataSource(f"{name}: mfu", "given", ""))
@@ -166,11 +159,11 @@ def training_data(phases: Mapping[str, PhaseCost]) -> list[DataSource]:
     return sources
 
 
-def training_warnings(phases: Mapping[str, PhaseCost], today: date) -> list[str]:
+def training_warnings(phases: Mapping[str, costs.PhaseCost], today: date) -> list[str]:
     """What the user should know of prices and shares of the peak."""
     warnings = []
     for name, phase in phases.items():
-        warnings += price_warnings(phase, today)
+        warnings += costs.price_warnings(phase, today)
         if phase.borrowed and phase.system is not None:
             warnings.append(
                 f"{name}: {phase.system.chip.name} is taken to use the share of its peak that "

@@ -17,28 +17,13 @@ from functools import cached_property
 import numpy as np
 
 from planner.problems.lifecycle.resolve import LifecycleTask, with_serving
-from planner.problems.lifecycle.search.tangent_search import (
-    Tangent,
-    bracketing_tangents,
-    tangent_at_kink,
-)
+from planner.problems.lifecycle.search import tangent_search
 from planner.problems.lifecycle.serving_cost import ServedMember
 from planner.text.errors import Infeasible, ModelError, SolverError
+from planner.token_costs import optimum
+from planner.token_costs import stationary_points as conditions
 from planner.token_costs.budget_task import BudgetTask, assembled
-from planner.token_costs.optimum import (
-    BudgetOptimum,
-    NoBudget,
-    lagrangian_slope,
-    least_loss,
-    optimum_at,
-    solve_one,
-)
 from planner.token_costs.posynomial_form import Budgets
-from planner.token_costs.stationary_points import (
-    StationaryPoints,
-    stationary_points,
-    training_curve,
-)
 
 TINY = 1e-9  # rounding of a logarithm
 APART = 1e-6  # ln N: the same size
@@ -73,7 +58,7 @@ class FixedLayoutOptimum:
     life: LifecycleTask
     sparsity: float
     served: ServedMember
-    answer: BudgetOptimum
+    answer: optimum.BudgetOptimum
     slope: float
     size_bound: float = 0.0
     full: bool = False
@@ -100,7 +85,7 @@ class FixedLayoutOptimum:
     def whole(self) -> MemberCost:
         """The member in whole numbers, trained until it is as good."""
         budget, size = self.answer.task, self.served.member.n_active
-        curve = training_curve(budget, [size])
+        curve = conditions.training_curve(budget, [size])
         serving = self.served.price * self.life.demand.counted
         rl = float(curve.rl_cost[0])
         return MemberCost(
@@ -145,24 +130,24 @@ def fixed_layout_optimum(
     def priced(at: float, price: float, slope: float) -> Budgets:
         return with_serving(budgets, math.exp(at), price, slope, budget.served)
 
-    def offset(touch: Tangent, slope: float) -> float:
+    def offset(touch: tangent_search.Tangent, slope: float) -> float:
         program = priced(touch.at, touch.price, slope)
         if slope > STEEP:
             return -min(max(_rise(budget, program, touch.at), -ASIDE), ASIDE)
         return math.log(_optimal(budget, program, life.bounds).n_active) - touch.at
 
-    def look(at: float) -> Tangent | None:
+    def look(at: float) -> tangent_search.Tangent | None:
         try:
             with np.errstate(over="ignore"):  # of a bound where next to nothing fits
                 price, slope = served.tangent(math.exp(at))
         except (Infeasible, SolverError):
             return None  # at the very edge of what fits, the solver of programs finds nothing
-        touch = Tangent(at, price, slope, 0.0)
+        touch = tangent_search.Tangent(at, price, slope, 0.0)
         return replace(touch, offset=offset(touch, slope))
 
     first = math.log(start or served.member.n_active)
-    low, high = bracketing_tangents(look, first, (math.log(least), math.log(most)))
-    at = tangent_at_kink(low, high, offset)
+    low, high = tangent_search.bracketing_tangents(look, first, (math.log(least), math.log(most)))
+    at = tangent_search.tangent_at_kink(low, high, offset)
     if high is not None and abs(at.offset) > APART:
         raise SolverError("the size of the model does not settle on this layout")
     program = priced(at.at, at.price, at.slope)
@@ -178,7 +163,9 @@ def fixed_layout_optimum(
     )  # fmt: skip
 
 
-def _optimal(budget: BudgetTask, program: Budgets, bounds: tuple[float, float]) -> BudgetOptimum:
+def _optimal(
+    budget: BudgetTask, program: Budgets, bounds: tuple[float, float]
+) -> optimum.BudgetOptimum:
     """The optimum of a program within the sizes asked for and the data there is."""
     fixed: dict[str, float] = {}
     low, high = map(math.log, bounds)
@@ -199,11 +186,11 @@ def _optimal(budget: BudgetTask, program: Budgets, bounds: tuple[float, float]) 
             fixed["pretrain"] = math.log(budget.unique or math.nan)
         else:
             break
-    return optimum_at(budget, program, free, points, logs)
+    return optimum.optimum_at(budget, program, free, points, logs)
 
 
-def _converged(budgets: Budgets) -> StationaryPoints:
-    points = stationary_points(budgets)
+def _converged(budgets: Budgets) -> conditions.StationaryPoints:
+    points = conditions.stationary_points(budgets)
     if not points.converged[0]:
         raise SolverError("the budget with its price of serving has no optimum that is found")
     return points
@@ -218,14 +205,16 @@ def _rise(budget: BudgetTask, program: Budgets, size: float) -> float:
     at = np.insert(points.point, program.choices.index("n_active"), size, axis=1)
     if budget.runs_out(float(at[0, program.choices.index("pretrain")]) - TINY):
         return -math.inf
-    return lagrangian_slope(program, at, "n_active", float(points.multiplier[0]))
+    return optimum.lagrangian_slope(program, at, "n_active", float(points.multiplier[0]))
 
 
-def _of_the_bound(program: Budgets, answer: BudgetOptimum) -> float:
+def _of_the_bound(program: Budgets, answer: optimum.BudgetOptimum) -> float:
     """d ln(cost) / d ln N at a size that a limit holds."""
     if "n_active" in answer.budgets.choices:
         return 0.0
-    return lagrangian_slope(program, answer.at(program.choices), "n_active", answer.multiplier)
+    return optimum.lagrangian_slope(
+        program, answer.at(program.choices), "n_active", answer.multiplier
+    )
 
 
 @dataclass(frozen=True)
@@ -233,7 +222,7 @@ class Unserved:
     """Why a sparsity has no answer: the law's reason, or that no unit serves any of the sizes."""
 
     sparsity: float
-    law: NoBudget | None
+    law: optimum.NoBudget | None
     sizes: tuple[float, ...] = ()
 
 
@@ -243,8 +232,8 @@ def optimal_size(life: LifecycleTask, sparsity: float) -> FixedLayoutOptimum | U
     Raises FieldError where a choice contradicts itself, or the law cannot say that.
     """
     budget = life.budget(sparsity)
-    alone = solve_one(replace(budget, served=0.0))
-    if isinstance(alone, NoBudget):
+    alone = optimum.solve_one(replace(budget, served=0.0))
+    if isinstance(alone, optimum.NoBudget):
         return Unserved(sparsity, alone)
     evaluated = _scan(life, budget, sparsity, alone.n_active)
     priced = [(_total(life, budget, each), each) for each in evaluated.values() if each is not None]
@@ -263,15 +252,18 @@ def cheapest_life(life: LifecycleTask) -> FixedLayoutOptimum | None:
     return min(optima, key=lambda row: row.whole.total) if optima else None
 
 
-def _untrained(budget: BudgetTask, sizes: Sequence[float]) -> NoBudget | None:
+def _untrained(budget: BudgetTask, sizes: Sequence[float]) -> optimum.NoBudget | None:
     """That none of the sizes that can be served is ever as good; None where none is served."""
     if not sizes:
         return None
     fixed = replace(budget, fixed_choices={"n_active": max(sizes)})
-    least, wanted = least_loss(fixed), fixed.required.value(fixed.law) if fixed.required else 1.0
+    least, wanted = (
+        optimum.least_loss(fixed),
+        fixed.required.value(fixed.law) if fixed.required else 1.0,
+    )
     data = f" on {budget.unique:.3g} unique tokens" if budget.unique else ""
     reason = f"no model of at most {max(sizes):.4g} active parameters gets below {least:.4g}{data}"
-    return NoBudget(budget, "loss", least / wanted, reason)
+    return optimum.NoBudget(budget, "loss", least / wanted, reason)
 
 
 def _scan(
@@ -280,7 +272,7 @@ def _scan(
     """The serving planner at sizes from the one of least training cost downwards."""
     least, most_active = life.bounds
     top = min(max(trained, least), most_active)
-    fine = training_curve(budget, np.geomspace(max(top / DEEPEST, least), top, FINE))
+    fine = conditions.training_curve(budget, np.geomspace(max(top / DEEPEST, least), top, FINE))
     # A member in whole numbers may be a little smaller than asked for, and just not good enough.
     ends = [top * factor for factor in ABOVE if top * factor <= most_active]
     evaluated = {size: cheapest_at(life, size, sparsity) for size in ends}
@@ -345,5 +337,5 @@ def cheapest_at(life: LifecycleTask, size: float, sparsity: float) -> ServedMemb
 
 def _total(life: LifecycleTask, budget: BudgetTask, served: ServedMember) -> float:
     """Cost of a member's whole life [USD]; infinite where it cannot be as good."""
-    curve = training_curve(budget, [served.member.n_active])
+    curve = conditions.training_curve(budget, [served.member.n_active])
     return float(curve.training[0]) + served.price * life.demand.counted
