@@ -48,12 +48,13 @@ def document_of(value: Any) -> Any:
 def _keys(cls: type) -> tuple[tuple[str, str], ...]:
     """(key in JSON, attribute) of a dataclass; fields with `repr=False` are no part of JSON.
 
-    A class may name in `json_first` keys that come before its others, which is of use to one that
-    differs from its base in the order alone.
+    A class may name in `json_first` keys that come before its others, and in `json_last` those that
+    come after: the fields of its base stand before its own.
     """
-    first: tuple[str, ...] = getattr(cls, "json_first", ())
+    first, last = (getattr(cls, order, ()) for order in ("json_first", "json_last"))
     keys = [(f.metadata.get("key", f.name), f.name) for f in fields(cls) if f.repr]
-    places = {name: place for place, name in enumerate(first)}
+    places = {name: place for place, name in enumerate(last, len(first) + 1)}
+    places |= {name: place for place, name in enumerate(first)}
     return tuple(sorted(keys, key=lambda key: places.get(key[0], len(first))))
 
 

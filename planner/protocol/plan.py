@@ -8,9 +8,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
+from importlib.metadata import version
 from types import MappingProxyType
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from planner.protocol.document import document_of
 from planner.protocol.section import text_of, why_of
@@ -44,71 +45,36 @@ class MissedPromise:
     expression: str = ""
 
 
-class Provenance(Protocol):
+@dataclass(frozen=True, kw_only=True)
+class Provenance:
     """What an answer rests on: version of this program, sources with their dates, warnings."""
 
-    @property
-    def version(self) -> str: ...
-    @property
-    def data(self) -> Sequence[object]: ...
-    @property
-    def warnings(self) -> Sequence[str]: ...
+    json_last: ClassVar[tuple[str, ...]] = ("data", "warnings")
 
-
-class Answer(Protocol):
-    """The whole answer of any kind: a frozen dataclass with these fields, in the order of JSON."""
-
-    @property
-    def problem(self) -> str: ...
-    @property
-    def status(self) -> str: ...
-    @property
-    def scenario(self) -> Mapping[str, object]: ...
-    @property
-    def plan(self) -> object | None: ...
-    @property
-    def band(self) -> object | None: ...
-    @property
-    def bound(self) -> object | None: ...
-    @property
-    def certificate(self) -> object: ...
-    @property
-    def binding(self) -> Sequence[BindingLimit]: ...
-    @property
-    def elasticities(self) -> Mapping[str, float]: ...
-    @property
-    def alternatives(self) -> Sequence[object]: ...
-    @property
-    def infeasible(self) -> Sequence[MissedPromise] | None: ...
-    @property
-    def provenance(self) -> Provenance: ...
-
-
-@dataclass(frozen=True)
-class PlainProvenance:
-    """What an answer rests on that reads no catalogue."""
-
-    version: str
+    version: str = field(default_factory=partial(version, "token-planner"))
     data: tuple[DataSource, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class PlainAnswer:
-    """The answer of a kind that adds nothing; it says of what type its points are."""
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """The whole answer of any kind, which says of what type its parts are and adds its own."""
+
+    json_first: ClassVar[tuple[str, ...]] = ()
+    json_last: ClassVar[tuple[str, ...]] = ("infeasible", "provenance")
 
     problem: str
-    status: str
+    status: str = "optimal"
     scenario: Mapping[str, Any]
-    plan: Any
-    band: Any
-    bound: float | None
-    certificate: Mapping[str, int]
-    binding: tuple[BindingLimit, ...]
-    elasticities: Mapping[str, float]
-    alternatives: tuple[Any, ...]
-    infeasible: tuple[Any, ...] | None
-    provenance: PlainProvenance
+    plan: object | None = None
+    band: object | None = None
+    bound: object | None = None
+    certificate: object
+    binding: tuple[BindingLimit, ...] = ()
+    elasticities: Mapping[str, float] = field(default_factory=dict)
+    alternatives: tuple[object, ...] = ()
+    infeasible: tuple[MissedPromise, ...] | None = None
+    provenance: Provenance
 
 
 A = TypeVar("A", bound=Answer)

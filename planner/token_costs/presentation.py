@@ -46,7 +46,7 @@ COLUMNS: Mapping[str, str] = {
 
 def sections(plan: LifePlan[Any], outputs: Sequence[Output]) -> tuple[Section, ...]:
     """The answer as sections under the question; of an infeasible one only what was asked."""
-    answer, title = plan.answer, " ".join(plan.asked().split())
+    answer, title = plan.answer, " ".join(plan.question_text().split())
     point = answer.plan
     if point is None:
         return (Section(title, ()),)

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Protocol, Self, TypeVar
 import numpy as np
 
 from planner.protocol.document import Unit, json_key
-from planner.protocol.plan import Answer, DataSource, Plan
+from planner.protocol.plan import Answer, Plan, Provenance
 
 Param = Annotated[float, Unit("param")]
 Token = Annotated[float, Unit("token")]
@@ -139,21 +139,6 @@ class EqualPools(Protocol):
     def worse_by(self) -> float | None: ...
 
 
-class LifeAnswer(Answer, Protocol):
-    """What the answers to a budget and to a lifecycle have in common."""
-
-    @property
-    def plan(self) -> LifePoint | None: ...
-    @property
-    def band(self) -> LawInterval | None: ...
-    @property
-    def bound(self) -> object | None: ...
-    @property
-    def alternatives(self) -> Sequence[SizeAndTokens]: ...
-    @property
-    def heuristic(self) -> EqualPools | None: ...
-
-
 @dataclass(frozen=True, kw_only=True)
 class LawInterval:
     """Ends that hold a share of the answers by laws drawn from the standard errors."""
@@ -208,14 +193,22 @@ class FormlessLawNote:
     note: str
 
 
-@dataclass(frozen=True)
-class LifeProvenance:
+@dataclass(frozen=True, kw_only=True)
+class LifeProvenance(Provenance):
     """What an answer rests on: version of this program, law, sources, warnings."""
 
-    version: str
     law: FormlessLawNote
-    data: tuple[DataSource, ...]
-    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LifeAnswer(Answer):
+    """What the answers to a budget and to a lifecycle have in common."""
+
+    plan: LifePoint | None = None
+    band: LawInterval | None = None
+    alternatives: tuple[SizeAndTokens, ...] = ()
+    heuristic: EqualPools | None = None
+    provenance: LifeProvenance
 
 
 A = TypeVar("A", bound=LifeAnswer)
@@ -237,16 +230,16 @@ class LifePlan(Plan[A]):
 
     def why(self) -> str:
         """What binds, what a percent of each quantity is worth, and the closed form, as text."""
-        return self._told("why")
+        return self._presented("why")
 
-    def asked(self) -> str:
+    def question_text(self) -> str:
         """What was asked, in a sentence."""
-        return self._told("question_text")
+        return self._presented("question_text")
 
     def __str__(self) -> str:
-        return self._told("answer")
+        return self._presented("answer")
 
-    def _told(self, part: str) -> str:
+    def _presented(self, part: str) -> str:
         room = import_module(f"planner.problems.{self.kind}.presentation")
         text: str = getattr(room, part)(self)
         return text

@@ -13,7 +13,7 @@ from pydantic import Field
 from planner.protocol.document import Unit
 from planner.protocol.output import Output, values_in
 from planner.protocol.parameter import Parameter, settable
-from planner.protocol.plan import BindingLimit, MissedPromise, PlainAnswer, PlainProvenance, Plan
+from planner.protocol.plan import Answer, BindingLimit, MissedPromise, Plan, Provenance
 from planner.protocol.problem import NO_PLAN, Problem, Search
 from planner.scenario import resolved
 from planner.scenario.keys.fields import Quantity, QuestionRecord, Word
@@ -51,13 +51,15 @@ class ToyPoint:
     tpot: Annotated[float, Unit("s")]
 
 
-@dataclass(frozen=True)
-class ToyAnswer(PlainAnswer):
+@dataclass(frozen=True, kw_only=True)
+class ToyAnswer(Answer):
     """Everything that is printed as JSON."""
 
-    plan: ToyPoint | None
-    alternatives: tuple[ToyPoint, ...]
-    infeasible: tuple[MissedPromise, ...] | None
+    problem: str = "toy"
+    plan: ToyPoint | None = None
+    bound: float | None = None
+    certificate: Mapping[str, int]
+    alternatives: tuple[ToyPoint, ...] = ()
 
 
 class ToyPlan(Plan[ToyAnswer]):
@@ -111,18 +113,16 @@ class Toy(Problem[ToyQuestion]):
         tight = best.feasible and best.outputs["tpot"] > 0.95 * question.promise
         least = min(numbers(question, chip, 256).price for chip in CHIPS)
         answer = ToyAnswer(
-            "toy",
-            "optimal" if points else "infeasible",
-            resolved(question),
-            best.plan,
-            None,
-            least,
-            {"points": 512},
-            (BindingLimit("promise", -1.0),) if tight else (),
-            self.duals(question, "price"),
-            tuple(points[1:3]),
-            best.shortfalls or None,
-            PlainProvenance("1"),
+            status="optimal" if points else "infeasible",
+            scenario=resolved(question),
+            plan=best.plan,
+            bound=least,
+            certificate={"points": 512},
+            binding=(BindingLimit("promise", -1.0),) if tight else (),
+            elasticities=self.duals(question, "price"),
+            alternatives=tuple(points[1:3]),
+            infeasible=best.shortfalls or None,
+            provenance=Provenance(version="1"),
         )
         return ToyPlan(lambda: answer)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version
-
 from planner.laws.scaling_law import ScalingLaw
 from planner.problems.budget import plan as records
 from planner.problems.budget.certificate import proof
@@ -170,4 +168,4 @@ def _provenance(resolution: ResolvedBudget, warnings: tuple[str, ...]) -> record
     """What an answer rests on: version, law, sources with their dates, warnings."""
     law = resolution.law
     note = records.LawNote(law.name, law.title, law.scope, law.note, law.form)
-    return records.LawProvenance(version("token-planner"), note, resolution.data, warnings)
+    return records.LawProvenance(law=note, data=resolution.data, warnings=warnings)

@@ -6,11 +6,10 @@ Everything is in base units; `document_of` makes JSON of it, keys in the order o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 from planner.problems.budget.question import BudgetScenario
-from planner.protocol.plan import BindingLimit, MissedPromise
 from planner.token_costs import spending as life
 
 
@@ -119,7 +118,7 @@ class LawNote(life.FormlessLawNote):
     json_first = ("name", "form")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class LawProvenance(life.LifeProvenance):
     """What an answer rests on: version of this program, law, sources, warnings."""
 
@@ -127,24 +126,19 @@ class LawProvenance(life.LifeProvenance):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BudgetAnswer:
+class BudgetAnswer(life.LifeAnswer):
     """The whole answer to a token budget."""
 
     problem: str = "budget"
-    status: str = "optimal"
-    scenario: Mapping[str, object]
     plan: BudgetPoint | None = None
     band: BudgetInterval | None = None
     bound: BudgetBound | None = None
     certificate: BudgetCertificate
-    binding: tuple[BindingLimit, ...] = ()
-    elasticities: Mapping[str, float] = field(default_factory=dict)
     alternatives: tuple[BudgetPoint, ...] = ()
     heuristic: RuleComparison | None = None
     compute_optimal: Comparison | None = None
     demand: life.ServedTokens
     laws: tuple[OtherLaw, ...] | None = None
-    infeasible: tuple[MissedPromise, ...] | None = None
     provenance: LawProvenance
 
 

@@ -10,7 +10,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from importlib.metadata import version
 
 from planner.problems.lifecycle import comparisons, resolve
 from planner.problems.lifecycle import plan as records
@@ -210,4 +209,4 @@ def _provenance(
         *life.serving.data,
     )
     note = spending.FormlessLawNote(law.name, law.title, law.scope, law.note)
-    return spending.LifeProvenance(version("token-planner"), note, data, tuple(warnings))
+    return spending.LifeProvenance(law=note, data=data, warnings=tuple(warnings))

@@ -5,14 +5,12 @@ It builds on that of a budget; serving stands in it as the serving planner answe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated
 
 from planner.problems.lifecycle.question import LifecycleScenario
 from planner.problems.serving import ServingBand, ServingPoint
 from planner.protocol.document import Unit, json_key
-from planner.protocol.plan import BindingLimit, MissedPromise
 from planner.token_costs import spending as life
 
 PerMtok = Annotated[float, Unit("USD/(1e6*token)")]
@@ -233,37 +231,32 @@ class NoCertificate:
     multiplier: None = None
 
 
+HEAD: tuple[str, ...] = ("problem", "status", "scenario", "plan", "band", "serving_band")
+
+
 @dataclass(frozen=True, kw_only=True)
-class LifecycleAnswer:
+class LifecycleAnswer(life.LifeAnswer):
     """The whole answer to a lifecycle."""
 
+    json_first = HEAD
+
     problem: str = "lifecycle"
-    status: str = "optimal"
-    scenario: Mapping[str, object]
     plan: LifecyclePoint | None = None
-    band: life.LawInterval | None = None
     serving_band: ServingBand | None = None
     bound: ServedPriceBound | None = None
     certificate: LifecycleCertificate | NoCertificate
-    binding: tuple[BindingLimit, ...] = ()
-    elasticities: Mapping[str, float] = field(default_factory=dict)
     alternatives: tuple[OtherSparsity, ...] = ()
     heuristic: SimplerRule | None = None
     flat_price: SimplerRule | None = None
     curve: tuple[SizeCost, ...] | None = None
     evaluated: tuple[EvaluatedSize, ...] | None = json_key("asked", default=None)
     demand: life.ServedTokens
-    infeasible: tuple[MissedPromise, ...] | None = None
-    provenance: life.LifeProvenance
 
 
 class InfeasibleLife(LifecycleAnswer):
     """The answer to a question that no model answers: what falls short."""
 
-    json_first = (
-        "problem", "status", "scenario", "plan", "band", "serving_band", "bound", "heuristic",
-        "flat_price", "curve", "asked",
-    )  # fmt: skip
+    json_first = (*HEAD, "bound", "heuristic", "flat_price", "curve", "asked")
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from importlib.metadata import version
 
 import numpy as np
 
@@ -227,7 +226,6 @@ def _layouts_of(current: Current, task: Task) -> Layouts:
 def provenance(scenario: Scenario, tasks: ServingTasks, profile: Profile) -> ServingProvenance:
     """What an answer rests on: version, assumptions, sources with their dates, warnings."""
     return ServingProvenance(
-        version=version("token-planner"),
         assumptions=scenario.assumptions,
         estimate=scenario.estimate if scenario.assumptions == "physical" else "bound",
         profile=profile.name,

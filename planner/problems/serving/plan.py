@@ -6,10 +6,10 @@ Everything is in base units; `document_of` makes JSON of it, keys in the order o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Annotated
 
 from planner.problems.serving.point import (
     Chips,
@@ -29,7 +29,7 @@ from planner.problems.serving.point import (
 )
 from planner.problems.serving.question import Scenario
 from planner.protocol.document import Unit
-from planner.protocol.plan import BindingLimit, DataSource, KnownAnswer, MissedPromise, Plan
+from planner.protocol.plan import Answer, KnownAnswer, MissedPromise, Plan, Provenance
 
 METHOD = (
     "every layout; largest feasible batch, last full stage and last full group by bisection, exact "
@@ -145,33 +145,29 @@ class RelaxedPromise:
     alone: float | None
 
 
-@dataclass(frozen=True)
-class ServingProvenance:
+@dataclass(frozen=True, kw_only=True)
+class ServingProvenance(Provenance):
     """What an answer rests on: version, assumptions, profile, sources, warnings."""
 
-    version: str
     assumptions: str
     estimate: str
     profile: str
     queueing: str
-    data: tuple[DataSource, ...]
-    warnings: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ServingAnswer:
+class ServingAnswer(Answer):
     """The whole answer to a serving question."""
 
+    json_first = ("problem", "status", "scenario", "plan", "band", "bound", "estimate")
+    json_last = ("infeasible", "eased", "provenance", "layout_held")
+
     problem: str = "serving"
-    status: str
-    scenario: Mapping[str, Any]
     plan: ServingPoint | None = None
     band: ServingBand | None = None
     bound: ServingBound | None = None
     estimate: ServingEstimate | None = None
     certificate: ServingCertificate
-    binding: tuple[BindingLimit, ...] = ()
-    elasticities: Mapping[str, float] = field(default_factory=dict)
     alternatives: tuple[NextBest | ServingPoint, ...] = ()
     rivals: tuple[RivalKind, ...] = ()
     systems: tuple[ComparedSystem, ...] | None = None
