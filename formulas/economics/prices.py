@@ -2,9 +2,8 @@
 
 from formulas.algebra.notation import *
 from formulas.roofline.batching import SHORT_CONTEXT, balance_context, short_context_batch
-from formulas.roofline.roofline import memory_time, step_time
+from formulas.roofline.roofline import OVERLAP, memory_time, step_time
 
-ROOFLINE = "arithmetic and memory overlap perfectly: a lower bound"
 PREFILL = "prefill runs on the arithmetic roof, attention aside"
 
 domain_price = Equation.of(D_step, n_chips * p_chip, "chips are paid for by time, busy or not")
@@ -30,7 +29,7 @@ output_token_cost = Equation(
     "cost of one output token",
     C_out,
     D_step * maximum(m_pos * N_active * c_fwd / F, (N_total * b_w / B + L_ctx * b_kv) / W) / g,
-    assumes=(ROOFLINE,),
+    assumes=(OVERLAP,),
     source=lecture_notes.at("section 5, decode against prefill"),
     where=(domain_price,),
 )
@@ -46,7 +45,7 @@ price_ratio = derive(
         where=(short_context_batch, balance_context),
     ),
     source=lecture_notes.at("section 5, decode against prefill"),
-    assumes=(PREFILL, ROOFLINE, "the ratio of costs, without margins or utilisation"),
+    assumes=(PREFILL, OVERLAP, "the ratio of costs, without margins or utilisation"),
 )
 
 context_for_ratio = derive(
@@ -55,7 +54,7 @@ context_for_ratio = derive(
     solve(L_ctx, L_star * (rho_price * g - B_0 / B), named=L_rho),
     assumes=(
         PREFILL,
-        ROOFLINE,
+        OVERLAP,
         "rho_price*g > m_pos: the ratio is above what arithmetic alone gives",
         "rho_price*g > B_0/B: else no context gives so small a ratio",
     ),
@@ -69,7 +68,7 @@ batch_for_ratio = derive(
     source=lecture_notes.at("section 5, decode against prefill"),
     assumes=(
         PREFILL,
-        ROOFLINE,
+        OVERLAP,
         "rho_price*g > m_pos: the ratio is above what arithmetic alone gives",
         "rho_price*g > L_ctx/L_star: else caches alone give a larger ratio",
     ),
@@ -95,7 +94,7 @@ ratio_at_twice_critical = derive(
 pass_time_per_position = Equation.of(
     T_pos,
     maximum(N_active * c_fwd / F, (N_total * b_w / B + L_ctx * b_kv) / (W * L_pass)),
-    ROOFLINE,
+    OVERLAP,
     "the cache is read once per pass, however many positions it computes",
     source=lecture_notes.at("section 5, cost per token against tokens per pass"),
     branches={

@@ -5,7 +5,7 @@ With every weight read in every step, these are the equations of the prices (`r_
 
 from formulas.algebra.notation import *
 from formulas.roofline.batching import balance_context, cost_floor, short_context_batch
-from formulas.roofline.roofline import time_per_sequence
+from formulas.roofline.roofline import OVERLAP, time_per_sequence
 
 PARTS = (
     "a step is a fixed part, a part proportional to coverage and a part proportional to the batch",
@@ -77,5 +77,5 @@ slow_saving = derive(
         where=(short_context_batch, balance_context),
     ),
     source=MODES,
-    assumes=("arithmetic and memory overlap perfectly: a lower bound",),
+    assumes=(OVERLAP,),
 )

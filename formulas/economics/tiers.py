@@ -11,25 +11,20 @@ from formulas.roofline.batching import attention_context, balance_context
 from formulas.roofline.roofline import drain_time
 
 WHOLE = "a share of a tier costs that share of its price"
-PLACE = "section 5, the cache tiers"
+TIERS = lecture_notes.at("section 5, the cache tiers")
 FULL = "the tier is full, and its price is paid by what it holds"
 
-store_cost = Equation.of(
-    C_store, b_kv * t_hold * p_tier / M_tier, WHOLE, FULL, source=lecture_notes.at(PLACE)
-)
+store_cost = Equation.of(C_store, b_kv * t_hold * p_tier / M_tier, WHOLE, FULL, source=TIERS)
 
 fetch_cost = Equation.of(
     C_fetch,
     b_kv * p_read / W_tier,
     "a read keeps what p_read pays for busy, and nothing else",
-    source=lecture_notes.at(PLACE),
+    source=TIERS,
 )
 
 tier_drain_time = Equation.of(
-    tau_tier,
-    M_tier / W_tier,
-    "the tier is read at its full rate, in long runs",
-    source=lecture_notes.at(PLACE),
+    tau_tier, M_tier / W_tier, "the tier is read at its full rate, in long runs", source=TIERS
 )
 
 drain_rule_prices = derive(
@@ -41,7 +36,7 @@ drain_rule_prices = derive(
         why="the drain time, times what a read keeps busy over the tier itself",
         where=(tier_drain_time,),
     ),
-    source=lecture_notes.at(PLACE),
+    source=TIERS,
 )
 
 drain_rule = derive(
@@ -49,7 +44,7 @@ drain_rule = derive(
     begin(drain_rule_prices.equation()),
     substitute(Equation("one price for both", p_read, p_tier)),
     rewrite(tau_tier, why="hold a cache for the drain time of its tier"),
-    source=lecture_notes.at(PLACE),
+    source=TIERS,
     assumes=("a read keeps the tier busy and nothing else: p_read = p_tier",),
     where=(tier_drain_time,),
 )
@@ -59,7 +54,7 @@ remake_cost = Equation.of(
     D_step * (N_active * c_fwd + a_kv * L_in / 2) / (F * e_pf),
     "prefill is arithmetic-bound, at the share e_pf of the peak",
     "the whole prefix of L_in tokens is computed; its mean context is half of it",
-    source=lecture_notes.at(PLACE),
+    source=TIERS,
     where=(domain_price,),
 )
 
@@ -71,7 +66,7 @@ remake_over_prompt = derive(
         why="a miss costs a prompt token; a hit is priced against it",
         where=(input_token_cost,),
     ),
-    source=lecture_notes.at(PLACE),
+    source=TIERS,
     assumes=("attention is small beside the weights", "prefill at the arithmetic roof"),
 )
 
@@ -120,10 +115,7 @@ hit_chance_needed = derive(
 )
 
 fetch_over_remake = Equation.of(
-    x_hold,
-    (C_store + C_fetch) / C_remake,
-    "every held cache is read once",
-    source=lecture_notes.at(PLACE),
+    x_hold, (C_store + C_fetch) / C_remake, "every held cache is read once", source=TIERS
 )
 
 hold_cost = Equation.of(

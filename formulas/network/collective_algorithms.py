@@ -13,6 +13,7 @@ LEVELS = (
     "every node holds as many chips of the group as every other",
     "bandwidth alone",
 )
+BY_LEVELS = thakur_2005.at("all-reduce as reduce-scatter and all-gather")
 
 SHARE_BY_SHARE = begin(
     t_coll,
@@ -107,10 +108,7 @@ in_network_all_reduce = Equation(
 # -- several nodes ----------------------------------------------------------------------------
 
 inner_time = Equation.of(
-    T_inner,
-    2 * (g_node - 1) / g_node * V_msg / r_up,
-    *LEVELS,
-    source=thakur_2005.at("all-reduce as reduce-scatter and all-gather"),
+    T_inner, 2 * (g_node - 1) / g_node * V_msg / r_up, *LEVELS, source=BY_LEVELS
 )
 
 outer_time = Equation.of(
@@ -118,7 +116,7 @@ outer_time = Equation.of(
     2 * (m_group - 1) / m_group * V_msg / (g_node * r_out),
     *LEVELS,
     "every chip has a network card of its own",
-    source=thakur_2005.at("all-reduce as reduce-scatter and all-gather"),
+    source=BY_LEVELS,
 )
 
 all_reduce_serial = Equation.of(

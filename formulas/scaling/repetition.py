@@ -7,6 +7,8 @@ tangent monomials, and the tangents at the optimum are the optimum's own conditi
 from formulas.algebra.notation import *
 from formulas.scaling.power_laws import FITTED, PROPORTIONAL
 
+WORTH = muennighoff_2023.at("section 3.1, equation 5")
+
 distinct_tokens = Equation.of(
     D_seen,
     minimum(D_pt, D_unique),
@@ -35,7 +37,7 @@ worth_of_tokens = Equation(
     D_eff,
     D_seen * (1 + R_half * (1 - exp(-(D_pt / D_seen - 1) / R_half))),
     assumes=(FITTED, *distinct_tokens.assumes),
-    source=muennighoff_2023.at("section 3.1, equation 5"),
+    source=WORTH,
     where=(distinct_tokens,),
 )
 
@@ -58,11 +60,7 @@ repeated_loss = Equation(
 )
 
 passes_worth = Equation.of(
-    x_worth,
-    1 + R_half * (1 - exp(-(n_pass - 1) / R_half)),
-    "n_pass >= 1",
-    FITTED,
-    source=muennighoff_2023.at("section 3.1, equation 5"),
+    x_worth, 1 + R_half * (1 - exp(-(n_pass - 1) / R_half)), "n_pass >= 1", FITTED, source=WORTH
 )
 
 passes_elasticity = derive(

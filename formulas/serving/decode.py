@@ -14,6 +14,10 @@ from formulas.algebra.notation import *
 from formulas.network import collectives
 from formulas.serving import context_parallel
 
+SHARDING = pope_2022.at("section 3.2")
+EXPERTS = deepseek_v3.at("section 3.4")
+MEMORY_TIME = lecture_equations.at("equation 3")
+
 rank_sequences = Equation.of(
     b_rank,
     ceiling(B / (pp * dp)),
@@ -42,7 +46,7 @@ weights_read = Equation.of(
     S_fixed / tp + S_routed * coverage * u_ep / (ep * xtp),
     "attention, dense and shared weights are sharded over tp and copied over dp",
     "the fullest expert rank sets the pace",
-    source=pope_2022.at("section 3.2"),
+    source=SHARDING,
 )
 
 cache_read = Equation.of(
@@ -58,14 +62,14 @@ weight_read_time = Equation.of(
     T_w_dec,
     f_pace * V_w / (W_chip * e_w),
     "weights are read once per microbatch",
-    source=lecture_equations.at("equation 3"),
+    source=MEMORY_TIME,
 )
 
 cache_read_time = Equation.of(
     T_kv_dec,
     f_pace * V_kv_dec / (W_chip * e_kv),
     "attention reads at its own efficiency",
-    source=lecture_equations.at("equation 3"),
+    source=MEMORY_TIME,
 )
 
 dense_time = Equation(
@@ -99,10 +103,7 @@ math_time = Equation(
 )
 
 all_reduce_bytes = Equation.of(
-    V_ar,
-    b_own * m_pos * h_act * b_act,
-    "one hidden vector per position",
-    source=pope_2022.at("section 3.2"),
+    V_ar, b_own * m_pos * h_act * b_act, "one hidden vector per position", source=SHARDING
 )
 
 all_reduce_time = Equation(
@@ -113,7 +114,7 @@ all_reduce_time = Equation(
         "one after attention, one after a feed-forward part that tp shards",
         "a collective by itself, slowed by the engine around it: e_ar, and t_ar on top",
     ),
-    source=pope_2022.at("section 3.2"),
+    source=SHARDING,
 )
 
 exchange_bytes = Equation.of(
@@ -121,7 +122,7 @@ exchange_bytes = Equation.of(
     b_slice * m_pos * k_copies * f_skew * h_exp * (b_disp + b_comb) / (tp * dp),
     "the fullest chip gets f_skew times its even share",
     "a copy that stays on the chip is counted",
-    source=deepseek_v3.at("section 3.4"),
+    source=EXPERTS,
 )
 
 all_to_all_time = Equation.of(
@@ -129,7 +130,7 @@ all_to_all_time = Equation.of(
     f_pace * n_a2a * (t_a2a + (a_x + V_x / w_x + g_x * sqrt(V_x)) / e_a2a),
     "both ways one after the other, each a collective by itself",
     "slowed by the engine around it: e_a2a, and t_a2a on top",
-    source=deepseek_v3.at("section 3.4"),
+    source=EXPERTS,
 )
 
 hop_time = Equation.of(

@@ -12,6 +12,8 @@ be.
 from formulas.algebra.notation import *
 
 PAID = "idle chips are paid too"
+SERVED = little_1961.at("the number served")
+PRICES = lecture_equations.at("equation 4")
 BOTH = L_in + L_out
 
 # --- how full the slots are -------------------------------------------------------------------
@@ -20,7 +22,7 @@ carried_load = Equation(
     r_load,
     X_arr * T_slot / (n_up * one_seq),
     assumes=("a steady state", "replicas share the load evenly, the spare ones are down"),
-    source=little_1961.at("the number served"),
+    source=SERVED,
 )
 
 allowed_load = Equation(
@@ -44,9 +46,7 @@ given_fill = Equation(
     assumes=("no replica is spare",),
 )
 
-replica_arrivals = Equation.of(
-    x_load, r_load * one_seq / T_slot, "a steady state", source=little_1961.at("the number served")
-)
+replica_arrivals = Equation.of(x_load, r_load * one_seq / T_slot, "a steady state", source=SERVED)
 
 replica_rate = Equation.of(
     X_rep,
@@ -134,20 +134,16 @@ def _per_request(of_a_chip: Expr) -> Expr:
     return of_a_chip * n_chips * T_slot / (n_rep * r_fill * one_seq)
 
 
-request_price = Equation.of(
-    C_seq, _per_request(p_chip), PAID, source=lecture_equations.at("equation 4")
-)
+request_price = Equation.of(C_seq, _per_request(p_chip), PAID, source=PRICES)
 
-mixed_price = Equation.of(
-    C_mix, request_price.rhs / BOTH, PAID, source=lecture_equations.at("equation 4")
-)
+mixed_price = Equation.of(C_mix, request_price.rhs / BOTH, PAID, source=PRICES)
 
 input_price = Equation(
     "price of an input token",
     C_in,
     p_chip * n_chips * x_pf * T_pf_busy / (n_rep * r_fill * L_in * one_seq),
     assumes=("input bears prefill's share of chip time",),
-    source=lecture_equations.at("equation 4"),
+    source=PRICES,
 )
 
 output_price = Equation(
@@ -155,7 +151,7 @@ output_price = Equation(
     C_out,
     p_chip * n_chips * T_out / (n_rep * r_fill * L_out * one_seq),
     assumes=("output bears decode's share of chip time",),
-    source=lecture_equations.at("equation 4"),
+    source=PRICES,
 )
 
 request_energy = Equation.of(

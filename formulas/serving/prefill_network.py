@@ -5,12 +5,10 @@ count once a chunk, bytes once a prompt, and roots of bytes as the root of chunk
 """
 
 from formulas.algebra.notation import *
+from formulas.serving.decode import EXPERTS, SHARDING
 
 prompt_reduction_bytes = Equation.of(
-    V_ar_pf,
-    L_new * one_seq * h_act * b_act / cp,
-    "one hidden vector per token",
-    source=pope_2022.at("section 3.2"),
+    V_ar_pf, L_new * one_seq * h_act * b_act / cp, "one hidden vector per token", source=SHARDING
 )
 
 prompt_reductions = Equation.of(
@@ -22,14 +20,14 @@ prompt_reductions = Equation.of(
     ),
     "each chunk is all-reduced by itself",
     "as many a layer as in a decode step",
-    source=pope_2022.at("section 3.2"),
+    source=SHARDING,
 )
 
 prompt_exchange_bytes = Equation.of(
     V_x_pf,
     L_new * one_seq * k_copies_pf * f_skew * h_exp * (b_disp + b_comb) / (tp * cp),
     "the fullest chip gets f_skew times its even share",
-    source=deepseek_v3.at("section 3.4"),
+    source=EXPERTS,
 )
 
 prompt_exchanges = Equation.of(
@@ -40,7 +38,7 @@ prompt_exchanges = Equation.of(
         + (n_chunks * a_x_pf + V_x_pf / w_x_pf + g_x_pf * sqrt(n_chunks * V_x_pf)) / e_a2a
     ),
     "each chunk is exchanged by itself",
-    source=deepseek_v3.at("section 3.4"),
+    source=EXPERTS,
 )
 
 prompt_hops = Equation.of(

@@ -18,6 +18,7 @@ from formulas.algebra.notation import *
 HALF = Rational(1, 2)
 FIRST_COME = "requests are dealt to ranks at random and read first come, first served"
 STEADY = "a steady state"
+SERVED = little_1961.at("the number served, of one server")
 
 prompt_occupancy = Equation.of(
     S_occ,
@@ -26,18 +27,13 @@ prompt_occupancy = Equation.of(
     "stages of a pipeline read several prompts at once",
 )
 
-reader_utilisation = Equation.of(
-    rho_pf,
-    x_load * S_occ / (dp * one_seq),
-    FIRST_COME,
-    source=little_1961.at("the number served, of one server"),
-)
+reader_utilisation = Equation.of(rho_pf, x_load * S_occ / (dp * one_seq), FIRST_COME, source=SERVED)
 
 reading_share = Equation.of(
     r_pf,
     x_load * T_pf_busy / one_seq,
     "stages and ranks work on prompts of their own",
-    source=little_1961.at("the number served, of one server"),
+    source=SERVED,
 )
 
 line_time = Equation.of(

@@ -9,6 +9,9 @@ prefill emits the first token.
 from formulas.algebra.notation import *
 from formulas.serving.context_parallel import state_sequences
 
+PER_CHIP = lecture_equations.at("memory per chip")
+ROOFLINE = lecture_equations.at("equation 1")
+
 decode_share = Equation.of(
     T_out, L_dec * one_seq * T_dec / (g * B), "every step advances B sequences by g tokens each"
 )
@@ -51,7 +54,7 @@ resident_weights = Equation.of(
     f_stage * (M_fixed / tp + M_routed * u_ep / (ep * xtp)) / pp,
     "attention, dense and shared weights are copied over dp",
     "the fullest stage counts",
-    source=lecture_equations.at("memory per chip"),
+    source=PER_CHIP,
 )
 
 resident_cache = Equation.of(
@@ -59,7 +62,7 @@ resident_cache = Equation.of(
     f_stage * (b_mem * (b_store * L_ctx + R_bnd_mem) * f_heads / cp + b_state * R_state / tp) / pp,
     "sequences are out of step, so each holds its mean context",
     "paged cache, the tokens of a context in turn on its cp parts",
-    source=lecture_equations.at("memory per chip"),
+    source=PER_CHIP,
 )
 
 resident_activations = Equation.of(
@@ -70,10 +73,7 @@ resident_activations = Equation.of(
 )
 
 resident_bytes = Equation.of(
-    M_need,
-    M_weights + M_kv + M_act + M_reserve,
-    "the runtime keeps a reserve",
-    source=lecture_equations.at("memory per chip"),
+    M_need, M_weights + M_kv + M_act + M_reserve, "the runtime keeps a reserve", source=PER_CHIP
 )
 
 slot_bound = Equation.of(
@@ -85,14 +85,11 @@ slot_bound = Equation.of(
         evaluate=False,
     ),
     "prefill arithmetic hides behind decode's memory traffic and the other way round",
-    source=lecture_equations.at("equation 1"),
+    source=ROOFLINE,
 )
 
 token_bound = Equation.of(
-    T_tpot_bound,
-    T_dec_bound / (g * one_seq),
-    "steps carry no prefill",
-    source=lecture_equations.at("equation 1"),
+    T_tpot_bound, T_dec_bound / (g * one_seq), "steps carry no prefill", source=ROOFLINE
 )
 
 MEMORY = (

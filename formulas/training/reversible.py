@@ -6,7 +6,7 @@ the values of arbitrary functions of the half that is passed on unchanged.
 """
 
 from formulas.algebra.notation import *
-from formulas.training.arithmetic import backward_arithmetic, pretraining_arithmetic
+from formulas.training.arithmetic import FEW, backward_arithmetic, pretraining_arithmetic
 
 ANY = "f is any deterministic function; it need not have an inverse"
 EXACT = "exact arithmetic; in floating point the inversion is approximate"
@@ -106,7 +106,7 @@ reversible_arithmetic = derive(
     ),
     rewrite(4 * c_fwd * N_active * D_pt, why="8ND with c_fwd = 2 flop/(param*token)"),
     source=lecture_hardware.at("section 7, RevNets"),
-    assumes=("attention is small beside the weights",),
+    assumes=(FEW,),
 )
 
 reversible_overhead = derive(
@@ -131,10 +131,7 @@ checkpointed_arithmetic = derive(
         why="6ND + 2ND(1 - 1/sqrt(n)): a little less than a reversible network",
     ),
     source=chen_2016.at("section 4.2"),
-    assumes=(
-        "attention is small beside the weights",
-        "the last segment still holds its activations and is not computed again",
-    ),
+    assumes=(FEW, "the last segment still holds its activations and is not computed again"),
 )
 
 checkpointed_over_reversible = derive(
