@@ -36,7 +36,6 @@ from formulas.algebra.derivation import (
 from formulas.algebra.equation import Equation, equations_of
 from formulas.nomenclature.lecture import *
 from formulas.nomenclature.network import *
-from formulas.nomenclature.pools_symbols import *
 from formulas.nomenclature.schedule_symbols import *
 from formulas.nomenclature.serving_symbols import *
 from formulas.nomenclature.sources import *

@@ -82,17 +82,14 @@ def tex(expression: sp.Basic) -> str:
 class _Printer(StrPrinter):
     """SymPy's own text, with Max, Min and ceiling in lower case."""
 
-    def _named(self, name: str, expression: sp.Basic) -> str:
-        return f"{name}({', '.join(map(self._print, expression.args))})"
-
     def _print_Max(self, expression: sp.Max) -> str:
-        return self._named("max", expression)
+        return f"max({self.stringify(expression.args, ', ')})"
 
     def _print_Min(self, expression: sp.Min) -> str:
-        return self._named("min", expression)
+        return f"min({self.stringify(expression.args, ', ')})"
 
     def _print_ceiling(self, expression: sp.ceiling) -> str:
-        return self._named("ceil", expression)
+        return f"ceil({self.stringify(expression.args, ', ')})"
 
 
 class InexactError(ValueError):

@@ -15,12 +15,12 @@ def _elasticity(time: Expr) -> Expr:
     return B * diff(time, B) / time
 
 
-def _growth(name: str, combined: Expr, claim: Expr, why: str) -> Derivation:
+def _growth(built: str, combined: Expr, claim: Expr, why: str = "") -> Derivation:
     """The most a combination can be at lam times the batch, as lam times what it is."""
     return derive(
-        name,
+        f"most that a {built} can be at a larger batch",
         begin(T_grown, combined, why=EACH),
-        rewrite(claim, why=why),
+        rewrite(claim, why=why or f"the factor comes out of a {built}"),
         assumes=(EACH, "no part falls: neither does what is built"),
     )
 
@@ -35,29 +35,15 @@ def _slope(name: str, time: Expr, claim: Expr, why: str, *assumes: str) -> Deriv
     )
 
 
-growth_of_sum = _growth(
-    "most that a sum can be at a larger batch",
-    lam * T_one + lam * T_two,
-    lam * (T_one + T_two),
-    "the factor comes out of a sum",
-)
+growth_of_sum = _growth("sum", lam * T_one + lam * T_two, lam * (T_one + T_two))
 growth_of_maximum = _growth(
-    "most that a maximum can be at a larger batch",
-    maximum(lam * T_one, lam * T_two),
-    lam * maximum(T_one, T_two),
-    "the factor comes out of a maximum",
+    "maximum", maximum(lam * T_one, lam * T_two), lam * maximum(T_one, T_two)
 )
 growth_of_minimum = _growth(
-    "most that a minimum can be at a larger batch",
-    minimum(lam * T_one, lam * T_two),
-    lam * minimum(T_one, T_two),
-    "the factor comes out of a minimum",
+    "minimum", minimum(lam * T_one, lam * T_two), lam * minimum(T_one, T_two)
 )
 growth_of_scaled = _growth(
-    "most that a scaled time can be at a larger batch",
-    k_scale * (lam * T_one),
-    lam * (k_scale * T_one),
-    "the factors change places",
+    "scaled time", k_scale * (lam * T_one), lam * (k_scale * T_one), "the factors change places"
 )
 
 mixed_growth = derive(
