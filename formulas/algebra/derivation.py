@@ -20,15 +20,7 @@ import sympy as sp
 from formulas.algebra.cards import SIGNS, card, display
 from formulas.algebra.equation import Assignment, Equation, Function, check_units
 from formulas.algebra.identity import Identity, NoPointError, limit_differs, shown
-from formulas.algebra.steps import (
-    DerivationError,
-    DerivationStep,
-    approached,
-    approximations,
-    dropped,
-    put_in,
-    unfit,
-)
+from formulas.algebra.steps import DerivationError, DerivationStep, approximations, dropped, unfit
 from formulas.nomenclature.sources import Citation, derived
 from formulas.numerics.evaluate import collect, scalar, unfolded
 from formulas.numerics.expressions import as_expression, put, tex, text
@@ -71,12 +63,11 @@ class Derivation:
             raise DerivationError(f"{self.name}: it has begun already")
         called = {"lhs": lhs, "rhs": rhs, "why": why}
         if isinstance(lhs, Equation):
-            return self._then(DerivationStep("begin", lhs.symbol, lhs.rhs, why or lhs.name), called)
+            lhs, rhs, why = lhs.symbol, lhs.rhs, why or lhs.name
         if rhs is None:
             raise DerivationError(f"{self.name}: begin needs two sides, or an Equation")
-        return self._then(
-            DerivationStep("begin", as_expression(lhs), as_expression(rhs), why), called
-        )
+        step = DerivationStep("begin", as_expression(lhs), as_expression(rhs), why)
+        return self._then(step, called)
 
     def substitute(self, equation: Equation | Derivation, why: str = "") -> Derivation:
         """Put in the right side of an equation for its symbol, wherever that occurs."""
@@ -159,7 +150,9 @@ class Derivation:
         against = limit_differs(last.rhs, claim, x, to)
         if against:
             self._refuse(f"{text(last.rhs)} does not tend to {text(claim)}\n  {against}")
-        return self._then(approached(last, x, to, claim, why), called)
+        size, neglected = last.rhs / claim - 1, f"limit {x.name} -> {to}"
+        step = DerivationStep("limit", last.lhs, claim, why, None, size, neglected, (x, to))
+        return self._then(step, called)
 
     def at(self, values: Mapping[sp.Symbol, Rational | sp.Expr], why: str = "") -> Derivation:
         """Put in exact numbers, or expressions, for symbols."""
@@ -168,7 +161,10 @@ class Derivation:
             if value.atoms(sp.Float):
                 self._refuse(f"{x.name} = {value} is not exact; write a fraction")
         called = {"values": dict(values), "why": why}
-        return replace(self, numeric=True)._then(put_in(self._last, exact, why), called)
+        lhs, rhs = put(self._last.lhs, exact), put(self._last.rhs, exact)
+        tidy = rhs.doit() if rhs.has(sp.Max, sp.Min) else sp.cancel(rhs)
+        why = why or ", ".join(f"{x.name} = {text(value)}" for x, value in exact.items())
+        return replace(self, numeric=True)._then(DerivationStep("at", lhs, tidy, why), called)
 
     def replayed(
         self, changes: Mapping[int, Mapping[str, object]] = MappingProxyType({})

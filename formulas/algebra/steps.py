@@ -9,7 +9,7 @@ from typing import Any
 import sympy as sp
 
 from formulas.algebra.identity import Identity, limit_differs, limit_points, never_positive, shown
-from formulas.numerics.expressions import put, text
+from formulas.numerics.expressions import text
 
 
 class DerivationError(ValueError):
@@ -105,21 +105,6 @@ def dropped(
     return None
 
 
-def approached(
-    last: DerivationStep, x: sp.Symbol, to: sp.Expr, claim: sp.Expr, why: str
-) -> DerivationStep:
-    """The form in the limit, and its distance from it."""
-    return DerivationStep(
-        "limit",
-        last.lhs,
-        claim,
-        why,
-        size=last.rhs / claim - 1,
-        neglected=f"limit {x.name} -> {to}",
-        approach=(x, to),
-    )
-
-
 def unfit(x: sp.Symbol, claim: sp.Expr) -> str:
     """Why a claim cannot be a value of a symbol, whatever the equation; empty when it can."""
     if claim.has(x):
@@ -127,14 +112,6 @@ def unfit(x: sp.Symbol, claim: sp.Expr) -> str:
     if never_positive(claim):
         return f"{x.name} = {text(claim)} is positive at no point, and every symbol is positive"
     return ""
-
-
-def put_in(last: DerivationStep, values: Mapping[sp.Symbol, sp.Expr], why: str) -> DerivationStep:
-    """The form with numbers for symbols."""
-    lhs, rhs = put(last.lhs, values), put(last.rhs, values)
-    shown_values = ", ".join(f"{x.name} = {text(value)}" for x, value in values.items())
-    tidy = rhs.doit() if rhs.has(sp.Max, sp.Min) else sp.cancel(rhs)
-    return DerivationStep("at", lhs, tidy, why or shown_values)
 
 
 _PROOFS = {

@@ -154,11 +154,6 @@ class SymbolRow:
     meaning: str
     values: tuple[float | None, ...] = ()
 
-    @property
-    def differs(self) -> bool:
-        """True if two cases give different values."""
-        return len(set(self.values) - {None}) > 1
-
 
 @dataclass(frozen=True)
 class Chapter:
@@ -199,7 +194,7 @@ class FormulaDocument:
     @property
     def differences(self) -> tuple[SymbolRow, ...]:
         """Symbols on which the cases do not agree."""
-        return tuple(row for row in self.rows if row.differs)
+        return tuple(row for row in self.rows if len(set(row.values) - {None}) > 1)
 
     @property
     def headed(self) -> bool:

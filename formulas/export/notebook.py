@@ -67,7 +67,12 @@ def _cases(whole: FormulaDocument) -> str:
 
 
 def _words(key: str, source: str) -> dict[str, object]:
-    return {"cell_type": "markdown", "id": _id(key), "metadata": {}, "source": _lines(source)}
+    return {
+        "cell_type": "markdown",
+        "id": _id(key),
+        "metadata": {},
+        "source": source.splitlines(keepends=True),
+    }
 
 
 def _code(key: str, source: str) -> dict[str, object]:
@@ -77,14 +82,10 @@ def _code(key: str, source: str) -> dict[str, object]:
         "id": _id(key),
         "metadata": {},
         "outputs": [],
-        "source": _lines(source),
+        "source": source.splitlines(keepends=True),
     }
 
 
 def _id(key: str) -> str:
     """1 to 64 of the characters that the format allows in the id of a cell."""
     return re.sub(r"[^A-Za-z0-9_-]", "-", key)[-64:]
-
-
-def _lines(source: str) -> list[str]:
-    return source.splitlines(keepends=True)

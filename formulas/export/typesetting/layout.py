@@ -186,8 +186,7 @@ def notation(latex: str) -> Layout:
 
     Raises TypeError if it uses a command without a rule.
     """
-    tokens = _TOKEN.findall(latex)[::-1]
-    return _atoms(tokens)
+    return _atoms(_TOKEN.findall(latex)[::-1])
 
 
 def _atoms(tokens: list[str]) -> Layout:
