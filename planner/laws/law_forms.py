@@ -180,37 +180,8 @@ MEANING = {  # of the coefficients of a reward
 }
 
 
-@dataclass(frozen=True)
-class RewardLaw:
-    """A sigmoid with its four coefficients, `C_mid` in FLOP."""
-
-    name: str
-    values: Mapping[str, float]
-
-    def reward(self, arithmetic: np.ndarray | float) -> np.ndarray:
-        """Reward after an arithmetic of reinforcement learning [FLOP]."""
-        from formulas.scaling.power_laws import rl_reward
-
-        return np.asarray(rl_reward.numpy("C_rl")(arithmetic, **self.values))
-
-    def arithmetic(self, reward: float) -> float:
-        """Arithmetic [FLOP] that a reward needs.
-
-        Raises FieldError if the reward is not between the one at the start and the ceiling.
-        """
-        from formulas.scaling.power_laws import rl_arithmetic_needed
-
-        low, high = self.values["R_start"], self.values["R_most"]
-        if not low < reward < high:
-            raise FieldError(
-                ("rl.reward", f"{self.name} leads from {low:g} towards {high:g}, which it never "
-                              f"reaches; {reward:g} is not between them")
-            )  # fmt: skip
-        return float(rl_arithmetic_needed.numpy("R_pass")(reward, **self.values))
-
-
-def reward_law(name: str = "scalerl-2025", **coefficients: float) -> RewardLaw:
-    """The sigmoid of a catalogue name, with what belongs to the model at hand.
+def reward_arithmetic(reward: float, name: str = "scalerl-2025", **coefficients: float) -> float:
+    """Arithmetic [FLOP] of reinforcement learning that a reward needs, by a sigmoid of its name.
 
     Parameters
     ----------
@@ -218,8 +189,10 @@ def reward_law(name: str = "scalerl-2025", **coefficients: float) -> RewardLaw:
         replace.
 
     Raises CatalogueError if no law of reward is called so; FieldError if a coefficient is neither
-    known nor given, or the rewards are in the wrong order.
+    known nor given, or the reward is not between the one at the start and the ceiling.
     """
+    from formulas.scaling.power_laws import rl_arithmetic_needed
+
     if name not in law_names("sigmoid"):
         raise CatalogueError.unknown("law of reward", name, law_names("sigmoid"))
     values = {**law(name).values, **coefficients}
@@ -227,12 +200,17 @@ def reward_law(name: str = "scalerl-2025", **coefficients: float) -> RewardLaw:
     faults = [(f"rl.{x}", f"{name} does not say {MEANING[x]}; give it") for x in lacking]
     others = [x for x in coefficients if x not in MEANING]
     faults += [(f"rl.{x}", "no such coefficient of a reward") for x in others]
-    if not faults and not 0 <= values["R_start"] < values["R_most"]:
-        low, high = values["R_start"], values["R_most"]
-        faults = [("rl.R_start", f"expected less than the ceiling {high:g}, got {low:g}")]
     if faults:
         raise FieldError(*faults)
-    return RewardLaw(name, values)
+    low, high = values["R_start"], values["R_most"]
+    if not 0 <= low < high:
+        raise FieldError(("rl.R_start", f"expected less than the ceiling {high:g}, got {low:g}"))
+    if not low < reward < high:
+        raise FieldError(
+            ("rl.reward", f"{name} leads from {low:g} towards {high:g}, which it never "
+                          f"reaches; {reward:g} is not between them")
+        )  # fmt: skip
+    return float(rl_arithmetic_needed.numpy("R_pass")(reward, **values))
 
 
 Number = np.ndarray | float

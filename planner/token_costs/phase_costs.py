@@ -18,7 +18,7 @@ from planner.catalogue.listed_prices import Price
 from planner.catalogue.ranges import ListedRange, mfu_range, no_range, rent_range
 from planner.catalogue.systems import System
 from planner.catalogue.training_runs import TrainingRate, training_rate
-from planner.laws.law_forms import reward_law
+from planner.laws.law_forms import reward_arithmetic
 from planner.protocol.plan import DataSource
 from planner.text.errors import CatalogueError, FieldError
 from planner.token_costs import spending as records
@@ -259,7 +259,7 @@ def rl_flop_needed(reward: Reward) -> float:
     if reward.most is not None:
         values["R_most"] = reward.most
     with np.errstate(over="ignore"):  # what overflows is refused below
-        flop = reward_law(REWARD, **values).arithmetic(reward.needed)
+        flop = reward_arithmetic(reward.needed, REWARD, **values)
     if not flop < MOST_FLOP:
         raise FieldError(("rl.reward", f"this reward needs over {MOST_FLOP:g} FLOP: out of reach"))
     return flop

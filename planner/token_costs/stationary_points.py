@@ -183,22 +183,17 @@ def _solved(system: Array, right: Array) -> Array:
     return np.asarray(np.linalg.solve(eased, right[:, :, None])[:, :, 0], dtype=np.float64)
 
 
-RL = 1  # the column of reinforcement learning in the costs of a budget
-
-
 @dataclass(frozen=True)
 class TrainingCurve:
     """Tokens and the cost of training by size, at the quality asked for, infinite where none is.
 
-    All (P,): active parameters, tokens of pre-training and of reinforcement learning, USD of both
-    phases together and of the latter.
+    All (P,): active parameters, tokens of pre-training and of reinforcement learning, USD of both.
     """
 
     sizes: Array
     tokens: Array
     rl: Array
     training: Array
-    rl_cost: Array
 
 
 def training_curve(
@@ -216,7 +211,6 @@ def training_curve(
     with np.errstate(all="ignore"):
         costs, choices = rows.costs(points.point), np.exp(points.point)
         total = np.exp(costs.value) + budget.constant_cost
-        rl_cost = costs.shares[:, RL] * np.exp(costs.value) + budget.constant_cost
     chosen = rows.choices.index("rl") if "rl" in rows.choices else None
     rl = choices[:, chosen] if chosen is not None else np.full(len(rows), budget.rl_tokens)
     if budget.rl_flop:
@@ -227,10 +221,8 @@ def training_curve(
         possible &= tokens <= budget.unique
     shape = (len(tasks), len(sizes)) if drawn else (len(sizes),)
 
-    def column(values: Array, otherwise: float = np.inf) -> Array:
-        return np.where(possible, values, otherwise).reshape(shape)
-
-    return TrainingCurve(sizes, column(tokens), column(rl), column(total), column(rl_cost, 0.0))
+    columns = (np.where(possible, each, np.inf).reshape(shape) for each in (tokens, rl, total))
+    return TrainingCurve(sizes, *columns)
 
 
 TOLERANCE = 1e-12

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -30,23 +30,11 @@ LIMITED = "limit"
 WIDE = 1e9  # how far a choice may lie from the reference point
 
 
-@dataclass(frozen=True)
-class Programmed:
-    """The optimum as the geometric program has it.
-
-    `point` (J,) in logarithms, `value` and `lower_bound` of what is made small (cost, or loss
-    without its floor and outer power), `multiplier` of the limit.
-    """
-
-    point: Array
-    value: float
-    lower_bound: float
-    multiplier: float
-    solution: ProgramSolution
-
-
-def programmed(budgets: Budgets, reference: Array) -> Programmed:
+def programmed(budgets: Budgets, reference: Array) -> tuple[Array, ProgramSolution]:
     """Solve the one budget there is, its terms monomials, its choices measured from a reference.
+
+    The point (J,) in logarithms, and the solution, whose value and bound are of what is made small:
+    the cost, or the loss without its floor and outer power.
 
     Raises SolverError and Shortage as `Program.solve`.
     """
@@ -70,13 +58,8 @@ def programmed(budgets: Budgets, reference: Array) -> Programmed:
                 values[symbols[f"power_{k}_{j}"]] = -float(power)
     solution = program.solve({s: v for s, v in values.items() if s in set(program.givens)})
     point = np.array([math.log(solution.choices[symbols[each]]) for each in budgets.choices])
-    return Programmed(
-        point=point + at,
-        value=solution.value * math.exp(shift),
-        lower_bound=solution.lower_bound * math.exp(shift),
-        multiplier=solution.multipliers[LIMITED],
-        solution=solution,
-    )
+    value, bound = (each * math.exp(shift) for each in (solution.value, solution.lower_bound))
+    return point + at, replace(solution, value=value, lower_bound=bound)
 
 
 @lru_cache(maxsize=32)
@@ -135,18 +118,18 @@ def proof(answer: BudgetOptimum, considered: int = 1) -> BudgetCertificate:
         method = "the given choices leave nothing to choose"
         return BudgetCertificate(method, answer.score, answer.score, 0.0, considered, None, {})
     tangent = answer.budgets.tangent(answer.point)
-    program = programmed(tangent, start(tangent))
-    if _largest(program.point, answer.point[0]) > AGREE:
+    point, program = programmed(tangent, start(tangent))
+    if _largest(point, answer.point[0]) > AGREE:
         # Numbers measured from near the optimum are better scaled; no constraint is moved by it.
-        program = programmed(tangent, answer.point)
+        point, program = programmed(tangent, answer.point)
     root = stationary_point(answer.budgets, answer.point[0])
     if root is None:
         raise SolverError("SciPy finds no point where the first-order conditions hold")
-    apart = abs(program.multiplier - answer.multiplier)
+    multiplier = program.multipliers[LIMITED]
     differences = {
-        "program": _apart(tangent, program.point, answer.point),
+        "program": _apart(tangent, point, answer.point),
         "value": abs(math.log(program.value) - _logs(tangent, answer.point)[0]),
-        "multiplier": apart / max(answer.multiplier, LEAST),
+        "multiplier": abs(multiplier - answer.multiplier) / max(answer.multiplier, LEAST),
         "scipy": _largest(root[0], answer.point[0]),
     }
     for name, difference in differences.items():
@@ -156,14 +139,14 @@ def proof(answer: BudgetOptimum, considered: int = 1) -> BudgetCertificate:
                 f"{difference:.2g} (in logarithms); at most {AGREE:g} is accepted"
             )
     bound = _of_answer(answer, program.lower_bound)
-    form = TANGENT if answer.budgets.effective else PROGRAM.format(program.solution.solver)
+    form = TANGENT if answer.budgets.effective else PROGRAM.format(program.solver)
     return BudgetCertificate(
         method=f"{form}; {NEWTON}; {SCIPY}: they agree",
         objective=answer.score,
         relaxation=bound,
         gap=1 - bound / answer.score,
         points_considered=considered,
-        multiplier=program.multiplier,
+        multiplier=multiplier,
         differences=differences,
     )
 

@@ -2,14 +2,16 @@
 
 import math
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from formulas.registry import by_name
+from formulas.scaling.power_laws import rl_reward
 from planner.catalogue.scaling_laws import law, law_names
-from planner.laws.law_forms import FORMS, reward_law
+from planner.laws.law_forms import FORMS, reward_arithmetic
 from planner.laws.laws import scaling_law
 from planner.laws.scaling_law import ALLOCATIONS
 from planner.text.errors import CatalogueError, FieldError, InputError
@@ -434,26 +436,26 @@ def test_a_law_of_size_alone_cannot_split():
 
 def test_a_reward_and_back():
     """Half of the gain at C_mid; the arithmetic of a reward gives it again."""
-    found = reward_law(C_mid=1e22, R_start=0.3)
-    assert found.reward(1e22) == pytest.approx((0.3 + 0.61) / 2)
+    own = {"C_mid": 1e22, "R_start": 0.3}
+    sigmoid = partial(rl_reward.numpy("C_rl"), **law("scalerl-2025").values, **own)
+    assert sigmoid(1e22) == pytest.approx((0.3 + 0.61) / 2)
     for reward in (0.31, 0.5, 0.609):
-        assert found.reward(found.arithmetic(reward)) == pytest.approx(reward, rel=1e-12)
+        assert sigmoid(reward_arithmetic(reward, **own)) == pytest.approx(reward, rel=1e-12)
 
 
 def test_a_reward_above_the_ceiling_is_never_reached():
     """GRPO's recipe ends at 0.49."""
-    found = reward_law(C_mid=1e22, R_start=0.3, R_most=0.49)
     with pytest.raises(FieldError, match=r"from 0\.3 towards 0\.49, which it never reaches; 0\.6"):
-        found.arithmetic(0.6)
+        reward_arithmetic(0.6, C_mid=1e22, R_start=0.3, R_most=0.49)
 
 
 def test_what_belongs_to_the_model_must_be_given():
     """No catalogue knows C_mid and R_start."""
     with pytest.raises(FieldError) as caught:
-        reward_law()
+        reward_arithmetic(0.5)
     assert {path for path, _ in caught.value.faults} == {"rl.C_mid", "rl.R_start"}
     with pytest.raises(CatalogueError, match="unknown law of reward 'scalerl'"):
-        reward_law("scalerl", C_mid=1e22, R_start=0.1)
+        reward_arithmetic(0.5, "scalerl", C_mid=1e22, R_start=0.1)
 
 
 # --- files ----------------------------------------------------------------------------------------

@@ -50,9 +50,9 @@ def test_the_four_ways_agree(name):
     assert best.n_active == pytest.approx(size, rel=3e-3)  # a valley is flat: 1e-6 in the score
     assert best.pretrain == pytest.approx(tokens, rel=3e-3)
     assert best.score <= score * (1 + 1e-9)
-    program = programmed(best.budgets.tangent(best.point), start(best.budgets))
-    assert program.point == pytest.approx(best.point[0], abs=1e-4)
-    assert program.multiplier == pytest.approx(best.multiplier, rel=1e-4)
+    there, program = programmed(best.budgets.tangent(best.point), start(best.budgets))
+    assert there == pytest.approx(best.point[0], abs=1e-4)
+    assert program.multipliers["limit"] == pytest.approx(best.multiplier, rel=1e-4)
     point, error = stationary_point(best.budgets)
     assert point == pytest.approx(best.point[0], abs=1e-4)
     assert error < 1e-7

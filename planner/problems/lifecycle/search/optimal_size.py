@@ -86,29 +86,18 @@ class FixedLayoutOptimum:
         """The member in whole numbers, trained until it is as good."""
         budget, size = self.answer.task, self.served.member.n_active
         curve = conditions.training_curve(budget, [size])
-        serving = self.served.price * self.life.demand.counted
-        rl = float(curve.rl_cost[0])
-        return MemberCost(
-            size, float(curve.tokens[0]), float(curve.rl[0]), float(curve.training[0]) - rl, rl,
-            serving,
-        )  # fmt: skip
+        total = float(curve.training[0]) + self.served.price * self.life.demand.counted
+        return MemberCost(size, float(curve.tokens[0]), float(curve.rl[0]), total)
 
 
 @dataclass(frozen=True)
 class MemberCost:
-    """A member's size [param], tokens, and what its life costs by phase [USD]."""
+    """A member's size [param], its tokens, and what its whole life costs [USD]."""
 
     n_active: float
     pretrain: float
     rl: float
-    pretrain_cost: float
-    rl_cost: float
-    serving_cost: float
-
-    @property
-    def total(self) -> float:
-        """Cost of the whole life [USD]."""
-        return self.pretrain_cost + self.rl_cost + self.serving_cost
+    total: float
 
 
 def fixed_layout_optimum(
