@@ -10,7 +10,7 @@ each other, and it starts from the best points of the grid rather than from all 
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -98,18 +98,19 @@ def fit_law(
     """
     measured = read_points(points) if isinstance(points, str | Path) else points
     used = measured.without_highest(drop_highest) if drop_highest else measured
-    _refuse(used, _too_few(used))
+    _check_enough(used)
     middle = np.array([np.log(used.size).mean(), np.log(used.tokens).mean()])
     best, objective = _searched(used, middle)
-    _refuse(used, _undetermined(used, best))
+    _check_determined(used, best)
     rng = np.random.default_rng(seed)
-    drawn = np.array([_resampled(used, middle, best, rng) for _ in range(max(resamples, 2))])
+    numbers = (rng.integers(0, len(used), len(used)) for _ in range(max(resamples, 2)))
+    drawn = np.array([_polished(used.rows(rows), middle, best)[0] for rows in numbers])
     drawn = drawn[np.isfinite(drawn).all(axis=1)]
     centre, spread = _uncentred(best, middle), _uncentred(drawn, middle)
     names = (name.removeprefix("ln ") for name in COORDINATES)
-    numbers = [*np.exp(centre[:3]).tolist(), *centre[3:].tolist()]
+    values = [*np.exp(centre[:3]).tolist(), *centre[3:].tolist()]
     return LawFit(
-        values=dict(zip(names, numbers, strict=True)),
+        values=dict(zip(names, values, strict=True)),
         centre=centre,
         covariance=np.cov(spread.T),
         resamples=spread,
@@ -197,14 +198,6 @@ def _searched(points: Points, middle: np.ndarray) -> tuple[np.ndarray, float]:
     return best, value
 
 
-def _resampled(
-    points: Points, middle: np.ndarray, start: np.ndarray, rng: np.random.Generator
-) -> np.ndarray:
-    """The fit to points drawn with replacement."""
-    rows = rng.integers(0, len(points), len(points))
-    return _polished(points.rows(rows), middle, start)[0]
-
-
 def _uncentred(x: np.ndarray, middle: np.ndarray) -> np.ndarray:
     """From terms at the centre to terms of one parameter and one token."""
     out = np.array(x, float)
@@ -213,33 +206,30 @@ def _uncentred(x: np.ndarray, middle: np.ndarray) -> np.ndarray:
     return out
 
 
-def _refuse(points: Points, faults: Iterator[str]) -> None:
-    """Raise InputError with the first fault, if there is one."""
-    for message in faults:
-        raise _fault(points.file, message)
-
-
-def _too_few(points: Points) -> Iterator[str]:
-    """Why the points cannot say anything about five coefficients."""
+def _check_enough(points: Points) -> None:
+    """Refuse points that cannot say anything about five coefficients."""
     count = len(COORDINATES)
     if len(points) <= count:
-        yield (f"{len(points)} points for {count} coefficients; more than {count} are needed to "
-               "tell a fit from a coincidence")  # fmt: skip
-    if len(np.unique(points.size)) < 3:
-        yield "fewer than three model sizes; the exponent of the size cannot be told"
-    if len(np.unique(points.tokens)) < 3:
-        yield "fewer than three numbers of tokens; the exponent of the data cannot be told"
+        few = f"{len(points)} points for {count} coefficients; more than {count} are needed"
+        raise _fault(points.file, f"{few} to tell a fit from a coincidence")
+    for what, term, amounts in (("model sizes", "size", points.size),
+                                ("numbers of tokens", "data", points.tokens)):  # fmt: skip
+        if len(np.unique(amounts)) < 3:
+            fault = f"fewer than three {what}; the exponent of the {term} cannot be told"
+            raise _fault(points.file, fault)
 
 
-def _undetermined(points: Points, best: np.ndarray) -> Iterator[str]:
-    """Which term has left the fit, so that its coefficients mean nothing."""
-    gap = best[:3] - np.log(np.median(points.loss))
-    for what, height in zip(("size", "tokens", "irreducible loss"), gap, strict=True):
+def _check_determined(points: Points, best: np.ndarray) -> None:
+    """Refuse a fit which a term has left, so that its coefficients mean nothing."""
+    gap, names = best[:3] - np.log(np.median(points.loss)), ("size", "tokens", "irreducible loss")
+    for what, height in zip(names, gap, strict=True):
         if height < np.log(1e-6):
-            yield f"the points do not determine the term of the {what}; widen their range"
-    for what, exponent in zip(("size", "tokens"), best[3:], strict=True):
+            fault = f"the points do not determine the term of the {what}; widen their range"
+            raise _fault(points.file, fault)
+    for what, exponent in zip(names, best[3:], strict=False):
         if not 1.01e-3 < exponent < 4.99:
-            yield f"the exponent of the {what} runs off ({exponent:.3g}); widen the range"
+            fault = f"the exponent of the {what} runs off ({exponent:.3g}); widen the range"
+            raise _fault(points.file, fault)
 
 
 LARGEST = 100_000  # rows

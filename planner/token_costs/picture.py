@@ -18,6 +18,7 @@ from planner.text.errors import InputError
 from planner.text.wording import count, money
 from planner.token_costs.budget_task import BudgetTask, Required
 from planner.token_costs.posynomial_form import Array
+from planner.token_costs.presentation import PHASE_LABELS
 from planner.token_costs.spending import EqualPools, LawInterval, LifeAnswer, LifePoint
 from planner.token_costs.stationary_points import training_curve
 
@@ -131,7 +132,6 @@ def shown(curve: CostCurve) -> CostCurve:
 INCHES = (10.5, 8.2)
 # Safe for readers who see red and green alike (Okabe and Ito, 2008).
 COLOURS = {"training": "#0072B2", "rl": "#009E73", "serving": "#D55E00", "both": "black"}
-NAMES = {"pretrain": "pre-training", "rl": "RL", "inference": "serving"}
 BARS = {"pretrain": COLOURS["training"], "rl": COLOURS["rl"], "inference": COLOURS["serving"]}
 DEEPEST = 30.0  # factor below the least cost that is drawn
 MARGIN = 0.06  # share of the axes beside their frame where a value would be cut
@@ -188,7 +188,7 @@ def _curve(axes: Axes, picture: LifePicture) -> None:
 def _pools(axes: Axes, point: LifePoint) -> None:
     """What each phase costs: the plan, and beside it equal pools."""
     unit, bottom = point.objective, 0.0
-    for name, label in NAMES.items():
+    for name, label in PHASE_LABELS.items():
         share = getattr(point.share, name)
         height = share * point.total
         if not height:

@@ -16,7 +16,7 @@ from planner.problems.budget.resolve import (
     ruled_point,
     tasks_for,
 )
-from planner.protocol.plan import BindingLimit, MissedPromise
+from planner.protocol.plan import BindingLimit, KnownAnswer, MissedPromise
 from planner.scenario import resolved
 from planner.text.errors import FieldError
 from planner.token_costs import optimum
@@ -33,7 +33,7 @@ def answer(scenario: BudgetScenario) -> records.BudgetPlan:
     """
     resolution = resolve_budget(scenario)
     if not resolution.tasks:
-        return _plan(_by_rule(resolution), scenario)
+        return records.BudgetPlan(KnownAnswer(_by_rule(resolution)), scenario)
     solved = optimum.solve_many(resolution.tasks)
     ranked = sorted(
         (each for each in solved if isinstance(each, optimum.BudgetOptimum)),
@@ -42,7 +42,7 @@ def answer(scenario: BudgetScenario) -> records.BudgetPlan:
     if not ranked:
         nearest = optimum.best_of(solved)
         assert isinstance(nearest, optimum.NoBudget)
-        return _plan(_infeasible(resolution, nearest), scenario)
+        return records.BudgetPlan(KnownAnswer(_infeasible(resolution, nearest)), scenario)
     best = ranked[0]
     warnings = (*resolution.warnings, *_outside(best, scenario), *_of_the_data(best))
     certificate = proof(best, len(resolution.tasks))
@@ -64,11 +64,7 @@ def answer(scenario: BudgetScenario) -> records.BudgetPlan:
         laws=tuple(_by(law, resolution) for law in resolution.others) or None,
         provenance=_provenance(resolution, warnings),
     )
-    return _plan(complete, scenario)
-
-
-def _plan(answer: records.BudgetAnswer, scenario: BudgetScenario) -> records.BudgetPlan:
-    return records.BudgetPlan(lambda: answer, scenario)
+    return records.BudgetPlan(KnownAnswer(complete), scenario)
 
 
 def _bound(

@@ -10,7 +10,7 @@ import numpy as np
 
 from planner.catalogue.ranges import ListedRange, rent_range
 from planner.problems.lifecycle.answer import answer
-from planner.problems.lifecycle.elasticities import parameters
+from planner.problems.lifecycle.elasticities import lifecycle_rows, parameters
 from planner.problems.lifecycle.outputs import point_of
 from planner.problems.lifecycle.plan import LifecyclePlan
 from planner.problems.lifecycle.resolve import resolve_life
@@ -103,8 +103,6 @@ class Lifecycle(Problem["LifecycleScenario"]):
 
     def elasticities(self, question: LifecycleScenario, output: str) -> list[Elasticity]:
         """Multipliers of the cost; anything else by settling again, layouts held."""
-        from planner.problems.lifecycle.elasticities import lifecycle_rows
-
         return lifecycle_rows(question, output)
 
 

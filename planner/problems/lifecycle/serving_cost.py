@@ -29,7 +29,6 @@ from planner.text.errors import FieldError
 
 if TYPE_CHECKING:
     from planner.architecture.counts import Sizes
-    from planner.problems import serving
     from planner.problems.lifecycle.question import Serving
 
 

@@ -106,7 +106,7 @@ class Lowering:
         right, moved_left = posynomial.parts(larger)
         left, right = posynomial.total((left, moved_left)), posynomial.total((right, moved_right))
         if len(right) != 1:
-            raise ProblemError(self._not_one_monomial(right, text))
+            raise self._not_one_monomial(right, text)
         if not left:
             raise ProblemError(f"{self.title}: {name}: {text} holds nothing back: no positive term")
         ((bottom, divisor),) = right.items()
@@ -135,16 +135,13 @@ class Lowering:
                     f"larger value would help, but it can only be held from below\n  {WAY_OUT}"
                 )
 
-    def _not_one_monomial(self, right: posynomial.Signomial, text: str) -> str:
-        if not right:
-            why = "its larger side is not positive"
-        else:
+    def _not_one_monomial(self, right: posynomial.Signomial, text: str) -> ProblemError:
+        why = "its larger side is not positive"
+        if right:
             several = posynomial.short(posynomial.spelled(right).xreplace(self.auxiliaries))
             why = f"{several} is a sum on the side that must stay large"
-        return (
-            f"{self.title}: {self._where}: no geometric program: {why}, in\n    {text}\n"
-            f"  a constraint is 'sum of positive monomials <= one monomial'; {WAY_OUT}"
-        )
+        rule = "a constraint is 'sum of positive monomials <= one monomial'; "
+        return self._refusal(text, why, rule)
 
     def _signomial(self, expression: sp.Expr) -> posynomial.Signomial:
         signomial = self._signomials.get(expression)
@@ -171,7 +168,7 @@ class Lowering:
             return self._above(expression, expression.args)
         if isinstance(expression, sp.Min):
             return self._below(expression)
-        raise self._refusal(expression, _why_not(expression))
+        raise self._refusal(posynomial.short(expression), _why_not(expression))
 
     def _product(self, expression: sp.Expr) -> posynomial.Signomial:
         varying = [factor_ for factor_ in expression.args if factor_.free_symbols & self._varying]
@@ -190,7 +187,7 @@ class Lowering:
 
     def _power(self, expression: sp.Expr, base: sp.Expr, exponent: sp.Expr) -> posynomial.Signomial:
         if exponent.free_symbols & self._varying:
-            raise self._refusal(expression, "a choice stands in an exponent")
+            raise self._refusal(posynomial.short(expression), "a choice stands in an exponent")
         exponent = exponent.xreplace(self._of_givens)
         inner = self._signomial(base)
         positive, negative = posynomial.parts(inner)
@@ -201,7 +198,7 @@ class Lowering:
             return multiplied or posynomial.monomial_power(self._above(base, (base,)), exponent)
         if len(positive) == 1:
             return posynomial.monomial_power(self._below(base), exponent)
-        raise self._refusal(expression, "its base has negative terms")
+        raise self._refusal(posynomial.short(expression), "its base has negative terms")
 
     def _above(self, source: sp.Expr, branches: tuple[sp.Expr, ...]) -> posynomial.Signomial:
         """A variable that is at least every branch."""
@@ -242,11 +239,9 @@ class Lowering:
         self.auxiliaries[variable] = source.xreplace(self.auxiliaries)
         return variable
 
-    def _refusal(self, expression: sp.Expr, why: str) -> ProblemError:
-        return ProblemError(
-            f"{self.title}: {self._where}: no geometric program: {why}, in\n"
-            f"    {posynomial.short(expression)}\n  {WAY_OUT}"
-        )
+    def _refusal(self, text: str, why: str, rule: str = "") -> ProblemError:
+        where = f"{self.title}: {self._where}: no geometric program"
+        return ProblemError(f"{where}: {why}, in\n    {text}\n  {rule}{WAY_OUT}")
 
 
 def _sorted_out(
