@@ -243,10 +243,10 @@ def all_reduce(kind: str, devices: int, sizes: Sequence[int], repeats: int) -> I
         answers = [json.loads(_file(Path(folder), rank).read_text()) for rank in range(devices)]
     for at, size in enumerate(sizes):
         work = AllReduce(BACKENDS[kind], devices, size)
-        seconds = np.array([each["seconds"][at] for each in answers]).max(axis=0)
-        parts = np.array([each["parts"][at] for each in answers])
+        seconds = np.array([each[at]["seconds"] for each in answers]).max(axis=0)
+        parts = np.array([each[at]["parts"] for each in answers])
         # Every device must hold the sum, not the first alone.
-        results = np.array([each["results"][at] for each in answers])
+        results = np.array([each[at]["results"] for each in answers])
         sample = TimingSample({"parts": np.tile(parts, devices)}, results.reshape(-1))
         yield Reduced(work, tuple(seconds.tolist()), sample)
 
@@ -275,67 +275,46 @@ def _rank(
     at = Path(folder)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends us
     try:
-        _measured_rank(rank, devices, kind, sizes, repeats, at)
+        import torch.distributed as group
+
+        device = TorchDevice(f"{kind}:{rank}" if kind != "cpu" else kind)
+        if kind == "cpu":
+            device.torch.set_num_threads(1)
+        meeting, patience = f"file://{at}/meeting", timedelta(seconds=PATIENCE / 2)
+        group.init_process_group(
+            BACKENDS[kind], init_method=meeting, rank=rank, world_size=devices, timeout=patience
+        )
+        answers = [_one_process(device, group, size, repeats) for size in sizes]
+        group.barrier()
+        part = at / f"{rank}.part"
+        part.write_text(json.dumps(answers))
+        part.replace(_file(at, rank))  # whole or not there, before the group is taken down
+        group.destroy_process_group()
     except Exception as error:  # whatever it is, the parent tells it
         (at / f"{rank}.fault").write_text(str(error).strip().split("\n")[0][:200])
         raise SystemExit(1) from error
 
 
-def _measured_rank(
-    rank: int, devices: int, kind: str, sizes: Sequence[int], repeats: int, folder: Path
-) -> None:
-    """Times and samples of one process, in its file before the group is taken down."""
-    import torch
-    import torch.distributed as group
-
-    place = "cpu" if kind == "cpu" else f"{kind}:{rank}"
-    if kind == "cpu":
-        torch.set_num_threads(1)
-    else:
-        getattr(torch, kind).set_device(rank)
-    group.init_process_group(
-        BACKENDS[kind],
-        init_method=f"file://{folder}/meeting",
-        rank=rank,
-        world_size=devices,
-        timeout=timedelta(seconds=PATIENCE / 2),
-    )
-    results: dict[str, list[object]] = {"seconds": [], "parts": [], "results": []}
-    for size in sizes:
-        for key, value in _one_process(torch, group, place, kind, rank, size, repeats).items():
-            results[key].append(value)
-    group.barrier()
-    part = folder / f"{rank}.part"
-    part.write_text(json.dumps(results))
-    part.replace(_file(folder, rank))  # whole or not there
-    group.destroy_process_group()
-
-
 def _one_process(
-    torch: ModuleType, group: ModuleType, place: str, kind: str, rank: int, size: int, repeats: int
+    device: TorchDevice, group: ModuleType, size: int, repeats: int
 ) -> dict[str, list[float]]:
     """Readings of one size, then one sum that is checked."""
-    torch.manual_seed(rank)
-    part = torch.empty(max(1, size // REDUCED), device=place).uniform_(-1, 1)
-    whole = torch.zeros_like(part)
-
-    def wait() -> None:
-        if kind != "cpu":
-            getattr(torch, kind).synchronize()
-
+    device.torch.manual_seed(group.get_rank())
+    part = device.torch.empty(max(1, size // REDUCED), device=device.place).uniform_(-1, 1)
+    whole = device.torch.zeros_like(part)
     seconds = []
     for reading in range(repeats + 1):
         group.barrier()
-        wait()
+        device.synchronize()
         start = time.perf_counter()
         for _ in range(READING):
             group.all_reduce(whole)  # zeros stay zeros, however often they are summed
-        wait()
+        device.synchronize()
         if reading:  # the first joins the devices up
             seconds.append((time.perf_counter() - start) / READING)
     whole.copy_(part)
     group.all_reduce(whole)
-    wait()
+    device.synchronize()
     seen = [round(x) for x in np.linspace(0, part.numel() - 1, SAMPLES).tolist()]
     return {"seconds": seconds, "parts": part[seen].tolist(), "results": whole[seen].tolist()}
 

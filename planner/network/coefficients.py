@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.catalogue.collective_curves import ANY, collectives
+from planner.network import measured_curves
 from planner.network.group import Group, algorithms, group_of, named
 from planner.network.measured_curves import NETWORK, BorrowedCurve, borrowed_curve, crossing
 
@@ -186,30 +187,24 @@ def _row(
         return 1, 0.0, rate, 0.0, 0.0, 1.0, 1.0, 1.0
     name = named(group, operation, algorithm)
     traffic = group.traffic(operation, name)
+    law: measured_curves.DomainCrossing | BorrowedCurve | Triple
     if group.domains > 1:
-        row, evidence = crossing(group, operation, name, network), ANY
-        alpha, share, gamma = row.alpha, row.efficiency, row.gamma
+        law, evidence = crossing(group, operation, name, network), ANY
     else:
-        curves = borrowed_curve(group, operation, name)
-        alpha, share, gamma = curves.alpha, curves.efficiency, curves.gamma
-        evidence = curves.evidence
-        if within is not None:
-            alpha, share, gamma = _refitted(curves, within)
+        curve = borrowed_curve(group, operation, name)
+        law, evidence = _refitted(curve, within) if within else curve, curve.evidence
     bands = [collectives().bands[kind] for kind in ("fitted", evidence)]
     low, high = min(band[0] for band in bands), max(band[1] for band in bands)
-    return group.n, alpha, rate * share, gamma, traffic, share, low, high
+    share = law.efficiency
+    return group.n, law.alpha, rate * share, law.gamma, traffic, share, low, high
 
 
 @lru_cache(maxsize=4096)
-def _refitted(
-    coefficients: BorrowedCurve, within: tuple[float, float]
-) -> tuple[float, float, float]:
+def _refitted(curve: BorrowedCurve, within: tuple[float, float]) -> Triple:
     # Where only the rate between domains is varied, curves inside them are the same.
     low, high = within
     if not 0 < low < high < float("inf"):
         raise ValueError(f"messages lie within {within!r} bytes; give 0 < smallest < largest")
     sizes = np.geomspace(low, high, POINTS)
-    triple = fit_triple(
-        sizes, coefficients.wire * sizes, coefficients.seconds(sizes), least_squares=non_negative
-    )
-    return triple.alpha, triple.efficiency, triple.gamma
+    seconds = curve.seconds(sizes)
+    return fit_triple(sizes, curve.wire * sizes, seconds, least_squares=non_negative)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.catalogue.collective_curves import ANY, collectives
-from planner.network.group import Group, algorithms, group_of, named
-from planner.network.measured_curves import NETWORK, borrowed_curve, collective_kernel, crossing
+from planner.network.group import Group, algorithms, collective_kernel, group_of, named
+from planner.network.measured_curves import NETWORK, borrowed_curve, crossing
 from planner.network.network_source import DescribedNetwork
 from planner.text.errors import InputError
 from topologies.fabric.limits import TopologyError

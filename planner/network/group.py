@@ -77,8 +77,10 @@ class Group:
         """Bytes on the wire per byte."""
         in_switch = operation == "all-reduce" and self.reduces
         if in_switch and algorithm in ("in-network", "fused"):
-            return float(_traffic("in_network_traffic")()["q"])
-        return float(_traffic(OPERATIONS[operation])(n_group=float(self.n))["q"])
+            traffic = collective_kernel("in_network_traffic")()
+        else:
+            traffic = collective_kernel(OPERATIONS[operation])(n_group=float(self.n))
+        return float(*traffic.values())
 
 
 def group_of(
@@ -175,11 +177,14 @@ def named(group: Group, operation: str, algorithm: str) -> str:
 
 
 @cache
-def _traffic(equation: str) -> Kernel:
+def collective_kernel(equation: str) -> Kernel:
+    """The kernel of an equation of collectives, as it is kept."""
+
     def lowered() -> Kernel:
         from formulas.network import collectives
         from formulas.numerics.evaluate import kernel
 
-        return kernel([], {"q": getattr(collectives, equation).rhs})
+        of = getattr(collectives, equation)
+        return kernel([*of.where, of], [of.symbol])
 
     return kept_kernel(f"collective-{equation}", lowered)

@@ -47,16 +47,13 @@ class Reduction:
 
 
 @dataclass(frozen=True)
-class Exchange:
+class Exchange(Reduction):
     """Dispatch and combine together, in the bytes of both; each of shape (n,).
 
     `per_expert` says where a token is copied once for each expert, not once for each chip that has
     some of its experts. Groups over several domains prefill with one copy for each domain.
     """
 
-    floor: np.ndarray
-    rate: np.ndarray
-    root: np.ndarray
     per_expert: np.ndarray
     domains: np.ndarray
 

@@ -14,19 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from math import isclose, log2, sqrt
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from formulas.numerics.store import kept_kernel
 from planner.catalogue.collective_curves import ANY, Curve, collectives
-from planner.network.group import EXCHANGES, Group, library
+from planner.network.group import EXCHANGES, Group, collective_kernel, library
 from planner.text.errors import CatalogueError
-
-if TYPE_CHECKING:
-    from formulas.numerics.kernel import Kernel
 
 NETWORK = "infiniband"  # what joins scale-up domains where nothing else is named
 
@@ -256,17 +251,3 @@ def _steps(group: Group, operation: str) -> float:
     if operation in ("all-to-all", *EXCHANGES):
         return 1.0
     return log2(group.domains) * (2.0 if operation == "all-reduce" else 1.0)
-
-
-@cache
-def collective_kernel(equation: str) -> Kernel:
-    """The kernel of an equation of collectives, as it is kept."""
-
-    def make() -> Kernel:
-        from formulas.network import collectives
-        from formulas.numerics.evaluate import kernel
-
-        of = getattr(collectives, equation)
-        return kernel([*of.where, of], [of.symbol])
-
-    return kept_kernel(f"collective-{equation}", make)

@@ -41,14 +41,13 @@ class RatesBySize:
     def rows(self, sizes: np.ndarray) -> GroupRates:
         """Rates of each group size; every size must be in the table."""
         at = np.searchsorted(self.table.n, sizes)
-        inside = self.step_inside
         latency = self.table.step_latency[at]
         return GroupRates(
             all_to_all=self.table.all_to_all[at],
             all_gather=self.table.all_gather[at],
             send=self.table.send[at],
             latency=latency,
-            extra_latency=np.maximum(latency - inside, 0.0),
+            extra_latency=np.maximum(latency - self.step_inside, 0.0),
         )
 
 
@@ -146,13 +145,13 @@ def between(first: Machine, second: Machine, most: int, *, together: bool) -> tu
     """
     if together and most <= first.chips_per_domain:
         return first.links[0], 2 * first.scale_up_latency
-    rates = [machine.scale_out for machine in (first, second)]
-    for machine_, rate in zip((first, second), rates, strict=True):
-        if rate is None:
+    rates = []
+    for machine_ in (first, second):
+        if machine_.scale_out is None:
             message = (
                 f"two pools on {machine_.name} move caches through its network cards, whose rate "
                 "is not known; give scale_out, such as 50 GB/s, or choose mode: aggregated"
             )
             raise FieldError(("system", message))
-    known_rates = [rate for rate in rates if rate is not None]
-    return min(known_rates), 2 * max(first.scale_out_latency, second.scale_out_latency)
+        rates.append(machine_.scale_out)
+    return min(rates), 2 * max(first.scale_out_latency, second.scale_out_latency)

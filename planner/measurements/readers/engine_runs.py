@@ -21,7 +21,7 @@ from planner.measurements import published_names
 from planner.measurements.measurement import Measurement, NotComputed, Readings
 from planner.measurements.readers import run_settings, sheets
 
-TIMES = ("tpot_ms", "ttft_ms")
+QUANTITIES = {"tpot_ms": "tpot", "ttft_ms": "ttft"}
 # What two rows of one run share beside both times. Exports differ in the sixteenth digit; times of
 # fewer than TELLING digits agree by chance.
 SAME_RUN = ("mode", "system", "backend", "isl", "osl", "concurrency")
@@ -102,11 +102,8 @@ def _configuration(row: sheets.Row) -> tuple[object, ...] | None:
     """What tells a configuration of a sweep; sweeps of two pools were tuned from day to day."""
     try:
         if row["mode"] == "disagg":
-            tp, copies = (
-                sheets.count(row, "decode_tp_size"),
-                sheets.count(row, "decode_attention_dp_size", 1),
-            )
-            layout: tuple[object, ...] = (tp * copies, row["measured_on"])
+            tp, copies = sheets.count(row, "decode_tp_size"), "decode_attention_dp_size"
+            layout: tuple[object, ...] = (tp * sheets.count(row, copies, 1), row["measured_on"])
         else:
             ways = run_settings.ways_of(row, 1)
             layout = (run_settings.chips_of(ways), ways["dp_attention"] > 1)
@@ -116,7 +113,7 @@ def _configuration(row: sheets.Row) -> tuple[object, ...] | None:
 
 
 def _identity(row: sheets.Row) -> tuple[str, ...]:
-    times = [row.get(column, "") for column in TIMES]
+    times = [row.get(column, "") for column in QUANTITIES]
     if all(sum(map(str.isdigit, time)) >= TELLING for time in times):
         try:
             rounded = [f"{float(time):.{SAME_DIGITS}g}" for time in times]
@@ -136,7 +133,6 @@ def _says(row: sheets.Row) -> tuple[bool, bool, int]:
 
 # What the published scripts draft: num_nextn_predict_layers, speculative-num-steps.
 DRAFTS, DRAFTS_OF_COPIES = 3, 1
-QUANTITIES = (("tpot", "tpot_ms"), ("ttft", "ttft_ms"))
 # A table needs the first, and one of the times; others may be missing, as if all were blank.
 NEEDED = ("model_path", "system", "backend", "isl", "osl", "concurrency", "tp_size")
 OTHERS = (
@@ -173,9 +169,8 @@ def _speculating(
             row["backend"], row["backend_version"], row_measured.as_of, pooled=row_measured.pooled
         )
         certain = drafts and not row_measured.pooled
-    number = (
-        DRAFTS if (row_measured.layout or {})["dp_attention"] == 1 else DRAFTS_OF_COPIES
-    ) * drafts
+    copied = (row_measured.layout or {})["dp_attention"] > 1
+    number = drafts * (DRAFTS_OF_COPIES if copied else DRAFTS)
     if drafts and not certain:
         # More than half of the published definitions of such sweeps draft; the row does not say.
         assumption = "; ".join(filter(None, (row_measured.assumed, "that tokens are drafted")))
@@ -185,9 +180,8 @@ def _speculating(
 
 def _table(path: sheets.Source) -> list[sheets.Row]:
     """Lines with every column that is read; raises InputError if one that is needed is missing."""
-    times = tuple(column for _, column in QUANTITIES)
-    sheets.needs(path, NEEDED, times)
-    blank = dict.fromkeys((*OTHERS, *times), "")
+    sheets.needs(path, NEEDED, tuple(QUANTITIES))
+    blank = dict.fromkeys((*OTHERS, *QUANTITIES), "")
     return [{**blank, **row} for row in sheets.rows_of(path)]
 
 
@@ -234,7 +228,7 @@ def run(row: sheets.Row, line: str, repeats: str, refused: list[NotComputed]) ->
     )
     placed = _placed(common, row, sizes, chip)
     measured = []
-    for quantity, column in QUANTITIES:
+    for column, quantity in QUANTITIES.items():
         try:
             seconds = sheets.positive(row, column) / 1e3
         except published_names.Refused as why:
@@ -249,9 +243,8 @@ def _placed(run: Measurement, row: sheets.Row, sizes: Sizes, chip: Chip) -> dict
     if row["mode"] != "disagg" and not _added_up(row):
         layout = run_settings.ways_of(row, sizes.n_experts)
         chips = run_settings.chips_of(layout)
-        return dict.fromkeys(
-            ("tpot", "ttft"), replace(run, layout=layout, chips=chips, batch=_batch(row))
-        )
+        alone = replace(run, layout=layout, chips=chips, batch=_batch(row))
+        return dict.fromkeys(QUANTITIES.values(), alone)
     pools = run_settings.pools_of(row, sizes, chip)
     lengths = sheets.positive(row, "isl"), sheets.positive(row, "osl")
     decoding = run_settings.in_decode(pools, *lengths, sizes, chip)

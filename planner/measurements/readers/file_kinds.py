@@ -12,23 +12,11 @@ from pathlib import Path
 
 from planner.measurements.entry import Entry
 from planner.measurements.measurement import NotComputed, Readings
-from planner.measurements.readers import table_entries
+from planner.measurements.readers import model_configurations, own_table, sheets, table_entries
 from planner.measurements.readers.engine_runs import runs
 from planner.measurements.readers.load_generators import FORMATS, format_of_document, runs_in
-from planner.measurements.readers.model_configurations import (
-    Configurations,
-    configurations,
-    used_configurations,
-)
-from planner.measurements.readers.own_table import COLUMNS, VALUES, columns_of, entries, owns
-from planner.measurements.readers.sheets import (
-    Documents,
-    MeasurementTable,
-    Sheet,
-    Source,
-    opened,
-    sheet,
-)
+from planner.measurements.readers.model_configurations import Configurations, configurations
+from planner.measurements.readers.sheets import Documents, MeasurementTable, Sheet, Source, opened
 from planner.measurements.readers.steady_batches import steadies
 from planner.measurements.roofline_bound import strange_units
 from planner.text.errors import InputError, Mistake, quoted
@@ -96,36 +84,31 @@ def recognised(source: Path | Sheet | Documents) -> str:
     content = opened(source) if isinstance(source, Path) else source
     if isinstance(content, Documents):
         formats = {format_of_document(each) for each in content.objects}
-        if len(formats) == 1 and None not in formats:
-            return str(formats.pop())
-        if len(formats) > 1 and None not in formats:
-            names_of_formats = ", ".join(sorted(map(str, formats)))
-            raise InputError(
-                f"{content}: results of {names_of_formats} in one file, expected those of one"
-            )
-        raise InputError(
-            f"{content}: JSON of no known load generator (known: {', '.join(FORMATS)})"
-        )
-    names = content.columns
-    for kind, file_kind in KINDS.items():
-        if set(file_kind.needed) <= set(names):
-            return kind
-    shares = {
-        kind: len(set(file_kind.needed) & set(names)) / len(file_kind.needed)
+        names = ", ".join(sorted(map(str, formats)))
+        if None in formats:
+            listed = ", ".join(FORMATS)
+            raise InputError(f"{content}: JSON of no known load generator (known: {listed})")
+        if len(formats) > 1:
+            raise InputError(f"{content}: results of {names} in one file, expected those of one")
+        return names
+    lacking = {
+        kind: [name for name in file_kind.needed if name not in content.columns]
         for kind, file_kind in KINDS.items()
     }
-    near = max(shares, key=shares.__getitem__)
-    missing = [name for name in KINDS[near].needed if name not in names]
-    if len(missing) <= 1:
-        raise InputError(f"{content}: a table of {near} without the column {quoted(missing[0])}")
-    recognisable = {
-        name for name, words in COLUMNS.items() if {name, *words} & {n.lower() for n in names}
-    }
-    if len(recognisable) >= 3 or recognisable & set(VALUES):
+    near = min(KINDS, key=lambda kind: len(lacking[kind]) / len(KINDS[kind].needed))
+    if not lacking[near]:
+        return near
+    if len(lacking[near]) == 1:
+        missing = quoted(lacking[near][0])
+        raise InputError(f"{content}: a table of {near} without the column {missing}")
+    spelled = {name.lower() for name in content.columns}
+    columns = own_table.COLUMNS
+    recognisable = {name for name, words in columns.items() if {name, *words} & spelled}
+    if len(recognisable) >= 3 or recognisable & set(own_table.VALUES):
         return OWN
     raise InputError(
         f"{content}: columns of no known table of measurements (known: {', '.join(KINDS)}, and "
-        f"your own with columns such as {', '.join(list(COLUMNS)[:3])}, tp, concurrency, tpot_ms)"
+        f"your own with columns such as {', '.join([*columns][:3])}, tp, concurrency, tpot_ms)"
     )
 
 
@@ -145,17 +128,18 @@ def read(
         a value of a table wins, and a fact over what a load generator says of the server.
     """
     content = opened(source) if isinstance(source, Path) else source
+    kind, models = recognised(content), configurations(folders, content.path)
     if isinstance(content, Documents):
-        models = configurations(folders, content.path)
-        return _generated(content, recognised(content), models, facts)
-    cells = _located(content, facts, folders)
-    if cells.kind == OWN:
-        facts, more = _located_fact(facts, configurations(folders, content.path))
-        return replace(owns(cells.sheet, **facts), models={**cells.models, **more})
-    _says_itself(content, cells.kind, facts)
-    readings = KINDS[cells.kind].readings
+        return _generated(content, kind, models, facts)
+    if kind == OWN:
+        cells = table(content, facts, folders)
+        facts, more = _located_fact(facts, models)
+        return replace(own_table.owns(cells.sheet, **facts), models={**cells.models, **more})
+    _says_itself(content, kind, facts)
+    readings = KINDS[kind].readings
     if readings is None:
-        raise InputError(f"{content} holds {cells.kind}, not measurements of serving")
+        raise InputError(f"{content} holds {kind}, not measurements of serving")
+    cells = table(content, facts, folders)
     return replace(_in_their_units(readings(cells.sheet)), models=cells.models)
 
 
@@ -180,7 +164,7 @@ def entries_in(
         return runs_read, table_entries.generator_entries(readings)
     measurements = table(source, facts, folders)
     if measurements.kind == OWN:
-        meant = columns_of(measurements.columns, facts, str(path))
+        meant = own_table.columns_of(measurements.columns, facts, str(path))
         return measurements, table_entries.own_entries(
             measurements, read(measurements.sheet, **facts), meant
         )
@@ -203,11 +187,11 @@ def _generated(
     ]
     had = list(dict.fromkeys(name for row in rows for name in row))
     filled = [name for name in had if any(row.get(name) for row in rows)]
-    columns_of(filled, facts, str(documents))
+    own_table.columns_of(filled, facts, str(documents))
     rows = [{**row, **({"model": models.cell(row["model"])} if row.get("model") else {})}
             for row in rows]  # fmt: skip
-    files = used_configurations(row.get("model", "") for row in rows)
-    return replace(entries(rows, facts, kind), models={**files, **more})
+    files = model_configurations.used_configurations(row.get("model", "") for row in rows)
+    return replace(own_table.entries(rows, facts, kind), models={**files, **more})
 
 
 def _located_fact(
@@ -217,25 +201,21 @@ def _located_fact(
     if "model" not in facts:
         return dict(facts), {}
     cell = models.cell(str(facts["model"]))
-    return {**facts, "model": cell}, used_configurations([cell])
+    return {**facts, "model": cell}, model_configurations.used_configurations([cell])
 
 
 def _in_their_units(readings: Readings) -> Readings:
     """Without the values that are a thousand times off: another unit was meant."""
-    reasons = strange_units(readings.rows)
-    rows = [row for row, strange in zip(readings.rows, reasons, strict=True) if not strange]
-    strange = [
-        NotComputed(row.id, why, row.quantity)
-        for row, why in zip(readings.rows, reasons, strict=True)
-        if why
-    ]
-    return replace(readings, rows=tuple(rows), refused=(*readings.refused, *strange))
+    pairs = list(zip(readings.rows, strange_units(readings.rows), strict=True))
+    strange = [NotComputed(row.id, why, row.quantity) for row, why in pairs if why]
+    sound = tuple(row for row, why in pairs if not why)
+    return replace(readings, rows=sound, refused=(*readings.refused, *strange))
 
 
 def table(
     source: Path | Sheet, facts: Mapping[str, object], folders: Sequence[Path] = ()
 ) -> MeasurementTable:
-    """The table in a CSV file.
+    """The table in a CSV file, configurations in place of models that the catalogue lacks.
 
     Raises InputError if it cannot be read as text, is empty, has columns of no known kind or a
     column twice, or if a row has more cells than there are columns.
@@ -245,20 +225,14 @@ def table(
     facts : what the file does not say, for tables of one's own.
     folders : configurations of models that the catalogue does not hold.
     """
-    text = sheet(source)
-    recognised(text)
+    text = sheets.sheet(source)
+    kind = recognised(text)
     if not text.rows:
         raise InputError(Mistake(str(text), 1, 1, "", "holds a header and no row"))
-    return _located(text, facts, folders)
-
-
-def _located(text: Sheet, facts: Mapping[str, object], folders: Sequence[Path]) -> MeasurementTable:
-    """The table with configurations in place of models that the catalogue lacks."""
-    kind = recognised(text)
     if kind == OWN:
-        meant = columns_of(text.columns, facts, str(text))
+        meant = own_table.columns_of(text.columns, facts, str(text))
         model = next((name for name, column in meant.items() if column == "model"), None)
-        measured = tuple(name for name in text.columns if meant.get(name) in VALUES)
+        measured = tuple(name for name in text.columns if meant.get(name) in own_table.VALUES)
     else:
         model = KINDS[kind].model or None
         measured = tuple(name for name in KINDS[kind].measured if name in text.columns)

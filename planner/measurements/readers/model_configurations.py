@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from pathlib import Path
 
 from planner.architecture import sizes
@@ -123,11 +124,7 @@ def _files(folder: Path) -> dict[str, str]:
 def _whole(name: str) -> str:
     """Letters of a name with its organisation; none, where it has none."""
     organisation, slash, rest = name.strip().rstrip("/").rpartition("/")
-    return (
-        f"{published_names.letters(organisation)}/{published_names.letters(rest)}"
-        if slash
-        else published_names.letters(rest)
-    )
+    return "/".join(map(published_names.letters, (organisation, rest) if slash else (rest,)))
 
 
 def _entry(published: str) -> str | None:
@@ -140,12 +137,8 @@ def _entry(published: str) -> str | None:
 def _alike(file: str, entry: str) -> bool:
     """Whether a configuration has the shape of an entry, as far as it can be read."""
     try:
-        configured_sizes = sizes(read_config(file), None, None)
+        configured = sizes(read_config(file), None, None)
     except ModelError:
         return True
-    catalogue_sizes = published_names.sizes_of(entry, None, None)
-    return (configured_sizes.n_layers, configured_sizes.hidden, configured_sizes.n_total) == (
-        catalogue_sizes.n_layers,
-        catalogue_sizes.hidden,
-        catalogue_sizes.n_total,
-    )
+    shape = attrgetter("n_layers", "hidden", "n_total")
+    return bool(shape(configured) == shape(published_names.sizes_of(entry, None, None)))

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from planner.architecture.counts import Sizes
 from planner.catalogue.chips import Chip
@@ -42,16 +42,6 @@ NEEDED = (("model",), ("system", "chip"), ("input_tokens",), ("output_tokens",))
 LOADS = ("concurrency", "batch")
 # Names that no column is misspelt as: remarks, and what is told of a time beside its mean.
 BESIDE = re.compile(r"(notes?|comments?|remarks?|date|name|source|url|id)$|(p\d+|std|min|max)_")
-
-
-@dataclass(frozen=True)
-class _RunPlace:
-    """Where a run was made: chips and layout of one of `replicas` alike."""
-
-    layout: dict[str, int]
-    chips: int
-    replicas: int
-    assumed: str
 
 
 def owns(path: sheets.Source, /, **facts: str | float) -> Readings:
@@ -96,16 +86,16 @@ def measured_run(
     """
     chip, machine = _hardware(row)
     sizes = _sizes(row, chip)
-    place = _place(row, sizes, chip)
+    layout, chips, replicas, assumed = _place(row, sizes, chip)
     prompt, output = sheets.tokens(row, "input_tokens"), sheets.tokens(row, "output_tokens")
     looped = sheets.number_or_none(row, "concurrency") is not None
     if not looped and sheets.number_or_none(row, "batch") is None:
         zero = " but 0" if row.get("concurrency") or row.get("batch") else ""
         raise published_names.Refused(f"neither concurrency nor batch is given{zero}")
-    batch = sheets.positive(row, "concurrency" if looped else "batch") / place.replicas
+    batch = sheets.positive(row, "concurrency" if looped else "batch") / replicas
     drafts = sheets.count(row, "drafts", 0)
     engine = row.get("engine", "").lower()
-    values = _values(row, looped, batch * place.replicas, output, line, refused)
+    values = _values(row, looped, batch * replicas, output, line, refused)
     common = Measurement(
         id=line,
         source=row.get("source", "") or "own",
@@ -114,8 +104,8 @@ def measured_run(
         sizes=sizes,
         chip=chip,
         machine=machine,
-        chips=place.chips,
-        layout=place.layout,
+        chips=chips,
+        layout=layout,
         batch=batch,
         prompt=prompt,
         output=max(output, 2.0),
@@ -129,7 +119,7 @@ def measured_run(
         looped=looped,
         speculated=bool(drafts) or row.get("speculated", "").lower() in ("yes", "true", "mtp"),
         repeats=repeats,
-        assumed="; ".join(part for part in (row.get("assumed", ""), place.assumed) if part),
+        assumed="; ".join(part for part in (row.get("assumed", ""), assumed) if part),
     )
     measured = []
     made = [replace(common, quantity=name, seconds=time) for name, time in values.items()]
@@ -202,7 +192,8 @@ def _sizes(row: sheets.Row, chip: Chip) -> Sizes:
     return published_names.sizes_on(chip, row["model"], formats[0], formats[1])
 
 
-def _place(row: sheets.Row, sizes: Sizes, chip: Chip) -> _RunPlace:
+def _place(row: sheets.Row, sizes: Sizes, chip: Chip) -> tuple[dict[str, int], int, int, str]:
+    """Layout and chips of one of so many replicas alike, and what was assumed of them."""
     tp, pp = sheets.number_or_none(row, "tp"), sheets.count(row, "pp", 1)
     copies, ep = sheets.count(row, "dp_attention", 1), sheets.count(row, "ep", 1)
     chips, assumed = sheets.number_or_none(row, "n_chips"), ""
@@ -231,7 +222,7 @@ def _place(row: sheets.Row, sizes: Sizes, chip: Chip) -> _RunPlace:
         )
     experts = {"ep": ep, "tp_expert": ways * copies // ep} if sizes.n_experts else {}
     layout = {**ONE, "tp": ways, "pp": pp, "dp_attention": copies, **experts}
-    return _RunPlace(layout, replica, int(replicas), assumed)
+    return layout, replica, int(replicas), assumed
 
 
 def columns_of(names: Sequence[str], facts: Mapping[str, object], where: str) -> dict[str, str]:

@@ -40,7 +40,7 @@ from planner.measurements.readers.sheets import Row, count, day, number, number_
 
 NOMINAL = {(1024, 1024), (1024, 8192), (8192, 1024)}
 DRAWN = 0.9  # mean of lengths drawn evenly from 0.8 to 1.0 of the nominal
-BLACKWELL, HOPPER = "blackwell", "hopper"
+BLACKWELL = "blackwell"
 LATENT = ("deepseek", "kimi")  # prefixes of models with latent attention
 BUSY, RARE, OFTEN = 16, 30.0, 10.0  # requests from which SGLang's scripts look up less often
 BALANCED = 60.0  # steps that TensorRT-LLM waits for its other attention ranks

@@ -64,10 +64,8 @@ def steady(row: sheets.Row) -> Measurement:
     chip, phase = published_names.chip_of(row["chip"]), row["phase"]
     if phase not in QUANTITY:
         raise published_names.Refused(f"unknown phase {phase!r}")
-    weights, states_cache = (
-        published_names.format_of(row["weight_dtype"]),
-        row["kv_dtype"] not in UNKNOWN,
-    )
+    weights = published_names.format_of(row["weight_dtype"])
+    states_cache = row["kv_dtype"] not in UNKNOWN
     kv = published_names.format_of(row["kv_dtype"]) if states_cache else sheets.USUAL_CACHE
     if weights == "nvfp4" and "fp4" not in chip.flops:
         raise published_names.Refused(f"{chip.name} has no fp4 arithmetic")

@@ -17,12 +17,11 @@ from planner.measurements.entry import Entry
 from planner.measurements.measurement import CollectiveRow, Measurement, Readings
 from planner.measurements.published_names import Refused
 from planner.measurements.readers.collective_rows import collective_row, exchange_row, fitted_on
-from planner.measurements.readers.engine_runs import runs
+from planner.measurements.readers.engine_runs import QUANTITIES, runs
 from planner.measurements.readers.sheets import MeasurementTable, positive_or_none
 from planner.measurements.readers.steady_batches import steady
 from planner.text.tolerances import SAME
 
-RUN_COLUMNS = {"tpot_ms": "tpot", "ttft_ms": "ttft"}
 # What may differ between two rows of one configuration.
 OCCASION = frozenset({"ttft_ms", "tpot_ms", "measured_on", "image", "wip"})
 LABELS = frozenset({"id", "url", "notes", "quality", "value"})
@@ -40,7 +39,7 @@ def run_entries(table: MeasurementTable) -> list[Entry]:
     entries = []
     for row, line, cells in table.numbered:
         for column in table.measured:
-            quantity = RUN_COLUMNS[column]
+            quantity = QUANTITIES[column]
             run = measured.get((str(line), quantity))
             together = not run.pooled if run else cells.get("mode", "agg") == "agg"
             part = "aggregated" if together else "disaggregated"
@@ -158,36 +157,38 @@ def collective_entries(table: MeasurementTable) -> list[Entry]:
         key: object = tuple(cells.values())
         if not isinstance(timed, str):  # nodes and all, but for the time
             key = replace(timed, seconds=0.0, sweep=False, source="")
-        entry = _collective(row, line, "time_us", cells["operation"], cells["accelerator"], timed)
-        entries.append(replace(entry, measured=_stated(entry, cells), repeat=key in earlier))
+        entry = _collective(row, line, cells, ("time_us", "operation", "accelerator"), timed)
+        entries.append(replace(entry, repeat=key in earlier))
         earlier.add(key)
     return entries
 
 
 def exchange_entries(table: MeasurementTable) -> list[Entry]:
     """The latency of every dispatch, combine and fused all-reduce."""
-    entries, repeats = [], table.repeats()
-    for row, line, cells in table.numbered:
-        timed = exchange_row(cells)
-        entry = _collective(row, line, "latency_us", cells["op"], cells["chip"], timed)
-        entries.append(replace(entry, measured=_stated(entry, cells), repeat=row in repeats))
-    return entries
+    repeats, columns = table.repeats(), ("latency_us", "op", "chip")
+    return [
+        replace(_collective(row, line, cells, columns, exchange_row(cells)), repeat=row in repeats)
+        for row, line, cells in table.numbered
+    ]
 
 
 def _collective(
-    row: int, line: int, column: str, operation: str, chip: str, timed: CollectiveRow | str
+    row: int,
+    line: int,
+    cells: Mapping[str, str],
+    columns: tuple[str, str, str],
+    timed: CollectiveRow | str,
 ) -> Entry:
+    """The entry of a collective; `columns` hold its time, operation and chip."""
+    column, operation, chip = columns
     if isinstance(timed, str):
-        return Entry(row, line, column, "collective", "", operation, chip, "", reason=timed)
+        what = (cells[operation], cells[chip], "")
+        return Entry(row, line, column, "collective", "", *what, reason=timed)
     part = "fitted curves" if fitted_on(timed) else "other rows"
     made = (timed.operation, timed.chip, timed.algorithm)
     setting = f"{timed.n} chips {timed.size:.0f} byte {timed.system}"
     entry = Entry(row, line, column, "collective", part, *made, "", setting)
-    return replace(entry, seconds=timed.seconds, collective=timed)
-
-
-def _stated(entry: Entry, cells: Mapping[str, str]) -> float | None:
-    return None if entry.collective is None else float(cells[entry.column])
+    return replace(entry, measured=float(cells[column]), seconds=timed.seconds, collective=timed)
 
 
 TOKEN = ("tpot", "step")
