@@ -16,6 +16,7 @@ from planner.text.errors import ModelError, did_you_mean, quoted
 from planner.text.tables import table
 
 T = TypeVar("T")
+Keys = str | tuple[str, ...]  # a key, or all names of one thing
 MAX_LAYERS = 4096
 MAX_COUNT = 2**31
 
@@ -50,16 +51,16 @@ class Reader:
         self._read.update(self._values)
         return [str(key) for key in self._values]
 
-    def ignore(self, *keys: str) -> None:
+    def ignore(self, *keys: Keys) -> None:
         """Accept keys that this family carries but whose value changes no layer."""
-        self._read.update(keys)
+        self._read.update(name for key in keys for name in names_of(key))
 
-    def value(self, keys: str | tuple[str, ...]) -> object:
+    def value(self, keys: Keys) -> object:
         """The value under the first of the given names, None if there is none.
 
         Raises ModelError where two names of the same thing disagree.
         """
-        names = (keys,) if isinstance(keys, str) else keys
+        names = names_of(keys)
         self._read.update(names)
         present = [(name, self._values[name]) for name in names if self.has(name)]
         for name, value in present[1:]:
@@ -70,12 +71,7 @@ class Reader:
         return present[0][1] if present else None
 
     def whole(
-        self,
-        keys: str | tuple[str, ...],
-        default: int | None = None,
-        *,
-        least: int = 1,
-        most: int = MAX_COUNT,
+        self, keys: Keys, default: int | None = None, *, least: int = 1, most: int = MAX_COUNT
     ) -> int:
         """A whole number in [least, most]; raises ModelError if missing without a default."""
         value = self.optional(keys, least=least, most=most)
@@ -83,21 +79,19 @@ class Reader:
             return value
         if default is None:
             unread = [key for key in self._values if key not in self._read]
-            hint = did_you_mean(_first(keys), unread)
-            raise self.fail(_first(keys), f"is missing; expected a whole number{hint}")
+            hint = did_you_mean(names_of(keys)[0], unread)
+            raise self.fail(names_of(keys)[0], f"is missing; expected a whole number{hint}")
         return default
 
-    def optional(
-        self, keys: str | tuple[str, ...], *, least: int = 1, most: int = MAX_COUNT
-    ) -> int | None:
+    def optional(self, keys: Keys, *, least: int = 1, most: int = MAX_COUNT) -> int | None:
         """A whole number in [least, most], or None where the key is absent or null."""
         value = self.value(keys)
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, int):
-            raise self.fail(_first(keys), f"is {quoted(value)}, expected a whole number")
+            raise self.fail(names_of(keys)[0], f"is {quoted(value)}, expected a whole number")
         if not least <= value <= most:
-            raise self.fail(_first(keys), f"is {quoted(value)}, expected {least} to {most}")
+            raise self.fail(names_of(keys)[0], f"is {quoted(value)}, expected {least} to {most}")
         return value
 
     def number(self, key: str) -> float:
@@ -109,22 +103,22 @@ class Reader:
             raise self.fail(key, f"is {quoted(value)}, expected more than 0, up to {MAX_COUNT}")
         return float(value)
 
-    def flag(self, keys: str | tuple[str, ...], default: bool) -> bool:
+    def flag(self, keys: Keys, default: bool) -> bool:
         """A truth value."""
         value = self.value(keys)
         if value is None:
             return default
         if not isinstance(value, bool):
-            raise self.fail(_first(keys), f"is {quoted(value)}, expected true or false")
+            raise self.fail(names_of(keys)[0], f"is {quoted(value)}, expected true or false")
         return value
 
-    def text(self, keys: str | tuple[str, ...], default: str = "") -> str:
+    def text(self, keys: Keys, default: str = "") -> str:
         """A word."""
         value = self.value(keys)
         if value is None:
             return default
         if not isinstance(value, str):
-            raise self.fail(_first(keys), f"is {quoted(value)}, expected text")
+            raise self.fail(names_of(keys)[0], f"is {quoted(value)}, expected text")
         return value
 
     def precision(self, key: str, default: str) -> Precision:
@@ -167,13 +161,13 @@ class Reader:
         return None if listed is None else list(map(bool, listed))
 
     def per_layer(
-        self, keys: str | tuple[str, ...], count: int, default: int | None = None, *, least: int = 1
+        self, keys: Keys, count: int, default: int | None = None, *, least: int = 1
     ) -> list[int]:
         """A whole number for each of `count` layers: one number for all, or a list of them."""
         value = self.value(keys)
         if not isinstance(value, list):
             return [self.whole(keys, default, least=least)] * count
-        first = _first(keys)
+        first = names_of(keys)[0]
         if len(value) != count:
             raise self.fail(first, f"has {len(value)} entries for {count} layers")
         for item in value:
@@ -218,9 +212,9 @@ def _structural(key: str) -> bool:
     return bool(_KEYS["structural"].search(key)) and not _KEYS["harmless"].search(key)
 
 
-def _first(keys: str | tuple[str, ...]) -> str:
-    """The name that errors use."""
-    return keys if isinstance(keys, str) else keys[0]
+def names_of(keys: Keys) -> tuple[str, ...]:
+    """The names of one thing, of which errors use the first."""
+    return (keys,) if isinstance(keys, str) else keys
 
 
 def _whole(value: object, least: int, most: int) -> bool:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import Counter
 from copy import deepcopy
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import lru_cache
 
 from planner.architecture.caches import CacheKind, cache_kinds
@@ -106,8 +105,7 @@ class Sizes:
 
     @property
     def attention_flop_per_cached_token(self) -> float:
-        """Arithmetic on the caches that every query reads in full: the slope of decode in long
-        contexts [flop]."""
+        """Slope of decode in long contexts: of the caches that every query reads in full [flop]."""
         full = (one for one in self.caches if one.grows and one.limit is None)
         return sum(one.flop_per_cached_token for one in full)
 
@@ -141,7 +139,7 @@ def sizes(
     cache = dtype(kv) if kv is not None else model.quantization.cache or model.precision
     mix, active = _tally(model, dtype(weights) if weights is not None else None)
     params = {group: sum(mix[group].values()) for group in GROUPS}
-    stored = {group: _bytes(mix[group]) for group in GROUPS}
+    stored = {x: float(sum(n * each.bytes for each, n in mix[x].items())) for x in GROUPS}
     # Of a tied model's embeddings only the one that is the head is read and multiplied with.
     twice = active["head"] - params["head"] if model.tied else 0
     parts = [layer.feed_forward for layer in model.layers if layer.feed_forward is not None]
@@ -206,21 +204,17 @@ def _streamed(stored: dict[str, float], tied: int, embedded: int) -> dict[str, f
 
 def _tally(
     model: Model, chosen: Precision | None
-) -> tuple[dict[str, dict[Precision, int]], dict[str, int]]:
+) -> tuple[dict[str, Counter[Precision]], dict[str, int]]:
     """Stored parameters by class and format, and active parameters by class."""
-    mix: dict[str, dict[Precision, int]] = {group: {} for group in GROUPS}
+    mix: dict[str, Counter[Precision]] = {group: Counter() for group in GROUPS}
     active = dict.fromkeys(GROUPS, 0)
     quantised = model.quantization.active
     for path, weight in model.all_weights():
         stored_as = model.quantization.precision(path, weight.group, weight.linear)
-        precision = stored_as or model.precision
-        converts = (
-            stored_as is not None if quantised else weight.linear and weight.group in _CONVERTED
-        )
-        if chosen is not None and converts:
-            precision = chosen
-        bucket = mix[weight.group]
-        bucket[precision] = bucket.get(precision, 0) + weight.count
+        plain = weight.linear and weight.group in _CONVERTED
+        converts = stored_as is not None if quantised else plain
+        precision = (chosen if converts else None) or stored_as or model.precision
+        mix[weight.group][precision] += weight.count
         active[weight.group] += weight.used
     return mix, active
 
@@ -235,22 +229,15 @@ def _activation(model: Model, weights: str | None, activations: str | None) -> s
     return dtype(weights).name
 
 
-def _bytes(mix: dict[Precision, int]) -> float:
-    return float(sum((count * one.bytes for one, count in mix.items()), Fraction(0)))
-
-
 def _dominant(mix: dict[Precision, int], default: Precision) -> str:
-    return (
-        max(mix, key=lambda candidate: mix[candidate]).name if any(mix.values()) else default.name
-    )
+    return (max(mix, key=mix.__getitem__) if any(mix.values()) else default).name
 
 
 def _by_name(mix: dict[Precision, int]) -> dict[str, int]:
-    named: dict[str, int] = {}
+    named: Counter[str] = Counter()
     for precision, count in mix.items():
-        if count:
-            named[precision.name] = named.get(precision.name, 0) + count
-    return named
+        named[precision.name] += count
+    return dict(+named)
 
 
 def summary(model: Model, counted: Sizes | None = None) -> dict[str, object]:

@@ -156,10 +156,8 @@ def _precision(reader: Reader) -> Precision:
 
 
 def _beside(file: Path) -> Path | None:
-    names = [f"{file.name.removesuffix('_config.json')}_hf_quant_config.json"]
-    if not file.name.endswith("_config.json"):
-        names = ["hf_quant_config.json"]
-    for name in (*names, "hf_quant_config.json"):
+    prefix = file.name.removesuffix("config.json") if file.name.endswith("_config.json") else ""
+    for name in (f"{prefix}hf_quant_config.json", "hf_quant_config.json"):
         candidate = file.with_name(name)
         if candidate != file and candidate.is_file():
             return candidate

@@ -117,11 +117,9 @@ class Collectives:
         Raises CatalogueError if no such network is known.
         """
         every = {(b.network, b.operation, b.algorithm): b for b in self.between}
-        for key in ((network, operation, algorithm), (network, operation, ANY)):
-            if key in every:
-                return every[key]
-        if (network, ANY, ANY) in every:
-            return every[network, ANY, ANY]
+        for of in ((operation, algorithm), (operation, ANY), (ANY, ANY)):
+            if (network, *of) in every:
+                return every[network, *of]
         networks = tuple(dict.fromkeys(b.network for b in self.between))
         raise CatalogueError(
             f"no network {network!r}{did_you_mean(network, networks)} known: {', '.join(networks)}"

@@ -14,7 +14,7 @@ from planner.engines import engine_limits
 from planner.engines.deployment import Deployment
 from planner.engines.engine_limits import Limits, cache_dtype, general
 from planner.engines.launch import Launch, Option, Reason, Value
-from planner.engines.release import NoteRow, OptionRow, Release, releases
+from planner.engines.release import OptionRow, Release, releases
 
 # What rows call as a deployment does.
 OF_THE_POOL = (
@@ -41,17 +41,15 @@ class Engine:
         words = release.mpi if plan.nodes > 1 else ()
         return Launch(
             release=release,
-            program=release.program,
             prefix=tuple(word.format_map(facts) for word in words),
             options=_written(release.options, facts),
             followers=_written(release.followers, facts),
             config=_written(release.settings, facts),
             config_file=str(facts["config_file"]),
             environment=_written(release.variables, facts),
-            port=release.port,
             nodes=plan.nodes,
             local=plan.local,
-            notes=_noted(release.notes, facts),
+            notes=tuple(row.text.format_map(facts) for row in release.notes if row.holds(facts)),
             role=plan.role,
         )
 
@@ -70,10 +68,6 @@ def _written(rows: Iterable[OptionRow], facts: Mapping[str, Value]) -> tuple[Opt
     )
 
 
-def _noted(rows: Iterable[NoteRow], facts: Mapping[str, Value]) -> tuple[str, ...]:
-    return tuple(row.text.format_map(facts) for row in rows if row.holds(facts))
-
-
 def facts_of(plan: Deployment, release: Release) -> dict[str, Value]:
     """What the rows of a release may ask of a plan: numbers, words, and whether something holds."""
     layout, pool, checkpoint, whole = plan.layout, plan.pool, plan.checkpoint, plan.whole
@@ -85,8 +79,8 @@ def facts_of(plan: Deployment, release: Release) -> dict[str, Value]:
         **layout,
         **{f"share_{name}": share for name, share in plan.share.items()},
         **{name: getattr(plan, name) for name in OF_THE_POOL},
+        **{name: pool[name] for name in ("batch_per_replica", "kv", "weights")},
         **_phrases(plan),
-        "batch_per_replica": pool["batch_per_replica"],
         "budget": max(plan.step_tokens, plan.chunk),
         "cache": cache_dtype(plan, release.caches),
         "chips": plan.nodes * plan.local,
@@ -100,7 +94,6 @@ def facts_of(plan: Deployment, release: Release) -> dict[str, Value]:
         "expert_parallel": layout["ep"] > 1,
         "fits_at_full_context": whole["fits_at_full_context"],
         "folder": checkpoint.folder,
-        "kv": pool["kv"],
         "mxfp4_unpacked": weights == "mxfp4" and not plan.chip.computes("mxfp4"),
         "n_experts": checkpoint.sizes.n_experts,
         "pipeline": layout["pp"] > 1,
@@ -114,7 +107,6 @@ def facts_of(plan: Deployment, release: Release) -> dict[str, Value]:
         "stored": checkpoint.weights,
         "trust": release.trust,
         "two_pools": bool(plan.role),
-        "weights": weights,
     }
 
 

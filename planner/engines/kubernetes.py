@@ -29,6 +29,7 @@ SETTINGS = "/etc/planner"
 NODE = {RANK: "$(LWS_WORKER_INDEX)", LEADER: "$(LWS_LEADER_ADDRESS)"}
 Manifest: TypeAlias = dict[str, object]
 LONGEST_NAME = 40
+HEALTH = "/health"  # where every engine answers
 
 
 def manifest(pools: Iterable[tuple[Launch, Deployment]], model: str, heading: Iterable[str]) -> str:
@@ -112,7 +113,7 @@ def _pod(launch: Launch, plan: Deployment, model: str, facts: Manifest, role: st
         {
             "engine": launch.release.name,
             "image": launch.release.vendors[plan.vendor],
-            "command": [_word(word, model) for word in launch.program],
+            "command": [_word(word, model) for word in launch.release.program],
             "args": _arguments(launch, model, serves=serves),
             "environment": [
                 *(
@@ -127,7 +128,7 @@ def _pod(launch: Launch, plan: Deployment, model: str, facts: Manifest, role: st
         },
     )
     if serves:
-        container |= _filled("serving", {"port": launch.port, "health": launch.health})
+        container |= _filled("serving", {"port": launch.release.port, "health": HEALTH})
     labels = _filled("labels", facts) | {"role": role}
     parts = {"container": container, "volumes": [volumes[volume] for volume in wanted]}
     return _filled("pod", {"labels": labels, **parts})

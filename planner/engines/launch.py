@@ -47,18 +47,14 @@ class Reason:
 class Launch:
     """How one replica is started: on one node, or on `nodes` of them with `local` chips each.
 
-    `role` is the plan's pool, if it has two. `program` are the first words; MODEL stands where
-    the checkpoint goes. `followers` are options of every node but the first. `prefix` runs the
-    program on all nodes at once, for engines that are started by an MPI launcher.
+    `role` is the plan's pool, if it has two. `followers` are options of every node but the first.
+    `prefix` runs the program on all nodes at once, for engines that an MPI launcher starts.
     """
 
     release: Release
-    program: tuple[str, ...]
     options: tuple[Option, ...]
-    port: int
     nodes: int
     local: int
-    health: str = "/health"
     followers: tuple[Option, ...] = ()
     prefix: tuple[str, ...] = ()
     config: tuple[Option, ...] = ()
@@ -94,7 +90,7 @@ def script(launch: Launch, model: str, heading: Iterable[str]) -> str:
         added = " ".join(_quoted(option) for option in launch.followers)
         reason = launch.followers[0].because
         lines += [f'[ "$NODE_RANK" = 0 ] || options+=({added})   # {reason}']
-    program = [_shell(word) for word in (*launch.prefix, *launch.program)]
+    program = [_shell(word) for word in (*launch.prefix, *launch.release.program)]
     return "\n".join([*lines, "", " ".join([*program, '"${options[@]}"'])]) + "\n"
 
 

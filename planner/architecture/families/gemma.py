@@ -61,7 +61,7 @@ def gemma4_parts(reader: Reader, form: Shape, traits: Traits) -> list[FeedForwar
             beside = (replace(one, group="shared") for one in part.weights)
             parts[width] = FeedForward(mixed.kind, (*mixed.weights, scale, *beside), routing)
     else:
-        reader.ignore(*EXPERTS, *PER_TOKEN, "moe_intermediate_size", "expert_intermediate_size")
+        reader.ignore(EXPERTS, PER_TOKEN, "moe_intermediate_size", "expert_intermediate_size")
     return [parts[each] for each in widths]
 
 

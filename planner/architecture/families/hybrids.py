@@ -121,7 +121,7 @@ def jamba_layers(reader: Reader, form: Shape, traits: Traits) -> list[Mixer]:
         norms=True,
     )
     full = attention(reader, form, traits)
-    reader.ignore(*SCAN_KEYS)
+    reader.ignore(SCAN_KEYS)
     attends = _periodic(reader, "attn_layer", form.layers, 8, 4)
     return [full if attend else linear for attend in attends]
 
@@ -189,7 +189,7 @@ def _mamba2(
     norm: bool = True,
 ) -> Mixer:
     """Mamba-2 by the keys of hybrids; `mamba_d_head` may be `auto`."""
-    reader.ignore("mamba_expand", *SCAN_KEYS)
+    reader.ignore("mamba_expand", SCAN_KEYS)
     heads = reader.whole("mamba_n_heads", 128)
     wide = inner if inner is not None else reader.whole("mamba_expand", 2) * form.hidden
     width = None if reader.value("mamba_d_head") == "auto" else reader.optional("mamba_d_head")

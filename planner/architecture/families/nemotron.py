@@ -118,7 +118,7 @@ def _ignore_absent(reader: Reader, kinds: set[str]) -> None:
     if "mlp" not in kinds:
         reader.ignore("intermediate_size", "mlp_bias")
     if "moe" not in kinds:
-        reader.ignore(*common.EXPERTS, *common.PER_TOKEN, *common.SHARED)
+        reader.ignore(common.EXPERTS, common.PER_TOKEN, common.SHARED)
         reader.ignore("moe_intermediate_size", "moe_shared_expert_intermediate_size")
         reader.ignore("moe_latent_size", "mlp_bias")
     if "mamba" not in kinds:

@@ -184,7 +184,7 @@ def mamba(reader: Reader, name: str) -> Model:
     inner = reader.optional(("intermediate_size", "d_inner"))
     if inner is None:
         inner = reader.whole("expand", 2) * hidden
-    reader.ignore("expand", *SCAN_KEYS)
+    reader.ignore("expand", SCAN_KEYS)
     # Every channel has a state of its own, so that shards may cut anywhere.
     form = _alone(reader, inner, tied=True)
     mixer = mamba1(
@@ -206,7 +206,7 @@ def mamba_2(reader: Reader, name: str) -> Model:
     form = _alone(reader, heads)
     if heads * width != reader.whole("expand", 2) * form.hidden:
         raise reader.fail("num_heads", f"is {heads}; heads of {width} do not make up the width")
-    reader.ignore("time_step_rank", *SCAN_KEYS)
+    reader.ignore("time_step_rank", SCAN_KEYS)
     mixer = mamba2(
         form.hidden,
         heads,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from planner.architecture.attention import grouped_attention
-from planner.architecture.config_reader import MAX_LAYERS, Reader
+from planner.architecture.config_reader import MAX_LAYERS, Keys, Reader
 from planner.architecture.families import common
-from planner.architecture.families.traits import Keys, Moe, Shape, Traits, switched
+from planner.architecture.families.traits import Moe, Shape, Traits, switched
 from planner.architecture.feedforward import dense, mixture
 from planner.architecture.layers import FeedForward, Layer, Mixer, Model, vector
 
@@ -90,7 +90,7 @@ def shape(reader: Reader, traits: Traits, layers: int | None = None) -> Shape:
 
 def _cached_heads(reader: Reader, traits: Traits, heads: int) -> int:
     if traits.own_kv_heads is not None:
-        reader.ignore(*common.KV_HEADS)
+        reader.ignore(common.KV_HEADS)
         return traits.own_kv_heads(reader, heads)
     cached = reader.optional(common.KV_HEADS)
     if cached is None:
@@ -206,16 +206,10 @@ def mixtures(reader: Reader, form: Shape, traits: Traits, moe: Moe) -> list[Feed
     ]
     mixed = mixture_part(reader, form, moe) if any(sparse) else None
     if mixed is None:
-        reader.ignore(
-            *common.EXPERTS,
-            *common.PER_TOKEN,
-            *common.SHARED,
-            *_names(moe.inner),
-            *_names(moe.shared),
-        )
+        reader.ignore(common.EXPERTS, common.PER_TOKEN, common.SHARED, moe.inner, moe.shared)
     dense_inner = moe.dense_inner or common.INNER
     if all(sparse):
-        reader.ignore(*_names(dense_inner))
+        reader.ignore(dense_inner)
         return [mixed] * form.layers if mixed is not None else []
     width = reader.whole(dense_inner, moe.dense_width)
     plain = dense_part(reader, form, traits, width)
@@ -231,7 +225,7 @@ def mixture_part(reader: Reader, form: Shape, moe: Moe, *, gated: bool = True) -
     shared, wide = 0, None
     if moe.shared:
         wide = reader.whole(moe.shared, moe.shared_width, least=0)
-        reader.ignore(*common.SHARED)
+        reader.ignore(common.SHARED)
         shared = 1 if wide else 0
     else:
         shared = _same(reader, common.SHARED, form.layers, moe.shared_count, least=0)
@@ -264,7 +258,3 @@ def _same(reader: Reader, keys: Keys, count: int, default: int | None, *, least:
         first = keys if isinstance(keys, str) else next(key for key in keys if reader.has(key))
         raise reader.fail(first, "differs from layer to layer, expected one number for all")
     return listed[0]
-
-
-def _names(keys: Keys) -> tuple[str, ...]:
-    return (keys,) if isinstance(keys, str) else keys

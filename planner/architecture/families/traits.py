@@ -11,12 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from planner.architecture.config_reader import Reader
+from planner.architecture.config_reader import Keys, Reader
 from planner.architecture.layers import FeedForward, Layer, Mixer, PredictionBlocks, Weight, vector
 
 # A property that is fixed, or that a key turns on and off, with its value where the key is absent.
-Switch = bool | tuple[str | tuple[str, ...], bool]
-Keys = str | tuple[str, ...]
+Switch = bool | tuple[Keys, bool]
 
 
 @dataclass(frozen=True, slots=True)

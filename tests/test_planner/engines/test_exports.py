@@ -366,7 +366,7 @@ def test_a_manifest_holds_any_name_as_text(name, tmp_path):
 def test_a_script_passes_just_the_options_it_names(case, engine, tmp_path):
     """bash reads the array as it is meant: the words are the options, in order."""
     found = exported(case, engine)
-    program = [*found.launches[0].prefix, *found.launches[0].program][0]
+    program = [*found.launches[0].prefix, *found.launches[0].release.program][0]
     where = {"NODE_RANK": "1", "MASTER_ADDR": "10.0.0.1"}
     words = run(found.text, tmp_path, program, **where)
     expected = []
@@ -393,7 +393,7 @@ def test_the_file_of_tensorrt_llm_is_the_yaml_the_script_writes(case, tmp_path):
     if (case, "trtllm") in REFUSED:
         pytest.skip("TensorRT-LLM does not convert weights")
     found = exported(case, "trtllm")
-    run(found.text, tmp_path, [*found.launches[0].prefix, *found.launches[0].program][0])
+    run(found.text, tmp_path, [*found.launches[0].prefix, *found.launches[0].release.program][0])
     name = "extra-llm-api.yaml"
     assert (tmp_path / name).read_text("utf-8") == found.files[name]
     read = YAML(typ="safe").load(found.files[name])
@@ -475,7 +475,7 @@ def test_two_pools_are_two_servers_that_know_their_part(engine, tmp_path):
         running = given[most] * copies if most else given["--max-running-requests"]
         assert pool["batch_per_replica"] <= running < pool["batch_per_replica"] + copies
         place = {"NODE_RANK": "0", "MASTER_ADDR": "10.0.0.1", "NODE_ADDRESS": "10.0.0.2"}
-        program = [*launch.prefix, *launch.program][0]
+        program = [*launch.prefix, *launch.release.program][0]
         words = run(found.files[f"{launch.role}.sh"], tmp_path, program, **place)
         told = {
             "vllm": {"prefill": "kv_producer", "decode": "kv_consumer"},
