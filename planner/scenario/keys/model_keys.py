@@ -23,21 +23,17 @@ class ModelDescription(Record):
     kv: Dtype | None = Field(None, description="dtype of the key-value cache")
     activations: Dtype | None = Field(None, description="dtype of the activations")
     total_params: Params | None = Field(None, description="all parameters [param]")
-    active_params: Params | None = Field(
-        None, description="parameters one token passes through [param]; all when absent"
-    )
-    bytes_per_weight: Annotated[float, Quantity("bytes_per_param", at_most=8.0)] | None = Field(
-        None, description="[byte/param], in place of weights"
-    )
-    kv_bytes_per_token: Annotated[float, Quantity("bytes_per_token", zero=True)] | None = Field(
-        None, description="key-value bytes per cached token [byte/token]"
-    )
+    active_params: Params | None = None
+    """parameters one token passes through [param]; all when absent"""
+    bytes_per_weight: Annotated[float, Quantity("bytes_per_param", at_most=8.0)] | None = None
+    """[byte/param], in place of weights"""
+    kv_bytes_per_token: Annotated[float, Quantity("bytes_per_token", zero=True)] | None = None
+    """key-value bytes per cached token [byte/token]"""
     attention_flops_per_cached_token: (
         Annotated[float, Quantity("flop_per_token", zero=True)] | None
     ) = Field(None, description="attention arithmetic per cached token [flop/token]")
-    state_bytes_per_sequence: Annotated[float, Quantity("size", zero=True)] | None = Field(
-        None, description="state that does not grow with context [byte/seq]"
-    )
+    state_bytes_per_sequence: Annotated[float, Quantity("size", zero=True)] | None = None
+    """state that does not grow with context [byte/seq]"""
     layers: Count | None = None
     hidden: Count | None = Field(None, description="width of the residual stream")
 

@@ -67,23 +67,19 @@ class SystemDescription(Record):
     like: str | None = Field(None, description="a catalogue name, varied by the other keys")
     memory: fields.Size | None = Field(None, description="capacity per chip [byte]")
     memory_bandwidth: fields.Bandwidth | None = Field(None, description="per chip [byte/s]")
-    flops: Annotated[dict[str, float], _Flops()] | None = Field(
-        None, description="dense peak by dtype, 2 FLOP per multiply-add [flop/s]"
-    )
-    scale_up: fields.Bandwidth | None = Field(
-        None, description="fast network, per chip and one way [byte/s]"
-    )
-    scale_out: fields.Bandwidth | None = Field(
-        None, description="network between domains, per chip and one way [byte/s]"
-    )
+    flops: Annotated[dict[str, float], _Flops()] | None = None
+    """dense peak by dtype, 2 FLOP per multiply-add [flop/s]"""
+    scale_up: fields.Bandwidth | None = None
+    """fast network, per chip and one way [byte/s]"""
+    scale_out: fields.Bandwidth | None = None
+    """network between domains, per chip and one way [byte/s]"""
     chips_per_domain: Count | None = Field(None, description="chips joined by the fast network")
     sram: fields.Size | None = Field(None, description="on-chip memory [byte]")
     power: Annotated[float, Quantity("power")] | None = Field(None, description="per chip [J/s]")
     price: fields.Rent | None = Field(None, description="per chip [USD/(chip*s)]")
     topology: FileKey = Field(None, description="a topology file: how such chips are wired")
-    measured: FileKey = Field(
-        None, description="a file of planner measure: what such a chip sustains"
-    )
+    measured: FileKey = None
+    """a file of planner measure: what such a chip sustains"""
 
     @field_validator("topology", mode="before")
     @classmethod

@@ -125,23 +125,19 @@ class Workload(Record):
         description="arrivals, requests/s or output tokens/s, or max: as many as can be served; "
         "null: one unit, no fleet",
     )
-    spare_replicas: Annotated[int, fields.Whole(least=0)] = Field(
-        0, description="replicas that may be down while the promises hold: 1 for N+1"
-    )
-    headroom: Annotated[float, Quantity("share", zero=True, below=1.0)] = Field(
-        0.0, description="share of the sequence slots kept free under demand, 0 <= x < 1"
-    )
-    concurrency: fields.Count | None = Field(
-        None, description="closed loop: this many requests always in flight"
-    )
+    spare_replicas: Annotated[int, fields.Whole(least=0)] = 0
+    """replicas that may be down while the promises hold: 1 for N+1"""
+    headroom: Annotated[float, Quantity("share", zero=True, below=1.0)] = 0.0
+    """share of the sequence slots kept free under demand, 0 <= x < 1"""
+    concurrency: fields.Count | None = None
+    """closed loop: this many requests always in flight"""
     routing_skew: Annotated[float, Quantity("number", least=1.0, at_most=1000.0)] = Field(
         1.0,
         description="tokens of the fullest expert rank over those that even routing gives it, "
         "copies of experts included: 1 / balancedness",
     )
-    cached_input: Annotated[float, Quantity("share", zero=True, below=1.0)] = Field(
-        0.0, description="share of the input served from a prefix cache, 0 <= x < 1"
-    )
+    cached_input: Annotated[float, Quantity("share", zero=True, below=1.0)] = 0.0
+    """share of the input served from a prefix cache, 0 <= x < 1"""
 
     @field_validator("spare_replicas", "headroom")
     @classmethod
@@ -162,17 +158,14 @@ class Promises(Record):
     """What must hold; every one is optional."""
 
     ttft: Seconds | None = Field(None, description="time to first token [s]")
-    ttft_p95: Seconds | None = Field(
-        None, description="time to first token that 5 % of the requests exceed, under demand [s]"
-    )
-    ttft_p99: Seconds | None = Field(
-        None, description="time to first token that 1 % of the requests exceed, under demand [s]"
-    )
+    ttft_p95: Seconds | None = None
+    """time to first token that 5 % of the requests exceed, under demand [s]"""
+    ttft_p99: Seconds | None = None
+    """time to first token that 1 % of the requests exceed, under demand [s]"""
     tpot: Seconds | None = Field(None, description="mean time per output token [s]")
     e2e: Seconds | None = Field(None, description="whole request, ttft + (output - 1)*tpot [s]")
-    tokens_per_s_per_user: Annotated[float, Quantity("token_rate")] | None = Field(
-        None, description="speed of one sequence [token/s], the inverse of tpot"
-    )
+    tokens_per_s_per_user: Annotated[float, Quantity("token_rate")] | None = None
+    """speed of one sequence [token/s], the inverse of tpot"""
 
     @field_validator("tokens_per_s_per_user")
     @classmethod
@@ -235,9 +228,8 @@ class _Axes(Record):
 
     tp: Numbers | None = Field(None, description="chips that shard attention")
     pp: Numbers | None = Field(None, description="pipeline stages")
-    cp: Numbers | None = Field(
-        None, description="parts of a context; tried for long prompts when absent, else 1"
-    )
+    cp: Numbers | None = None
+    """parts of a context; tried for long prompts when absent, else 1"""
     dp_attention: Numbers | None = Field(None, description="copies of attention in a replica")
     ep: Numbers | None = Field(None, description="groups the experts are spread over")
     tp_expert: Numbers | None = Field(None, description="chips that shard one expert")
@@ -253,9 +245,8 @@ class Choose(_Axes):
     """Limits on, or values of, the choices; what is absent is chosen freely."""
 
     replicas: Numbers | None = Field(None, description="independent copies of the model")
-    redundant_experts: fields.Copies | None = Field(
-        None, description="routed experts of a layer that are held once more; 0 when absent"
-    )
+    redundant_experts: fields.Copies | None = None
+    """routed experts of a layer that are held once more; 0 when absent"""
     batch: Numbers | None = Field(None, description="sequences in flight over all replicas")
     mode: fields.Modes | None = Field(None, description="one pool, two pools, or one phase alone")
     weights: fields.Dtypes | None = Field(None, description="dtype of the weights")
@@ -300,6 +291,5 @@ class Speculation(Record):
     """Speculative decoding: tokens drafted per step and the chance that one is accepted."""
 
     drafts: fields.Count = Field(description="tokens drafted per sequence and step")
-    acceptance: Annotated[float, Quantity("share", zero=True, at_most=1.0)] = Field(
-        description="probability that a drafted token is accepted, 0 <= x <= 1"
-    )
+    acceptance: Annotated[float, Quantity("share", zero=True, at_most=1.0)]
+    """probability that a drafted token is accepted, 0 <= x <= 1"""
