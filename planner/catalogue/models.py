@@ -16,6 +16,9 @@ from typing import Any
 
 from planner.architecture import Model, from_config
 from planner.text.errors import CatalogueError
+from planner.text.tables import file_names
+
+_FIGURES = {"total": "published_total", "active": "published_active", "source": "published_source"}
 
 
 @dataclass(frozen=True)
@@ -43,9 +46,7 @@ class ModelRecord:
 @cache
 def names() -> tuple[str, ...]:
     """Every model name, sorted."""
-    folder = resources.files("planner.catalogue").joinpath("models")
-    entries = (entry.name for entry in folder.iterdir())
-    return tuple(sorted(name.removesuffix(".json") for name in entries if name.endswith(".json")))
+    return file_names("planner.catalogue", "models", ".json")
 
 
 @cache
@@ -58,18 +59,9 @@ def record(name: str) -> ModelRecord:
     config = entry.get("config", {})
     if "like" in entry:
         config = {**record(entry["like"]).config, **config}
-    published = entry.get("published", {})
     texts = {key: entry[key] for key in ("source", "as_of", "note", "like") if key in entry}
-    return ModelRecord(
-        **texts,
-        name=name,
-        config=config,
-        published_total=published.get("total"),
-        published_active=published.get("active"),
-        convention=published.get("convention", ""),
-        published_source=published.get("source", ""),
-        verified=published.get("verified", ""),
-    )
+    figures = {_FIGURES.get(key, key): each for key, each in entry.get("published", {}).items()}
+    return ModelRecord(**texts, **figures, name=name, config=config)
 
 
 @cache

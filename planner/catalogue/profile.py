@@ -15,12 +15,11 @@ import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planner.text.errors import CatalogueError, did_you_mean
-from planner.text.tables import table
+from planner.text.tables import file_names, table
 
 if TYPE_CHECKING:
     from planner.architecture.counts import Sizes
@@ -201,9 +200,7 @@ class Profile:
 @cache
 def profile_names() -> tuple[str, ...]:
     """Names of the profiles that ship; a process looks once, as it reads each of them once."""
-    folder = files("planner.catalogue").joinpath("profiles")
-    names = (path.name for path in folder.iterdir())
-    return tuple(sorted(name.removesuffix(".toml") for name in names if name.endswith("toml")))
+    return file_names("planner.catalogue", "profiles", ".toml")
 
 
 def profile(name: str) -> Profile:
@@ -246,10 +243,9 @@ def profile_from(name: str, raw: Mapping[str, Any]) -> Profile:
         for kind, each in raw["bands"].items()
     }
     return Profile(
-        **{key: raw[key] for key in ("as_of", "engine")},
+        **{key: raw[key] for key in ("as_of", "engine", "rows", "source", "coverage")},
         name=name,
         chips=tuple(raw["chips"]),
-        **{key: raw[key] for key in ("rows", "source", "coverage")},
         bands=everywhere[KNOWN]["any"],
         errors=dict(raw["errors"]),
         values={c: float(values[c]) for c in COEFFICIENTS},

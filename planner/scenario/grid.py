@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from planner.scenario.tree import ALIASES
-from planner.text.errors import InputError, quoted
+from planner.text.errors import InputError, printed, quoted
 
 NUMBER = re.compile(r"\s*(\$?)\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(.*?)\s*")
 WHOLE = re.compile(r"\s*(\d{1,15})\s*\.\.\s*(\d{1,15})\s*")
@@ -132,7 +132,7 @@ def grid_of(over: Mapping[str, object] | Sequence[str]) -> Grid:
         try:
             axes.append(_axis(name, values))
         except InputError as error:
-            wrong.append(f"--over {_shown(name)}: {error}")
+            wrong.append(f"--over {printed(name, 80)}: {error}")
     wrong += _overlaps(axes)
     if not axes and not wrong:
         wrong.append(f"nothing is varied; give --over PATH=SPEC such as chips={EXAMPLES}")
@@ -169,7 +169,7 @@ def _pairs(
         if sign and name.strip():
             yield name.strip(), spec
         else:
-            wrong.append(f"--over {_shown(text)}: expected PATH=SPEC such as chips={EXAMPLES}")
+            wrong.append(f"--over {printed(text, 80)}: expected PATH=SPEC such as chips={EXAMPLES}")
 
 
 def _axis(name: str, values: object) -> Axis:
@@ -216,9 +216,8 @@ def _span(kind: str, first: str, last: str, count: int) -> Span:
     (low, before, unit), (high, _, last_unit) = ends  # type: ignore[misc]
     before = before or ends[1][1]  # type: ignore[index]
     if unit and last_unit and unit != last_unit:
-        raise InputError(
-            f"one end is in{_word(unit)}, the other in{_word(last_unit)}; write both in one unit"
-        )
+        units = f"one end is in {unit.strip()}, the other in {last_unit.strip()}"
+        raise InputError(f"{units}; write both in one unit")
     if count < 2 and low != high:
         raise InputError(f"{count} points do not reach from one end to the other; give 2 or more")
     if count < 1:
@@ -228,10 +227,6 @@ def _span(kind: str, first: str, last: str, count: int) -> Span:
     if low == high and count > 1:
         raise InputError(f"both ends are {low:g}, so that {count} points would be one")
     return Span(kind, low, high, count, before, unit or last_unit)
-
-
-def _word(unit: str) -> str:
-    return f" {unit.strip()}"
 
 
 def _listed(texts: Sequence[str]) -> Listed:
@@ -274,8 +269,3 @@ def _overlaps(axes: Sequence[Axis]) -> Iterator[str]:
                 yield (
                     f"--over {later.name}: would overwrite {earlier.name}; give {later.name} first"
                 )
-
-
-def _shown(text: object) -> str:
-    shown = str(text)[:80]
-    return shown if shown.isprintable() else ascii(shown)

@@ -21,7 +21,7 @@ from planner.scenario.keys.system_keys import SystemDescription
 from planner.scenario.kinds import PLANNED, ROOMS, Document, question_type, question_types
 from planner.scenario.schema_document import resolved
 from planner.scenario.tree import Path, Tree, changed, dotted, yaml_tree
-from planner.text.errors import InputError, Mistake, did_you_mean, quoted
+from planner.text.errors import InputError, Mistake, did_you_mean, printed, quoted
 from topologies.files.located_yaml import DEEPEST
 
 LARGEST = 1_000_000  # bytes of a scenario file
@@ -63,7 +63,7 @@ def read(source: Source) -> Tree:
     if isinstance(source, Mapping):
         return Tree(INSIDE, _plain(source, 0))
     if not isinstance(source, str | FilePath):
-        raise InputError(Mistake(INSIDE, None, None, "", f"expected a file, got {quoted(source)}"))
+        raise _refused(INSIDE, f"expected a file, got {quoted(source)}")
     file = str(source)
     text = _text(file)
     suffix = FilePath(file).suffix.lower()
@@ -117,71 +117,73 @@ def _ordered(tree: Tree, mistakes: Iterable[Mistake]) -> list[Mistake]:
     )
 
 
-def _text(file: str) -> str:
-    def refused(message: str) -> InputError:
-        shown = file if file.isprintable() else ascii(file)
-        return InputError(Mistake(shown[:300], None, None, "", message))
+def _refused(file: str, message: str, *place: int) -> InputError:
+    """That a file is not read, at a `place` of line and column in it."""
+    line, column = place or (None, None)
+    return InputError(Mistake(file, line, column, "", message))
 
+
+def _text(file: str) -> str:
+    name = printed(file)[:300]
     try:
         if file == "-":
             raw = sys.stdin.buffer.read(LARGEST + 1)
         else:
             path = FilePath(file)
             if path.is_dir():
-                raise refused("is a directory, expected a scenario file")
+                raise _refused(name, "is a directory, expected a scenario file")
             if path.exists() and not path.is_file():
-                raise refused("is not a regular file")
+                raise _refused(name, "is not a regular file")
             with path.open("rb") as stream:
                 raw = stream.read(LARGEST + 1)
+    except InputError:
+        raise
     except FileNotFoundError:
-        raise refused("no such file") from None
+        raise _refused(name, "no such file") from None
     except OSError as error:
-        raise refused(f"cannot be read: {error.strerror or type(error).__name__}") from None
-    except ValueError as error:
-        if isinstance(error, InputError):
-            raise
-        raise refused("is not a file name") from None
+        raise _refused(name, f"cannot be read: {error.strerror or type(error).__name__}") from None
+    except ValueError:
+        raise _refused(name, "is not a file name") from None
     if len(raw) > LARGEST:
-        raise refused(f"is larger than {LARGEST // 1_000_000} MB, expected a scenario")
+        raise _refused(name, f"is larger than {LARGEST // 1_000_000} MB, expected a scenario")
     if b"\0" in raw:
-        raise refused("is not text (it holds NUL bytes)")
+        raise _refused(name, "is not text (it holds NUL bytes)")
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
-        column = error.start - (raw.rfind(b"\n", 0, error.start) + 1) + 1
+        column = error.start - raw.rfind(b"\n", 0, error.start)
         bad = f"is not UTF-8 text (byte 0x{raw[error.start]:02x})"
-        raise InputError(Mistake(file, line, column, "", bad)) from None
+        raise _refused(file, bad, line, column) from None
 
 
 def _toml(text: str, file: str) -> Tree:
     try:
         return Tree(file, _plain(tomllib.loads(text), 0))
     except tomllib.TOMLDecodeError as error:
-        line, column, message = _toml_place(str(error), text)
-        raise InputError(Mistake(file, line, column, "", f"not TOML: {message}")) from None
-    except (ValueError, RecursionError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(Mistake(file, 1, 1, "", "not TOML that can be read")) from None
+        message, *place = _toml_place(str(error), text)
+        raise _refused(file, f"not TOML: {message}", *place) from None
+    except InputError:
+        raise
+    except (ValueError, RecursionError):
+        raise _refused(file, "not TOML that can be read", 1, 1) from None
 
 
-def _toml_place(message: str, text: str) -> tuple[int, int, str]:
+def _toml_place(message: str, text: str) -> tuple[str, int, int]:
     body, _, place = message.rpartition(" (at ")
     words = place.rstrip(")").replace(",", "").split()
     if len(words) == 4 and words[1].isdigit() and words[3].isdigit():
-        return int(words[1]), int(words[3]), body
-    return text.count("\n") + 1, 1, body or message
+        return body, int(words[1]), int(words[3])
+    return body or message, text.count("\n") + 1, 1
 
 
 def _json(text: str, file: str) -> Tree:
     try:
         json.loads(text, parse_int=str)
     except json.JSONDecodeError as error:
-        where = Mistake(file, error.lineno, error.colno, "", f"not JSON: {error.msg}")
-        raise InputError(where) from None
+        raise _refused(file, f"not JSON: {error.msg}", error.lineno, error.colno) from None
     except (ValueError, RecursionError):
-        raise InputError(Mistake(file, 1, 1, "", "not JSON that can be read")) from None
+        raise _refused(file, "not JSON that can be read", 1, 1) from None
     # JSON is YAML but for tabs between its tokens, which strings cannot hold unescaped
     return yaml_tree(text.replace("\t", " "), file)
 
@@ -189,7 +191,7 @@ def _json(text: str, file: str) -> Tree:
 def _plain(value: object, depth: int) -> object:
     """Mappings and sequences as dict and list; dates and other things stay as they are."""
     if depth > DEEPEST:
-        raise InputError(Mistake(INSIDE, None, None, "", f"more than {DEEPEST} levels deep"))
+        raise _refused(INSIDE, f"more than {DEEPEST} levels deep")
     if isinstance(value, Mapping):
         return {key: _plain(item, depth + 1) for key, item in value.items()}
     if isinstance(value, list | tuple):

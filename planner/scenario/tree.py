@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from planner.text.errors import InputError, Mistake, quoted
+from planner.text.errors import InputError, Mistake, printed, quoted
 from topologies.files.located_yaml import Fault, Located, document
 
 Path = tuple[str | int, ...]
@@ -54,12 +54,7 @@ class Tree:
 
 def dotted(path: Path) -> str:
     """`workload.input_tokens`, `chips.0`; keys of other kinds as they print."""
-    return ".".join(_part(part) for part in path)
-
-
-def _part(part: object) -> str:
-    text = str(part)[:60]
-    return text if text.isprintable() else ascii(text)
+    return ".".join(printed(part, 60) for part in path)
 
 
 MOST_VALUES = 20_000  # of a scenario, aliases written out
@@ -175,7 +170,7 @@ def _refused(change: str, *messages: str, path: Path = ()) -> InputError:
 
 def _place(change: str) -> Position:
     shown = change if len(change) <= 80 else change[:77] + "..."
-    return Position("--set " + (shown if shown.isprintable() else ascii(shown)))
+    return Position(f"--set {printed(shown)}")
 
 
 def _put(tree: Tree, path: Path, value: object, change: str) -> None:
@@ -188,32 +183,19 @@ def _put(tree: Tree, path: Path, value: object, change: str) -> None:
         below = path[:depth]
         if below == path:
             break
-        inner = _item(holder, part)
+        inner = holder[part] if isinstance(holder, list) else holder.get(part)  # type: ignore[index]
         if below in OPENED and isinstance(inner, str | int | float):
-            inner = {OPENED[below]: inner}
-            old = tree.values.get(below)
-            _assign(holder, part, inner)
-            if old is not None:
-                tree.values[(*below, OPENED[below])] = old  # type: ignore[index]
+            inner = holder[part] = {OPENED[below]: inner}  # type: ignore[index]
+            if below in tree.values:
+                tree.values[(*below, OPENED[below])] = tree.values[below]  # type: ignore[index]
         elif inner is None and isinstance(part, str):
-            inner = {}
-            _assign(holder, part, inner)
+            inner = holder[part] = {}  # type: ignore[call-overload]
         if not isinstance(inner, dict | list):
             message = f"{dotted(below)} holds {quoted(inner)}, which has no keys"
             raise _refused(change, message, path=path)
         holder = inner
-    _assign(holder, path[-1], value)
+    holder[path[-1]] = value  # type: ignore[index]  # no word below a list is let by
     for places in (tree.values, tree.keys):
         for stale in [at for at in places if at[: len(path)] == path]:
             del places[stale]  # type: ignore[attr-defined]
         places[path] = _place(change)  # type: ignore[index]
-
-
-def _item(holder: object, part: str | int) -> object:
-    if isinstance(holder, list):
-        return holder[part] if isinstance(part, int) and part < len(holder) else None
-    return holder.get(part) if isinstance(holder, dict) else None
-
-
-def _assign(holder: dict[str | int, object] | list[object], part: str | int, value: object) -> None:
-    holder[part] = value  # type: ignore[index]  # no word below a list is let by

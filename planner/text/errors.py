@@ -109,6 +109,12 @@ class SolverError(PlannerError):
     exit_status = 3
 
 
+def printed(value: object, letters: int | None = None) -> str:
+    """The first letters of a text as they are where a terminal shows them all, else escaped."""
+    text = str(value)[:letters]
+    return text if text.isprintable() else ascii(text)
+
+
 def quoted(value: object) -> str:
     """The value as it would be typed, printable on one line and not longer than 60 letters."""
     if isinstance(value, str):

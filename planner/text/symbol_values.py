@@ -50,7 +50,7 @@ def read_values(equation: Equation, sets: Sequence[str]) -> dict[str, float]:
 
 def shown_value(name: str, value: float) -> str:
     """The value as a person would write it: `46.2 ms`, `4000 tokens/seq`, `0.85`."""
-    powers, below = _powers(name), ""
+    powers, below = unit_of_symbol(name).powers, ""
     dimension = _dimension(powers)
     if dimension is not None and dimension.name in UNSAID:
         dimension = None
@@ -68,9 +68,8 @@ def shown_value(name: str, value: float) -> str:
 
 def _read(name: str, written: str) -> float:
     """The value of one symbol in base units."""
-    powers = _powers(name)
-    dimension = _dimension(powers)
     unit = unit_of_symbol(name)
+    powers, dimension = unit.powers, _dimension(unit.powers)
     example = dimension.example if dimension else f"2 {unit}"
     wanted = f"--set {name}: {meaning(name)} is a plain number"
     if powers:
@@ -91,14 +90,12 @@ def _read(name: str, written: str) -> float:
 
 def _counted(read: Amount, powers: Exponents) -> float | None:
     """The value if it is of these powers, save for counts left out below the line; else None."""
-    if read.bare:
-        return read.value
-    if read.magnitude:  # 70B is a count of whatever is counted, and bytes where bytes are
-        billions = dict(read.powers) == {"byte": 1}
-        if billions and any(base == "byte" for base, _ in powers):
-            return read.value if _agree(read.powers, powers) else None
-        return read.value * (1e9 if billions else 1.0)
-    return read.value if _agree(read.powers, powers) else None
+    # 70B is a count of whatever is counted, and bytes where bytes are
+    billions = bool(read.magnitude) and dict(read.powers) == {"byte": 1}
+    if billions and not any(base == "byte" for base, _ in powers):
+        return read.value * 1e9
+    plain = read.bare or (read.magnitude and not billions)
+    return read.value if plain or _agree(read.powers, powers) else None
 
 
 def _agree(read: Powers, powers: Exponents) -> bool:
@@ -109,10 +106,6 @@ def _agree(read: Powers, powers: Exponents) -> bool:
             return False
         del lacking[base]
     return all(base in COUNTS and power < 0 for base, power in lacking.items())
-
-
-def _powers(name: str) -> Exponents:
-    return unit_of_symbol(name).powers
 
 
 def _dimension(powers: Exponents) -> Dimension | None:

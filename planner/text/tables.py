@@ -14,3 +14,9 @@ def table(package: str, *names: str) -> dict[str, Any]:
         text = files(package).joinpath(name).read_text(encoding="utf-8")
         joined.update(tomllib.loads(text))
     return joined
+
+
+def file_names(package: str, folder: str, suffix: str) -> tuple[str, ...]:
+    """Files of a package's folder that end so, sorted and without the ending."""
+    entries = (entry.name for entry in files(package).joinpath(folder).iterdir())
+    return tuple(sorted(name.removesuffix(suffix) for name in entries if name.endswith(suffix)))
