@@ -122,16 +122,14 @@ def relayed(G: Fabric, ports: Ports, relay: str, out: float) -> Ports:
         if not switches:
             fault = f"relay is 'pxn' and {chip!r} has no switch inside its domain; use 'all'"
             raise TopologyError("hierarchy", fault)
-    declared = G.graph["orbits"]
     card, uplink, peers = fresh(G, "card", "to card", "peers to card")
     for chip, switches in beside.items():
         nic, of = (*chip, "card"), f" of {G.nodes[chip].get('orbit')}"
-        G.add_node(nic, kind=NIC, forward=True, **({"orbit": card + of} if declared else {}))
+        G.add_node(nic, kind=NIC, forward=True, orbit=card + of)
         # The card sits beside its chip: the latency of the way out is that of the cable.
         for source in (chip, *switches):
             lane = uplink if source == chip else f"{peers} by {G.edges[source, chip].get('orbit')}"
-            orbit = lane + of if declared else None
-            link(G, source, nic, bandwidth=out, tier=SCALE_OUT, one_way=True, orbit=orbit)
+            link(G, source, nic, bandwidth=out, tier=SCALE_OUT, one_way=True, orbit=lane + of)
     return [[End((*end.receiver, "card"), end.receiver) for end in copy] for copy in ports]
 
 
@@ -204,7 +202,7 @@ def trunk_faults(join: str, trunks: Trunks) -> Iterator[str]:
 
 
 def joined(G: Fabric, ports: Ports, join: str, trunks: Trunks, out: float, latency: float) -> None:
-    """Add to `G` what joins the ends of its copies.
+    """Add to `G` what joins the ends of its copies; orbits only if it declares them.
 
     A `spine` is one switch for all; `rails` are one for the ends of each rank, with spines above
     them if they are oversubscribed; a `clos` network has leaves, spines and perhaps cores.
@@ -220,6 +218,8 @@ def joined(G: Fabric, ports: Ports, join: str, trunks: Trunks, out: float, laten
             rate = len(ports) * out / trunks.ratios[0]
             tops = [("spine", s) for s in range(trunks.spines)]
             _above(G, [([name for name, _ in below], tops)], rate, latency)
+    if not G.graph["orbits"]:
+        without_orbits(G)
 
 
 def _join_clos(G: Fabric, ports: Ports, out: float, latency: float, trunks: Trunks) -> None:
@@ -287,7 +287,7 @@ def _of(G: Fabric, node: Node) -> str:
 
 
 def _switch(G: Fabric, name: Node, orbit: str) -> None:
-    G.add_node(name, kind=SWITCH, forward=True, **({"orbit": orbit} if G.graph["orbits"] else {}))
+    G.add_node(name, kind=SWITCH, forward=True, orbit=orbit)
 
 
 def _attach(G: Fabric, below: Sequence[Leaf], out: float, latency: float) -> None:
@@ -302,8 +302,7 @@ def _attach(G: Fabric, below: Sequence[Leaf], out: float, latency: float) -> Non
         for end in ends:
             of = _of(G, end.sender)
             for arc, lane in (((end.sender, name), there), ((name, end.receiver), back)):
-                orbit = lane + of if G.graph["orbits"] else None
-                link(G, *arc, **figures, tier=SCALE_OUT, one_way=True, orbit=orbit)
+                link(G, *arc, **figures, tier=SCALE_OUT, one_way=True, orbit=lane + of)
 
 
 def _above(
@@ -325,5 +324,5 @@ def _above(
             figures: LinkFigures = {"bandwidth": rate / len(tops), "latency": latency}
             for name in below:
                 of = f"{_of(G, name)} to {among}"
-                label = (there + of, back + of) if G.graph["orbits"] else None
+                label = (there + of, back + of)
                 link(G, name, above, **figures, tier=SCALE_OUT, orbit=label)

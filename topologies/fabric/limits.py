@@ -75,6 +75,11 @@ def shown(value: object) -> str:
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
 
 
+def tupled(value: object) -> object:
+    """Lists as the tuples that they stand for, which may be compared and kept."""
+    return tuple(map(tupled, value)) if isinstance(value, list | tuple) else value
+
+
 def _number(value: object, expected: str) -> float | str:
     """`value` as a float, or why it is none."""
     if isinstance(value, str):

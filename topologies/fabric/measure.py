@@ -25,7 +25,6 @@ from topologies.fabric.fabric import (
     Arc,
     Attributes,
     Fabric,
-    Group,
     Node,
     accelerators,
 )
@@ -88,12 +87,11 @@ def path_rate(G: Fabric, a: Hashable, b: Hashable) -> float:
 
 
 class _Route(NamedTuple):
-    """The path from one node to another and its figures."""
+    """Figures of the path from one node to another."""
 
     hops: int
     latency: float
     rate: float
-    nodes: Group
 
 
 def _route(G: Fabric, a: Hashable, b: Hashable) -> _Route:
@@ -105,22 +103,21 @@ def _route(G: Fabric, a: Hashable, b: Hashable) -> _Route:
     if absent:
         raise TopologyError(f"fabric {G.graph.get('name')!r}", absent)
     order = count()  # nodes themselves need not be comparable
-    queue: list[tuple[int, float, float, int, Group]] = [(0, 0.0, -math.inf, 0, (a,))]
+    queue: list[tuple[int, float, float, int, Node]] = [(0, 0.0, -math.inf, 0, a)]
     done: set[Node] = set()
     while queue:
-        steps, late, narrow, _, path = heapq.heappop(queue)
-        node = path[-1]
+        steps, late, narrow, _, node = heapq.heappop(queue)
         if node in done:
             continue
         done.add(node)
         if node == b:
-            return _Route(steps, late, -narrow, path)
+            return _Route(steps, late, -narrow)
         if node != a and not G.nodes[node]["forward"]:
             continue
         for after, arc in G.succ[node].items():
             if after not in done:
                 width = max(narrow, -arc["bandwidth"])
-                entry = (steps + 1, late + arc["latency"], width, next(order), (*path, after))
+                entry = (steps + 1, late + arc["latency"], width, next(order), after)
                 heapq.heappush(queue, entry)
     raise TopologyError(f"fabric {G.graph.get('name')!r}", f"no permitted path from {a!r} to {b!r}")
 

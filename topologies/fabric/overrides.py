@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from typing import Any, TypeAlias
 
 from topologies.fabric.fabric import TIERS, Arc, Fabric, Node, without_orbits
-from topologies.fabric.limits import TopologyError, latency_fault, meant, rate_fault
+from topologies.fabric.limits import TopologyError, latency_fault, meant, rate_fault, tupled
 from topologies.fabric.soundness import check
 
 KEYS = {
@@ -147,11 +147,9 @@ def _form_faults(change: object) -> list[str]:
         faults.append("what is removed has no bandwidth, latency or factor")
     if "factor" in change and "bandwidth" in change:
         faults.append("factor and bandwidth are both given; one says the rate")
-    for key, fault in (("bandwidth", rate_fault), ("factor", _factor_fault)):
+    for key, fault in FAULTS.items():
         if key in change and (wrong := fault(change[key])) is not None:
             faults.append(f"{key} {wrong}")
-    if "latency" in change and (wrong := latency_fault(change["latency"])) is not None:
-        faults.append(f"latency {wrong}")
     if "tier" in change and "link" in change:
         faults.append("tier goes with node: a link has one tier")
     elif "tier" in change and change["tier"] not in TIERS:
@@ -166,6 +164,9 @@ def _factor_fault(value: object) -> str | None:
     if value == 0 and not isinstance(value, bool):
         return "is 0; remove=True takes the link away"
     return f"is {value!r}; a number above 0 was expected, such as 0.5"
+
+
+FAULTS = {"bandwidth": rate_fault, "factor": _factor_fault, "latency": latency_fault}
 
 
 def _subject(state: _State, change: Change) -> tuple[Node, list[Arc]]:
@@ -206,7 +207,7 @@ def _nodes(state: _State, names: Iterable[object]) -> list[Node]:
     """The nodes that the names stand for."""
     G, nodes, faults = state.fabric, [], []
     for name in names:
-        plain = _tuple(name)
+        plain = tupled(name)
         present = [node for node in (plain, (plain,)) if _is_in(node, G)]
         if present:
             nodes.append(present[0])
@@ -219,11 +220,6 @@ def _nodes(state: _State, names: Iterable[object]) -> list[Node]:
     if faults:
         raise TopologyError("nodes", faults)
     return nodes
-
-
-def _tuple(name: object) -> Node:
-    """Lists as the tuples that they stand for."""
-    return tuple(map(_tuple, name)) if isinstance(name, list | tuple) else name
 
 
 def _is_in(node: Node, among: Container[Node]) -> bool:

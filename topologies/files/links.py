@@ -23,7 +23,7 @@ from topologies.fabric.fabric import (
     Node,
     fabric,
 )
-from topologies.fabric.limits import TopologyError, meant, shown
+from topologies.fabric.limits import TopologyError, meant, shown, tupled
 from topologies.fabric.soundness import arc_faults, check, graph_faults, node_faults
 
 DEEPEST = 12
@@ -173,14 +173,14 @@ def _word(part: str | int) -> str:
 
 def _node_place(i: int | str, record: object) -> str:
     if isinstance(record, dict) and "id" in record:
-        return f"nodes[{i}], id {shown(_tupled(record['id']))}"
+        return f"nodes[{i}], id {shown(tupled(record['id']))}"
     return f"nodes[{i}]"
 
 
 def _link_place(key: str, i: int | str, record: object) -> str:
     if not isinstance(record, dict):
         return f"{key}[{i}]"
-    ends = (shown(_tupled(record.get(end))) for end in ("source", "target"))
+    ends = (shown(tupled(record.get(end))) for end in ("source", "target"))
     return f"{key}[{i}], {' -> '.join(ends)}"
 
 
@@ -217,7 +217,7 @@ def _nodes(records: object, orbits: bool, problems: list[str]) -> dict[Node, Att
         if not isinstance(record, dict):
             problems.append(f"{place}: an object was expected, not {shown(record)}")
             continue
-        data = {key: _tupled(value) for key, value in record.items()}
+        data = {key: tupled(value) for key, value in record.items()}
         name = data.pop("id", None)
         problems += [f"{place}: {fault}" for fault in _attribute_faults(data, NODE_ATTRIBUTES)]
         problems += [f"{place}: {fault}" for fault in node_faults(data, orbits=orbits)]
@@ -247,7 +247,7 @@ def _arcs(
         if not isinstance(record, dict):
             problems.append(f"{place}: an object was expected, not {shown(record)}")
             continue
-        data = {name: _tupled(value) for name, value in record.items()}
+        data = {name: tupled(value) for name, value in record.items()}
         u, v, parallel = (data.pop(name, None) for name in ("source", "target", "parallel"))
         if whole.get("multigraph") is True:
             data.pop("key", None)
@@ -282,7 +282,7 @@ def _end_faults(record: Attributes, nodes: dict[Node, Attributes], *, guess: boo
                 else (f"{end} is {shown(record[end])}; the id of a node was expected")
             )
             continue
-        ends.append(_tupled(record[end]))
+        ends.append(tupled(record[end]))
         if ends[-1] not in nodes:
             close = meant(ends[-1], map(str, nodes)) if guess else ""
             hint = f"; {close}" if close.startswith("did you mean") else ""
@@ -313,10 +313,6 @@ def _sum(first: Attributes, second: Attributes) -> Attributes:
         "bandwidth": first["bandwidth"] + second["bandwidth"],
         "count": first.get("count", 1) + second.get("count", 1),
     }
-
-
-def _tupled(value: object) -> object:
-    return tuple(map(_tupled, value)) if isinstance(value, list) else value
 
 
 def _is_id(value: object) -> bool:

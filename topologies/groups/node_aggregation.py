@@ -36,20 +36,13 @@ class AggregatedFabric:
 
     def demands(self) -> dict[Arc, float]:
         """All-to-all in every group, as weights of pairs of nodes."""
-        weights = {
-            (a.start, b.end): float(len(a.chips) * len(b.chips))
+        return {
+            (a.start, b.end): float(len(a.chips) * (len(b.chips) - (a is b)))
             for group in self.groups
             for a in group
             for b in group
-            if a is not b
+            if a is not b or len(a.chips) > 1
         }
-        inner = {
-            (a.start, a.end): float(len(a.chips) * (len(a.chips) - 1))
-            for group in self.groups
-            for a in group
-            if len(a.chips) > 1
-        }
-        return weights | inner
 
     def whole(self, arcs: Sequence[Arc]) -> tuple[Arc, ...]:
         """The arcs of the whole fabric behind these."""

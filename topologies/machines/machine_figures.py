@@ -14,6 +14,7 @@ from math import prod
 from pathlib import Path
 from typing import NotRequired, TypedDict, cast
 
+from topologies.fabric.limits import tupled
 from topologies.rates.closed_forms import Sides
 
 GUESSES = ("assumed", "memory")
@@ -86,13 +87,8 @@ def _figure(name: str, entry: FigureRow) -> MachineFigure:
     note = f" ({entry['note']})" if "note" in entry else ""
     guess = entry["source"] in GUESSES
     return MachineFigure(
-        name, _tuple(entry["value"]), entry["unit"], source + note, str(entry["as_of"]), guess
+        name, tupled(entry["value"]), entry["unit"], source + note, str(entry["as_of"]), guess
     )
-
-
-def _tuple(value: object) -> object:
-    """Lists as tuples, which may be compared and kept."""
-    return tuple(map(_tuple, value)) if isinstance(value, list) else value
 
 
 @dataclass(frozen=True)
