@@ -16,6 +16,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import cast
 
 from topologies.builders import BUILDERS
@@ -106,36 +107,31 @@ def reader(name: str, annotation: str) -> Callable[[object], object]:
     if name.endswith("latency"):
         return latency
     if "float" in annotation:
-        return _number if name in RATIOS else rate
-    return {"int": _count, "bool": _flag, "str": _word}[
-        next(kind for kind in ("int", "bool", "str") if kind in annotation)
-    ]
+        return partial(_sound, _ratio_fault) if name in RATIOS else rate
+    return partial(_sound, next(FAULTS[kind] for kind in FAULTS if kind in annotation))
 
 
-def _count(value: object) -> int:
-    fault = count_fault(value)
-    if fault is not None:
+def _sound(fault_of: Callable[[object], str | None], value: object) -> object:
+    if (fault := fault_of(value)) is not None:
         raise Misread(fault)
-    return int(value)  # type: ignore[call-overload]
-
-
-def _number(value: object) -> float:
-    number = value if isinstance(value, int | float) and not isinstance(value, bool) else None
-    if number is None or not abs(number) < GREATEST_RATIO:
-        raise Misread(f"is {shown(value)}; a number was expected, such as 4 for 4:1")
-    return number
-
-
-def _flag(value: object) -> bool:
-    if not isinstance(value, bool):
-        raise Misread(f"is {shown(value)}; true or false was expected")
     return value
 
 
-def _word(value: object) -> str:
-    if not isinstance(value, str):
-        raise Misread(f"is {shown(value)}; a word was expected")
-    return value
+def _ratio_fault(value: object) -> str | None:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    sound = number and abs(cast(float, value)) < GREATEST_RATIO
+    return None if sound else f"is {shown(value)}; a number was expected, such as 4 for 4:1"
+
+
+def _flag_fault(value: object) -> str | None:
+    return None if isinstance(value, bool) else f"is {shown(value)}; true or false was expected"
+
+
+def _word_fault(value: object) -> str | None:
+    return None if isinstance(value, str) else f"is {shown(value)}; a word was expected"
+
+
+FAULTS = {"int": count_fault, "bool": _flag_fault, "str": _word_fault}
 
 
 def as_given(node: Located) -> str:

@@ -163,25 +163,33 @@ def _spelled(whole: object, path: Path) -> str:
         return ", ".join(["file", *map(_word, path)])
     key, i, *below = path
     record = whole[key][i]
-    place = _node_place(i, record) if key == "nodes" else _link_place(str(key), i, record)
-    return ", ".join([place, *map(_word, below)])
+    return ", ".join([_place(str(key), i, record), *map(_word, below)])
 
 
 def _word(part: str | int) -> str:
     return part if isinstance(part, str) and part.isidentifier() else shown(part)
 
 
-def _node_place(i: int | str, record: object) -> str:
-    if isinstance(record, dict) and "id" in record:
-        return f"nodes[{i}], id {shown(tupled(record['id']))}"
-    return f"nodes[{i}]"
-
-
-def _link_place(key: str, i: int | str, record: object) -> str:
-    if not isinstance(record, dict):
+def _place(key: str, i: int | str, record: object) -> str:
+    """A record of the list `key` by its number, and a node by its id or a link by its ends."""
+    if not isinstance(record, dict) or (key == "nodes" and "id" not in record):
         return f"{key}[{i}]"
+    if key == "nodes":
+        return f"nodes[{i}], id {shown(tupled(record['id']))}"
     ends = (shown(tupled(record.get(end))) for end in ("source", "target"))
     return f"{key}[{i}], {' -> '.join(ends)}"
+
+
+def _records(
+    records: object, key: str, problems: list[str]
+) -> Iterator[tuple[int, Attributes, str]]:
+    """Number, record and place of each object of a list; what is none is a problem."""
+    for i, record in enumerate(records if isinstance(records, list) else []):
+        place = _place(key, i, record)
+        if isinstance(record, dict):
+            yield i, record, place
+        else:
+            problems.append(f"{place}: an object was expected, not {shown(record)}")
 
 
 def _top_faults(whole: Attributes) -> Iterator[str]:
@@ -212,11 +220,7 @@ def _nodes(records: object, orbits: bool, problems: list[str]) -> dict[Node, Att
     """Attributes of the sound nodes by id."""
     nodes: dict[Node, Attributes] = {}
     first: dict[Hashable, int] = {}
-    for i, record in enumerate(records if isinstance(records, list) else []):
-        place = _node_place(i, record)
-        if not isinstance(record, dict):
-            problems.append(f"{place}: an object was expected, not {shown(record)}")
-            continue
+    for i, record, place in _records(records, "nodes", problems):
         data = {key: tupled(value) for key, value in record.items()}
         name = data.pop("id", None)
         problems += [f"{place}: {fault}" for fault in _attribute_faults(data, NODE_ATTRIBUTES)]
@@ -239,14 +243,9 @@ def _arcs(
 ) -> dict[Arc, Attributes]:
     """{(source, target): attributes}, parallel links summed."""
     key = "edges" if "edges" in whole else "links"
-    records = whole.get(key)
     arcs: dict[Arc, Attributes] = {}
     first: dict[Arc, tuple[int, bool]] = {}
-    for i, record in enumerate(records if isinstance(records, list) else []):
-        place = _link_place(key, i, record)
-        if not isinstance(record, dict):
-            problems.append(f"{place}: an object was expected, not {shown(record)}")
-            continue
+    for i, record, place in _records(whole.get(key), key, problems):
         data = {name: tupled(value) for name, value in record.items()}
         u, v, parallel = (data.pop(name, None) for name in ("source", "target", "parallel"))
         if whole.get("multigraph") is True:

@@ -268,7 +268,7 @@ def _formula(
     if joint is None:
         return None
     out, latency, join = joint
-    return replace(first.shape, out=out, out_latency=latency, join=join)
+    return replace(first.shape, scale_out=out, scale_out_latency=latency, join=join)
 
 
 def _spread(

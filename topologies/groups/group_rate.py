@@ -8,6 +8,7 @@ elsewhere, with every group of that size talking at once and the worst of them c
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import fields
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -99,27 +100,5 @@ def _of_machine(machine: Machine, n: int) -> GroupRate:
 
 @lru_cache(maxsize=4096)
 def _domains(machine: Machine) -> Domains:
-    return Domains(
-        kind=machine.kind,
-        chips=machine.chips_per_domain,
-        scale_up=machine.scale_up,
-        links=machine.links,
-        latency=machine.scale_up_latency,
-        dims=machine.dims,
-        rings=machine.rings if machine.kind == "torus" else (),
-        out=machine.scale_out,
-        out_latency=machine.scale_out_latency,
-        twisted=machine.twisted,
-        join=machine.join,
-        leaf=machine.leaf,
-        above=_above(machine),
-    )
-
-
-def _above(machine: Machine) -> float | None:
-    """Uplink bandwidth of a leaf or rail per card [byte/s]; None without a level above."""
-    if machine.scale_out is None or machine.join == "spine":
-        return None
-    if machine.join == "rails" and machine.oversubscription == 1:
-        return None
-    return machine.scale_out / machine.oversubscription
+    """The figures of a machine that its rates hang on."""
+    return Domains(**{figure.name: getattr(machine, figure.name) for figure in fields(Domains)})

@@ -133,6 +133,12 @@ class Machine:
         """For each side of the torus, whether it closes into a ring."""
         return self.rings_of(self.dims)
 
+    @property
+    def above(self) -> float | None:
+        """Uplink bandwidth of a leaf or rail per card [byte/s]; None without a level above."""
+        bare = self.join == "spine" or (self.join == "rails" and self.oversubscription == 1)
+        return None if bare or self.scale_out is None else self.scale_out / self.oversubscription
+
     def box(self, chips: int) -> tuple[int, ...]:
         """Sides of the slice that `chips` chips of a torus are given.
 

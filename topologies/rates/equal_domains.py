@@ -190,19 +190,19 @@ def _shared(groups: Sequence[Sequence[Place]], above: float, *, gathers: bool) -
 
 @dataclass(frozen=True)
 class Domains:
-    """Domains of one kind and size, and the cards that join them."""
+    """Domains of one kind and size, and the cards that join them; a machine names them alike."""
 
     kind: str  # `switch`, `mesh` or `torus`
-    chips: int
+    chips_per_domain: int
     scale_up: float
     # Of a chip into the switch, to one peer, or along each side of the torus. [byte/s one way]
     links: tuple[float, ...]
-    latency: float  # of one such link [s]
+    scale_up_latency: float  # of one such link [s]
     dims: Sides = ()  # sides of the torus
     rings: tuple[bool, ...] = ()  # which of them close into rings
     # From a chip into the network between domains; None if there is none. [byte/s one way; s]
-    out: float | None = None
-    out_latency: float = 0.0
+    scale_out: float | None = None
+    scale_out_latency: float = 0.0
     twisted: bool = False  # do the short sides close farther along the long ones?
     join: str = "spine"  # what joins domains: one `spine`, `rails` or a `clos` network
     leaf: int | None = None  # cards on a leaf of it
@@ -213,12 +213,9 @@ class Domains:
 @lru_cache(maxsize=65536)
 def group_in(domains: Domains, n: int) -> GroupRate | None:
     """Rates of a group of `n` chips; None if it leaves its domain and nothing joins domains."""
-    if n == 1:
-        up = domains.scale_up
-        return GroupRate(1, up, up, up, 0, 0.0, 1, 0.0)
-    if n <= domains.chips:
+    if n <= domains.chips_per_domain:
         return _inside(domains, n)
-    return None if domains.out is None else _across(domains, n, domains.out)
+    return None if domains.scale_out is None else _across(domains, n, domains.scale_out)
 
 
 def cards_bind(domains: Domains, n: int) -> bool:
@@ -227,17 +224,22 @@ def cards_bind(domains: Domains, n: int) -> bool:
     Then the formula is exact whatever the layer between them: what crosses it, and what must
     first reach a chip of the right place within a domain, fits beside the rest.
     """
-    if domains.out is None or n <= domains.chips or domains.out > domains.scale_up:
+    out = domains.scale_out
+    if out is None or n <= domains.chips_per_domain or out > domains.scale_up:
         return False
-    count = ceil(n / domains.chips)
+    count = ceil(n / domains.chips_per_domain)
     least, most = n // count, ceil(n / count)
     within = _shares(domains, most).all_to_all * least / n if most > 1 else inf
-    return domains.out / (n - least) <= within
+    return out / (n - least) <= within
 
 
+@lru_cache(maxsize=65536)
 def _inside(domains: Domains, n: int) -> GroupRate:
     """A group within one domain."""
-    hop = domains.latency
+    if n == 1:
+        up = domains.scale_up
+        return GroupRate(1, up, up, up, 0, 0.0, 1, 0.0)
+    hop = domains.scale_up_latency
     sides: Sides | None = None
     if domains.kind == "switch":
         shares, send = closed_forms.switch(n, domains.links[0]), domains.links[0]
@@ -271,9 +273,9 @@ def _inside(domains: Domains, n: int) -> GroupRate:
 
 def _across(domains: Domains, n: int, out: float) -> GroupRate:
     """A group over as few domains as hold it, evenly filled."""
-    count = ceil(n / domains.chips)
+    count = ceil(n / domains.chips_per_domain)
     least, most = n // count, ceil(n / count)
-    whole, part = _within_domain(domains, domains.chips), _within_domain(domains, most)
+    part = _inside(domains, most)
     shares = closed_forms.joined(
         n,
         least=least,
@@ -284,7 +286,7 @@ def _across(domains: Domains, n: int, out: float) -> GroupRate:
     )
     trunk = _trunk(domains, n)
     arcs = 4 if trunk is not None and trunk.crossed else 2
-    beyond = arcs * domains.out_latency
+    beyond = arcs * domains.scale_out_latency
     hops, latency = arcs, beyond
     if domains.join == "rails" and trunk is None:
         # Who is on another rail is reached by way of a chip that shares one.
@@ -298,6 +300,7 @@ def _across(domains: Domains, n: int, out: float) -> GroupRate:
     exchanged, gathered = theta * (n - 1), alpha * (n - 1)
     if domains.kind == "torus":
         # No formula is known for boxes of several tori; a whole one is not exceeded.
+        whole = _inside(domains, domains.chips_per_domain)
         exchanged = min(exchanged, whole.all_to_all)
         gathered = min(gathered, whole.all_gather)
     return GroupRate(
@@ -316,21 +319,14 @@ def _trunk(domains: Domains, n: int) -> Trunk | None:
     """The uplinks above the leaves or rails, or None."""
     if domains.join == "clos" and domains.leaf is not None and domains.above is not None:
         above = domains.above * domains.leaf
-        return clos_trunk(n, chips=domains.chips, leaf=domains.leaf, above=above)
+        return clos_trunk(n, chips=domains.chips_per_domain, leaf=domains.leaf, above=above)
     if domains.join == "rails" and domains.above is not None:
-        return rail_trunk(n, chips=domains.chips, above=domains.above)
+        return rail_trunk(n, chips=domains.chips_per_domain, above=domains.above)
     return None
 
 
-def _within_domain(domains: Domains, n: int) -> GroupRate:
-    rate = group_in(domains, n)
-    if rate is None:
-        raise ValueError(f"{n} chips lie within a domain of {domains.chips}")
-    return rate
-
-
 def _shares(domains: Domains, n: int) -> Shares:
-    rate = _within_domain(domains, n)
+    rate = _inside(domains, n)
     others = max(n - 1, 1)
     return Shares(rate.all_to_all / others, rate.all_gather / others)
 
