@@ -11,7 +11,6 @@ import re
 import tempfile
 import warnings
 from collections.abc import Hashable
-from numbers import Integral, Real
 from pathlib import Path
 
 import networkx as nx
@@ -192,11 +191,8 @@ def _plain(data: Attributes) -> Attributes:
 
 
 def _typed(value: object) -> bool | int | float | str:
-    if isinstance(value, bool):
-        return value
-    if isinstance(value, Integral):
-        return int(value)
-    return float(value) if isinstance(value, Real) else _readable(value)
+    plain = links.listed(value)
+    return plain if isinstance(plain, bool | int | float) else _readable(value)
 
 
 def _readable(label: Node) -> str:

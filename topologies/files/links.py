@@ -122,7 +122,7 @@ def text_of(G: Fabric) -> str:
     strange = [
         f"node {node!r}: an id is a text, a whole number or a tuple of these"
         for node in G
-        if not _is_id(_listed(node))
+        if not _is_id(listed(node))
     ]
     if strange:
         raise TopologyError(where, strange)
@@ -139,13 +139,13 @@ def _block(lines: list[str]) -> str:
 
 
 def _line(record: Mapping[str, object]) -> str:
-    return json.dumps({key: _listed(value) for key, value in record.items()}, allow_nan=False)
+    return json.dumps({key: listed(value) for key, value in record.items()}, allow_nan=False)
 
 
-def _listed(value: object) -> object:
+def listed(value: object) -> object:
     """Tuples as lists, and the numbers of arrays as plain ones."""
     if isinstance(value, tuple):
-        return [_listed(item) for item in value]
+        return [listed(item) for item in value]
     if isinstance(value, str | bool | None):
         return value
     if isinstance(value, Integral):

@@ -45,28 +45,20 @@ class Canvas:
         width: float,
         height: float,
         *,
-        fill: str = PAPER,
+        fill: str,
         colour: str = INK,
-        round_: float = 4,
+        round_: float,
         dash: str = "",
-        stroke: float = 1.2,
         tooltip: str = "",
     ) -> None:
         """A rectangle by its upper left corner."""
-        style = f'fill="{fill}" stroke="{colour}" stroke-width="{_n(stroke)}"'
+        style = f'fill="{fill}" stroke="{colour}" stroke-width="1.2"'
         style += f' stroke-dasharray="{dash}"' if dash else ""
         place = f'x="{_n(x)}" y="{_n(y)}" width="{_n(width)}" height="{_n(height)}"'
         self._add("rect", f'{place} rx="{_n(round_)}" {style}', tooltip)
 
     def disc(
-        self,
-        x: float,
-        y: float,
-        r: float,
-        *,
-        fill: str = PAPER,
-        colour: str = INK,
-        tooltip: str = "",
+        self, x: float, y: float, r: float, *, fill: str, colour: str = INK, tooltip: str = ""
     ) -> None:
         """A filled circle."""
         place = f'cx="{_n(x)}" cy="{_n(y)}" r="{_n(r)}"'
@@ -89,8 +81,7 @@ class Canvas:
         style += ' font-weight="600"' if bold else ""
         if backed:
             style += f' stroke="{PAPER}" stroke-width="4" paint-order="stroke"'
-        escaped = escape(plain(words))
-        self.marks.append(f'<text x="{_n(x)}" y="{_n(y)}" {style}>{escaped}</text>')
+        self.marks.append(f'<text x="{_n(x)}" y="{_n(y)}" {style}>{escape(plain(words))}</text>')
 
     def caption(
         self, x: float, y: float, words: str, size: float = 12, colour: str = QUIET
@@ -100,9 +91,9 @@ class Canvas:
 
     def document(self, width: float, height: float, title: str, tooltip: str) -> str:
         """The whole picture on a ground of its own, wide as the page that shows it."""
-        w, h = _n(width), _n(height)
+        w = _n(width)
         head = (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {w} {h}" width="100%" '
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {w} {_n(height)}" width="100%" '
             f'style="max-width:{w}px;height:auto" role="img" aria-labelledby="title desc" '
             f"font-family={quoteattr(FONT)}>"
         )
@@ -110,19 +101,14 @@ class Canvas:
             f'<rect x="0.5" y="0.5" width="{_n(width - 1)}" height="{_n(height - 1)}" rx="10" '
             f'fill="{PAPER}" stroke="#cbd5e1"/>'
         )
-        description = (
-            f'<title id="title">{escape(plain(title))}</title>',
-            f'<desc id="desc">{escape(plain(tooltip))}</desc>',
-        )
+        name = f'<title id="title">{escape(plain(title))}</title>'
+        description = f'<desc id="desc">{escape(plain(tooltip))}</desc>'
         declared = '<?xml version="1.0" encoding="UTF-8"?>'
-        return "\n".join([declared, head, *description, ground, *self.marks, "</svg>", ""])
+        return "\n".join([declared, head, name, description, ground, *self.marks, "</svg>", ""])
 
     def _add(self, tag: str, attributes: str, tooltip: str) -> None:
-        if not tooltip:
-            self.marks.append(f"<{tag} {attributes}/>")
-            return
-        title = escape(plain(tooltip))
-        self.marks.append(f"<{tag} {attributes}><title>{title}</title></{tag}>")
+        title = f"><title>{escape(plain(tooltip))}</title></{tag}>" if tooltip else "/>"
+        self.marks.append(f"<{tag} {attributes}{title}")
 
 
 def plain(words: object, longest: int = 400) -> str:
@@ -166,13 +152,11 @@ def time_text(value: float) -> str:
     return f"{value:.3g} s"
 
 
-def counted_text(count: int, singular: str, many: str | None = None) -> str:
+def counted_text(count: int, singular: str) -> str:
     """A count with its noun, in the plural if need be.
 
     >>> counted_text(1, "chip"), counted_text(9216, "chip")
     ('1 chip', '9,216 chips')
     """
-    plural = many or (
-        f"{singular}es" if singular.endswith(("ch", "sh", "x", "s")) else f"{singular}s"
-    )
-    return f"{count:,} {singular if count == 1 else plural}"
+    plural = "es" if singular.endswith(("ch", "sh", "x", "s")) else "s"
+    return f"{count:,} {singular}{'' if count == 1 else plural}"

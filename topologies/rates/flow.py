@@ -80,11 +80,9 @@ class _Router:
     def __init__(self, task: ReducedProgram) -> None:
         net = task.net
         self.task = task
-        ends = (net.starts, net.head)
-        size = (net.places,) * 2
-        numbered = csr_array((np.arange(net.tail.size, dtype=float), ends), shape=size)
-        self.order = numbered.data.astype(np.int64)
-        self.graph = numbered
+        numbers, ends = np.arange(net.tail.size, dtype=float), (net.starts, net.head)
+        self.graph = csr_array((numbers, ends), shape=(net.places,) * 2)
+        self.order = self.graph.data.astype(np.int64)
 
     def cheapest(self, lengths: Floats, step: float) -> tuple[Floats, Floats]:
         """Load of each arc orbit by each source at theta = 1 as a part of its capacity; costs."""

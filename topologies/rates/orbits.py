@@ -4,10 +4,8 @@ A fabric may declare its orbits, but a declaration is no proof: a link may have 
 and the traffic may tell apart what the fabric does not. So symmetries are always exhibited
 as permutations and checked; what names and colours suggest is only where they are looked for.
 
-Guesses of symmetries from the names of nodes: numbers turned round, mirrored, exchanged.
-
-Node `(r, i)` is chip i of rack r, and whatever else bears r or i in the same place of its name
-goes along. What a guess is worth is decided elsewhere, on the arcs.
+Names suggest numbers turned round, mirrored, exchanged: node `(r, i)` is chip i of rack r, and
+whatever else bears r or i in the same place of its name goes along.
 """
 
 from collections import defaultdict
@@ -31,17 +29,23 @@ class _SymmetryBox:
     sides: tuple[int, ...]
     at: Ints
 
-    def moved(self, numbers: Ints) -> Ints:
-        """Nodes with the given numbers in their names."""
-        return self.at[np.ravel_multi_index(tuple(numbers.T), self.sides)]
 
-
-@dataclass(frozen=True, eq=False)
 class Names:
-    """The boxes of names of a fabric."""
+    """Boxes of the names that are tuples with numbers in them; other nodes stay where they are."""
 
-    size: int
-    boxes: tuple[_SymmetryBox, ...]
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self.size = len(nodes)
+        shapes: dict[Group, list[tuple[int, Group]]] = defaultdict(list)
+        for i, name in enumerate(nodes):
+            if type(name) is tuple:
+                shapes[tuple([None if type(x) is int else x for x in name])].append((i, name))
+        self.boxes: list[_SymmetryBox] = []
+        for shape, members in shapes.items():
+            places = tuple(place for place, word in enumerate(shape) if word is None)
+            if places and len(members) > 1:
+                numbers = np.array([[name[place] for place in places] for _, name in members])
+                box = _box(np.array([i for i, _ in members]), places, numbers)
+                self.boxes += [] if box is None else [box]
 
     def places(self) -> list[int]:
         """Places of names at which there are numbers."""
@@ -87,25 +91,8 @@ class Names:
     def _all(self, moved: Sequence[tuple[_SymmetryBox, Ints]]) -> Ints:
         move = np.arange(self.size)
         for box, numbers in moved:
-            move[box.nodes] = box.moved(numbers)
+            move[box.nodes] = box.at[np.ravel_multi_index(tuple(numbers.T), box.sides)]
         return move
-
-
-def names(nodes: Sequence[Node]) -> Names:
-    """Boxes of the names that are tuples with numbers in them; other nodes stay where they are."""
-    shapes: dict[Group, list[tuple[int, Group]]] = defaultdict(list)
-    for i, name in enumerate(nodes):
-        if type(name) is tuple:
-            shapes[tuple([None if type(x) is int else x for x in name])].append((i, name))
-    boxes = []
-    for shape, members in shapes.items():
-        places = tuple(place for place, word in enumerate(shape) if word is None)
-        if places and len(members) > 1:
-            numbers = np.array([[name[place] for place in places] for _, name in members])
-            box = _box(np.array([i for i, _ in members]), places, numbers)
-            if box is not None:
-                boxes.append(box)
-    return Names(len(nodes), tuple(boxes))
 
 
 def _box(members: Ints, places: tuple[int, ...], numbers: Ints) -> _SymmetryBox | None:
@@ -134,7 +121,7 @@ def orbits(net: FlowNetwork, demand: NodeDemand) -> Orbits:
     """Orbits of nodes and arcs under symmetries that keep the fabric and its traffic."""
     what = ColoredStructure(net, demand)
     symmetry = Orbits(np.arange(demand.size), np.arange(net.tail.size))
-    _named(what, symmetry, names(net.nodes))
+    _named(what, symmetry, Names(net.nodes))
     if np.unique(symmetry.nodes[demand.sources()]).size > 1:  # sources still in several orbits
         AutomorphismSearch(what, symmetry).run()
     return symmetry

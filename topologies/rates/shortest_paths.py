@@ -3,13 +3,11 @@
 This is what equal-cost multipath switches do: each hop divides a flow evenly over the cables that
 lie on a shortest permitted path to the destination, blind to load. Shortest is fewest hops, then
 least latency, as everywhere in this package: of two ways of two hops the cards of a node lose
-against its own switch. The rate is at most the optimal one, and as high on fabrics as regular as
-tori, rails and fat trees.
+against its own switch. Every node between the two ends forwards. The rate is at most the optimal
+one, and as high on fabrics as regular as tori, rails and fat trees.
 
 Alternatively every shortest path carries the same (`split="path"`): edge betweenness. The two
 differ where branches have unequal numbers of paths behind them, which no switch can know.
-
-Shortest is fewest hops, then least latency. Every node between the two ends forwards.
 """
 
 from __future__ import annotations
