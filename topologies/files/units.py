@@ -1,17 +1,20 @@
 """The one table of unit words, and the small grammar that joins them: `$/GPU-hour`, `USD/(chip*s)`.
 
-A unit is a scale and exponents of the base units s, byte, flop, param, token, seq, chip, USD, J.
-Prefixes are those a unit is written with in the field: no milli-bytes, no kilo-seconds. A plain
-number is in base units. `B` is a byte and `b` a bit, case counts; GB is 1e9 bytes and GiB 1024**3.
+A unit is a scale and exponents of the base units s, byte, flop, param, token, seq, chip, USD, J;
+units.toml holds them all. A plain number is in base units. `B` is a byte and `b` a bit, case
+counts.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
+from typing import TypedDict, cast
 
 from topologies.fabric.limits import did_you_mean, latency_fault, rate_fault, shown
 
@@ -58,73 +61,42 @@ NUMBER = re.compile(r"[+-]?(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)(?:[eE][+-]?
 WORD = re.compile(r"\s*([A-Za-zµμ]+|[$%¢/()*·-])")
 MONEY = re.compile(r"(?:US\$|\$|USD\b)\s*")
 
-DECIMAL = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
-BINARY = {f"{letter}i": 1024.0**power for power, letter in enumerate("KMGTPE", start=1)}
-SMALL = {"": 1.0, "m": 1e-3, "u": 1e-6, "µ": 1e-6, "μ": 1e-6, "n": 1e-9}
-LARGE = {**DECIMAL, "Z": 1e21, "Y": 1e24}
-COUNT = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12, "P": 1e15}
-WATT = {"": 1.0, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
-NONE = {"": 1.0}
-MAGNITUDES = {
-    **{letter: scale for letter, scale in COUNT.items() if letter},
-    **{"thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12, "bn": 1e9, "mn": 1e6},
-}
-HOUR = 3600.0
-YEAR = 365.25 * 24 * HOUR
 
-# names, scale, exponents, prefixes
-UNITS: tuple[tuple[str, float, dict[str, int], dict[str, float]], ...] = (
-    ("B byte bytes", 1.0, {"byte": 1}, {**DECIMAL, **BINARY}),
-    ("b bit bits", 0.125, {"byte": 1}, {**DECIMAL, **BINARY}),
-    ("Bps", 1.0, {"byte": 1, "s": -1}, {**DECIMAL, **BINARY}),
-    ("bps", 0.125, {"byte": 1, "s": -1}, {**DECIMAL, **BINARY}),
-    ("s sec secs second seconds", 1.0, {"s": 1}, SMALL),
-    ("min mins minute minutes", 60.0, {"s": 1}, NONE),
-    ("h hr hrs hour hours", HOUR, {"s": 1}, NONE),
-    ("d day days", 24 * HOUR, {"s": 1}, NONE),
-    ("week weeks", 7 * 24 * HOUR, {"s": 1}, NONE),
-    ("month months", YEAR / 12, {"s": 1}, NONE),
-    ("y yr year years", YEAR, {"s": 1}, NONE),
-    ("FLOP FLOPs flop", 1.0, {"flop": 1}, LARGE),
-    ("FLOPS OPS", 1.0, {"flop": 1, "s": -1}, LARGE),
-    ("param params parameter parameters", 1.0, {"param": 1}, COUNT),
-    ("tok token tokens", 1.0, {"token": 1}, COUNT),
-    ("req request requests seq seqs sequence sequences", 1.0, {"seq": 1}, COUNT),
-    ("user users", 1.0, {"seq": 1}, NONE),
-    ("chip chips gpu gpus GPU GPUs accelerator accelerators", 1.0, {"chip": 1}, NONE),
-    ("USD usd dollar dollars $", 1.0, {"USD": 1}, {"": 1.0, "k": 1e3, "M": 1e6}),
-    ("¢ cent cents", 0.01, {"USD": 1}, NONE),
-    ("J joule joules", 1.0, {"J": 1}, WATT),
-    ("W watt watts", 1.0, {"J": 1, "s": -1}, WATT),
-    ("Wh", HOUR, {"J": 1}, WATT),
-    ("%", 0.01, {}, NONE),
-)
+class UnitWord(TypedDict):
+    """A unit: names, scale, exponents, and the set of prefixes that it is written with."""
+
+    names: str
+    scale: float
+    powers: dict[str, int]
+    prefixes: str
+
+
+class UnitTables(TypedDict):
+    """The tables of units.toml."""
+
+    prefixes: Mapping[str, Mapping[str, float]]
+    magnitudes: Mapping[str, float]
+    unit: Sequence[UnitWord]
+    suggestions: Mapping[str, str]
+
+
+_FILE = Path(__file__).with_name("units.toml").read_text(encoding="utf-8")
+_TABLES = cast(UnitTables, tomllib.loads(_FILE))
+MAGNITUDES = _TABLES["magnitudes"]
+TABLE = {  # scale and exponents of every word
+    prefix + name: (row["scale"] * factor, row["powers"])
+    for row in _TABLES["unit"]
+    for name in row["names"].split()
+    for prefix, factor in _TABLES["prefixes"][row["prefixes"]].items()
+}
 COUNTED = frozenset(
     name
-    for names, _, powers, _ in UNITS
-    if powers.keys() & {"token", "param", "seq", "chip", "flop"} and "s" not in powers
-    for name in names.split()
+    for row in _TABLES["unit"]
+    if row["powers"].keys() & {"token", "param", "seq", "chip", "flop"} and "s" not in row["powers"]
+    for name in row["names"].split()
 )
 SUGGESTIONS = {
-    "m": "; did you mean 'min' or 'ms'?",
-    "M": "; did you mean 'min', 'MB' or 'M tokens'?",
-    "rps": "; did you mean 'requests/s'?",
-    "qps": "; did you mean 'requests/s'?",
-    "tps": "; did you mean 'tokens/s'?",
-    "EUR": "; only USD is read",
-    "GBP": "; only USD is read",
-    "CNY": "; only USD is read",
-    **{
-        f"{small}{unit}": f"; did you mean '{large}b{rest}' (bits) or '{large}B{rest}' (bytes)?"
-        for small, large in (("g", "G"), ("t", "T"), ("m", "M"), ("p", "P"))
-        for unit, rest in (("b", ""), ("bps", "ps"), ("B", ""))
-    },
-    **{
-        f"{prefix}{word}": f"; did you mean '{prefix.upper()}FLOP/s'?"
-        for prefix in ("", "m", "g", "t", "p", "e", "M", "G", "T", "P", "E")
-        for word in ("flops", "Flops", "Flop", "flop")
-        if prefix + word != "flop" and not (prefix.isupper() and word == "flop")
-    },
+    word: text for words, text in _TABLES["suggestions"].items() for word in words.split()
 }
 
 
@@ -212,18 +184,6 @@ def _unit_word(word: str, shown: str) -> tuple[float, dict[str, int]]:
         hint = SUGGESTIONS.get(word) or did_you_mean(word, TABLE)
         raise UnreadAmount(shown, f"; unknown unit {word!r}{hint}")
     return entry
-
-
-def _table() -> dict[str, tuple[float, dict[str, int]]]:
-    table: dict[str, tuple[float, dict[str, int]]] = {}
-    for names, scale, powers, prefixes in UNITS:
-        for name in names.split():
-            for prefix, factor in prefixes.items():
-                table.setdefault(prefix + name, (scale * factor, powers))
-    return table
-
-
-TABLE = _table()
 
 
 EXAMPLES = {"rate": "45 GB/s or 45e9", "time": "1 us or 1e-6"}
