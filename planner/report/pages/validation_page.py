@@ -36,16 +36,12 @@ def summary(files: Iterable[result.FileScores]) -> str:
             if errors is None:
                 continue
             links.append(f"s{index}-{i}")
+            baselines = (errors.constant, errors.roofline)
             body.append(
-                [
-                    f"{file.name}: {named(section)}",
-                    _percent(section.predicted / section.rows),
-                    *_numbers(errors.estimate)[:5],
-                    _percent(errors.band.holds),
-                    *(_percent(x.median) if x else "" for x in (errors.constant, errors.roofline)),
-                    _sampled(section),
-                ]
-            )
+                [f"{file.name}: {named(section)}", _percent(section.predicted / section.rows),
+                 *_numbers(errors.estimate)[:5], _percent(errors.band.holds),
+                 *(_percent(x.median) if x else "" for x in baselines), _sampled(section)]
+            )  # fmt: skip
     head = ["", "coverage", *HEAD[:5], "in band", "constant", "roofline", "sample"]
     return _table(head, body, links=links)
 
@@ -69,13 +65,11 @@ def rows(listed: Sequence[result.ListedRow], of: str) -> str:
     body = []
     for row in listed:
         ratio = "" if isnan(row.ratio(of)) else f"{row.ratio(of):.2f}"
-        cells = [str(row.line), NAMES.get(row.quantity, row.quantity), row.model]
-        cells += [row.chip, row.engine, ratio]
-        body.append([*cells, row.why] if isinstance(row, result.SuspectRow) else cells)
-    head = ["line", "", "model", "chip", "engine", f"{of} / measured time"]
-    return _table(
-        [*head, WHY] if any(isinstance(x, result.SuspectRow) for x in listed) else head, body
-    )
+        why = [row.why] if isinstance(row, result.SuspectRow) else []
+        name = NAMES.get(row.quantity, row.quantity)
+        body.append([str(row.line), name, row.model, row.chip, row.engine, ratio, *why])
+    head = ["line", "", "model", "chip", "engine", f"{of} / measured time", WHY]
+    return _table(head[: max(map(len, body), default=6)], body)
 
 
 def recorded(errors: Mapping[str, float]) -> str:
@@ -90,16 +84,13 @@ def recorded(errors: Mapping[str, float]) -> str:
 
 def network(errors: Mapping[str, Mapping[str, float]]) -> str:
     """What the profile of collectives records of itself."""
+    shares = ("median", "mean", "worst")
     body = [
-        [
-            name.replace("_", " "),
-            f"{each['curves']:.0f}",
-            f"{each['rows']:,.0f}",
-            *(_percent(each[key]) for key in ("median", "mean", "worst")),
-        ]
+        [name.replace("_", " "), f"{each['curves']:.0f}", f"{each['rows']:,.0f}",
+         *(_percent(each[key]) for key in shares)]
         for name, each in errors.items()
-    ]
-    return _table(["", "curves", "rows", "median", "mean", "worst"], body)
+    ]  # fmt: skip
+    return _table(["", "curves", "rows", *shares], body)
 
 
 def _sampled(section: result.ValidationSection) -> str:
@@ -141,6 +132,8 @@ def _table(
     return f'<div class="wide"><table><tr>{top}</tr>{"".join(lines)}</table></div>'
 
 
+Part = result.ValidationDocument | result.FileScores | result.ValidationSection
+
 PANELS = 12  # of each grouping
 FEWEST = 3  # points that make a panel
 ASIDE = ("not clean",)  # parts that are folded away
@@ -157,9 +150,7 @@ INTRO = (
 
 def page(document: result.ValidationDocument) -> str:
     """The page of a validation document."""
-    style = (
-        files("planner.report.pages").joinpath("validation_page.css").read_text(encoding="utf-8")
-    )
+    style = files("planner.report.pages").joinpath("validation_page.css").read_text("utf-8")
     version = document.provenance["version"]
     parts = [
         '<!doctype html><html lang="en"><head><meta charset="utf-8">',
@@ -181,19 +172,18 @@ def page(document: result.ValidationDocument) -> str:
 
 def numbers(document: result.ValidationDocument) -> dict[str, object]:
     """The document as the page holds it: every score, and single rows by line and reason only."""
-    shown = document.to_json()
-    shown.pop("files")  # they come last
-    return {**shown, "files": [_shown(file) for file in document.files]}
+    # Files come last.
+    return _without(document, "files") | {"files": [_shown(file) for file in document.files]}
 
 
 def _shown(file: result.FileScores) -> dict[str, object]:
-    sections = [
-        {key: x for key, x in section.to_json().items() if key not in ("points", "worst")}
-        for section in file.sections
-    ]
+    sections = [_without(section, "points", "worst") for section in file.sections]
     below = [{"line": x.line, "quantity": x.quantity, "why": x.why} for x in file.below_bound]
-    shown = {key: x for key, x in file.to_json().items() if key not in ("sections", "units")}
-    return {**shown, "below_bound": below, "sections": sections}
+    return {**_without(file, "sections", "units"), "below_bound": below, "sections": sections}
+
+
+def _without(part: Part, *names: str) -> dict[str, object]:
+    return {key: x for key, x in part.to_json().items() if key not in names}
 
 
 def _file(file: result.FileScores, index: int) -> str:
@@ -233,10 +223,9 @@ def _section(part: result.ValidationSection, labels: Mapping[str, str], name: st
         table = _table(["why there is no estimate", "rows"], body)
         parts.append(_folded(f"{count:,} without an estimate, and why", table))
     inner = "\n".join(parts)
-    aside = part.part in ASIDE and part.scores is not None
-    return title + (
-        _folded("rows that their source does not call clean", inner) if aside else inner
-    )
+    if part.part in ASIDE and part.scores is not None:
+        inner = _folded("rows that their source does not call clean", inner)
+    return title + inner
 
 
 def _pictures(
@@ -260,14 +249,12 @@ def _pictures(
         names = [row.name for row in listed if row.score.n >= FEWEST][:PANELS]
         if len(names) < 2:
             continue
-        panels = [
-            pictures.panel(
-                [p for p in points if getattr(p, grouping) == one], scale, one, f"{name}-all"
-            )
-            for one in names
-        ]
+        panels = ""
+        for group in names:
+            members = [p for p in points if getattr(p, grouping) == group]
+            panels += pictures.panel(members, scale, group, f"{name}-all")
         parts.append(f"<h4>by {escape(labels[grouping])}</h4>")
-        parts.append(f'<div class="panels">{"".join(panels)}</div>')
+        parts.append(f'<div class="panels">{panels}</div>')
     return parts
 
 

@@ -81,8 +81,8 @@ def drawn(table: SweptTable, form: str, of: str | None = None, crossings: Kinks 
 
 def _price(table: SweptTable) -> str:
     """The first column of a price that has values."""
-    prices = [name for name in PRICES if name in table.columns]
-    return next((name for name in prices if any(table[name])), PRICES[0])
+    named = (name for name in PRICES if name in table.columns and any(table[name]))
+    return next(named, PRICES[0])
 
 
 def _filled(
@@ -172,19 +172,17 @@ def _kink(axes: Axes, at: tuple[float, float], letter: str, colour: str) -> None
 
 def _bars(axes: Axes, table: SweptTable, names: Sequence[str], quantity: Scaled) -> None:
     """One bar for each word, or pair of words; what has no answer says so."""
-    labels = [", ".join(str(table[name][i]) for name in names) for i in range(len(table))]
-    _, words = regions(table)
-    # In the lines below a label stands what region it is of.
-    labels = [
-        "\n".join([label, *textwrap.wrap(word or "", 34)])
-        for label, word in zip(labels, words, strict=True)
-    ]
-    for i, value in enumerate(quantity.values):
-        if math.isfinite(value):
+    labels = []
+    for i, (value, word) in enumerate(zip(quantity.values, regions(table)[1], strict=True)):
+        finite = math.isfinite(value)
+        if finite:
             axes.barh(i, value, color=PALETTE[0], height=0.62)
-        label_text = figure(value) if math.isfinite(value) else table["status"][i]
-        axes.annotate(f" {label_text}", (value if math.isfinite(value) else 0, i), va="center",
-                      fontsize=7.5, color="0.25")  # fmt: skip
+        axes.annotate(f" {figure(value) if finite else table['status'][i]}",
+                      (value if finite else 0, i), va="center", fontsize=7.5,
+                      color="0.25")  # fmt: skip
+        # In the lines below a label stands what region it is of.
+        label = ", ".join(str(table[name][i]) for name in names)
+        labels.append("\n".join([label, *textwrap.wrap(word or "", 34)]))
     axes.set_yticks(range(len(labels)), labels)
     axes.invert_yaxis()
     axes.set_xlabel(quantity.label)
@@ -236,9 +234,9 @@ def crossing_lines(crossings: Kinks, units: Mapping[str, str]) -> list[str]:
     """What a terminal says of the kinks of a sweep, on lines or along the lines of a map."""
     lines = []
     for kink in crossings:
-        if not isinstance(kink, PartCrossing):
-            lines.append(f"  {kink}")
-            continue
-        unit = f" {units[kink.along]}" if units.get(kink.along) else ""
-        lines.append(f"  {kink.along} {figure(kink.at)}{unit}: {kink}")
+        place = ""
+        if isinstance(kink, PartCrossing):
+            unit = f" {units[kink.along]}" if units.get(kink.along) else ""
+            place = f"{kink.along} {figure(kink.at)}{unit}: "
+        lines.append(f"  {place}{kink}")
     return ["where another part of a step becomes the largest:", *lines] if lines else []

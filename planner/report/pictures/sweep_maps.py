@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 WIDTH = 120  # letters of a line below a picture
 LEAST = 0.01  # share of the map that a letter needs
 
+Grid = tuple[Sequence[float], Sequence[float]]  # places along and up
+
 
 @dataclass(frozen=True)
 class Boundary:
@@ -41,10 +43,8 @@ class Boundary:
     lines: tuple[tuple[tuple[float, float], ...], ...]
 
     def __str__(self) -> str:
-        form = f"{self.before} = {self.after}"
-        if not self.forms:
-            return f"{form}, no closed form ({self.why})"
-        return f"{form} at {', or at '.join(self.forms)}"
+        form = f"at {', or at '.join(self.forms)}" if self.forms else f"no closed form ({self.why})"
+        return f"{self.before} = {self.after}{' ' if self.forms else ', '}{form}"
 
 
 def mapped(
@@ -74,9 +74,8 @@ def mapped(
     scale: Any = LogNorm(low, high) if quantity.logarithmic else Normalize(low, high)
     edges = _edges(x, along.logarithmic), _edges(y, up.logarithmic)
     axes.set_facecolor("0.88")
-    mesh = axes.pcolormesh(
-        *edges, values, cmap="viridis", norm=scale, rasterized=values.size > 2500
-    )
+    fine = values.size > 2500
+    mesh = axes.pcolormesh(*edges, values, cmap="viridis", norm=scale, rasterized=fine)
     sweep_axes.set_axis(axes.xaxis, along)
     sweep_axes.set_axis(axes.yaxis, up)
     bar = canvas.colorbar(mesh, ax=axes, pad=0.02, format=lambda value, _: f"{value:,g}")
@@ -101,29 +100,23 @@ def _edges(values: Sequence[float], logarithmic: bool) -> list[float]:
     return [math.exp(edge) for edge in edges] if logarithmic else edges
 
 
-def _outlined(
-    axes: Axes,
-    edges: tuple[Sequence[float], Sequence[float]],
-    word: np.ndarray,
-    exact: Collection[frozenset[str]],
-) -> None:
+def _outlined(axes: Axes, edges: Grid, word: np.ndarray, exact: Collection[frozenset[str]]) -> None:
     """A line between neighbours of different regions, but for those whose line is known."""
+    import numpy as np
     from matplotlib.collections import LineCollection
+
+    def apart(here: str, there: str) -> bool:
+        return here != there and frozenset((here, there)) not in exact
 
     x, y = edges
     lines = []
-    for j in range(word.shape[0]):
-        for i in range(word.shape[1]):
-            if i and _apart(word[j, i], word[j, i - 1], exact):
-                lines.append([(x[i], y[j]), (x[i], y[j + 1])])
-            if j and _apart(word[j, i], word[j - 1, i], exact):
-                lines.append([(x[i], y[j]), (x[i + 1], y[j])])
-    axes.add_collection(LineCollection(lines, colors="white", linewidths=1.4, zorder=3))
-    axes.add_collection(LineCollection(lines, colors="black", linewidths=0.6, zorder=4))
-
-
-def _apart(first: str, second: str, exact: Collection[frozenset[str]]) -> bool:
-    return first != second and frozenset((first, second)) not in exact
+    for (j, i), here in np.ndenumerate(word):
+        if i and apart(here, word[j, i - 1]):
+            lines.append([(x[i], y[j]), (x[i], y[j + 1])])
+        if j and apart(here, word[j - 1, i]):
+            lines.append([(x[i], y[j]), (x[i + 1], y[j])])
+    for width, colour, order in ((1.4, "white", 3), (0.6, "black", 4)):
+        axes.add_collection(LineCollection(lines, colors=colour, linewidths=width, zorder=order))
 
 
 def _drawn(axes: Axes, boundaries: Sequence[Boundary], factors: tuple[float, float]) -> list[str]:
@@ -145,13 +138,7 @@ def _drawn(axes: Axes, boundaries: Sequence[Boundary], factors: tuple[float, flo
     return entries
 
 
-def _lettered(
-    axes: Axes,
-    at: tuple[Sequence[float], Sequence[float]],
-    word: np.ndarray,
-    kind: str,
-    lines: Sequence[str],
-) -> None:
+def _lettered(axes: Axes, at: Grid, word: np.ndarray, kind: str, lines: Sequence[str]) -> None:
     """A letter in each of the largest regions, and what the letters mean below the map."""
     import numpy as np
 

@@ -18,10 +18,9 @@ BUSY = 0.25  # spread of times beyond which somebody else may have used the devi
 
 def measured_document(measured: MeasuredChip) -> dict[str, object]:
     """The measured chip as plain data: what its file holds, and what follows from it."""
-    head = asdict(measured.head)
     lines = measured.all_reduces.items()
     return {
-        **head,
+        **asdict(measured.head),
         "sustained": {
             "memory_bandwidth": measured.memory_bandwidth,
             "products": dict(measured.product_rates),
@@ -58,11 +57,9 @@ def _head(measured: MeasuredChip) -> str:
     origin = f"{head.chip} of the catalogue" if head.chip else "not in the catalogue by this name"
     software = ", ".join(f"{name} {version}" for name, version in head.software.items())
     part = "" if head.complete else "; not complete"
-    return "\n".join(
-        [
-            row("device", f"{head.device} ({origin}), {size(head.capacity)}"),
-            row("measured", f"{head.as_of}, {software}, in {head.seconds:.0f} s{part}"),
-        ]
+    device = row("device", f"{head.device} ({origin}), {size(head.capacity)}")
+    return (
+        f"{device}\n{row('measured', f'{head.as_of}, {software}, in {head.seconds:.0f} s{part}')}"
     )
 
 
@@ -94,20 +91,18 @@ def _launch(measured: MeasuredChip) -> Iterator[str]:
 def _products(measured: MeasuredChip, catalogued: Chip | None) -> str:
     if not measured.products:
         return ""
-    by_shape: dict[tuple[int, int], dict[int, dict[str, float]]] = {}
-    for run in measured.products:
-        work = run.work
-        rows = by_shape.setdefault((work.n, work.k), {})
-        rows.setdefault(work.m, {})[work.dtype] = run.rate
-    dtypes = list(measured.product_rates)
     most = max(measured.product_rates.values())
     scale, unit = next((run for run in UNITS if most >= run[0]), UNITS[-1])
+    cells: dict[tuple[int, int], dict[int, dict[str, str]]] = {}  # by (n, k), tokens, format
+    for run in measured.products:
+        rows = cells.setdefault((run.work.n, run.work.k), {})
+        rows.setdefault(run.work.m, {})[run.work.dtype] = figure(run.rate / scale)
     lines = [row("products", f"{unit} of (tokens, k) times (k, n)")]
-    for (n, k), rows in by_shape.items():
-        lines.append(f"{f'n {n}, k {k}':>22}" + "".join(f"{dtype:>10}" for dtype in dtypes))
-        for m in sorted(rows):
-            cells = "".join(f"{_cell(rows[m].get(dtype), scale):>10}" for dtype in dtypes)
-            lines.append(f"{f'{m} tokens':>22}{cells}")
+    for (n, k), rows in cells.items():
+        lines.append(f"{f'n {n}, k {k}':>22}" + "".join(f"{x:>10}" for x in measured.product_rates))
+        for m, rates in sorted(rows.items()):
+            shown = "".join(f"{rates.get(x, '-'):>10}" for x in measured.product_rates)
+            lines.append(f"{f'{m} tokens':>22}{shown}")
     for dtype, rate in measured.product_rates.items():
         peak = catalogued.peak(dtype) if catalogued and catalogued.computes(dtype) else None
         lines.append(row("", f"{dtype}: at best {show(rate, 'compute')}{_of_peak(rate, peak)}"))
@@ -117,10 +112,8 @@ def _products(measured: MeasuredChip, catalogued: Chip | None) -> str:
 def _all_reduce(measured: MeasuredChip) -> str:
     lines: list[str] = []
     for devices, run in measured.all_reduces.items():
-        line = (
-            f"{devices} devices: {duration(run.latency)} + bytes sent at "
-            f"{show(run.rate, 'bandwidth')} (within {run.error:.0%})"
-        )
+        line = f"{devices} devices: {duration(run.latency)} + bytes sent at "
+        line += f"{show(run.rate, 'bandwidth')} (within {run.error:.0%})"
         lines.append(row("" if lines else "all-reduce", line))
     return "\n".join(lines)
 
@@ -138,7 +131,3 @@ def _sentences(skipped: Sequence[SkippedWork]) -> list[str]:
 
 def _of_peak(rate: float, peak: float | None) -> str:
     return "" if peak is None else f", {rate / peak:.0%} of the catalogue's peak"
-
-
-def _cell(rate: float | None, scale: float) -> str:
-    return "-" if rate is None else figure(rate / scale)

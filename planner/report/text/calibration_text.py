@@ -27,15 +27,10 @@ def calibration_text(document: CalibrationResult, out: str) -> str:
     lines = [f"{document.calibration} ({document.as_of})", *_rows(document)]
     if isinstance(document, FittedCalibration):
         lines += [line for note in document.notes for line in wrapped(note)]
-        lines += [
-            *_errors(document),
-            *_coefficients(document),
-            *_bands(document),
-            *_worst(document),
-        ]
-        lines += ["", *wrapped(f"in a scenario, relative to its file: profile: {out}")]
-    text = "\n".join(lines)
-    return printable(text)
+        lines += [*_errors(document), *_coefficients(document), *_bands(document)]
+        lines += [*_worst(document), ""]
+        lines += wrapped(f"in a scenario, relative to its file: profile: {out}")
+    return printable("\n".join(lines))
 
 
 def _rows(document: CalibrationResult) -> list[str]:
@@ -57,9 +52,8 @@ def _errors(document: FittedCalibration) -> list[str]:
     lines = wrapped(f"own errors are of fits that saw nothing of a row's {document.left_out_by}")
     for quantity, scores in document.errors.items():
         lines += ["", f"{NAMES[quantity]:<27}{HEAD[27:]}"]
-        lines += [
-            score_line(f"  {label[:25]}", getattr(scores, which)) for which, label in labels.items()
-        ]
+        for which, label in labels.items():
+            lines.append(score_line(f"  {label[:25]}", getattr(scores, which)))
     return lines
 
 

@@ -57,11 +57,9 @@ def catalog_text(card: Mapping[str, Any]) -> str:
     lines += [f"{key}: {value}" for key, value in card.get("facts", {}).items()]
     for figure in card.get("figures", []):
         note = f"  {figure['note']}" if figure["note"] else ""
-        lines += [
-            f"{figure['name']:<18} {figure['value']:g} {figure['unit']}{note}",
-            f"{'':<18} {figure['source']} "
-            f"({figure['as_of'] or 'undated'}, verified: {figure['verified']})",
-        ]
+        ground = f"({figure['as_of'] or 'undated'}, verified: {figure['verified']})"
+        lines.append(f"{figure['name']:<18} {figure['value']:g} {figure['unit']}{note}")
+        lines.append(f"{'':<18} {figure['source']} {ground}")
     return "\n".join(lines)
 
 
@@ -137,18 +135,16 @@ def _law(name: str) -> dict[str, object]:
 
 def _tier(name: str) -> dict[str, object]:
     entry = tier(name)
-    drain = show(entry.capacity / entry.read_rate, "time")
-    facts = {"kind": entry.kind, "drain time": drain}
+    facts = {"kind": entry.kind, "drain time": show(entry.capacity / entry.read_rate, "time")}
     return {"title": entry.title, "facts": facts, "figures": _figures(entry.figures)}
 
 
 def _ranges(entry: Law) -> dict[str, str]:
     """The ranges that were fitted on, as `range of n`: lowest to highest."""
-    facts = {}
-    for key, (low, high) in entry.range.items():
-        ends = (_end(x, RANGES[key]) for x in (low, high))
-        facts[f"range of {key}"] = " to ".join(dict.fromkeys(ends))
-    return facts
+    return {
+        f"range of {key}": " to ".join(dict.fromkeys(_end(x, RANGES[key]) for x in ends))
+        for key, ends in entry.range.items()
+    }
 
 
 def _end(value: float, dimension: str) -> str:
@@ -172,16 +168,12 @@ def _together(covariance: Covariance | None) -> dict[str, str]:
 
 def _spread(coefficient: Coefficient) -> str:
     """A coefficient with its standard error or interval."""
-    text = f"{coefficient.value:g}"
+    spread = ""
     if coefficient.error is not None:
-        return f"{text} ± {coefficient.error:g}"
-    if coefficient.low is not None:
-        return f"{text} ({coefficient.low:g} to {coefficient.high:g})"
-    return text
-
-
-def _priced() -> tuple[str, ...]:
-    return tuple(dict.fromkeys(row.chip for row in rentals()))
+        spread = f" ± {coefficient.error:g}"
+    elif coefficient.low is not None:
+        spread = f" ({coefficient.low:g} to {coefficient.high:g})"
+    return f"{coefficient.value:g}{spread}"
 
 
 _Entry = Callable[[str], dict[str, object]]
@@ -189,7 +181,7 @@ _KINDS: Mapping[str, tuple[Callable[[], tuple[str, ...]], _Entry]] = {
     "chips": (chip_names, _chip),
     "systems": (system_names, _system),
     "models": (models.names, _model),
-    "prices": (_priced, _price),
+    "prices": (lambda: tuple(dict.fromkeys(row.chip for row in rentals())), _price),
     "profiles": (profile_names, _profile),
     "laws": (law_names, _law),
     "tiers": (tier_names, _tier),
@@ -206,12 +198,10 @@ def model(name: str | Path) -> dict[str, object]:
     config.json that can be counted.
     """
     name = str(name)
-    if name not in models.names() and (
-        Path(name).exists() or "/" in name or name.endswith(".json")
-    ):
+    file = Path(name).exists() or "/" in name or name.endswith(".json")
+    if file and name not in models.names():
         return summary(read_config(Path(name)))
-    record = models.record(name)
-    return summary(models.load(name)) | {"as_of": record.as_of}
+    return summary(models.load(name)) | {"as_of": models.record(name).as_of}
 
 
 def model_text(card: Mapping[str, Any]) -> str:
@@ -243,18 +233,15 @@ def model_text(card: Mapping[str, Any]) -> str:
             size = show(card["weight_bytes"][group], "size")
             dtype = card["weight_dtypes"][group]
             lines.append(f"  {group:<10} {card['params'][group]:>18,}  {size:>9}  {dtype}")
+    size = show(sum(card["weight_bytes"].values()), "size")
     lines += [
-        f"  {'in all':<10} {card['n_total']:>18,}  "
-        f"{show(sum(card['weight_bytes'].values()), 'size'):>9}",
+        f"  {'in all':<10} {card['n_total']:>18,}  {size:>9}",
         "",
         f"KV cache             {card['kv_bytes_per_token']:,.0f} byte/token ({card['kv_dtype']})",
     ]
-    for key, label in (
-        ("window_bytes_per_sequence", "windows"),
-        ("state_bytes_per_sequence", "state"),
-    ):
-        if card[key]:
-            lines.append(f"{label:<20} {show(card[key], 'size')} per sequence")
+    for key, label in (("window", "windows"), ("state", "state")):
+        if size := card[f"{key}_bytes_per_sequence"]:
+            lines.append(f"{label:<20} {show(size, 'size')} per sequence")
     attention = card["attention_flop_per_cached_token"]
     lines.append(f"attention            {attention:,.0f} FLOP per cached token")
     if card["excluded"]:

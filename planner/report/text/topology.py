@@ -98,9 +98,8 @@ def _head(net: Mapping[str, Any]) -> str:
 def _links(rows: Iterable[Mapping[str, Any]]) -> str:
     lines = [f"{'links':<26}{'one way':>12}{'number':>10}{'latency':>10}"]
     for row in rows:
-        ends = " - ".join(row["ends"]) + (
-            f" along {' '.join(row['along'])}" if row["along"] else ""
-        )
+        ends = " - ".join(row["ends"])
+        ends += f" along {' '.join(row['along'])}" if row["along"] else ""
         back = row["bandwidth_back"]
         notes = [TIERS.get(row["tier"], row["tier"])]
         if back is None:
@@ -122,14 +121,10 @@ def _links(rows: Iterable[Mapping[str, Any]]) -> str:
 
 def _facts(net: Mapping[str, Any]) -> str:
     lines = []
-    half = net["bisection"]
-    if half:
-        where = (
-            f"across {half['across']}" if len(half["across"]) == 1 else f"of the {half['across']}"
-        )
+    if half := net["bisection"]:
+        where = f"{'across' if len(half['across']) == 1 else 'of the'} {half['across']}"
         lines += _row("bisection", f"{show(half['rate'], 'bandwidth')} each way, halves {where}")
-    out = net["leaving"]
-    if out:
+    if out := net["leaving"]:
         leaving = f"begins with groups of {out['from_chips']:,} chips"
         if out["slowdown_all_to_all"]:
             exchange, gather = out["slowdown_all_to_all"], out["slowdown_all_gather"]
@@ -172,8 +167,7 @@ def _binding(rows: Iterable[Mapping[str, Any]]) -> str:
     """What holds the rates of a group down, and which engine says so."""
     lines = ["what binds, and what one percent more of it brings"]
     for row in rows:
-        cut = row["cut"]
-        if not cut:
+        if not (cut := row["cut"]):
             continue
         full = [f"{_class(each)} {each['elasticity']:+.2f} %" for each in row["binding"][:4]]
         narrow = [f"{each['arcs']:,} x {_class(each)}" for each in cut["links"][:4]]
@@ -193,7 +187,7 @@ def _times_of(rows: Sequence[Mapping[str, Any]]) -> str:
     if not rows:
         return ""
     lines = [
-        f"{rows[0]['operation']}",
+        rows[0]["operation"],
         f"{'chips':>8}{'message':>10}{'expected':>12}{'range':>22}{'bound':>11}  algorithm",
     ]
     for row in rows:
