@@ -9,6 +9,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import groupby, product
 from math import prod
 from typing import NamedTuple
@@ -97,8 +98,8 @@ class BlockExecutor:
         self._arguments: dict[str, int] = {}
         self._instructions: list[Instruction] = []
         self._pairs: dict[tuple, int] = {}
-        self._schedules: dict[int, Schedule] = {}
-        self._plans: dict[frozenset[str], ExecutionPlan] = {}
+        self._schedule = cache(self._scheduled)  # by the axis
+        self._plan = cache(self._planned)  # by the arguments that vary
         self._whole: Shape = np.broadcast_shapes(*pattern.values()) if pattern else ()
         slots: list[int] = []
         for node in tape.nodes:
@@ -152,37 +153,32 @@ class BlockExecutor:
             slot = self.outputs[name]
             result[_inside(where, self._shapes[slot])] = values[slot]
 
-    def _schedule(self, axis: int) -> Schedule:
+    def _scheduled(self, axis: int) -> Schedule:
         """What is computed before the blocks and what within, when they are cut along an axis.
 
         Axis −1 stands for a single block: everything comes before.
         """
-        schedule = self._schedules.get(axis)
-        if schedule is None:
-            missing = [len(self._whole) - len(shape) for shape in self._shapes]
-            blocked = {
-                slot
-                for slot, (shape, absent) in enumerate(zip(self._shapes, missing, strict=True))
-                if max(shape[: max(0, axis + 1 - absent)], default=1) > 1
-            }
-            within = [i for i in self._instructions if i[1] in blocked]
-            schedule = self._schedules[axis] = Schedule(
-                blocked,
-                [slot for slot in self._arguments.values() if slot in blocked],
-                [i for i in self._instructions if i[1] not in blocked],
-                within,
-                _last_uses(within, set(self.outputs.values())),
-            )
-        return schedule
+        missing = [len(self._whole) - len(shape) for shape in self._shapes]
+        blocked = {
+            slot
+            for slot, (shape, absent) in enumerate(zip(self._shapes, missing, strict=True))
+            if max(shape[: max(0, axis + 1 - absent)], default=1) > 1
+        }
+        within = [i for i in self._instructions if i[1] in blocked]
+        return Schedule(
+            blocked,
+            [slot for slot in self._arguments.values() if slot in blocked],
+            [i for i in self._instructions if i[1] not in blocked],
+            within,
+            _last_uses(within, set(self.outputs.values())),
+        )
 
     def prepared(self, arguments: Mapping[str, np.ndarray], varying: frozenset[str]) -> Prepared:
         """All that does not depend on the `varying` arguments computed, the rest left to do.
 
         For arguments that are numbers or have one axis.
         """
-        plan = self._plans.get(varying)
-        if plan is None:
-            plan = self._plans[varying] = self._plan(varying)
+        plan = self._plan(varying)
         values = list(self._values)
         for name, slot in self._arguments.items():
             if name not in varying:
@@ -191,7 +187,7 @@ class BlockExecutor:
             values[target] = function(*[values[s] for s in sources])
         return Prepared(plan, {slot: values[slot] for slot in plan.wanted})
 
-    def _plan(self, varying: frozenset[str]) -> ExecutionPlan:
+    def _planned(self, varying: frozenset[str]) -> ExecutionPlan:
         """What depends on the varying arguments, and what of the rest it needs."""
         changing = {self._arguments[name] for name in varying if name in self._arguments}
         within = []

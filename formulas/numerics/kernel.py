@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from formulas.nomenclature.symbol_error import SymbolError
-from formulas.numerics.block_executor import BLOCK, BlockExecutor, Prepared
+from formulas.numerics.block_executor import BLOCK, BlockExecutor, Prepared, Shape
 from formulas.numerics.tape import Tape
 from formulas.numerics.trees import described, refuse_missing, refuse_unknown
 
@@ -30,7 +31,7 @@ class Kernel:
         self.outputs = tuple(tape.outputs)
         self.block = block
         self.tape = tape
-        self._executors: dict[tuple, BlockExecutor] = {}
+        self._executor_of = lru_cache(_REMEMBERED)(self._compiled)
 
     def __call__(self, **values: object) -> dict[str, float | np.ndarray]:
         """Values of the outputs, in float64, broadcast over all arguments.
@@ -73,16 +74,12 @@ class Kernel:
 
     def _executor(self, arrays: Mapping[str, np.ndarray]) -> BlockExecutor:
         """What runs arrays of these shapes; few are kept."""
-        pattern = tuple(
-            tuple([1 if size == 1 else 2 for size in array.shape]) for array in arrays.values()
-        )
-        executor = self._executors.get(pattern)
-        if executor is None:
-            if len(self._executors) >= _REMEMBERED:
-                self._executors.pop(next(iter(self._executors)))
-            executor = BlockExecutor(self.tape, dict(zip(arrays, pattern, strict=True)), self.block)
-            self._executors[pattern] = executor
-        return executor
+        shapes = [array.shape for array in arrays.values()]
+        return self._executor_of(tuple(tuple([1 if n == 1 else 2 for n in s]) for s in shapes))
+
+    def _compiled(self, pattern: tuple[Shape, ...]) -> BlockExecutor:
+        shapes = dict(zip(self.names, pattern, strict=True))
+        return BlockExecutor(self.tape, shapes, self.block)
 
     def __getstate__(self) -> dict:
         return {"tape": self.tape, "names": self.names, "block": self.block}

@@ -8,16 +8,9 @@ them by the shapes that arrive — scalars first, full arrays last.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TypedDict
 
 Node = tuple  # (operation, *operands); operands are slots, except in "constant" and "argument"
-
-
-class PlainTape(TypedDict):
-    """A tape as JSON holds it: a node's groups of slots are lists there."""
-
-    nodes: list[Node]
-    outputs: dict[str, int]
+PlainTape = tuple[list[Node], dict[str, int]]  # as JSON holds it: groups of slots are lists there
 
 
 @dataclass
@@ -48,13 +41,14 @@ class Tape:
 
     def plain(self) -> PlainTape:
         """The tape as JSON holds it."""
-        return {"nodes": self.nodes, "outputs": self.outputs}
+        return self.nodes, self.outputs
 
     @classmethod
     def of_plain(cls, document: PlainTape) -> Tape:
         """The tape of what `plain` gave, after it went through JSON."""
+        listed, outputs = document
         nodes = [
             (name, *(tuple(x) if isinstance(x, list) else x for x in operands))
-            for name, *operands in document["nodes"]
+            for name, *operands in listed
         ]
-        return cls(nodes, dict(document["outputs"]))
+        return cls(nodes, dict(outputs))
