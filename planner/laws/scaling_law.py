@@ -222,19 +222,6 @@ class ScalingLaw:
         drawn = drawn_values(self, count, np.random.default_rng(seed))
         return [replace(self, values=values) for values in drawn]
 
-    def with_values(self, **values: float) -> ScalingLaw:
-        """The law with some coefficients or settings replaced, such as `G_fine=8`.
-
-        Raises FieldError if the law has no coefficient of that name.
-        """
-        for name in values:
-            if name not in self.values:
-                names = ", ".join(self.values)
-                raise FieldError(
-                    ("law", f"{self.name} has no coefficient {name!r}; it has {names}")
-                )
-        return replace(self, values={**self.values, **values})
-
     def routed_by(self, routing: ScalingLaw) -> ScalingLaw:
         """This dense law at the effective size of a routed one.
 

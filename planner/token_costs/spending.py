@@ -23,10 +23,16 @@ FEWEST = 0.5  # share of the draws that must have an answer, for ends to mean so
 
 
 @dataclass(frozen=True)
-class PhaseTokens:
-    """Tokens of each phase of a model's life."""
+class TrainedTokens:
+    """Tokens of pre-training."""
 
     pretrain: Token
+
+
+@dataclass(frozen=True)
+class PhaseTokens(TrainedTokens):
+    """Tokens of each phase of a model's life."""
+
     rl: Token
     inference: Token
 
@@ -80,13 +86,6 @@ class OvertrainingCheck:
     from_pools: Share | None
 
 
-class PretrainTokens(Protocol):
-    """Tokens of pre-training, whatever stands beside them."""
-
-    @property
-    def pretrain(self) -> float: ...
-
-
 class SizeAndTokens(Protocol):
     """A size and its tokens: a plan, or another choice beside it."""
 
@@ -95,7 +94,7 @@ class SizeAndTokens(Protocol):
     @property
     def sparsity(self) -> float: ...
     @property
-    def tokens(self) -> PretrainTokens: ...
+    def tokens(self) -> TrainedTokens: ...
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,12 +9,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from planner.problems.lifecycle.plan import SimplerRule, SizeCost, TrainedTokens
+from planner.problems.lifecycle.plan import SimplerRule, SizeCost
 from planner.problems.lifecycle.resolve import with_serving
 from planner.problems.lifecycle.search.optimal_size import FixedLayoutOptimum, cheapest_at
 from planner.token_costs.budget_task import assembled
 from planner.token_costs.posynomial_form import Array
-from planner.token_costs.spending import LawInterval
+from planner.token_costs.spending import LawInterval, TrainedTokens
 from planner.token_costs.stationary_points import stationary_points, training_curve
 
 POINTS = 97  # sizes of the curve

@@ -9,7 +9,7 @@ from planner.problems.lifecycle import plan as records
 from planner.problems.lifecycle.search.optimal_size import FixedLayoutOptimum
 from planner.token_costs.outputs import life_point, recheck_shared, refuse, value_of, walked
 from planner.token_costs.phase_costs import PhaseCost, spending, symbol_values
-from planner.token_costs.spending import LifeSpending, PhaseTokens, Spending
+from planner.token_costs.spending import LifeSpending, PhaseTokens, Spending, TrainedTokens
 
 HOUR, DAY = 3600.0, 86400.0
 CHECKPOINT_BYTES = 16.0  # byte/param: weights, gradients and both moments in mixed precision
@@ -40,7 +40,7 @@ def short(best: FixedLayoutOptimum) -> records.OtherSparsity:
     """Another sparsity, in short."""
     whole, served = best.whole, best.served
     return records.OtherSparsity(
-        best.sparsity, whole.n_active, served.member.n_total, records.TrainedTokens(whole.pretrain),
+        best.sparsity, whole.n_active, served.member.n_total, TrainedTokens(whole.pretrain),
         records.TotalCost(records.TotalUsd(whole.total)), served.price * 1e6,
     )  # fmt: skip
 

@@ -102,13 +102,6 @@ class LifecyclePoint(life.LifePoint):
 
 
 @dataclass(frozen=True)
-class TrainedTokens:
-    """Tokens of pre-training."""
-
-    pretrain: life.Token
-
-
-@dataclass(frozen=True)
 class TotalUsd:
     """Cost of the whole life."""
 
@@ -129,7 +122,7 @@ class OtherSparsity:
     sparsity: life.Share
     n_active: life.Param
     n_total: life.Param
-    tokens: TrainedTokens
+    tokens: life.TrainedTokens
     cost: TotalCost
     usd_per_mtok: PerMtok
 
@@ -139,7 +132,7 @@ class SimplerRule:
     """The life that a simpler rule gives, and by how much it is worse."""
 
     n_active: life.Param
-    tokens: TrainedTokens
+    tokens: life.TrainedTokens
     cost: life.Usd
     worse_by: life.Share
 

@@ -228,22 +228,16 @@ class Program:
         """A solver's answer to machine accuracy, with the logarithm of its lower bound."""
         if point.status not in SOLVED:
             return None
-        point = polished(self.structure, at, point)
-        bound = lower_bound(self.structure, at, point)
-        for _ in range(RETRIES):
-            if point.status == "optimal" or float(point.logs[-1]) - bound <= WIDEST_GAP:
-                break
-            # Numbers measured from near the optimum are better scaled than from anywhere else.
-            again = self._program.solve(at.logs, at.exponents, point.logs)
-            if again.status not in SOLVED:
-                break
-            point = polished(self.structure, at, again)
+        for _ in range(1 + RETRIES):
+            point = polished(self.structure, at, point)
             bound = lower_bound(self.structure, at, point)
-        if point.status != "optimal" and float(point.logs[-1]) - bound > WIDEST_GAP:
-            raise SolverError(
-                f"{self.structure.title}: the solver stopped early; rescale the givens"
-            )
-        return point, bound
+            if point.status == "optimal" or float(point.logs[-1]) - bound <= WIDEST_GAP:
+                return point, bound
+            # Numbers measured from near the optimum are better scaled than from anywhere else.
+            point = self._program.solve(at.logs, at.exponents, point.logs)
+            if point.status not in SOLVED:
+                break
+        raise SolverError(f"{self.structure.title}: the solver stopped early; rescale the givens")
 
     @cached_property
     def _stretching(self) -> Stretching:

@@ -56,7 +56,8 @@ def varied(settled, path, factor):
         needed = question.required
         question = replace(question, required=replace(needed, n_active=needed.n_active * factor))
     elif part == "law":
-        law = question.law.with_values(**{name: question.law.values[name] * factor})
+        values = question.law.values
+        law = replace(question.law, values={**values, name: values[name] * factor})
         question = replace(question, law=law)
     elif part == "phases.pretrain":
         phase = question.phases["pretrain"]

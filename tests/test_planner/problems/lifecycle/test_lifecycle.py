@@ -206,7 +206,8 @@ def scaled(question, name, factor):
         return replace(question, served=question.served * factor)
     if name.startswith("law."):
         symbol = name.removeprefix("law.")
-        law = question.law.with_values(**{symbol: question.law.values[symbol] * factor})
+        values = question.law.values
+        law = replace(question.law, values={**values, symbol: values[symbol] * factor})
         return replace(question, law=law)
     if name == "quality.like.n_active":
         needed = question.required
