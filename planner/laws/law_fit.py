@@ -210,8 +210,8 @@ def _check_enough(points: Points) -> None:
     """Refuse points that cannot say anything about five coefficients."""
     count = len(COORDINATES)
     if len(points) <= count:
-        few = f"{len(points)} points for {count} coefficients; more than {count} are needed"
-        raise _fault(points.file, f"{few} to tell a fit from a coincidence")
+        lacking = f"{len(points)} points for {count} coefficients; more than {count} are needed"
+        raise _fault(points.file, f"{lacking} to tell a fit from a coincidence")
     for what, term, amounts in (("model sizes", "size", points.size),
                                 ("numbers of tokens", "data", points.tokens)):  # fmt: skip
         if len(np.unique(amounts)) < 3:

@@ -15,7 +15,7 @@ from planner.laws.law_forms import Terms
 from planner.laws.scaling_law import ScalingLaw
 from planner.text.errors import FieldError
 from planner.token_costs.phase_costs import PhaseCost, rl_flop_needed
-from planner.token_costs.posynomial_form import CHOICES, Budgets, EffectiveAmounts, Saturation
+from planner.token_costs.posynomial_form import CHOICES, Budgets, Saturation
 
 if TYPE_CHECKING:
     from planner.token_costs.phase_keys import Quality, Reinforcement, RewardedLoss
@@ -189,7 +189,7 @@ def assembled(tasks: Sequence[BudgetTask]) -> Budgets:
         limit=np.array(limits),
         aim=first.aim,
         choices=first.choices,
-        effective=_effective(tasks) if first.curved else None,
+        curved=_curved(tasks) if first.curved else {},
     )
 
 
@@ -226,7 +226,7 @@ def _cost_powers(task: BudgetTask) -> np.ndarray:
     return np.array(rows)[:, : len(task.choices)]
 
 
-def _effective(tasks: Sequence[BudgetTask]) -> EffectiveAmounts:
+def _curved(tasks: Sequence[BudgetTask]) -> dict[str, Saturation]:
     """The knees of tokens and of parameters, for a law that knows repetition.
 
     Parameters are fed by the distinct tokens that are seen: all of them, unless fewer tokens than
@@ -240,12 +240,10 @@ def _effective(tasks: Sequence[BudgetTask]) -> EffectiveAmounts:
         fed.append(math.log(task.law.fed(seen)))
         half.append(x["R_half"])
         excess.append(x["R_excess"])
-    return EffectiveAmounts(
-        {
-            "pretrain": Saturation(np.array(knees), np.array(half)),
-            "n_active": Saturation(np.array(fed), np.array(excess)),
-        }
-    )
+    return {
+        "pretrain": Saturation(np.array(knees), np.array(half)),
+        "n_active": Saturation(np.array(fed), np.array(excess)),
+    }
 
 
 def reinforced(task: BudgetTask, rl: Reinforcement) -> BudgetTask:

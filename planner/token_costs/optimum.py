@@ -81,9 +81,9 @@ def nothing(task: BudgetTask, possible: float) -> NoBudget:
 
 def worn_out(task: BudgetTask, row: Budgets) -> NoBudget | None:
     """The answer where a cost buys more passes over the data than change anything."""
-    if row.aim == "cost" or row.effective is None:
+    if row.aim == "cost" or not row.curved:
         return None
-    curves = [row.effective.curved.get(each) for each in row.choices]
+    curves = [row.curved.get(each) for each in row.choices]
     if None in curves:
         return None
     most = [float(c.knee[0] + np.log1p(WORN * c.reach[0])) for c in curves if c is not None]
@@ -208,10 +208,8 @@ def _shape(task: BudgetTask) -> tuple[object, ...]:
     """What questions must share to be one set of arrays."""
     terms = [each for each in task.terms.terms if each.coefficient]
     powers = tuple((bool(t.size), bool(t.tokens), bool(t.rl)) for t in terms)
-    fixed = tuple(sorted(task.fixed_choices))
-    return powers, fixed, task.aim, task.curved, task.reinforced, bool(
-        task.rl_flop
-    )  # fmt: skip
+    fixed, rewarded = tuple(sorted(task.fixed_choices)), bool(task.rl_flop)
+    return powers, fixed, task.aim, task.curved, task.reinforced, rewarded
 
 
 def _best_solved(tasks: list[BudgetTask]) -> list[Solved]:

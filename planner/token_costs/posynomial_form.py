@@ -8,7 +8,7 @@ choices; many budgets of one shape are held as arrays, one row each.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -44,9 +44,9 @@ class Budgets:
     loss_powers : Exponents of the choices in them, none positive; (P, K, J).
     limit : Logarithm of what the other sum may be at most; (P,).
     aim : `cost`: least cost, the loss limited. `quality`: least loss, the cost limited.
-    effective : What repeated tokens and parameters beyond the data count as; None where all are
-        fresh.
     choices : Which of `CHOICES` the J columns are.
+    curved : The knees of choices that count for less beyond them: repeated tokens, and parameters
+        beyond the data; the others count in full.
     """
 
     cost: Array
@@ -56,7 +56,7 @@ class Budgets:
     limit: Array
     aim: str
     choices: tuple[str, ...]
-    effective: EffectiveAmounts | None = None
+    curved: Mapping[str, Saturation] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.limit)
@@ -69,7 +69,7 @@ class Budgets:
             loss=self.loss[index],
             loss_powers=self.loss_powers[index],
             limit=self.limit[index],
-            effective=self.effective.rows(index) if self.effective else None,
+            curved={x: Saturation(c.knee[index], c.reach[index]) for x, c in self.curved.items()},
         )
 
     def row(self, place: int) -> Budgets:
@@ -81,10 +81,7 @@ class Budgets:
         if choice not in self.choices:
             return self
         column = self.choices.index(choice)
-        amount, effective = value, self.effective
-        if effective is not None and choice in effective.curved:
-            amount = effective.at(choice, value)[0]
-            effective = effective.without(choice)
+        amount = self.curved[choice].at(value)[0] if choice in self.curved else value
         rest = [j for j in range(len(self.choices)) if j != column]
         return replace(
             self,
@@ -92,7 +89,7 @@ class Budgets:
             cost_powers=self.cost_powers[:, rest],
             loss=self.loss + amount[:, None] * self.loss_powers[:, :, column],
             loss_powers=self.loss_powers[:, :, rest],
-            effective=effective if effective and effective.curved else None,
+            curved={x: curve for x, curve in self.curved.items() if x != choice},
             choices=tuple(self.choices[j] for j in rest),
         )
 
@@ -103,10 +100,10 @@ class Budgets:
 
     def losses(self, point: Array) -> LogSum:
         """The logarithm of the reducible loss at points (P, J)."""
-        if self.effective is None:
+        if not self.curved:
             terms = self.loss + np.einsum("pkj,pj->pk", self.loss_powers, point)
             return _summed(terms, self.loss_powers)
-        value, rate, bend = self.effective.all(self.choices, point)
+        value, rate, bend = self._worths(point)
         terms = self.loss + np.einsum("pkj,pj->pk", self.loss_powers, value)
         total = _summed(terms, self.loss_powers * rate[:, None, :])
         curve = np.einsum("pk,pkj->pj", total.shares, self.loss_powers) * bend
@@ -120,12 +117,21 @@ class Budgets:
         The terms are convex in the logarithms, so no point has a larger loss in the tangents than
         in truth, and both agree at the points themselves.
         """
-        if self.effective is None:
+        if not self.curved:
             return self
-        value, rate, _ = self.effective.all(self.choices, point)
+        value, rate, _ = self._worths(point)
         powers = self.loss_powers * rate[:, None, :]
         shift = np.einsum("pkj,pj->pk", self.loss_powers, value - rate * point)
-        return replace(self, loss=self.loss + shift, loss_powers=powers, effective=None)
+        return replace(self, loss=self.loss + shift, loss_powers=powers, curved={})
+
+    def _worths(self, point: Array) -> Array:
+        """Worth, slope and second derivative of all choices at points (P, J), each (P, J)."""
+        full = (point, np.ones_like(point), np.zeros_like(point))
+        columns = [
+            self.curved[x].at(point[:, j]) if x in self.curved else [each[:, j] for each in full]
+            for j, x in enumerate(self.choices)
+        ]
+        return np.stack([np.stack(each, axis=1) for each in zip(*columns, strict=True)])
 
 
 def _summed(terms: Array, powers: Array) -> LogSum:
@@ -180,33 +186,3 @@ class Saturation:
     def ceiling(self) -> Array:
         """The worth that nothing reaches."""
         return self.knee + np.log1p(self.reach)
-
-
-@dataclass(frozen=True)
-class EffectiveAmounts:
-    """The knees of some choices; the others count in full."""
-
-    curved: Mapping[str, Saturation]
-
-    def at(self, choice: str, x: Array) -> tuple[Array, Array, Array]:
-        """Worth, slope and second derivative of one choice."""
-        if choice in self.curved:
-            return self.curved[choice].at(x)
-        return x, np.ones_like(x), np.zeros_like(x)
-
-    def all(self, choices: tuple[str, ...], point: Array) -> tuple[Array, Array, Array]:
-        """Worth, slope and second derivative of all choices at points (P, J), each (P, J)."""
-        columns = [self.at(each, point[:, j]) for j, each in enumerate(choices)]
-        value, rate, bend = (np.stack(each, axis=1) for each in zip(*columns, strict=True))
-        return value, rate, bend
-
-    def rows(self, index: Rows) -> EffectiveAmounts:
-        """Those of some budgets, by their numbers or by a mask."""
-        curves = self.curved.items()
-        return EffectiveAmounts({k: Saturation(c.knee[index], c.reach[index]) for k, c in curves})
-
-    def without(self, choice: str) -> EffectiveAmounts:
-        """The knees of the other choices; this one counts in full."""
-        return EffectiveAmounts(
-            {each: curve for each, curve in self.curved.items() if each != choice}
-        )

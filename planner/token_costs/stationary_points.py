@@ -114,8 +114,7 @@ def start(budgets: Budgets) -> Array:
         power = budgets.loss_powers[:, :, column]
         alone = np.where(power < 0, (room - budgets.loss) / np.where(power < 0, power, 1.0), 0.0)
         wanted = alone.max(axis=1)
-        curve = budgets.effective.curved.get(choice) if budgets.effective else None
-        if curve is not None:
+        if (curve := budgets.curved.get(choice)) is not None:
             wanted = curve.inverse(np.minimum(wanted, curve.ceiling - NEAR_CEILING))
         point[:, column] = wanted
     return point

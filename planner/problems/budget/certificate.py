@@ -139,7 +139,7 @@ def proof(answer: BudgetOptimum, considered: int = 1) -> BudgetCertificate:
                 f"{difference:.2g} (in logarithms); at most {AGREE:g} is accepted"
             )
     bound = _of_answer(answer, program.lower_bound)
-    form = TANGENT if answer.budgets.effective else PROGRAM.format(program.solver)
+    form = TANGENT if answer.budgets.curved else PROGRAM.format(program.solver)
     return BudgetCertificate(
         method=f"{form}; {NEWTON}; {SCIPY}: they agree",
         objective=answer.score,
