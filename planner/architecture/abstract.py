@@ -56,6 +56,9 @@ def abstract_sizes(
         size = description.bytes_per_weight
     narrow = "bf16" if name in ("int8", "int4", "fp32") else name
     layers, stored = description.layers or 1, _all_dense(total * size)
+    cached = float(description.kv_bytes_per_token or 0.0)
+    flop = float(description.attention_flops_per_cached_token or 0.0)
+    cache = CacheKind("full", layers, cached, cached, None, True, flop, flop, HEADS, flop / 2)
     return Sizes(
         name="described model",
         family="abstract",
@@ -73,19 +76,12 @@ def abstract_sizes(
         weight_mix={"dense_ffn": {name: total}},
         activation_dtype=activations or description.activations or narrow,
         kv_dtype=description.kv or name,
-        caches=(_cache(description, layers),),
+        caches=(cache,),
         state_bytes_per_sequence=float(description.state_bytes_per_sequence or 0.0),
         n_layers=layers,
         n_dense_ffn_layers=layers,
         n_attention_layers=layers,
     )
-
-
-def _cache(description: Description, layers: int) -> CacheKind:
-    per_token = float(description.kv_bytes_per_token or 0.0)
-    flop = float(description.attention_flops_per_cached_token or 0.0)
-    sizes = (layers, per_token, per_token)
-    return CacheKind("full", *sizes, None, True, flop, flop, HEADS, flop / 2)
 
 
 def _all_dense(value: Number) -> dict[str, Number]:

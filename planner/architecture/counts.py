@@ -81,12 +81,6 @@ class Sizes:
         return min((one.heads for one in self.caches), default=1)
 
     @property
-    def kv_elements_per_token(self) -> float:
-        """Elements that caches grow by per token, indexer keys aside."""
-        growing = (one for one in self.caches if one.grows and one.kind != "index")
-        return sum(one.elements_per_token for one in growing)
-
-    @property
     def kv_bytes_per_token(self) -> float:
         """What memory grows by per token, indexer keys included [byte/token]."""
         return sum(one.bytes_per_token for one in self.caches if one.grows)

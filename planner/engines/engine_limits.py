@@ -23,17 +23,14 @@ def general(plan: Deployment, release: Release) -> Iterator[Reason]:
         yield Reason(reason, "choose.redundant_experts=0")
     if plan.vendor not in release.vendors:
         vendors = " and ".join(release.vendors)
-        yield Reason(
-            f"{plan.chip.title} is not among the chips its options were read for ({vendors})",
-            f"a system with chips of {vendors}",
-        )
+        reason = f"{plan.chip.title} is not among the chips its options were read for ({vendors})"
+        yield Reason(reason, f"a system with chips of {vendors}")
     yield from _heads(plan)
     yield from _weights(plan, release.online, unpacks_fp4=release.unpacks_fp4)
     if cache_dtype(plan, release.caches) is None:
-        yield Reason(
-            f"it has no {plan.pool['kv']} KV cache for {plan.checkpoint.sizes.name}",
-            f"choose.kv={_dtypes(release.caches)}",
-        )
+        remedy = " or ".join(dtype for dtype in release.caches if dtype not in NEEDS_FP4)
+        reason = f"it has no {plan.pool['kv']} KV cache for {plan.checkpoint.sizes.name}"
+        yield Reason(reason, f"choose.kv={remedy}")
     yield from _speculation(plan, release.predicting)
 
 
@@ -73,20 +70,16 @@ def vllm(plan: Deployment) -> Iterator[Reason]:
         yield Reason(f"pp {layout['pp']}: NixlConnector moves no caches {place}", "choose.pp=1")
     blocks = plan.checkpoint.prediction_blocks
     if blocks and plan.drafts > blocks and plan.drafts % blocks:
-        yield Reason(
-            f"{plan.drafts} drafts are no multiple of the {blocks} prediction blocks",
-            f"speculation.drafts={blocks}",
-        )
+        reason = f"{plan.drafts} drafts are no multiple of the {blocks} prediction blocks"
+        yield Reason(reason, f"speculation.drafts={blocks}")
 
 
 def sglang(plan: Deployment) -> Iterator[Reason]:
     """Attention is copied and experts are grouped inside its tensor parallel size: any layout."""
     yield from uneven(plan)
     if plan.drafts and plan.layout["pp"] > 1 and plan.role != "prefill":
-        yield Reason(
-            f"pp {plan.layout['pp']} with speculation: what decodes drafts without a pipeline only",
-            "choose.pp=1",
-        )
+        reason = "with speculation: what decodes drafts without a pipeline only"
+        yield Reason(f"pp {plan.layout['pp']} {reason}", "choose.pp=1")
 
 
 def trtllm(plan: Deployment) -> Iterator[Reason]:
@@ -103,10 +96,8 @@ def trtllm(plan: Deployment) -> Iterator[Reason]:
         yield Reason(f"{plan.chip.title} has no fp8 arithmetic", "a bf16 or int4 checkpoint")
     checkpoint_kv = plan.checkpoint.sizes.kv_dtype
     if plan.pool["kv"] == "bf16" and checkpoint_kv != "bf16":
-        yield Reason(
-            f"the checkpoint asks for a {checkpoint_kv} KV cache, which dtype auto follows",
-            f"choose.kv={checkpoint_kv}",
-        )
+        reason = f"the checkpoint asks for a {checkpoint_kv} KV cache, which dtype auto follows"
+        yield Reason(reason, f"choose.kv={checkpoint_kv}")
 
 
 def _heads(plan: Deployment) -> Iterator[Reason]:
@@ -146,17 +137,11 @@ def _weights(plan: Deployment, online: Mapping[str, str], *, unpacks_fp4: bool) 
 def _speculation(plan: Deployment, predicting: Collection[str]) -> Iterator[Reason]:
     if not plan.drafts:
         return
-    checkpoint = plan.checkpoint
+    sizes = plan.checkpoint.sizes
     without = "leave speculation out, or start it by hand with a draft model of its own"
-    if not checkpoint.prediction_blocks:
-        reason = (
-            f"{checkpoint.sizes.name} has no blocks for multi-token prediction in its checkpoint"
-        )
+    if not plan.checkpoint.prediction_blocks:
+        reason = f"{sizes.name} has no blocks for multi-token prediction in its checkpoint"
         yield Reason(reason, without)
-    elif checkpoint.sizes.family not in predicting:
-        reason = f"it does not run the multi-token prediction blocks of {checkpoint.sizes.family}"
+    elif sizes.family not in predicting:
+        reason = f"it does not run the multi-token prediction blocks of {sizes.family}"
         yield Reason(reason, without)
-
-
-def _dtypes(caches: Mapping[str, str]) -> str:
-    return " or ".join(dtype for dtype in caches if dtype not in NEEDS_FP4)

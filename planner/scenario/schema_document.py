@@ -22,11 +22,8 @@ def resolved(scenario: BaseModel | Document, *, full_paths: bool = False) -> dic
 
     It loads again to an equal scenario. Files are named as given, or by their `full_paths`.
     """
-    if isinstance(scenario, Document):
-        return {name: _plain(value, full_paths) for name, value in scenario.data.items()}
-    return {
-        name: _plain(getattr(scenario, name), full_paths) for name in type(scenario).model_fields
-    }
+    items = scenario.data.items() if isinstance(scenario, Document) else scenario
+    return {name: _plain(value, full_paths) for name, value in items}
 
 
 def json_schema() -> dict[str, object]:
@@ -73,7 +70,7 @@ def _plain(value: object, full: bool) -> object:
     if isinstance(value, Distribution):
         return {"mean": value.mean, "cv": value.cv} if value.cv else value.mean
     if isinstance(value, BaseModel):
-        items = {name: _plain(getattr(value, name), full) for name in type(value).model_fields}
+        items = {name: _plain(item, full) for name, item in value}
         described = isinstance(value, ModelDescription | SystemDescription)
         return {name: item for name, item in items.items() if item is not None or not described}
     return value if isinstance(value, str | int | float | None) else str(value)

@@ -167,23 +167,17 @@ def formats(plan: Mapping[str, Any]) -> str:
     return f"weights {plan['weights']}, KV cache {plan['kv']}"
 
 
+_AXES = ("pp", "cp", "dp_attention", "ep", "tp_expert")
+_CALLED = {"dp_attention": "dp attention", "tp_expert": "expert tp"}
+
+
 def laid_out(plan: Mapping[str, Any]) -> str:
     """A layout in short words; of two pools both."""
     layout = plan["layout"]
     if layout is None:
         return f"prefill {laid_out(plan['prefill'])}, decode {laid_out(plan['decode'])}"
     words = [f"tp {layout['tp']}"]
-    words += [
-        f"{label} {layout[key]}"
-        for key, label in (
-            ("pp", "pp"),
-            ("cp", "cp"),
-            ("dp_attention", "dp attention"),
-            ("ep", "ep"),
-            ("tp_expert", "expert tp"),
-        )
-        if layout[key] > 1
-    ]
+    words += [f"{_CALLED.get(axis, axis)} {layout[axis]}" for axis in _AXES if layout[axis] > 1]
     if plan.get("redundant_experts"):
         words.append(f"{plan['redundant_experts']} redundant experts")
     times = f"{layout['replicas']} x " if layout["replicas"] > 1 else ""

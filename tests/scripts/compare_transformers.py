@@ -188,6 +188,7 @@ def counted(config: dict[str, Any]) -> tuple[dict[str, Any] | None, str]:
     """Our total and caches of a configuration, or the refusal."""
     from planner.architecture import from_config, sizes
     from planner.text.errors import ModelError
+    from tests.cases.elements import kv_elements
 
     try:
         model = from_config(config, "m")
@@ -199,7 +200,7 @@ def counted(config: dict[str, Any]) -> tuple[dict[str, Any] | None, str]:
         "tail": sum(state.tail for state in states),
         "recurrent": sum(state.recurrent for state in states),
         "total": found.n_total,
-        "per_token": found.kv_elements_per_token,
+        "per_token": kv_elements(found),
         "routed": found.params["routed"],
         "window": sum(int(c.elements_per_token) for c in found.caches if not c.grows),
         "latent": any(c.kind in ("latent", "sparse", "index", "compressed") for c in found.caches),

@@ -159,13 +159,8 @@ def minimax_prediction(reader: Reader, block: Layer, hidden: int) -> PredictionB
     return PredictionBlocks(modules * depth, None)
 
 
-_WINDOWED = {
-    "full_attention": False,
-    "attention": False,
-    "global": False,
-    "sliding_attention": True,
-    "local": True,
-}
+_WINDOWED = dict.fromkeys(("full_attention", "attention", "global"), False)
+_WINDOWED |= dict.fromkeys(("sliding_attention", "local"), True)
 
 
 def windows(reader: Reader, count: int, habit: Windows) -> list[int | None]:

@@ -196,6 +196,8 @@ def dense_part(reader: Reader, form: Shape, traits: Traits, inner: int) -> FeedF
 def mixtures(reader: Reader, form: Shape, traits: Traits, moe: Moe) -> list[FeedForward]:
     """The feed-forward part of each layer, dense or a mixture."""
     sparse = moe.layers(reader, form.layers) if moe.layers is not None else None
+    if moe.everywhere is not None:
+        sparse = [moe.everywhere] * form.layers
     if sparse is None:
         sparse = common.sparse_layers(reader, form.layers, moe.first_dense)
     only = set(reader.wholes("mlp_only_layers", most=max(form.layers - 1, 0)) or ())

@@ -65,8 +65,9 @@ class Moe:
     `inner` names the experts' width; `shared` the key of the shared part's whole width, with
     `shared_width` where absent (None: refused), else it is the count of shared experts times
     `inner`, `shared_count` where absent. Layers below `first_dense` are dense where no key says,
-    unless `layers` has a way of its own to say which are mixtures; `dense_inner` names the width
-    of the dense ones if other than usual, `dense_width` where absent. `latent` is the key of the
+    unless mixtures are `everywhere`, or nowhere, whatever keys say, or `layers` has a way of its
+    own to tell them; `dense_inner` names the width of the dense ones if other than usual,
+    `dense_width` where absent. `latent` is the key of the
     width that routed experts work at, `latent_norm` whether a norm follows.
     """
 
@@ -85,6 +86,7 @@ class Moe:
     experts: int | None = None
     active: int | None = None
     first_dense: int = 0
+    everywhere: bool | None = None
     layers: Callable[[Reader, int], list[bool] | None] | None = None
     latent: str = ""
     latent_norm: Switch = False

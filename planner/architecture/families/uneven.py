@@ -95,16 +95,6 @@ def step_mixtures(reader: Reader, count: int) -> list[bool] | None:
     return [index in set(map(int, items)) for index in range(count)]
 
 
-def every_layer(reader: Reader, count: int) -> list[bool]:
-    """Every layer is a mixture."""
-    return [True] * count
-
-
-def no_layer(reader: Reader, count: int) -> list[bool]:
-    """No layer is a mixture, whatever experts are named."""
-    return [False] * count
-
-
 def chunked_layers(reader: Reader, form: Shape, traits: Traits) -> list[Mixer]:
     """Llama 4: attention within chunks, every fourth layer full."""
     words = {"full_attention": False, "chunked_attention": True}

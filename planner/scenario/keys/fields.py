@@ -236,9 +236,7 @@ def whole(value: object, least: int) -> int:
     expected = f"expected a whole number of at least {least} such as {max(least, 8)}"
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"{expected}, got {quoted(value)}")
-    if isinstance(value, float) and not (math.isfinite(value) and value.is_integer()):
-        raise ValueError(f"{expected}, got {quoted(value)}")
-    if value < least:
+    if value % 1 != 0 or value < least:  # NaN and infinity leave NaN
         raise ValueError(f"{expected}, got {quoted(value)}")
     if value > LARGEST_COUNT:
         raise ValueError(f"expected at most {LARGEST_COUNT:g}, got {quoted(value)}")

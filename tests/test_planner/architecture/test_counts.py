@@ -8,6 +8,7 @@ import pytest
 
 from planner.architecture import Sizes, dtype, sizes
 from planner.catalogue import models
+from tests.cases.elements import kv_elements
 from tests.paths import FACTS
 
 TABLE = FACTS / "models.csv"
@@ -93,7 +94,7 @@ def test_active_is_exact(row: dict[str, str]) -> None:
 def test_caches_are_exact(row: dict[str, str]) -> None:
     """Cached, indexed and windowed elements, and bytes of state, agree."""
     found = counted(row)
-    assert found.kv_elements_per_token == number(row, "kv_elements_per_token")
+    assert kv_elements(found) == number(row, "kv_elements_per_token")
     assert elements(found, found.index_bytes_per_token) == number(row, "index_elements_per_token")
     assert elements(found, found.window_bytes_per_sequence) == number(
         row, "window_elements_per_sequence"

@@ -9,6 +9,7 @@ import pytest
 from planner.architecture import Sizes, dtype, from_config, sizes
 from planner.catalogue import models
 from planner.text.errors import ModelError
+from tests.cases.elements import kv_elements
 
 LLAMA: dict[str, Any] = {
     "model_type": "llama",
@@ -98,14 +99,14 @@ def test_total_of_reference_build(name: str, total: int) -> None:
 def test_full_layers_have_wider_and_fewer_heads() -> None:
     """Gemma 4: 50 windowed layers of 16 heads of 256 cached, 10 full ones of 4 of 512."""
     found = sizes(models.load("gemma-4-31b"))
-    assert found.kv_elements_per_token == 10 * 2 * 4 * 512
+    assert kv_elements(found) == 10 * 2 * 4 * 512
     assert elements(found, found.window_bytes_per_sequence) == 50 * 2 * 16 * 256 * 1024
 
 
 def test_values_may_be_narrower_than_keys() -> None:
     """MiMo V2: 9 full layers of 4 heads, 39 windowed of 8; keys of 192 and values of 128."""
     found = sizes(models.load("mimo-v2-flash"))
-    assert found.kv_elements_per_token == 9 * 4 * (192 + 128)
+    assert kv_elements(found) == 9 * 4 * (192 + 128)
     assert elements(found, found.window_bytes_per_sequence) == 39 * 8 * (192 + 128) * 128
     assert found.attention_flop_per_cached_token == 9 * 2 * 64 * (192 + 128)
 
@@ -114,7 +115,7 @@ def test_blocks_are_picked_and_all_are_kept() -> None:
     """MiniMax M3: 57 of 60 layers read 16 blocks of 128 and scan one index key per token."""
     found = sizes(models.load("minimax-m3"))
     caches = {cache.kind: cache for cache in found.caches}
-    assert found.kv_elements_per_token == 60 * 2 * 4 * 128
+    assert kv_elements(found) == 60 * 2 * 4 * 128
     assert caches["block_sparse"].limit == 16 * 128
     assert caches["block_sparse"].layers == caches["index"].layers == 57
     assert elements(found, found.index_bytes_per_token) == 57 * 128
@@ -124,7 +125,7 @@ def test_layers_without_attention_cache_nothing() -> None:
     """Nemotron Super 49B: a search left 49 of 80 layers their attention, with 8 groups each."""
     found = sizes(models.load("llama-3.3-nemotron-super-49b"))
     assert (found.n_layers, found.n_attention_layers) == (80, 49)
-    assert found.kv_elements_per_token == 49 * 2 * 8 * 128
+    assert kv_elements(found) == 49 * 2 * 8 * 128
 
 
 def test_borrowed_caches_are_stored_once() -> None:
@@ -145,7 +146,7 @@ def test_borrowed_caches_are_stored_once() -> None:
         "num_kv_shared_layers": 5,
     }
     found = counted(config)
-    assert found.kv_elements_per_token == 1 * 2 * 16
+    assert kv_elements(found) == 1 * 2 * 16
     assert elements(found, found.window_bytes_per_sequence) == 4 * 2 * 16 * 32
     assert found.attention_flop_per_cached_token == 2 * 4 * 4 * 16
 
@@ -189,7 +190,7 @@ def test_experts_without_weights_are_scored_alone() -> None:
     found = counted(config)
     assert found.n_total == 741_053_585_408 + 28 * 768 - 28 * 256 * 2 * 2048 * 6144
     assert found.params["router"] == 28 * 768 * (6144 + 1)
-    assert found.kv_elements_per_token == 2 * 28 * (512 + 64)
+    assert kv_elements(found) == 2 * 28 * (512 + 64)
 
 
 @pytest.mark.parametrize(("pattern", "windowed"), [("LLLG", 6), (4, 6), ("LG", 4), (8, 7)])

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from planner.architecture import from_config, sizes
 from planner.architecture.families import FAMILIES, REFUSED, WRAPPERS
 from planner.text.errors import ModelError
+from tests.cases.elements import kv_elements
 from tests.paths import DATA
 
 COUNTS: dict[str, list[dict[str, Any]]] = json.loads(
@@ -104,7 +105,7 @@ def test_caches_of_reference_run(row: dict[str, Any]) -> None:
     """What a forward pass leaves in the caches is what is counted, full and windowed layers."""
     found = counted(row["config"])
     windowed = sum(cache.elements_per_token for cache in found.caches if not cache.grows)
-    assert (found.kv_elements_per_token, windowed) == (row["per_token"], row["window"])
+    assert (kv_elements(found), windowed) == (row["per_token"], row["window"])
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if "recurrent" in row.values[0]])
