@@ -12,7 +12,7 @@ changes between two values looked at, the change is closed in on.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -75,7 +75,6 @@ def next_switches(
     present choice, both solved; None where there is none. A round is searched together.
     """
     plans: list[dict[float, Search]] = [{} for _ in sought]
-
     going_on = len(sought)
 
     def differences(points: Sequence[tuple[int, float]]) -> list[float]:
@@ -101,18 +100,13 @@ def next_switches(
         )  # fmt: skip
         advance(going_on)
     return [
-        _switch(best, bracket, looked_at)
+        _switch(best, bracket, looked_at[bracket.far]) if bracket.closed else None
         for bracket, looked_at in zip(brackets, plans, strict=True)
     ]
 
 
-def _switch(
-    best: Search, bracket: Bracket, plans: Mapping[float, Search]
-) -> dict[str, object] | None:
-    """A bracket in which the choice changes in the words of the answer, None if it does not."""
-    if not bracket.closed:
-        return None
-    then = plans[bracket.far]
+def _switch(best: Search, bracket: Bracket, then: Search) -> dict[str, object]:
+    """A bracket in which the choice changes in the words of the answer."""
     return {
         "factor": bracket.far,
         "before": bracket.near,
@@ -150,10 +144,9 @@ class _Side:
 
     def at(self, path: str, value: float | None) -> Search:
         """Its best plan with a value at a path, or as it is."""
+        where = self.tree, self.folder
         try:
-            if value is None:
-                return search(checked(self.tree, self.folder))
-            return search(scenario_with(self.tree, self.folder, path, value))
+            return search(checked(*where) if value is None else scenario_with(*where, path, value))
         except InputError:
             return NO_PLAN
 

@@ -85,12 +85,9 @@ class Table:
             import pandas as pd
         except ImportError as error:
             raise MissingExtra("pandas", "data", "a data frame") from error
-        frame = pd.DataFrame(
-            {
-                name: plain(x) if isinstance(x, CodedColumn) else x
-                for name, x in self.columns.items()
-            }
-        )
+        columns = self.columns.items()
+        values = {name: plain(x) if isinstance(x, CodedColumn) else x for name, x in columns}
+        frame = pd.DataFrame(values)
         frame.attrs.update(units=self.units, meta=self.meta)
         return frame
 
@@ -166,9 +163,9 @@ def _joined(name: str, tables: Sequence[Columns]) -> Column:
         import numpy as np
 
         return np.concatenate(columns)  # type: ignore[arg-type]
-    lengths = [len(next(iter(table.values()))) for table in tables]
     values: list[Cell] = []
-    for column, length in zip(columns, lengths, strict=True):
+    for column, table in zip(columns, tables, strict=True):
+        length = len(next(iter(table.values())))
         values += [None] * length if column is None else plain(column)
     return values
 

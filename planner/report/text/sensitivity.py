@@ -19,7 +19,6 @@ from planner.text.tolerances import UNSEEN
 from planner.text.wording import WIDTH, wrapped
 
 SWITCH = " " * 6
-THOUSAND = 1000.0
 DIMENSIONS = {
     "byte": "size", "byte/s": "bandwidth", "s": "time", "token": "tokens", "token/s": "token_rate",
     "USD/(chip*s)": "price", "J/s": "power", "USD/J": "energy_price", "flop/s": "compute",
@@ -53,7 +52,7 @@ def valued(value: float | None, unit: str) -> str:
     """A number with its unit."""
     if value is None:
         return ""
-    if unit == "USD" and value >= THOUSAND:
+    if unit == "USD" and value >= 1000:
         return f"${value:,.0f}"
     if unit in DIMENSIONS:
         return show(value, DIMENSIONS[unit])
@@ -67,15 +66,12 @@ def elastic(row: Elasticity) -> str:
         return "unknown: no answer was found beside it"
     if abs(left) < UNSEEN and abs(right) < UNSEEN:
         return "~0"
-    if abs(left - right) < UNSEEN:
-        return f"{right:+.3f}"
-    return f"{left:+.3f} | {right:+.3f}"
+    return f"{right:+.3f}" if abs(left - right) < UNSEEN else f"{left:+.3f} | {right:+.3f}"
 
 
 def _line(row: Elasticity, width: int) -> str:
-    value = valued(row.value, row.unit)
     beside = "".join(f"  ({elastic(each)})" for each in _beside(row))
-    line = f"  {row.path:<{width}}  {value:>16}  {elastic(row)}{beside}"
+    line = f"  {row.path:<{width}}  {valued(row.value, row.unit):>16}  {elastic(row)}{beside}"
     return line[:WIDTH] if len(line) > WIDTH else line.rstrip()
 
 
@@ -212,12 +208,11 @@ def _givens(rows: Sequence[Uncertainty]) -> list[str]:
     lines = ["uncertain"]
     for row in rows:
         ends = [end if isinstance(end, str) else valued(end, row["unit"]) for end in row["ends"]]
-        form = MEANS.get(row["kind"])
-        span = form.format(*ends) if form else "one of " + ", ".join(ends)
-        of = row["source"]
-        if of and row["kind"] == "lognormal":
-            span = f"{ends[0]} to {ends[1]}"
-        lines += wrapped(f"{row['path']}: {span}{f' ({of})' if of else ''}")
+        kind, of = row["kind"], f" ({row['source']})" if row["source"] else ""
+        # Of a range of the catalogue its source says how much lies between the ends.
+        form = "{0} to {1}" if of and kind == "lognormal" else MEANS.get(kind)
+        span = form.format(*ends) if form else f"one of {', '.join(ends)}"
+        lines += wrapped(f"{row['path']}: {span}{of}")
     return [*lines, *wrapped(APART)] if len(rows) > 1 else lines
 
 
@@ -254,21 +249,18 @@ def _morris(effects: Mapping[str, MorrisEffect]) -> list[str]:
     width = max(map(len, effects))
     lines = [f"{'over its whole range':<{width + 2}}  size of effect  mean        deviation"]
     for path, effect in sorted(effects.items(), key=lambda pair: -(pair[1].size or 0.0)):
-        if effect.size is None:
-            lines.append(f"  {path:<{width}}  no step of it has a plan on both ends")
-            continue
-        moments = f"{effect.size:<14.4g}  {effect.mean:<+10.4g}  {effect.deviation:.4g}"
+        moments = "no step of it has a plan on both ends"
+        if effect.size is not None:
+            moments = f"{effect.size:<14.4g}  {effect.mean:<+10.4g}  {effect.deviation:.4g}"
         lines.append(f"  {path:<{width}}  {moments}")
     return lines
 
 
 def _knowing(worth: KnowingValue | None, choices: int, unit: str) -> list[str]:
     lines = ["what knowing before choosing is worth"]
-    if worth is None and choices > 1:
-        text = "not known: too few draws at which all of these choices can be compared"
-        return [*lines, *wrapped(text)]
     if worth is None:
-        return []
+        text = "not known: too few draws at which all of these choices can be compared"
+        return [*lines, *wrapped(text)] if choices > 1 else []
     if not worth.all or worth.mean is None:
         return [*lines, *wrapped("nothing: the same choice is best, or nearly so, at every draw")]
     share = worth.all / abs(worth.mean)

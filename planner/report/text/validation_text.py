@@ -33,8 +33,7 @@ def validation_text(document: result.ValidationDocument) -> str:
         lines = [line for each in skipped for line in wrapped(each)]
         blocks.append("\n".join(["Skipped: no measurements that can be read", *lines]))
     blocks.append(_recorded(document.recorded, bool(document.files)))
-    text = "\n\n".join(blocks)
-    return printable(text)
+    return printable("\n\n".join(blocks))
 
 
 def shapes(models: Mapping[str, str]) -> list[str]:
@@ -50,15 +49,12 @@ def shapes(models: Mapping[str, str]) -> list[str]:
 
 
 def _file(file: result.FileScores) -> str:
-    profiles = ", ".join(file.profiles) or "none"
-    lines = [
-        f"{file.name}: {file.rows:,} {file.kind}",
-        *wrapped(
-            f"{file.repeats:,} repeats left out; {file.predicted:,} of "
-            f"{file.rows - file.repeats:,} predicted "
-            f"({_share(file.predicted, file.rows - file.repeats)}); profile {profiles}"
-        ),
-    ]
+    profiles, distinct = ", ".join(file.profiles) or "none", file.rows - file.repeats
+    lines = [f"{file.name}: {file.rows:,} {file.kind}"]
+    lines += wrapped(
+        f"{file.repeats:,} repeats left out; {file.predicted:,} of {distinct:,} predicted "
+        f"({_share(file.predicted, distinct)}); profile {profiles}"
+    )
     lines += [*shapes(file.models), *_engines(file.engines_unseen)]
     for section in file.sections:
         lines += ["", *_section(section, file.labels)]
@@ -76,10 +72,7 @@ def _engines(unseen: Mapping[str, int]) -> list[str]:
 
 def _section(row: result.ValidationSection, labels: Mapping[str, str]) -> list[str]:
     lines = [_title(row)]
-    if row.scores is None:
-        lines += wrapped("nothing to score")
-    else:
-        lines += _scores(row, row.scores)
+    lines += _scores(row, row.scores) if row.scores else wrapped("nothing to score")
     lines += reasons(row.refused, "without", "without,")
     if row.scores is not None:
         for name, rows in row.by.items():
@@ -89,25 +82,22 @@ def _section(row: result.ValidationSection, labels: Mapping[str, str]) -> list[s
 
 
 def _title(row: result.ValidationSection) -> str:
-    name = NAMES.get(row.quantity, row.quantity)
-    part = f", {row.part}" if row.part else ""
-    title = f"{name} ({row.column}){part}: {row.predicted:,} of {row.rows:,} predicted"
-    return f"{title} ({_share(row.predicted, row.rows)})"
+    name = f"{NAMES.get(row.quantity, row.quantity)} ({row.column})"
+    name += f", {row.part}" if row.part else ""
+    share = _share(row.predicted, row.rows)
+    return f"{name}: {row.predicted:,} of {row.rows:,} predicted ({share})"
 
 
 def _scores(section: result.ValidationSection, scores: result.SectionScores) -> list[str]:
-    lines = [HEAD]
-    for label, score in (
+    settled, unseen, band = section.without_speculation, section.unseen, scores.band
+    rows = (
         ("  estimate", scores.estimate),
         ("  constant x roofline", scores.constant),
         ("  plain roofline", scores.roofline),
-    ):
-        lines += [score_line(label, score)] if score else []
-    if section.without_speculation:
-        lines.append(score_line("  unless speculating", section.without_speculation.estimate))
-    if section.unseen:
-        lines.append(score_line("  rows the fit never saw", section.unseen.estimate))
-    band = scores.band
+        ("  unless speculating", settled and settled.estimate),
+        ("  rows the fit never saw", unseen and unseen.estimate),
+    )
+    lines = [HEAD, *(score_line(label, score) for label, score in rows if score)]
     lines += wrapped(f"{band.holds:.1%} lie in the {band.coverage:.0%} band")
     return lines + _sample(section)
 
@@ -136,10 +126,8 @@ def reasons(counts: Mapping[str, int], lack: str, rest_lack: str) -> list[str]:
     """How many rows lack something for which reason; behind the first ones how many others do."""
     ranked = list(counts.items())
     lines = [line for why, n in ranked[:REASONS] for line in wrapped(f"{n:,} {lack}: {why}")]
-    rest = ranked[REASONS:]
-    if rest:
-        total = sum(n for _, n in rest)
-        lines += wrapped(f"{total:,} {rest_lack} for {len(rest)} other reasons")
+    if rest := [n for _, n in ranked[REASONS:]]:
+        lines += wrapped(f"{sum(rest):,} {rest_lack} for {len(rest)} other reasons")
     return lines
 
 
