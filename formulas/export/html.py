@@ -15,7 +15,6 @@ from formulas.export.typesetting.markup import mathml
 
 STYLE = Path(__file__).with_name("style.css").read_text("utf-8")
 
-
 WIDTH = 21.0  # of a formula, so that a phone shows it whole [em]
 
 

@@ -101,7 +101,6 @@ racks_that_recover = derive(
     ),
 )
 
-
 READ = "every expert that a chip holds is read once per step, as at large batch"
 LINEAR = "an exchange takes a floor and a time per position"
 

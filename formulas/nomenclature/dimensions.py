@@ -116,14 +116,10 @@ def _common(
     expression: sp.Basic, parts: tuple[sp.Basic, ...], lookup: Callable
 ) -> UnitProduct | None:
     """The one unit that all parts share."""
-    first, common = None, None
-    for part in parts:
-        here = unit_of(part, lookup)
-        if here is None:
-            continue
-        if common is None:
-            first, common = part, here
-        elif here != common:
+    units = ((part, unit_of(part, lookup)) for part in parts)
+    first, common = next(((part, here) for part, here in units if here is not None), (None, None))
+    for part, here in units:
+        if here not in (None, common):
             raise UnitError(
                 f"{first} is [{common}] but {part} is [{here}]; they meet in\n    {expression}"
             )

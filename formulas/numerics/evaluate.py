@@ -198,19 +198,15 @@ class _Recorder:
 
     def slot(self, expression: sp.Basic) -> int:
         """The slot that holds the value of the expression."""
-        slot_ = self._of_expression.get(expression)
-        if slot_ is None:
-            slot_ = self._slot(expression)
-            self._of_expression[expression] = slot_
-        return slot_
+        if expression not in self._of_expression:
+            self._of_expression[expression] = self._slot(expression)
+        return self._of_expression[expression]
 
     def _append(self, *node: object) -> int:
-        place = self._of_node.get(node)
-        if place is None:
-            place = len(self.tape.nodes)
+        if node not in self._of_node:
+            self._of_node[node] = len(self.tape.nodes)
             self.tape.nodes.append(node)
-            self._of_node[node] = place
-        return place
+        return self._of_node[node]
 
     def _slot(self, x: sp.Basic) -> int:
         if x.is_Symbol:

@@ -40,7 +40,9 @@ class Kernel:
         does not vary along every axis is a read-only view. Raises SymbolError if a symbol is
         missing, unknown, negative or not a number, or an output undefined (0/0, ∞ − ∞) somewhere.
         """
-        arrays = self._checked(values)
+        refuse_unknown(values, self.names)
+        refuse_missing(values, self.names)
+        arrays = {name: _sound(name, values[name]) for name in self.names}
         executor = self._executor(arrays)
         with np.errstate(all="ignore"):
             results = executor.run(arrays)
@@ -89,12 +91,6 @@ class Kernel:
 
     def __repr__(self) -> str:
         return f"Kernel(({', '.join(self.names)}) -> ({', '.join(self.outputs)}))"
-
-    def _checked(self, values: Mapping[str, object]) -> dict[str, np.ndarray]:
-        """Arguments as float64 arrays, in the kernel's order; anything amiss is named."""
-        refuse_unknown(values, self.names)
-        refuse_missing(values, self.names)
-        return {name: _sound(name, values[name]) for name in self.names}
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,6 @@ largest_batch = derive(
     solve(B, (M - N_total * b_w) / (L_ctx * b_kv), named=B_max),
 )
 
-
 grouped_cache_bytes = Equation(
     "cache bytes per token, grouped-query attention",
     b_kv,

@@ -145,7 +145,6 @@ sparse_optimal_tokens = derive(
     assumes=(PROPORTIONAL, *sparse_loss.assumes, "the sparsity is given"),
 )
 
-
 SIZE_EXPONENT = alpha_N - gamma_E * log(E_hat)
 DATA_EXPONENT = beta_D + zeta_E * log(E_hat)
 ROUTED_LAWS_SIZE_TERM = A_N * E_hat**-delta_E * (one_param / N_active) ** SIZE_EXPONENT

@@ -40,7 +40,7 @@ network_bound = Equation.of(
 
 decode_bound = Equation.of(
     T_dec_bound,
-    Max(T_mem_bound, T_math_bound, T_net_bound, evaluate=False),
+    maximum(T_mem_bound, T_math_bound, T_net_bound),
     "memory, arithmetic and network overlap perfectly, no overhead",
     source=lecture_equations.at("equation 1"),
 )
@@ -60,11 +60,10 @@ prefill_math_bound = Equation.of(
 
 first_token_bound = Equation.of(
     T_ttft_bound,
-    Max(
+    maximum(
         T_pf_math_bound,
         (S_fixed / (tp * dp) + S_routed * (k_experts / n_experts) / (ep * xtp))
         / (W_chip * cp * pp),
-        evaluate=False,
     ),
     "perfect overlap, all chips of a replica on one prompt, k experts read",
     source=lecture_equations.at("equation 1"),

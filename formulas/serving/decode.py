@@ -29,7 +29,7 @@ stage_sequences = Equation.of(b_stage, ceiling(B / pp), "pp microbatches in flig
 
 stage_pace = Equation.of(
     f_pace,
-    Max(1, f_stage * Min(1, B / (pp * one_seq)), evaluate=False),
+    maximum(1, f_stage * Min(1, B / (pp * one_seq))),
     "with pp microbatches in flight the fullest stage sets the pace of all",
     "fewer sequences than stages leave it idle in between",
 )

@@ -78,11 +78,10 @@ resident_bytes = Equation.of(
 
 slot_bound = Equation.of(
     T_slot_bound,
-    Max(
+    maximum(
         x_pf * T_pf_busy_bound + L_dec * one_seq * T_math_bound / (g * B),
         L_dec * one_seq * T_mem_bound / (g * B),
         L_dec * one_seq * T_net_bound / (g * B),
-        evaluate=False,
     ),
     "prefill arithmetic hides behind decode's memory traffic and the other way round",
     source=ROOFLINE,
