@@ -124,6 +124,11 @@ class BudgetTask:
         """The cost that no choice changes: what a reward asks for [USD or flop]."""
         return self.rl_flop * self.phases["rl"].weight(self.in_usd) if self.rl_flop else 0.0
 
+    def loss(self, n: float, d: float, d_rl: float | None = None) -> float:
+        """The loss [nat] by the law's own equation, which knows nothing of monomials."""
+        unique = self.unique if self.repeats else None
+        return float(self.law.loss(n, d, sparsity=self.sparsity, unique=unique, d_rl=d_rl))
+
     def weights(self) -> dict[str, float]:
         """What one parameter and token costs in each phase, in the unit of the objective."""
         return {

@@ -112,13 +112,9 @@ def elasticities(
 
 def loss_at(answer: BudgetOptimum, task: BudgetTask) -> float:
     """The loss [nat] of the choices of an answer as the law of a task has it."""
-    n, d, law, term = answer.n_active, answer.pretrain, task.law, task.rl_term
-    terms = None if task.curved else law.terms(task.sparsity)
-    if terms is not None:
-        loss = float(terms.loss(n, d, answer.rl))
-    else:
-        unique = task.unique if task.curved else None
-        loss = float(law.loss(n, d, sparsity=task.sparsity, unique=unique))
+    n, d, term = answer.n_active, answer.pretrain, task.rl_term
+    terms = None if task.curved else task.law.terms(task.sparsity)
+    loss = task.loss(n, d) if terms is None else float(terms.loss(n, d, answer.rl))
     return loss + (term.coefficient * answer.rl**-term.exponent if term else 0.0)
 
 

@@ -86,24 +86,20 @@ class OvertrainingCheck:
     from_pools: Share | None
 
 
-class SizeAndTokens(Protocol):
-    """A size and its tokens: a plan, or another choice beside it."""
-
-    @property
-    def n_active(self) -> float: ...
-    @property
-    def sparsity(self) -> float: ...
-    @property
-    def tokens(self) -> TrainedTokens: ...
-
-
 @dataclass(frozen=True, kw_only=True)
-class LifePoint:
-    """What the plans of a budget and of a lifecycle have in common."""
+class SizeAndTokens:
+    """A size and its tokens: a plan, or another choice beside it."""
 
     n_active: Param
     n_total: Param
     sparsity: Share
+    tokens: TrainedTokens
+
+
+@dataclass(frozen=True, kw_only=True)
+class LifePoint(SizeAndTokens):
+    """What the plans of a budget and of a lifecycle have in common."""
+
     tokens: PhaseTokens
     epochs: Share | None
     cost: LifeSpending

@@ -185,15 +185,7 @@ def _same_loss(answer: BudgetOptimum) -> None:
     task = answer.task
     loss = loss_at(answer, task)
     if task.rl_term is None:
-        loss = float(
-            task.law.loss(
-                answer.n_active,
-                answer.pretrain,
-                sparsity=task.sparsity,
-                unique=task.unique if task.repeats else None,
-                d_rl=answer.rl,
-            )
-        )
+        loss = task.loss(answer.n_active, answer.pretrain, answer.rl)
     if not math.isclose(loss, answer.loss, abs_tol=LOSS, rel_tol=LOSS):
         raise SolverError(
             f"the plan's loss is {answer.loss:.10g}, but the law {task.law.name} itself says "

@@ -79,8 +79,7 @@ def _compared(answer: BudgetOptimum, n_active: float, tokens: float) -> Comparis
     if task.aim == "quality":
         loss = float(task.terms.loss(n_active, tokens))
         if task.repeats:
-            law, sparsity = task.law, task.sparsity
-            loss = float(law.loss(n_active, tokens, sparsity=sparsity, unique=task.unique))
+            loss = task.loss(n_active, tokens)
     score = total if task.aim == "cost" else loss
     return Comparison(
         n_active=n_active,

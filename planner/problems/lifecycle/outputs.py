@@ -40,8 +40,9 @@ def short(best: FixedLayoutOptimum) -> records.OtherSparsity:
     """Another sparsity, in short."""
     whole, served = best.whole, best.served
     return records.OtherSparsity(
-        best.sparsity, whole.n_active, served.member.n_total, TrainedTokens(whole.pretrain),
-        records.TotalCost(records.TotalUsd(whole.total)), served.price * 1e6,
+        sparsity=best.sparsity, n_active=whole.n_active, n_total=served.member.n_total,
+        tokens=TrainedTokens(whole.pretrain), usd_per_mtok=served.price * 1e6,
+        cost=records.TotalCost(records.TotalUsd(whole.total)),
     )  # fmt: skip
 
 

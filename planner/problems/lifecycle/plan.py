@@ -115,14 +115,12 @@ class TotalCost:
     total: TotalUsd
 
 
-@dataclass(frozen=True)
-class OtherSparsity:
+@dataclass(frozen=True, kw_only=True)
+class OtherSparsity(life.SizeAndTokens):
     """The best life at another sparsity, in short."""
 
-    sparsity: life.Share
-    n_active: life.Param
-    n_total: life.Param
-    tokens: life.TrainedTokens
+    json_first = ("sparsity",)
+
     cost: TotalCost
     usd_per_mtok: PerMtok
 
