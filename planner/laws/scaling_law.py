@@ -15,7 +15,7 @@ import numpy as np
 
 from planner.catalogue.scaling_laws import RANGES, Covariance, Law
 from planner.laws.law_draws import drawn_values, joined, unpaired
-from planner.laws.law_forms import FORMS, Terms, form_kernel
+from planner.laws.law_forms import FORMS, Number, Terms, form_kernel
 from planner.text.errors import FieldError
 from planner.text.quantities import show
 
@@ -28,8 +28,6 @@ WORDS = {
     "epochs": "passes over the data",
 }
 
-
-Number = np.ndarray | float
 
 TENTH_TO_NINETIETH = 2 * 1.2815515655446004  # standard deviations between the two, if normal
 FLOP_PER = 6.0  # of training, per active parameter and token

@@ -116,9 +116,8 @@ def _certificate(
                 "(in logarithms)"
             )
     from_pools = overtraining_from_pools(best)
-    ratio = None
-    if from_pools:
-        ratio = overtraining_at(smooth.task, smooth.n_active, smooth.pretrain)
+    at = (smooth.task, smooth.n_active, smooth.pretrain)
+    ratio = overtraining_at(*at) if from_pools else None
     return records.LifecycleCertificate(
         method=METHOD.format(fine=search.FINE, asked=len(best.evaluated)),
         objective=whole.total,
@@ -129,9 +128,7 @@ def _certificate(
         over_training=spending.OvertrainingCheck(ratio, from_pools),
         interpolation_error=prices.error,
         multiplier=smooth.multiplier,
-        program=None
-        if program is None
-        else records.ProgramBound(program.cost, program.lower_bound),
+        program=records.ProgramBound(program.cost, program.lower_bound) if program else None,
         differences=records.SolverDifferences(difference, apart),
     )
 

@@ -62,6 +62,7 @@ class Stretching:
 
     def __init__(self, problem: ProgramStructure) -> None:
         self._problem = problem
+        self._promised = [i for i, row in enumerate(problem.rows) if row.kind == PROMISE]
         table = problem.table
         self._terms = np.flatnonzero(table.rows != len(problem.rows) - 1)
         last = len(problem.variables) - 1
@@ -84,8 +85,7 @@ class Stretching:
 
         Raises SolverError when nothing falls short.
         """
-        rows = self._problem.rows
-        promised = [i for i, row in enumerate(rows) if row.kind == PROMISE]
+        rows, promised = self._problem.rows, self._promised
         common = self.least_common(at)
         if common is None:
             return Shortage(self._problem.title, (), None, self._conflict(at))
@@ -110,8 +110,7 @@ class Stretching:
 
         None if no factor does. Raises SolverError when nothing falls short.
         """
-        promised = [i for i, row in enumerate(self._problem.rows) if row.kind == PROMISE]
-        common, _ = self._least(at, promised)
+        common, _ = self._least(at, self._promised)
         if common is not None and common <= AGREE:
             raise SolverError(
                 f"{self._problem.title}: the solver found no solution, yet every promise can be "
