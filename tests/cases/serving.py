@@ -15,6 +15,7 @@ from planner.architecture import from_config, sizes
 from planner.architecture.counts import Sizes
 from planner.catalogue.profile import Place, choose_profile
 from planner.catalogue.systems import system
+from planner.problems.serving.deployment.questions import OnePool, single_pools
 from planner.problems.serving.profiled import LECTURE
 from planner.problems.serving.step.equations import BOUND, ESTIMATE
 from planner.problems.serving.step.layouts import Layouts, enumerate_layouts
@@ -99,6 +100,11 @@ class Decided:
         return float(self.score[self.kept].min()) if self.kept.any() else math.inf
 
 
+def one_pool(task: Task) -> OnePool:
+    """The question of one pool, searched by itself."""
+    return single_pools([task])[0]
+
+
 def searched(task: Task) -> Step:
     """The model of a question on all its layouts, as the search sees it."""
     layouts = enumerate_layouts(
@@ -106,10 +112,10 @@ def searched(task: Task) -> Step:
         layers=task.sizes.n_layers,
         experts=task.sizes.n_experts,
         domain=task.machine.chips_per_domain,
-        chips=task.chips,
+        chips=tuple(task.chips),
         joined=task.machine.scale_out is not None,
         tiled=task.machine.kind == "torus",
-        limits=task.limits_of,
+        limits=frozenset(task.limits_of.items()),
     )
     return Step(task, layouts, bound=task.uses_bound)
 

@@ -77,11 +77,10 @@ class ServingQuestion:
         with _within("serving"):
             for mode in serving.modes(self.scenario):
                 if mode == "disaggregated":
-                    yield from map(serving.two_pools, builder.pools(self.hardware))
+                    yield from serving.double_pools(list(builder.pools(self.hardware)))
                 else:
-                    yield from (
-                        serving.one_pool(builder.task(each, mode)) for each in self.hardware
-                    )
+                    tasks = [builder.task(each, mode) for each in self.hardware]
+                    yield from serving.single_pools(tasks)
 
     def _formats(self) -> Iterator[tuple[Formats, int | None, int]]:
         choose = self.scenario.choose

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from planner.problems.serving.deployment.questions import (
         Point,
         Question,
-        one_pool,
+        double_pools,
         ranked,
-        two_pools,
+        single_pools,
     )
     from planner.problems.serving.point import ServingBand, ServingPoint
     from planner.problems.serving.problem import PROBLEM
@@ -36,7 +36,7 @@ _HOMES = {
     "bounds.lower_bound": ("declared", "elastic", "layout_given"),
     "deployment.candidate": ("Candidate",),
     "deployment.pool": ("EvaluatedPool",),
-    "deployment.questions": ("Point", "Question", "one_pool", "ranked", "two_pools"),
+    "deployment.questions": ("Point", "Question", "double_pools", "ranked", "single_pools"),
     "point": ("ServingBand", "ServingPoint"),
     "problem": ("PROBLEM",),
     "question": ("ESTIMATES", "QUESTION", "Scenario"),

@@ -220,7 +220,7 @@ def test_a_coefficient_that_is_drawn_is_that_of_a_profile_of_ones_own(tmp_path):
     changed = replace(
         task, profile=replace(task.profile, values={**task.profile.values, "t_step": value})
     )
-    from planner.problems.serving.deployment.questions import one_pool
+    from tests.cases.serving import one_pool
 
     again = min(point.candidate.usd_per_mtok for point in one_pool(changed).points())
     assert found.values[0] == pytest.approx(again, rel=1e-12)

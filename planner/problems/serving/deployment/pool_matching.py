@@ -295,7 +295,7 @@ def _parted(layouts: PhaseLayouts, counts: Sequence[int]) -> list[PhaseLayouts]:
 
 def _largest(tasks: TaskPair, decoding: Step, paces: np.ndarray) -> np.ndarray:
     """Largest batches that memory and each time per output token allow, (n_paces, n_layouts)."""
-    alone = decoding.with_task(tasks.promising(None).decode.with_layout(arrivals=None))
+    alone = decoding.with_task(tasks.decode.promising(None).with_layout(arrivals=None))
     return largest_at(alone, largest_feasible(alone)[0], paces)
 
 

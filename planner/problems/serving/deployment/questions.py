@@ -270,13 +270,11 @@ class TwoPools:
 Question: TypeAlias = OnePool | TwoPools
 
 
-def one_pool(task: Task) -> OnePool:
-    """A task searched; `FieldError` if the limits on its choices admit no layout at all."""
-    return single_pools([task])[0]
-
-
 def single_pools(tasks: Sequence[Task]) -> list[OnePool]:
-    """`one_pool` of several tasks; those that are alike are searched together."""
+    """Tasks searched, those that are alike together.
+
+    Raises FieldError if the limits on the choices of one admit no layout at all.
+    """
     steps = [Step(task, layouts_of(task), bound=task.uses_bound) for task in tasks]
     return [OnePool(task, *best) for task, best in zip(tasks, search_steps(steps), strict=True)]
 
@@ -296,13 +294,8 @@ def search_steps(steps: Sequence[Step]) -> list[tuple[Step, Found]]:
     return [results[number] for number in range(len(steps))]
 
 
-def two_pools(pair: TaskPair) -> TwoPools:
-    """Two pools searched; `FieldError` if the limits on the choices admit no layout at all."""
-    return double_pools([pair])[0]
-
-
 def double_pools(several: Sequence[TaskPair]) -> list[TwoPools]:
-    """`two_pools` of several questions; those that are alike are searched together."""
+    """`single_pools` of questions of two pools."""
     pools = []
     for pair in several:
         tasks = [task.with_layout(arrivals=None) for task in (pair.prefill, pair.decode)]

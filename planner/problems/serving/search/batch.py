@@ -60,10 +60,10 @@ def layouts_of(task: Task) -> Layouts:
         layers=task.sizes.n_layers,
         experts=task.sizes.n_experts and task.sizes.n_experts + task.redundant,
         domain=task.machine.chips_per_domain,
-        chips=task.chips[-1:] if alone else task.chips,
+        chips=tuple(task.chips[-1:] if alone else task.chips),
         joined=task.machine.scale_out is not None,
         tiled=task.tiled,
-        limits=task.limits_of,
+        limits=frozenset(task.limits_of.items()),
     )
     if not len(layouts):
         limits = ", ".join(f"{k} {list(v)}" for k, v in task.limits_of.items()) or "nothing"

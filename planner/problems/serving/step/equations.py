@@ -186,6 +186,11 @@ def pools_outputs(*, powered: bool) -> dict[str, sp.Expr]:
     return {**_POOLS, **(_ENERGY if powered else {})}
 
 
+def whole_pools(load: str, powered: bool) -> tuple[Definitions, Outputs]:
+    """All outputs of two pools under a load (`none` or `given`)."""
+    return two_pools(load), pools_outputs(powered=powered)
+
+
 def pools(load: str, *words: str) -> tuple[Definitions, Outputs]:
     """Some outputs of two pools under a load (`none` or `given`)."""
     every = pools_outputs(powered=True)

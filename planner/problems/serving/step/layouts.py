@@ -12,7 +12,7 @@ make no whole domain at the end serve the second pool only, unless there are no 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from math import prod
@@ -106,16 +106,17 @@ class Layouts:
         return {name: int(getattr(self, name)[i]) for name in (*AXES, "replicas")}
 
 
+@lru_cache(maxsize=KEPT)
 def enumerate_layouts(
     *,
     heads: int,
     layers: int,
     experts: int,
     domain: int,
-    chips: Sequence[int],
+    chips: tuple[int, ...],
     joined: bool = True,
     tiled: bool = False,
-    limits: Mapping[str, Sequence[int]] | None = None,
+    limits: frozenset[tuple[str, tuple[int, ...]]] = frozenset(),
 ) -> Layouts:
     """Every layout of a model with these heads, layers and experts on each number of chips.
 
@@ -134,22 +135,6 @@ def enumerate_layouts(
     -------
     Layouts of shape (n,), possibly empty; questions that ask for the same share them, read-only.
     """
-    free = tuple(sorted((axis, tuple(allowed)) for axis, allowed in (limits or {}).items()))
-    return _enumerated(heads, layers, experts, domain, tuple(chips), joined, tiled, free)
-
-
-@lru_cache(maxsize=KEPT)
-def _enumerated(
-    heads: int,
-    layers: int,
-    experts: int,
-    domain: int,
-    chips: tuple[int, ...],
-    joined: bool,
-    tiled: bool,
-    limits: tuple[tuple[str, tuple[int, ...]], ...],
-) -> Layouts:
-    """`enumerate_layouts` of what can be looked up."""
     free = dict(limits)
     paid = np.unique(np.asarray(chips, dtype=np.int64))
     least_chips = prod(max(free.get(axis) or (1,)) for axis in ("tp", "pp", "cp", "dp_attention"))

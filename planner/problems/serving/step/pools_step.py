@@ -8,29 +8,19 @@ import numpy as np
 
 from planner.problems.serving.step.kernels import fed, lowered, walked
 
-WORDS = (
-    "usd_per_token", "usd_per_input_token", "usd_per_output_token", "usd_per_request", "usd_per_s",
-    "power_usd_per_s", "requests", "ttft", "latency", "in_flight", "tokens_per_s",
-    "input_tokens_per_s", "tokens_per_s_per_chip", "tokens_per_s_per_user",
-)  # fmt: skip
-ENERGY = ("joule_per_request", "joule_per_token")
 POWERS = frozenset({"P_chip_pf", "P_chip_dec"})
 
 
-def _words(symbols: Mapping[str, float]) -> tuple[str, ...]:
-    """Every output by its word, the price first; energy where both powers are bound."""
-    return (*WORDS, *(ENERGY if symbols.keys() >= POWERS else ()))
-
-
 def pools_values(load: str, symbols: Mapping[str, float]) -> dict[str, float]:
-    """Every output of two pools: money [USD], rates [1/s], times [s], energy [J]."""
-    values = fed(lowered("pools", load, *_words(symbols)), symbols)
+    """Every output of two pools: money [USD], rates [1/s], times [s]; where powered, energy [J]."""
+    values = fed(lowered("whole_pools", load, symbols.keys() >= POWERS), symbols)
     return {name: float(value) for name, value in values.items()}
 
 
 def pools_recomputed(load: str, symbols: Mapping[str, float]) -> dict[str, float]:
     """The same by walking the equations with plain floats."""
-    return walked("pools", load, *_words(symbols), names=frozenset(symbols))(symbols)
+    powered = symbols.keys() >= POWERS
+    return walked("whole_pools", load, powered, names=frozenset(symbols))(symbols)
 
 
 def split_values(load: str, word: str, symbols: Mapping[str, object]) -> dict[str, np.ndarray]:

@@ -252,10 +252,6 @@ class TaskPair:
         stored = sum(cache.stored_bytes(task.input_tokens) for cache in task.sizes.caches)
         return stored + task.sizes.state_bytes_per_sequence
 
-    def promising(self, tpot: float | None) -> TaskPair:
-        """The same question with another promise on the time per output token [s], or none."""
-        return replace(self, decode=self.decode.promising(tpot))
-
     def transfer(self, senders: np.ndarray | float, receivers: np.ndarray | float) -> np.ndarray:
         """Seconds that a prompt's cache takes between so many chips."""
         chips = np.minimum(senders, receivers)

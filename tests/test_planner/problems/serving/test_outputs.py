@@ -14,12 +14,12 @@ from planner.problems.serving.answer import answer
 from planner.problems.serving.closed_form import closed_form, symbols_of
 from planner.problems.serving.deployment.candidate import Candidate
 from planner.problems.serving.deployment.pool import evaluate
-from planner.problems.serving.deployment.questions import one_pool, questions_of
+from planner.problems.serving.deployment.questions import questions_of
 from planner.problems.serving.problem import PROBLEM
 from planner.problems.serving.task.resolve import resolve
 from planner.scenario import load
 from planner.text.errors import SolverError
-from tests.cases.serving import dense, question, sparse
+from tests.cases.serving import dense, one_pool, question, sparse
 
 SAME = 1e-12
 MODES, ESTIMATES = ("aggregated", "decode", "prefill"), ("calibrated", "bound")

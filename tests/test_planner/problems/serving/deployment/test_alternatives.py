@@ -17,12 +17,13 @@ import planner
 from planner.catalogue.systems import system
 from planner.problems.serving.deployment.alternatives import alternative_kinds, explained_kinds
 from planner.problems.serving.deployment.missed_promises import relaxed_promises
-from planner.problems.serving.deployment.questions import one_pool, questions_of, ranked
+from planner.problems.serving.deployment.questions import questions_of, ranked
 from planner.problems.serving.presentation import answer, why
 from planner.problems.serving.task.resolve import resolve
 from planner.protocol.document import document_of
 from planner.scenario import load
 from tests.cases import serving as serving_cases
+from tests.cases.serving import one_pool
 
 SMALL = {
     "problem": "serving", "model": "llama-3.1-8b", "system": "hgx-h100", "chips": 4,

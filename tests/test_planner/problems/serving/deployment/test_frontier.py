@@ -19,14 +19,14 @@ import planner
 from planner.cli.app import main
 from planner.problems.serving.deployment.frontier import FAST_PRICE, modes
 from planner.problems.serving.deployment.pool_pairs import search_pools
-from planner.problems.serving.deployment.questions import one_pool, two_pools
+from planner.problems.serving.deployment.questions import double_pools
 from planner.problems.serving.frontier_text import frontier_text, rows_of
 from planner.problems.serving.search.batch import feasible, fixed_batches
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import TaskPair
 from planner.report.pictures.frontier_curve import frontier_drawn
 from planner.report.pictures.picture_files import frontier_csv
-from tests.cases.serving import MODELS, all_layouts, columns, product, question
+from tests.cases.serving import MODELS, all_layouts, columns, one_pool, product, question
 from tests.paths import EXAMPLES
 
 SMALL = {
@@ -130,11 +130,12 @@ def test_promises_searched_at_once_find_what_each_finds_alone(promises, demand, 
     """Two pools at many speeds: the pairs that a search for each speed by itself finds."""
     pools = pools_of(promises, demand)
     pools = replace(pools, decode=pools.decode.with_layout(batches=batches))
-    found = two_pools(pools)
+    found = double_pools([pools])[0]
     reading, decoding = found.steps
     paces = np.geomspace(found.fastest(), 3 * found.fastest(), 4) * EDGE
     for pace, point in zip(paces, found.paced(paces), strict=True):
-        alone, _ = search_pools(pools.promising(float(pace)), reading, decoding)
+        promising = replace(pools, decode=pools.decode.promising(float(pace)))
+        alone, _ = search_pools(promising, reading, decoding)
         assert point.score == pytest.approx(alone[0].score, rel=1e-9)
         assert point.candidate.last.chosen_by["tpot"] <= pace * EDGE
     if demand is None:

@@ -15,14 +15,13 @@ from hypothesis import strategies as st
 from formulas.numerics.evaluate import Kernel, kernel
 from formulas.serving.queues import QUEUE
 from planner.problems.serving.deployment.missed_promises import shortfalls
-from planner.problems.serving.deployment.questions import one_pool
 from planner.problems.serving.search.batch import LARGEST_BATCH
 from planner.problems.serving.search.occupancy import exceeding
 from planner.problems.serving.search.sizing import carrying
 from planner.problems.serving.step.equations import BOUND, ESTIMATE
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import BUSIEST, Task
-from tests.cases.serving import MODELS, all_layouts, columns, question, searched
+from tests.cases.serving import MODELS, all_layouts, columns, one_pool, question, searched
 
 MOST = 1000  # the largest batch that is tried one by one
 TAILS = {"ttft_p95": 0.05, "ttft_p99": 0.01}

@@ -175,25 +175,25 @@ def test_serving_contexts_are_cut_unasked_only_where_they_are_long() -> None:
 def test_serving_layouts_in_parts_are_few() -> None:
     """All parts a million tokens admit do not double the layouts of a fleet."""
     common: dict[str, Any] = {
-        "heads": 128, "layers": 61, "experts": 256, "domain": 8, "chips": [100_000]
+        "heads": 128, "layers": 61, "experts": 256, "domain": 8, "chips": (100_000,)
     }  # fmt: skip
     plain = enumerate_layouts(**common)
-    cut = enumerate_layouts(**common, limits={"cp": parts(1e6)})
+    cut = enumerate_layouts(**common, limits=frozenset({("cp", parts(1e6))}))
     assert len(plain) < len(cut) < 2 * len(plain)
 
 
 def test_serving_layouts_are_shared_by_equal_questions_only() -> None:
     """Whatever is asked otherwise is another table; the one that is shared cannot be changed."""
     common: dict[str, Any] = {
-        "heads": 16, "layers": 8, "experts": 16, "domain": 8, "chips": [8, 16]
+        "heads": 16, "layers": 8, "experts": 16, "domain": 8, "chips": (8, 16)
     }  # fmt: skip
     plain = enumerate_layouts(**common)
-    assert enumerate_layouts(**{**common, "chips": (8, 16)}, limits={}) is plain
+    assert enumerate_layouts(**dict(common)) is plain
     with pytest.raises(ValueError, match="read-only"):
         plain.tp[0] = 2
     changes: list[dict[str, Any]] = [
-        {"heads": 12}, {"layers": 4}, {"experts": 8}, {"domain": 4}, {"chips": [8]},
-        {"joined": False}, {"limits": {"tp": [2]}}, {"limits": {"pp": [2]}},
+        {"heads": 12}, {"layers": 4}, {"experts": 8}, {"domain": 4}, {"chips": (8,)},
+        {"joined": False}, *({"limits": frozenset({(way, (2,))})} for way in ("tp", "pp")),
     ]  # fmt: skip
     tables = [plain, *(enumerate_layouts(**{**common, **change}) for change in changes)]
     rows = {tuple(np.ravel(list(vars(table).values())).tolist()) for table in tables}
