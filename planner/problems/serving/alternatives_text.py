@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from planner.problems.serving.parameters import QUANTITIES
 from planner.problems.serving.point import layout_text
 from planner.problems.serving.task.plan_limits import title_of
 from planner.text.quantities import show
@@ -16,21 +17,7 @@ if TYPE_CHECKING:
 
 UNSURE = 0.05  # chance from which on it is worth a word that a runner-up may be the better one
 WORSE = {"cost": "dearer", "latency": "slower", "energy": "more energy"}
-WORDS = {
-    "memory_bandwidth": "memory bandwidth",
-    "flops": "arithmetic",
-    "scale_up": "the network in a domain",
-    "scale_out": "the network between domains",
-    "price": "the price per chip",
-    "input_tokens": "the input",
-    "output_tokens": "the output",
-    "ttft": "the promised TTFT",
-    "ttft_p95": "the promised TTFT of 95%",
-    "ttft_p99": "the promised TTFT of 99%",
-    "tpot": "the promised TPOT",
-    "e2e": "the promised whole request",
-    "tokens_per_s_per_user": "the promised speed",
-}
+WORDS = {row.path.rpartition(".")[2]: row.words for row in QUANTITIES if row.words}
 # How more and less of a quantity are said.
 COMPARED = {
     "tokens": ("longer", "shorter"),

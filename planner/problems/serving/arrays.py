@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from planner.catalogue.chips import MATH
-from planner.problems.serving.deployment.pool import PER_MILLION, ROOFS, per_million
+from planner.problems.serving.deployment.pool import ROOFS
+from planner.problems.serving.outputs import ABSENT, OUTPUTS
 from planner.problems.serving.parameters import BATCHES, PEAKS, names_of
-from planner.problems.serving.plan_sections import BANDS, LAYOUT
+from planner.problems.serving.plan_sections import BANDS, LAYOUT, NUMBERS
 from planner.problems.serving.question import Scenario
 from planner.problems.serving.search.batch import fixed_batches, layouts_of
 from planner.problems.serving.step.kernels import PARTS
@@ -28,7 +29,6 @@ from planner.text.wording import laid_out
 if TYPE_CHECKING:
     from formulas.algebra.equation import Equation
 
-HOUR = 3600.0
 TASK, CHIP, PROMISED, LENGTHS, RENTS = map(
     names_of, ("task", "chip", "promises", "lengths", "rent")
 )
@@ -54,7 +54,7 @@ class FixedPointModel:
         task, batch, fill = self._fixed_point(values)
         chosen = Step(task, self.layouts, bound=task.uses_bound)(batch, fill)
         bound = chosen if task.uses_bound else Step(task, self.layouts, bound=True)(batch, fill)
-        columns = _quantities(task, chosen, bound)
+        columns: dict[str, float | np.ndarray | CodedColumn] = {**_quantities(task, chosen, bound)}
         columns |= _verdict(task, chosen, count)
         columns |= {"bottleneck": self._bottleneck(task, chosen, count)}
         if totals:
@@ -65,7 +65,6 @@ class FixedPointModel:
         return {
             name: value if isinstance(value, CodedColumn) else np.broadcast_to(value, count)
             for name, value in columns.items()
-            if value is not None
         }
 
     def parts(
@@ -118,29 +117,18 @@ class FixedPointModel:
 
 def _quantities(
     task: Task, chosen: Mapping[str, np.ndarray], bound: Mapping[str, np.ndarray]
-) -> dict[str, Any]:
+) -> dict[str, float | np.ndarray]:
     """The numbers of a plan, named as a serving plan names them."""
-    decodes, prefills = task.mode != "prefill", task.mode != "decode"
-    quantities: dict[str, Any] = {
-        "usd_per_mtok": chosen["usd_per_token"] * PER_MILLION,
-        "usd_per_mtok_input": per_million(chosen, "usd_per_input_token"),
-        "usd_per_mtok_output": per_million(chosen, "usd_per_output_token"),
-        "usd_per_hour": chosen["usd_per_s"] * HOUR,
-        "ttft": chosen["ttft"] if prefills else None,
-        "tpot": chosen["tpot"] if decodes else None,
-        "e2e": chosen["latency"] if task.mode == "aggregated" else None,
-        "tokens_per_s": chosen.get("tokens_per_s"),
-        "tokens_per_s_per_chip": chosen.get("tokens_per_s_per_chip"),
-        "tokens_per_s_per_user": chosen.get("tokens_per_s_per_user"),
-        "requests_per_s": chosen["requests"],
-        "gap": 0.0,  # nothing else could have been chosen
-        "usd_per_mtok_bound": bound["usd_per_token"] * PER_MILLION,
-        "ttft_bound": bound["ttft"] if prefills else None,
-        "tpot_bound": bound["tpot"] if decodes else None,
-    }
-    for name in () if task.uses_bound else BANDS:
-        ratio, value = task.profile.band(name), quantities[name]
-        if value is not None:
+    quantities: dict[str, float | np.ndarray] = {"gap": 0.0}  # nothing else could be chosen
+    for output in OUTPUTS:
+        name, word = output.name, output.word
+        if name not in NUMBERS or name in ("batch", *ABSENT[task.mode]) or word not in chosen:
+            continue
+        quantities[name] = value = chosen[word] * output.scale
+        if name in BANDS:
+            quantities[f"{name}_bound"] = bound[word] * output.scale
+        if name in BANDS and not task.uses_bound:
+            ratio = task.profile.band(name)
             quantities |= {f"{name}_low": value * ratio.low, f"{name}_high": value * ratio.high}
     return quantities
 
@@ -214,27 +202,17 @@ def _verdict(
     )
     short = np.where(broken, short, 0.0)
     order = np.argsort(-short, axis=0, kind="stable")
-    code = np.zeros(count, dtype=np.int64)
-    for place in order:
-        named = np.take_along_axis(broken, place[None], axis=0)[0]
-        code = np.where(named, code * RADIX + place + 1, code)
-    lists, codes = np.unique(code, return_inverse=True)
+    places = np.where(np.take_along_axis(broken, order, axis=0), order + 1, 0)
+    # A list of places is one number, which sorts faster.
+    numbers = RADIX ** np.arange(len(limits)) @ places
+    _, first, codes = np.unique(numbers, return_index=True, return_inverse=True)
     names = [PROMISES[name] for name in limits]
-    lists_of_promises = tuple(_listed(int(each), names) for each in lists)
+    lists = (", ".join(names[place - 1] for place in row if place) for row in places[:, first].T)
     return {
         "status": status,
         "short_by": np.where(lost, short.max(axis=0), np.nan),
-        "reason": CodedColumn(codes, lists_of_promises),
+        "reason": CodedColumn(codes, tuple(text or None for text in lists)),
     }
-
-
-def _listed(code: int, names: list[str]) -> str | None:
-    """The promises that a number lists."""
-    broken: list[str] = []
-    while code:
-        code, place = divmod(code, RADIX)
-        broken.insert(0, names[place - 1])
-    return ", ".join(broken) or None
 
 
 def with_arrays(task: Task, scenario: Scenario, values: Mapping[str, np.ndarray]) -> Task:

@@ -38,18 +38,9 @@ if TYPE_CHECKING:
     from planner.problems.serving.deployment.candidate import Candidate
     from planner.problems.serving.plan import ServingAnswer
 
-# Outputs that are printed in another unit than the equations have.
-SCALES = {
-    **dict.fromkeys(("usd_per_token", "usd_per_input_token", "usd_per_output_token"), 10**6),
-    "usd_per_s": 3600,
-}
-
 
 def expression(word: str, mode: str, answer: ServingAnswer) -> sp.Expr:
-    """What gives an output of a plan of that mode, in the unit that it is printed in.
-
-    `word` is how the equations call it.
-    """
+    """What gives an output of a plan of that mode; `word` is how the equations call it."""
     load, bound = answer.load, answer.provenance.estimate == "bound"
     outputs = equations.pools_outputs(powered=True)
     if mode == "disaggregated" and word in outputs:
@@ -59,8 +50,7 @@ def expression(word: str, mode: str, answer: ServingAnswer) -> sp.Expr:
         outputs, made = equations.pool_outputs(mode, bound, True), equations.pool(mode, bound, load)
         if mode == "aggregated" and not bound and answer.scenario["workload"]["concurrency"]:
             made = (FIRST_OF_A_LOOP, *made)
-    whole = next(equation.rhs for equation in made if equation.symbol == outputs[word])
-    return sp.Integer(SCALES.get(word, 1)) * whole
+    return next(equation.rhs for equation in made if equation.symbol == outputs[word])
 
 
 def closed_form(mode: str, *, bound: bool, load: str, tpot: bool = False) -> tuple[Equation, ...]:

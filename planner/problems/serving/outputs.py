@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,38 +15,56 @@ if TYPE_CHECKING:
     from planner.protocol.plan import Plan
 
 
-def _equation(name: str, word: str, plan: Plan[ServingAnswer]) -> sp.Expr | None:
+@dataclass(frozen=True)
+class ServingOutput(Output):
+    """An output, what the equations call it, its unit over theirs, and how sections label it."""
+
+    word: str = ""
+    scale: int = 1
+    label: str = ""
+
+
+def _equation(name: str, word: str, scale: int, plan: Plan[ServingAnswer]) -> sp.Expr | None:
     """The expression of what the equations call `word`; SymPy is loaded with it."""
     answer = plan.answer
     if answer.plan is None or getattr(answer.plan, name) is None:
         return None
     from planner.problems.serving.closed_form import expression
 
-    return expression(word, answer.plan.mode, answer)
+    return scale * expression(word, answer.plan.mode, answer)
 
 
 def _output(
-    name: str, unit: str, word: str, *aliases: str, promise: str = "", rises: bool = False
-) -> Output:
-    """An output that the equations call `word`."""
-    path = f"promises.{promise}" if promise else None
-    return Output(name, unit, aliases, path, equation=partial(_equation, name, word), rises=rises)
+    name: str, label: str, unit: str, word: str, *aliases: str,
+    scale: int = 1, promise: str = "", rises: bool = False,
+) -> ServingOutput:  # fmt: skip
+    """An output that the equations call `word`, `scale` times theirs."""
+    return ServingOutput(
+        name, unit, aliases, f"promises.{promise}" if promise else None,
+        partial(_equation, name, word, scale), rises=rises, word=word, scale=scale, label=label,
+    )  # fmt: skip
 
 
 OUTPUTS = (
-    _output("usd_per_mtok", "USD per million tokens", "usd_per_token", "cost", "price"),
-    _output("usd_per_mtok_input", "USD per million input tokens", "usd_per_input_token"),
-    _output("usd_per_mtok_output", "USD per million output tokens", "usd_per_output_token"),
-    _output("usd_per_hour", "USD/hour", "usd_per_s"),
-    _output("ttft", "s", "ttft", promise="ttft"),
-    _output("tpot", "s", "tpot", promise="tpot"),
-    _output("e2e", "s", "latency", "latency", promise="e2e"),
-    _output("tokens_per_s", "token/s", "tokens_per_s", "throughput", rises=True),
-    _output("tokens_per_s_per_chip", "token/(s*chip)", "tokens_per_s_per_chip", rises=True),
-    _output("tokens_per_s_per_user", "token/s", "tokens_per_s_per_user", "speed",
+    _output("usd_per_mtok", "price", "USD per million tokens", "usd_per_token", "cost", "price",
+            scale=10**6),
+    _output("usd_per_mtok_input", "price of input", "USD per million input tokens",
+            "usd_per_input_token", scale=10**6),
+    _output("usd_per_mtok_output", "price of output", "USD per million output tokens",
+            "usd_per_output_token", scale=10**6),
+    _output("usd_per_hour", "bill", "USD/hour", "usd_per_s", scale=3600),
+    _output("ttft", "TTFT", "s", "ttft", promise="ttft"),
+    _output("tpot", "TPOT", "s", "tpot", promise="tpot"),
+    _output("e2e", "end to end", "s", "latency", "latency", promise="e2e"),
+    _output("tokens_per_s", "throughput", "token/s", "tokens_per_s", "throughput", rises=True),
+    _output("tokens_per_s_per_chip", "per chip", "token/(s*chip)", "tokens_per_s_per_chip",
+            rises=True),
+    _output("tokens_per_s_per_user", "per user", "token/s", "tokens_per_s_per_user", "speed",
             promise="tokens_per_s_per_user", rises=True),
-    _output("requests_per_s", "seq/s", "requests", rises=True),
-    _output("joule_per_token", "J/token", "joule_per_token", "energy"),
-    _output("batch", "seq", "sequences"),
+    _output("requests_per_s", "requests", "seq/s", "requests", rises=True),
+    _output("joule_per_token", "energy", "J/token", "joule_per_token", "energy"),
+    _output("batch", "in flight", "seq", "sequences"),
 )  # fmt: skip
-UNITS = {output.name: output.unit for output in OUTPUTS}
+BY_NAME = {output.name: output for output in OUTPUTS}
+# What a mode has no number for.
+ABSENT = {"aggregated": (), "decode": ("ttft", "e2e"), "prefill": ("tpot", "e2e")}

@@ -38,6 +38,7 @@ class ServingQuantity:
     owner: str | None = None
     name: str = ""
     whole: bool = False
+    words: str = ""
 
 
 QUANTITIES = tuple(

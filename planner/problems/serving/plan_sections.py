@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from planner.problems.serving.outputs import UNITS
+from planner.problems.serving.outputs import BY_NAME, OUTPUTS
 from planner.problems.serving.point import idle, layout_text
 from planner.problems.serving.presentation import question
-from planner.protocol.output import Output
 from planner.protocol.section import Line, Section
 
 if TYPE_CHECKING:
@@ -18,20 +17,13 @@ if TYPE_CHECKING:
     from planner.problems.serving.point import ServingPoint
     from planner.protocol.plan import Plan
 
-LABELS = {
-    "usd_per_mtok": "price", "usd_per_mtok_output": "price of output",
-    "usd_per_mtok_input": "price of input", "usd_per_hour": "bill", "ttft": "TTFT", "tpot": "TPOT",
-    "e2e": "end to end", "tokens_per_s": "throughput", "tokens_per_s_per_chip": "per chip",
-    "tokens_per_s_per_user": "per user", "requests_per_s": "requests",
-    "joule_per_token": "energy", "batch": "in flight",
-}  # fmt: skip
 FIRST = ("usd_per_mtok", "tpot", "ttft", "tokens_per_s")  # of the headline
 DRAWN = 3  # next best plans
 LAYOUT = ("tp", "pp", "cp", "dp_attention", "ep", "tp_expert", "replicas")
 BANDS = ("usd_per_mtok", "tpot", "ttft")
 # In the order of the outputs; a table of plans has chips, and no energy.
-NUMBERS = {name: UNITS[name] for name in UNITS if name not in ("joule_per_token", "batch")}
-NUMBERS |= {"chips": "chip", "batch": UNITS["batch"]}
+NUMBERS = {x.name: x.unit for x in OUTPUTS if x.name not in ("joule_per_token", "batch")}
+NUMBERS |= {"chips": "chip", "batch": "seq"}
 WORDS = ("mode", "chip", "weights", "kv", "bottleneck")
 COLUMNS: Mapping[str, str] = MappingProxyType(
     {
@@ -44,13 +36,13 @@ COLUMNS: Mapping[str, str] = MappingProxyType(
 )
 
 
-def sections(outputs: Sequence[Output], plan: Plan[ServingAnswer]) -> tuple[Section, ...]:
+def sections(plan: Plan[ServingAnswer]) -> tuple[Section, ...]:
     """The answer as sections; of an infeasible question only what was asked."""
     answer, point = plan.answer, plan.answer.plan
     title = " ".join(question(answer.scenario).split())
     if point is None:
         return (Section(title, ()),)
-    lines = (*_choice(point), *_outputs(outputs, point, answer))
+    lines = (*_choice(point), *_outputs(point, answer))
     return (Section(title, lines), *_parts(point), *_next_best(point, answer))
 
 
@@ -66,18 +58,13 @@ def _choice(point: ServingPoint) -> Iterator[Line]:
     yield Line("batch", f"{point.batch} sequences in flight")
 
 
-def _outputs(
-    outputs: Sequence[Output], point: ServingPoint, answer: ServingAnswer
-) -> Iterator[Line]:
+def _outputs(point: ServingPoint, answer: ServingAnswer) -> Iterator[Line]:
     """Every number of the plan with its range and its bound, the headline's first."""
-    units = {output.name: output.unit for output in outputs}
-    for name in (*FIRST, *(name for name in units if name not in FIRST and name != "batch")):
-        value = getattr(point, name)
+    for name in (*FIRST, *(name for name in BY_NAME if name not in FIRST and name != "batch")):
+        value, output = getattr(point, name), BY_NAME[name]
         if value is not None:
-            ends = getattr(answer.band, name, None)
-            yield Line(
-                LABELS[name], value, units[name], "", ends, getattr(answer.bound, name, None)
-            )
+            ends, bound = (getattr(part, name, None) for part in (answer.band, answer.bound))
+            yield Line(output.label, value, output.unit, "", ends, bound)
 
 
 def _parts(point: ServingPoint) -> Iterator[Section]:

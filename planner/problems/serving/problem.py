@@ -102,7 +102,7 @@ class ServingProblem(Problem["Scenario"]):
         """The question with its numbers, one step, the memory of a chip, the next best plans."""
         from planner.problems.serving.plan_sections import sections
 
-        return sections(self.outputs, plan)
+        return sections(plan)
 
     def value(self, question: Scenario, path: str) -> float | None:
         """What a scenario, or the catalogue behind it, has at a path."""

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from formulas.numerics.tape import Tape
+from planner.problems.serving.outputs import ABSENT, OUTPUTS
 from planner.problems.serving.slopes.batch_response import ACTIVE, FixedLayout, Response
 from planner.problems.serving.slopes.directional_derivatives import (
     Directions,
@@ -20,14 +21,8 @@ from planner.problems.serving.slopes.directional_derivatives import (
 )
 from planner.problems.serving.step.kernels import lowered
 
-# What sensitivity calls the outputs of a pool.
-NAMES: Mapping[str, str] = {
-    "usd_per_mtok": "usd_per_token", "usd_per_mtok_input": "usd_per_input_token",
-    "usd_per_mtok_output": "usd_per_output_token", "usd_per_hour": "usd_per_s",
-    "requests_per_s": "requests", "ttft": "ttft", "e2e": "latency",
-    "tokens_per_s": "tokens_per_s", "tokens_per_s_per_chip": "tokens_per_s_per_chip",
-    "tokens_per_s_per_user": "tokens_per_s_per_user", "joule_per_token": "joule_per_token",
-}  # fmt: skip
+# What the equations call the outputs that they give, beside a time and a batch that are followed.
+NAMES = {x.name: x.word for x in OUTPUTS if x.name not in ("tpot", "batch")}
 NOISE = 1e-14  # of terms that cancel
 POWERLESS = 1.0  # W; where no power is known its elasticities are those of any
 
@@ -56,8 +51,8 @@ def one_pool_slopes(
     ).tape
     direct = {name: symbol_slopes(directions, name) + 0.0 * slopes["slot"] for name in _names(tape)}
     out = _composed(tape, symbols, {**direct, **moved})
-    none = {"aggregated": (), "decode": ("ttft", "e2e"), "prefill": ("e2e",)}[task.mode]
-    answer = {name: out[word] for name, word in NAMES.items() if word in out and name not in none}
+    present = {name: word for name, word in NAMES.items() if name not in ABSENT[task.mode]}
+    answer = {name: out[word] for name, word in present.items() if word in out}
     if task.mode != "prefill":
         answer["tpot"] = slopes["tpot"]
     return {**answer, "batch": slopes["batch"]}
