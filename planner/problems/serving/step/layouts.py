@@ -120,6 +120,8 @@ def enumerate_layouts(
 ) -> Layouts:
     """Every layout of a model with these heads, layers and experts on each number of chips.
 
+    Possibly none; questions that ask for the same share them, read-only.
+
     Parameters
     ----------
     heads : query heads; tensor parallelism divides them.
@@ -130,10 +132,6 @@ def enumerate_layouts(
     joined : whether a network joins the domains; without one a replica stays inside one.
     tiled : whether the stages of one domain divide it evenly, as slices of a torus do.
     limits : allowed values per axis (and `replicas`), absent axes are free, but `cp` is 1.
-
-    Returns
-    -------
-    Layouts of shape (n,), possibly empty; questions that ask for the same share them, read-only.
     """
     free = dict(limits)
     paid = np.unique(np.asarray(chips, dtype=np.int64))
