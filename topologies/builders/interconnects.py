@@ -293,12 +293,10 @@ def _switch(G: Fabric, name: Node, orbit: str) -> None:
 def _attach(G: Fabric, below: Sequence[Leaf], out: float, latency: float) -> None:
     """Add switches, and link to each the ends that hang on it."""
     word = str(below[0][0][0])
-    (label,) = fresh(G, word)
-    for name, ends in below:
-        _switch(G, name, label if word == "spine" else label + _of(G, ends[0].sender))
-    there, back = fresh(G, "out", "in")
+    (label,), (there, back) = fresh(G, word), fresh(G, "out", "in")
     figures: LinkFigures = {"bandwidth": out, "latency": latency}
     for name, ends in below:
+        _switch(G, name, label if word == "spine" else label + _of(G, ends[0].sender))
         for end in ends:
             of = _of(G, end.sender)
             for arc, lane in (((end.sender, name), there), ((name, end.receiver), back)):

@@ -304,13 +304,11 @@ def _even(n: int, room: Sequence[int]) -> list[int]:
 
 def _worst(rates: Sequence[GroupRate]) -> GroupRate:
     """The slowest rate and the longest way of any of them."""
-    first = rates[0]
     gather = min(rates, key=lambda rate: (rate.all_gather, rate.shared_evenly))
     return replace(
-        first,
+        gather,
+        box=rates[0].box,
         all_to_all=min(rate.all_to_all for rate in rates),
-        all_gather=gather.all_gather,
-        shared_evenly=gather.shared_evenly,
         send=min(rate.send for rate in rates),
         latency_hops=max(rate.latency_hops for rate in rates),
         latency=max(rate.latency for rate in rates),

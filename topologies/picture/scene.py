@@ -1,10 +1,8 @@
 """Scene of a picture: domains, levels and link classes, and which of many like nodes are drawn.
 
-A fabric as a picture sees it: domains, what stands above them, and its links by class.
-
-Nothing is asked of a fabric but the vocabulary of a fabric: a builder's network, a
-file's and one made by hand are read alike. Links that join nodes of the same roles at the same
-rate are one class, which is labelled once.
+Nothing is asked of a fabric but the vocabulary of a fabric: a builder's network, a file's and one
+made by hand are read alike. Links that join nodes of the same roles at the same rate are one
+class, which is labelled once.
 """
 
 import re
@@ -13,8 +11,11 @@ from collections.abc import Callable, Collection, Container, Iterable, Iterator,
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
+import networkx as nx
+
 from topologies.fabric.fabric import (
     ACCELERATOR,
+    SCALE_OUT,
     SCALE_UP,
     Fabric,
     Group,
@@ -234,29 +235,22 @@ def _inside(G: Fabric) -> dict[Node, Node]:
     stands above, though one domain alone hangs on it.
     """
     kinds = dict(G.nodes(data="kind"))
-    claims: dict[Node, set[Node]] = {}
-    for start, kind in kinds.items():
-        if kind == ACCELERATOR or start in claims:
-            continue
-        part, members, edge = {start}, set(), [start]
-        while edge:  # the switches of one plane, joined by scale-up or host links
-            node = edge.pop()
-            for neighbour in {*G.succ[node], *G.pred[node]}:
-                data = G.succ[node].get(neighbour) or G.pred[node][neighbour]
-                if kinds[neighbour] == ACCELERATOR:
-                    members.add(
-                        G.nodes[neighbour].get("domain") if data["tier"] != "scale_out" else None
-                    )
-                elif neighbour not in part and data["tier"] != "scale_out":
-                    part.add(neighbour)
-                    edge.append(neighbour)
-        for node in part:
-            claims[node] = members
-    return {
-        node: next(iter(claims[node]))
-        for node in G
-        if len(claims.get(node, ())) == 1 and None not in claims[node]
-    }
+    joined: nx.Graph[Node] = nx.Graph()
+    joined.add_nodes_from(node for node, kind in kinds.items() if kind != ACCELERATOR)
+    near = [(u, v) for u, v, arc in G.edges(data=True) if arc["tier"] != SCALE_OUT]
+    joined.add_edges_from((u, v) for u, v in near if u in joined and v in joined)
+    inside: dict[Node, Node] = {}
+    for plane in nx.connected_components(joined):
+        claims = {
+            None if arc["tier"] == SCALE_OUT else G.nodes[end].get("domain")
+            for node in plane
+            for beside in (G.succ[node], G.pred[node])
+            for end, arc in beside.items()
+            if kinds[end] == ACCELERATOR
+        }
+        if len(claims) == 1 and None not in claims:
+            inside |= dict.fromkeys(plane, *claims)
+    return {node: inside[node] for node in G if node in inside}
 
 
 def _levels(G: Fabric, inside: dict[Node, Node]) -> dict[Node, int]:
