@@ -26,14 +26,7 @@ from scipy.sparse.csgraph import dijkstra
 from topologies.fabric.fabric import Arc, Fabric, Node, accelerators
 from topologies.fabric.limits import TopologyError, meant
 from topologies.rates.flow_network import Floats, demand, network
-from topologies.rates.flow_program import (
-    FlowSolution,
-    ReducedProgram,
-    by_program,
-    columns_of,
-    maximum,
-    task,
-)
+from topologies.rates.flow_program import FlowSolution, ReducedProgram, by_program, maximum
 from topologies.rates.orbits import orbits
 from topologies.rates.shortest_paths import ecmp
 from topologies.rates.traffic import Traffic, all_to_all, traffic_checked
@@ -223,7 +216,7 @@ def concurrent_flow(G: Fabric, traffic: Traffic, *, routing: str = "optimal") ->
     net = network(G)
     what = demand(net, traffic)
     symmetry = orbits(net, what)
-    program = task(net, what, symmetry, G.graph.get("name"))
+    program = ReducedProgram(net, what, symmetry, G.graph.get("name"))
     solution = _solved(program)
     rate = solution.theta * program.unit
     if not (math.isfinite(rate) and rate > 0):
@@ -253,7 +246,7 @@ def all_to_all_rate(
 
 
 def _solved(program: ReducedProgram) -> FlowSolution:
-    if program.members.size <= FEW or columns_of(program) > LARGE:
+    if program.members.size <= FEW or program.most_columns > LARGE:
         solution = by_columns(program)
         if solution is not None:
             return solution

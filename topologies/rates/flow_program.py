@@ -22,18 +22,36 @@ from topologies.rates.flow_network import Floats, FlowNetwork, Ints, NodeDemand,
 NAMED = 3  # pairs without a path that an error names
 
 
-@dataclass(frozen=True, eq=False)
 class ReducedProgram:
-    """Most theta such that every source sends theta times its row."""
+    """Most theta such that every source sends theta times its row: one source, one arc an orbit.
 
-    net: FlowNetwork
-    sources: Ints  # a source of each orbit
-    share: Floats  # how many it stands for
-    rows: Floats  # what each of them sends to every node
-    orbit: Ints  # orbit of each arc
-    members: Floats  # arcs in each orbit
-    capacity: Floats  # of an arc of each orbit, in units. Near the answer rates are near one unit
-    unit: float  # bandwidth of all arcs over demand times hops: theta is at most one [byte/s]
+    Raises TopologyError when a source has no permitted path to a node to which it sends.
+    """
+
+    def __init__(
+        self, net: FlowNetwork, demand: NodeDemand, symmetry: Orbits, name: object
+    ) -> None:
+        self.net = net
+        senders = demand.sources()
+        _, first, share = np.unique(symmetry.nodes[senders], return_index=True, return_counts=True)
+        self.sources = senders[first]  # a source of each orbit
+        self.share = share.astype(float)  # how many it stands for
+        # What each of them sends to every node.
+        self.rows = np.array([demand.row(int(source)) for source in self.sources])
+        _, arc, orbit, members = np.unique(
+            symmetry.arcs, return_index=True, return_inverse=True, return_counts=True
+        )
+        self.orbit = orbit.astype(np.int64)  # of each arc
+        self.members = members.astype(float)  # arcs in each orbit
+        starts = net.origin[self.sources]
+        hops = np.atleast_2d(dijkstra(net.graph, unweighted=True, indices=starts))[:, : demand.size]
+        _reached(net, self.sources, self.rows, hops, name)
+        travelled = np.where(self.rows > 0, hops, 0.0)
+        # Bandwidth of all arcs over demand times hops: theta is at most one. [byte/s]
+        self.unit = float(net.bandwidth.sum() / (share @ (self.rows * travelled).sum(axis=1)))
+        # Of an arc of each orbit, in units. Near the answer rates are near one unit.
+        self.capacity = net.bandwidth[arc] / self.unit
+        self.most_columns = self.sources.size * net.tail.size + 1  # variables, or fewer
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,28 +62,6 @@ class FlowSolution:
     engine: str
     classes: Ints  # class of each arc orbit
     elasticity: Floats  # of theta to the bandwidth of all arcs of a class together
-
-
-def task(net: FlowNetwork, demand: NodeDemand, symmetry: Orbits, name: object) -> ReducedProgram:
-    """The flow program with one source and one arc of each orbit.
-
-    Raises TopologyError when a source has no permitted path to a node to which it sends.
-    """
-    senders = demand.sources()
-    _, first, share = np.unique(symmetry.nodes[senders], return_index=True, return_counts=True)
-    sources = senders[first]
-    rows = np.array([demand.row(int(source)) for source in sources])
-    _, arc, members = np.unique(symmetry.arcs, return_index=True, return_counts=True)
-    hops = np.atleast_2d(dijkstra(net.graph, unweighted=True, indices=net.origin[sources]))
-    hops = hops[:, : demand.size]
-    _reached(net, sources, rows, hops, name)
-    travelled = np.where(rows > 0, hops, 0.0)
-    unit = float(net.bandwidth.sum() / (share @ (rows * travelled).sum(axis=1)))
-    capacity = net.bandwidth[arc] / unit
-    kinds = np.unique(symmetry.arcs, return_inverse=True)[1].astype(np.int64)
-    return ReducedProgram(
-        net, sources, share.astype(float), rows, kinds, members.astype(float), capacity, unit
-    )
 
 
 def _reached(net: FlowNetwork, sources: Ints, rows: Floats, hops: Floats, name: object) -> None:
@@ -108,11 +104,6 @@ def maximum(
         fault = f"no optimum, solver status {answer.status}: {answer.message}"
         raise TopologyError(where, fault)
     return float(-answer.fun), answer.x, np.maximum(-answer.ineqlin.marginals, 0.0)
-
-
-def columns_of(task: ReducedProgram) -> int:
-    """Upper bound on the number of variables of the program."""
-    return int(task.sources.size * task.net.tail.size + 1)
 
 
 def by_program(task: ReducedProgram, *, fold: bool = True) -> FlowSolution:

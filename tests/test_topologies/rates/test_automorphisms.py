@@ -19,7 +19,7 @@ from topologies.rates.automorphisms import ColoredStructure
 from topologies.rates.color_refinement import shrunk
 from topologies.rates.flow import all_to_all_rate, concurrent_flow
 from topologies.rates.flow_network import demand, network
-from topologies.rates.flow_program import by_program, task
+from topologies.rates.flow_program import ReducedProgram, by_program
 from topologies.rates.orbits import orbits
 from topologies.rates.traffic import all_to_all, pairs
 
@@ -41,7 +41,7 @@ def unreduced(G, traffic=None):
     from topologies.rates.automorphisms import Orbits
 
     none = Orbits(np.arange(what.size), np.arange(net.tail.size))
-    program = task(net, what, none, "any")
+    program = ReducedProgram(net, what, none, "any")
     return by_program(program, fold=False).theta * program.unit
 
 
@@ -190,7 +190,7 @@ def test_hashes_that_collide_change_nothing(monkeypatch):
 
     monkeypatch.setattr(refinement, "mixed", weak)
     assert all_to_all_rate(G).rate == pytest.approx(rate, rel=1e-9)
-    program = task(
+    program = ReducedProgram(
         network(G),
         what := demand(network(G), all_to_all(accelerators(G))),
         orbits(network(G), what),

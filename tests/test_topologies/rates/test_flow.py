@@ -14,7 +14,7 @@ from topologies.fabric.fabric import accelerators, fabric, link
 from topologies.rates import flow as engine
 from topologies.rates.flow import all_to_all_rate, concurrent_flow
 from topologies.rates.flow_network import demand, network
-from topologies.rates.flow_program import by_program, task
+from topologies.rates.flow_program import ReducedProgram, by_program
 from topologies.rates.orbits import orbits
 from topologies.rates.traffic import all_to_all, pairs
 
@@ -107,7 +107,7 @@ def test_every_reduction_leaves_the_rate(G, columns):
     """Folded program, whole program and mixed routings: one number."""
     net = network(G)
     what = demand(net, all_to_all(accelerators(G)))
-    program = task(net, what, orbits(net, what), "any")
+    program = ReducedProgram(net, what, orbits(net, what), "any")
     folded, whole = by_program(program), by_program(program, fold=False)
     assert folded.theta == pytest.approx(whole.theta, rel=1e-7)
     mixed = engine.by_columns(program)
