@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
 import networkx as nx
@@ -15,7 +16,6 @@ from topologies.fabric.fabric import (
     SWITCH,
     Fabric,
     Group,
-    LinkFigures,
     Node,
     accelerators,
     fabric,
@@ -294,13 +294,13 @@ def _attach(G: Fabric, below: Sequence[Leaf], out: float, latency: float) -> Non
     """Add switches, and link to each the ends that hang on it."""
     word = str(below[0][0][0])
     (label,), (there, back) = fresh(G, word), fresh(G, "out", "in")
-    figures: LinkFigures = {"bandwidth": out, "latency": latency}
+    join = partial(link, G, bandwidth=out, latency=latency, tier=SCALE_OUT, one_way=True)
     for name, ends in below:
         _switch(G, name, label if word == "spine" else label + _of(G, ends[0].sender))
         for end in ends:
             of = _of(G, end.sender)
-            for arc, lane in (((end.sender, name), there), ((name, end.receiver), back)):
-                link(G, *arc, **figures, tier=SCALE_OUT, one_way=True, orbit=lane + of)
+            join(end.sender, name, orbit=there + of)
+            join(name, end.receiver, orbit=back + of)
 
 
 def _above(
@@ -319,8 +319,7 @@ def _above(
         among = sorted({_of(G, name) for name in below})
         for above in tops:
             _switch(G, above, f"{top}{among}")
-            figures: LinkFigures = {"bandwidth": rate / len(tops), "latency": latency}
+            join = partial(link, G, bandwidth=rate / len(tops), latency=latency, tier=SCALE_OUT)
             for name in below:
                 of = f"{_of(G, name)} to {among}"
-                label = (there + of, back + of)
-                link(G, name, above, **figures, tier=SCALE_OUT, orbit=label)
+                join(name, above, orbit=(there + of, back + of))

@@ -6,7 +6,7 @@ directions may differ. Whether a node may relay the traffic of others is said on
 """
 
 from collections.abc import Hashable, Iterable
-from typing import Any, TypeAlias, TypedDict
+from typing import Any, TypeAlias
 
 import networkx as nx
 
@@ -19,13 +19,6 @@ Attributes: TypeAlias = dict[str, Any]  # of a node, an arc or a graph, as netwo
 Fabric: TypeAlias = "nx.DiGraph[Any]"
 
 SCHEMA_VERSION = 1
-
-
-class LinkFigures(TypedDict):
-    """Bandwidth [byte/s one way] and latency [s] of a link."""
-
-    bandwidth: float
-    latency: float
 
 
 ACCELERATOR, SWITCH, NIC, HOST = "accelerator", "switch", "nic", "host"

@@ -18,27 +18,19 @@ from typing import NamedTuple
 
 import networkx as nx
 
-from topologies.fabric.fabric import (
-    ACCELERATOR,
-    SCALE_OUT,
-    SCALE_UP,
-    Arc,
-    Attributes,
-    Fabric,
-    Node,
-    accelerators,
-)
+from topologies.fabric.fabric import SCALE_OUT, SCALE_UP, Arc, Fabric, Node, accelerators, by_domain
 from topologies.fabric.limits import TopologyError
 
 
 def domain(G: Fabric, chip: Hashable) -> list[Node]:
-    """The accelerators in the scale-up domain of `chip`, itself among them."""
-    here = _chip(G, chip)["domain"]
-    return [
-        node
-        for node, data in G.nodes(data=True)
-        if data["kind"] == ACCELERATOR and data["domain"] == here
-    ]
+    """The accelerators in the scale-up domain of `chip`, itself among them.
+
+    Raises TopologyError when it is no accelerator.
+    """
+    for members in by_domain(G).values():
+        if chip in members:
+            return members
+    raise TopologyError(f"fabric {G.graph.get('name')!r}", f"{chip!r} is not an accelerator")
 
 
 def domain_size(G: Fabric, chip: Hashable) -> int:
@@ -49,13 +41,13 @@ def domain_size(G: Fabric, chip: Hashable) -> int:
 def slowdown(G: Fabric, chip: Hashable) -> float:
     """Rate of `chip` inside its domain over its rate out of it.
 
-    Raises TopologyError when the chip has no link of one of the two tiers.
+    Raises TopologyError when it is no accelerator, or has no link of one of the two tiers.
 
     >>> from topologies import hierarchy, switch
     >>> slowdown(hierarchy(switch(4, up=8.0), 2, out=1.0), (0, 0))
     8.0
     """
-    _chip(G, chip)
+    domain(G, chip)
     rates = {SCALE_UP: 0.0, SCALE_OUT: 0.0}
     for _, _, data in G.out_edges(chip, data=True):
         if data["tier"] in rates:
@@ -122,13 +114,6 @@ def _route(G: Fabric, a: Hashable, b: Hashable) -> _Route:
     raise TopologyError(f"fabric {G.graph.get('name')!r}", f"no permitted path from {a!r} to {b!r}")
 
 
-def _chip(G: Fabric, chip: Hashable) -> Attributes:
-    data = G.nodes.get(chip)
-    if data is None or data.get("kind") != ACCELERATOR:
-        raise TopologyError(f"fabric {G.graph.get('name')!r}", f"{chip!r} is not an accelerator")
-    return dict(data)
-
-
 SOURCE, SINK = ("first half",), ("last half",)
 
 
@@ -170,7 +155,7 @@ def bisection(G: Fabric) -> Bisection:
 
 def _partitions(G: Fabric, chips: list[Node]) -> Iterator[tuple[str, set[Node]]]:
     """Ways to halve the accelerators, and the first half of each."""
-    domains = dict.fromkeys(G.nodes[chip]["domain"] for chip in chips)
+    domains = by_domain(G, chips)
     coords = [tuple(c) for chip in chips if (c := G.nodes[chip].get("coord")) is not None]
     if len(domains) == 1 and len(coords) == len(chips) and set(map(len, coords)) <= {1, 2, 3}:
         for d in range(min(map(len, coords))):
@@ -179,8 +164,7 @@ def _partitions(G: Fabric, chips: list[Node]) -> Iterator[tuple[str, set[Node]]]
                 layers = sorted((c[d], c, i) for i, c in enumerate(coords))
                 yield "xyz"[d], {chips[i] for *_, i in layers[: len(layers) // 2]}
         return
-    order = {name: i for i, name in enumerate(domains)}
-    ranked = sorted(chips, key=lambda chip: order[G.nodes[chip]["domain"]])
+    ranked = [chip for members in domains.values() for chip in members]
     yield "domains" if len(domains) > 1 else "chips", set(ranked[: len(ranked) // 2])
 
 

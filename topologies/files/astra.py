@@ -19,6 +19,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from itertools import product
 from math import prod
 
@@ -28,8 +29,6 @@ from topologies.fabric.fabric import (
     SWITCH,
     Arc,
     Fabric,
-    Group,
-    LinkFigures,
     Node,
     accelerators,
     fabric,
@@ -256,22 +255,22 @@ def text_of(G: Fabric) -> str:
     return "".join(lines)
 
 
-def _join(G: Fabric, chips: list[Group], d: int, dimension: AstraDimension) -> None:
+def _join(G: Fabric, chips: list[Place], d: int, dimension: AstraDimension) -> None:
     """Join the chips of one line along coordinate `d`."""
-    figures: LinkFigures = {"bandwidth": dimension.bandwidth, "latency": dimension.latency}
+    join = partial(link, G, bandwidth=dimension.bandwidth, latency=dimension.latency)
     if dimension.block == RING:
         # Two chips are one link apart, whichever way round.
         for i in range(len(chips) if len(chips) > 2 else 1):
-            link(G, chips[i], chips[(i + 1) % len(chips)], orbit=f"ring {d}", **figures)
+            join(chips[i], chips[(i + 1) % len(chips)], orbit=f"ring {d}")
     elif dimension.block == FULL:
         for i, chip in enumerate(chips):
             for peer in chips[:i]:
-                link(G, peer, chip, orbit=f"pair {d}", **figures)
+                join(peer, chip, orbit=f"pair {d}")
     else:
         centre = (*chips[0][:d], "switch", *chips[0][d + 1 :])
         G.add_node(centre, kind=SWITCH, forward=True, orbit=f"switch {d}")
         for chip in chips:
-            link(G, chip, centre, orbit=(f"up {d}", f"down {d}"), **figures)
+            join(chip, centre, orbit=(f"up {d}", f"down {d}"))
 
 
 def _dimensions(root: Located, document: YamlDocument) -> list[AstraDimension]:

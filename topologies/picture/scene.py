@@ -13,16 +13,7 @@ from typing import NamedTuple, TypeVar
 
 import networkx as nx
 
-from topologies.fabric.fabric import (
-    ACCELERATOR,
-    SCALE_OUT,
-    SCALE_UP,
-    Fabric,
-    Group,
-    Node,
-    accelerators,
-    by_domain,
-)
+from topologies.fabric.fabric import ACCELERATOR, SCALE_OUT, Fabric, Node, accelerators, by_domain
 from topologies.picture.svg_canvas import counted_text
 
 
@@ -70,7 +61,7 @@ SIZES = (
 class Gap:
     """More of the same, not drawn; each gap is itself alone."""
 
-    items: Group
+    items: tuple[Node, ...]
 
     @property
     def count(self) -> int:
@@ -298,9 +289,9 @@ def _links(G: Fabric) -> Iterator[Link]:
         axis: tuple[int, ...] = ()
         if len(places[0]) == len(places[1]):
             axis = tuple(d for d, (p, q) in enumerate(zip(*places, strict=True)) if p != q)
-        kind = LinkKind(there.get("tier", SCALE_UP), (roles[0], roles[1]), back is None, axis)
+        kind = LinkKind(there["tier"], (roles[0], roles[1]), back is None, axis)
         rates = there["bandwidth"], None if back is None else back["bandwidth"]
-        figures = Figures(*rates, there.get("latency", 0.0), there.get("count", 1))
+        figures = Figures(*rates, there["latency"], there.get("count", 1))
         yield Link(u, v, kind, figures)
 
 
