@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import numpy as np
 from planner.catalogue.ranges import no_range
 from planner.protocol.parameter import scenario_with, unit_of, value_at
 from planner.protocol.problem import problem_of
+from planner.report.text.sensitivity import Uncertainty
 from planner.scenario.loading import Question
 from planner.scenario.tree import Tree
 from planner.text.errors import FieldError, InputError, quoted
@@ -23,19 +24,10 @@ FARTHEST = 4.0  # standard deviations of a normal beyond which nothing is drawn
 
 
 @dataclass(frozen=True)
-class Marginal:
-    """The distribution of one path: `ends` in base units, or texts of which each is as likely.
+class Marginal(Uncertainty):
+    """The distribution of one path; `within` is the share of a lognormal's values in its ends."""
 
-    `within` is the share of a lognormal's values between its ends; `source` says of a range of the
-    catalogue what it is of.
-    """
-
-    path: str
-    kind: str
-    ends: tuple[Any, ...]
-    unit: str = ""
-    within: float = WITHIN
-    source: str = ""
+    within: float = field(default=WITHIN, repr=False)  # no part of JSON
 
     @property
     def numeric(self) -> bool:
@@ -48,11 +40,6 @@ class Marginal:
             count = len(self.ends)
             return np.minimum(np.floor(share * count), count - 1).astype(int)
         return _quantiles(self.kind, self.ends, share, self.within)
-
-    def document(self) -> dict[str, object]:
-        """It as a mapping."""
-        return {"path": self.path, "kind": self.kind, "ends": list(self.ends), "unit": self.unit,
-                "source": self.source or None}  # fmt: skip
 
 
 def marginals_of(tree: Tree, folder: Path, scenario: Question) -> list[Marginal]:
@@ -98,7 +85,8 @@ def _marginal(
         listed = coefficient.listed if coefficient else problem.listed(scenario, path)
         if listed is None:
             raise no_range(path, coefficient.unlisted if coefficient else None)
-        return Marginal(path, listed.kind, listed.ends, unit, listed.within, listed.source)
+        source = listed.source or None
+        return Marginal(path, listed.kind, listed.ends, unit, source, listed.within)
     ((kind, ends),) = spread.items()
     if kind == "one_of":
         if coefficient is not None:

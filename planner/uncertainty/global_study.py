@@ -77,7 +77,7 @@ def explore(
     result: dict[str, Any] = {
         "problem": problem.kind, "status": "optimal", "scenario": resolved(scenario),
         "of": target.name, "unit": target.unit, "seed": seed,
-        "uncertain": [each.document() for each in marginals],
+        "uncertain": marginals,
         "method": None, "draws": None, "without_plan": None, "distribution": None,
         "choices": [], "sobol": None, "morris": None, "knowing": None,
         "provenance": {"version": version("token-planner")},

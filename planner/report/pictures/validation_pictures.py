@@ -140,8 +140,15 @@ def _dots(points: Iterable[PlotPoint], scale: Scale) -> str:
 
 
 def _frame(scale: Scale, *, labelled: bool) -> list[str]:
-    frame = f'<rect class="frame" width="{SIDE}" height="{SIDE}"/>'
-    return [*_ticks(scale, labelled), *_diagonals(scale), frame]
+    """Ticks, the diagonal with a line on either side of it, and the edge."""
+    off = SIDE * math.log10(NEAR) / (scale.most - scale.least)
+    return [
+        *_ticks(scale, labelled),
+        f'<path class="near-line" d="M{off:.0f} {SIDE}L{SIDE} {off:.0f}'
+        f'M0 {SIDE - off:.0f}L{SIDE - off:.0f} 0"/>',
+        f'<path class="diagonal" d="M0 {SIDE}L{SIDE} 0"/>',
+        f'<rect class="frame" width="{SIDE}" height="{SIDE}"/>',
+    ]
 
 
 def _ticks(scale: Scale, labelled: bool) -> list[str]:
@@ -162,15 +169,6 @@ def _ticks(scale: Scale, labelled: bool) -> list[str]:
             parts.append(f'<text x="{at}" y="{SIDE + 48}" text-anchor="middle">{label}</text>')
             told_at = at
     return parts
-
-
-def _diagonals(scale: Scale) -> list[str]:
-    off = SIDE * math.log10(NEAR) / (scale.most - scale.least)
-    return [
-        f'<path class="near-line" d="M{off:.0f} {SIDE}L{SIDE} {off:.0f}'
-        f'M0 {SIDE - off:.0f}L{SIDE - off:.0f} 0"/>',
-        f'<path class="diagonal" d="M0 {SIDE}L{SIDE} 0"/>',
-    ]
 
 
 def _within(i: int) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypedDict
+from typing import Any, ClassVar
 
 from planner.protocol.document import json_key
 from planner.protocol.elasticity import Elasticity
@@ -143,14 +143,18 @@ MEANS = {
 APART = "each drawn without regard to the others; a study of givens that move together is not made"
 
 
-class Uncertainty(TypedDict):
-    """One uncertain given: its distribution, whose ends are in base units, and where it is from."""
+@dataclass(frozen=True)
+class Uncertainty:
+    """The distribution of one given: `ends` in base units, or texts of which each is as likely.
+
+    `source` says of a range of the catalogue what it is of.
+    """
 
     path: str
     kind: str
-    ends: Sequence[float | str]
-    unit: str
-    source: str | None
+    ends: tuple[Any, ...]
+    unit: str = ""
+    source: str | None = None
 
 
 @dataclass(frozen=True)
@@ -207,12 +211,12 @@ def study_text(document: Mapping[str, Any]) -> str:
 def _givens(rows: Sequence[Uncertainty]) -> list[str]:
     lines = ["uncertain"]
     for row in rows:
-        ends = [end if isinstance(end, str) else valued(end, row["unit"]) for end in row["ends"]]
-        kind, of = row["kind"], f" ({row['source']})" if row["source"] else ""
+        ends = [end if isinstance(end, str) else valued(end, row.unit) for end in row.ends]
+        of = f" ({row.source})" if row.source else ""
         # Of a range of the catalogue its source says how much lies between the ends.
-        form = "{0} to {1}" if of and kind == "lognormal" else MEANS.get(kind)
+        form = "{0} to {1}" if of and row.kind == "lognormal" else MEANS.get(row.kind)
         span = form.format(*ends) if form else f"one of {', '.join(ends)}"
-        lines += wrapped(f"{row['path']}: {span}{of}")
+        lines += wrapped(f"{row.path}: {span}{of}")
     return [*lines, *wrapped(APART)] if len(rows) > 1 else lines
 
 
