@@ -187,4 +187,4 @@ def collective_kernel(equation: str) -> Kernel:
         of = getattr(collectives, equation)
         return kernel([*of.where, of], [of.symbol])
 
-    return kept_kernel(f"collective-{equation}", lowered)
+    return kept_kernel(f"network-{equation}", lowered)

@@ -1,66 +1,20 @@
-"""The network of a system, and the rates of every group size, looked up before the search."""
+"""The network of a system: of its topology, of its figures, or of a file; and between two pools."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from planner.catalogue.systems import System
 from planner.text.errors import FieldError
 from topologies import Machine, TopologyError, machine
-from topologies.groups.group_rate import RateTable, rate_table
 
 if TYPE_CHECKING:
     from topologies.fabric.fabric import Fabric, Node
 
 UNUSED = 1.0  # byte/s of a network that nothing is sent through
-
-
-@dataclass(frozen=True)
-class GroupRates:
-    """Rates per chip, one way [byte/s], and latencies [s], of the sizes asked for, shape (n,)."""
-
-    all_to_all: np.ndarray
-    all_gather: np.ndarray
-    send: np.ndarray
-    latency: np.ndarray
-    extra_latency: np.ndarray  # beyond a step inside one domain
-
-
-@dataclass(frozen=True)
-class RatesBySize:
-    """The rate table of one machine, by group size."""
-
-    table: RateTable
-    step_inside: float  # latency of a step between two chips of one domain [s]
-
-    def rows(self, sizes: np.ndarray) -> GroupRates:
-        """Rates of each group size; every size must be in the table."""
-        at = np.searchsorted(self.table.n, sizes)
-        latency = self.table.step_latency[at]
-        return GroupRates(
-            all_to_all=self.table.all_to_all[at],
-            all_gather=self.table.all_gather[at],
-            send=self.table.send[at],
-            latency=latency,
-            extra_latency=np.maximum(latency - self.step_inside, 0.0),
-        )
-
-
-def network(of: Machine | Fabric, domain: int, sizes: np.ndarray) -> RatesBySize:
-    """The network of a machine or fabric with domains of `domain` chips, for these group sizes.
-
-    Raises TopologyError if a group leaves its domain on a machine whose scale-out rate is not
-    known.
-    """
-    pair = min(2, domain)
-    wanted = np.unique(np.concatenate([np.array([1, pair]), sizes]))
-    table = rate_table(of, wanted.tolist())
-    return RatesBySize(table, float(table.step_latency[np.searchsorted(table.n, pair)]))
 
 
 def fabric_of(file: Path, most: int) -> tuple[Fabric, Machine]:

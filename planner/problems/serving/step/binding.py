@@ -25,9 +25,9 @@ from planner.network.layout_collectives import (
     reductions,
     rounds,
 )
+from topologies.groups.group_rate import rate_table
 
 if TYPE_CHECKING:
-    from planner.network.system_network import GroupRates
     from planner.problems.serving.point import PlannedPool, ServingPoint
     from planner.problems.serving.step.layouts import Layouts
     from planner.problems.serving.task.task import Task
@@ -164,16 +164,19 @@ def engine_values(coefficients: Mapping[str, V]) -> dict[str, V]:
 
 
 def layout_values(
-    task: Task, layouts: Layouts, shards: GroupRates, hop: GroupRates, *, bound: bool = False
+    task: Task, layouts: Layouts, hops: np.ndarray, *, bound: bool = False
 ) -> dict[str, np.ndarray]:
     """Values of the symbols that a layout fixes, each of shape (n_layouts,).
 
-    `shards` are the rates of the groups that shard attention, `hop` those from stage to stage. The
-    `bound` sends the least that any engine could.
+    `hops` are the sizes of groups whose slowest pair stands for a hop from stage to stage. The
+    `bound` sends the least that any engine could. Raises TopologyError if a group leaves its domain
+    on a machine whose scale-out rate is not known.
     """
     sizes, ideal = task.sizes, task.lecture or task.ideal
     tp, dp, pp = layouts.tp, layouts.dp_attention, layouts.pp
     ep, xtp = layouts.ep, layouts.tp_expert
+    rates = rate_table(task.network, np.unique(np.concatenate([tp, hops])).tolist())
+    hop = np.searchsorted(rates.n, hops)
     stages = np.ceil(sizes.n_layers / pp) * pp / sizes.n_layers
     heads = np.ceil(sizes.n_kv_heads / tp) / sizes.n_kv_heads
     return {
@@ -194,9 +197,9 @@ def layout_values(
         "n_ep": np.where((ep > 1) & (dp == 1), sizes.n_moe_layers, 0) * 1.0,
         "n_hop": pp - 1.0,
         "q_ar": 2.0 * (tp - 1) / tp,
-        "r_ar": shards.all_gather,
-        "r_hop": hop.send,
-        "t_hop_net": hop.latency,
+        "r_ar": rates.all_gather[np.searchsorted(rates.n, tp)],
+        "r_hop": rates.send[hop],
+        "t_hop_net": rates.step_latency[hop],
         **contexts(task, layouts),
         **_collectives(task, layouts),
     }

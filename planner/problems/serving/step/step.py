@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from formulas.numerics.kernel import PreparedKernel
-from planner.network.system_network import network
 from planner.problems.serving.step.binding import engine_values, layout_values, peaks, shared_values
 from planner.problems.serving.step.engine_effects import (
     coefficient_powers,
@@ -47,9 +46,6 @@ class Step:
         self.task = task
         self.layouts = layouts
         self.bound = bound
-        hops = hop_groups(task, layouts)
-        sizes = np.concatenate([layouts.tp, hops])
-        rates = network(task.network, task.machine.chips_per_domain, sizes)
         self._origin: tuple[Step, np.ndarray] | None = None
         self._ready: dict[tuple, PreparedKernel | None] = {}
         self.largest: dict[tuple, tuple[np.ndarray, np.ndarray]] = {}  # what a search remembers
@@ -58,7 +54,7 @@ class Step:
         self._bound_values: dict[str, float | np.ndarray] | None = {
             **shared_values(task),
             **peaks(task, bound=bound),
-            **layout_values(task, layouts, rates.rows(layouts.tp), rates.rows(hops), bound=bound),
+            **layout_values(task, layouts, hop_groups(task, layouts), bound=bound),
         }
 
     @property
