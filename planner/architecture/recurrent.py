@@ -6,8 +6,26 @@ each element, and 2 more where a delta rule first reads what it is about to over
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from planner.architecture.layers import Mixer, State, matrix, vector
 from planner.architecture.quantization import DTYPES, Precision
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """Sizes of a selective scan: of its states, of the convolution before it, and their biases."""
+
+    state_size: int
+    kernel: int
+    bias: bool
+    conv_bias: bool
+    groups: int
+
+    @property
+    def columns(self) -> int:
+        """Weights of the convolution for each of its channels."""
+        return self.kernel + (1 if self.conv_bias else 0)
 
 
 def gated_delta(
@@ -78,31 +96,21 @@ def lightning(hidden: int, heads: int, width: int) -> Mixer:
     return Mixer("lightning", weights, state=State(recurrent, 0, 5 * recurrent))
 
 
-def mamba1(
-    hidden: int,
-    inner: int,
-    *,
-    state_size: int,
-    rank: int,
-    kernel: int,
-    bias: bool = False,
-    conv_bias: bool = True,
-    norms: bool = False,
-) -> Mixer:
+def mamba1(hidden: int, inner: int, rank: int, scan: Scan, *, norms: bool = False) -> Mixer:
     """Mamba's selective state space (arXiv 2312.00752); `norms` are Jamba's, of step and states."""
     path = "mixer"
-    loose = (2 * inner + hidden) if bias else 0
-    loose += rank + 2 * state_size if norms else 0
+    loose = (2 * inner + hidden) if scan.bias else 0
+    loose += rank + 2 * scan.state_size if norms else 0
     weights = (
         matrix(f"{path}.in_proj", "attention", hidden, 2 * inner),
-        vector(f"{path}.conv1d", "attention", inner * (kernel + (1 if conv_bias else 0))),
-        matrix(f"{path}.x_proj", "attention", inner, rank + 2 * state_size),
+        vector(f"{path}.conv1d", "attention", inner * scan.columns),
+        matrix(f"{path}.x_proj", "attention", inner, rank + 2 * scan.state_size),
         matrix(f"{path}.dt_proj", "attention", rank, inner),
-        vector(f"{path}.decay_skip_bias", "attention", inner * (state_size + 2) + loose),
+        vector(f"{path}.decay_skip_bias", "attention", inner * (scan.state_size + 2) + loose),
         matrix(f"{path}.out_proj", "attention", inner, hidden),
     )
-    recurrent = inner * state_size
-    return Mixer("mamba", weights, state=State(recurrent, inner * kernel, 5 * recurrent))
+    recurrent = inner * scan.state_size
+    return Mixer("mamba", weights, state=State(recurrent, inner * scan.kernel, 5 * recurrent))
 
 
 def short_convolution(hidden: int, kernel: int, bias: bool) -> Mixer:
@@ -163,29 +171,25 @@ def mamba2(
     hidden: int,
     heads: int,
     width: int,
+    scan: Scan,
     *,
-    groups: int,
-    state_size: int,
-    kernel: int,
-    bias: bool = False,
     output_bias: bool | None = None,
-    conv_bias: bool = True,
     norm: bool = True,
     precision: Precision = DTYPES["fp32"],
 ) -> Mixer:
     """Mamba-2 state-space layer (arXiv 2405.21060): heads of `width` with `state_size` states."""
     inner, path = heads * width, "mixer"
-    mixed = inner + 2 * groups * state_size
+    mixed = inner + 2 * scan.groups * scan.state_size
     projected = inner + mixed + heads
-    loose = projected if bias else 0
-    loose += hidden if (bias if output_bias is None else output_bias) else 0
+    loose = projected if scan.bias else 0
+    loose += hidden if (scan.bias if output_bias is None else output_bias) else 0
     weights = (
         matrix(f"{path}.in_proj", "attention", hidden, projected),
-        vector(f"{path}.conv1d", "attention", mixed * (kernel + (1 if conv_bias else 0))),
+        vector(f"{path}.conv1d", "attention", mixed * scan.columns),
         vector(f"{path}.dt_decay_skip", "attention", 3 * heads + loose),
         vector(f"{path}.norm", "attention", inner if norm else 0),
         matrix(f"{path}.out_proj", "attention", inner, hidden),
     )
-    recurrent = inner * state_size
-    state = State(recurrent, mixed * kernel, 5 * recurrent, precision)
+    recurrent = inner * scan.state_size
+    state = State(recurrent, mixed * scan.kernel, 5 * recurrent, precision)
     return Mixer("mamba2", weights, state=state)

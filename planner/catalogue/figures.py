@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from planner.text.errors import CatalogueError
@@ -27,10 +27,6 @@ class Figure:
     as_of: str
     verified: str
     note: str = ""
-
-    def scaled(self, factor: float) -> Figure:
-        """The same figure multiplied, as when the user varies it."""
-        return replace(self, value=self.value * factor, base=self.base * factor)
 
 
 def entry(kind: str, name: str, entries: Mapping[str, T]) -> T:

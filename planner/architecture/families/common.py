@@ -11,14 +11,13 @@ from dataclasses import replace
 from planner.architecture.config_reader import MAX_LAYERS, Reader
 from planner.architecture.families.traits import Shape, Windows
 from planner.architecture.layers import Layer, Model, PredictionBlocks, Weight, matrix, vector
+from planner.architecture.recurrent import Scan
 from planner.text.errors import quoted
 from planner.text.tables import table
 
 # One thing, many names: published configurations disagree on how to spell these.
-NAMES = {
-    name: tuple(spellings)
-    for name, spellings in table("planner.architecture", "config_keys.toml")["names"].items()
-}
+_TABLE = table("planner.architecture", "config_keys.toml")
+NAMES = {name: tuple(spellings) for name, spellings in _TABLE["names"].items()}
 EXPERTS, PER_TOKEN, SHARED = NAMES["experts"], NAMES["per_token"], NAMES["shared"]
 HIDDEN, LAYERS, INNER = NAMES["hidden"], NAMES["layers"], NAMES["inner"]
 HEADS, KV_HEADS, CONTEXT = NAMES["heads"], NAMES["kv_heads"], NAMES["context"]
@@ -66,6 +65,18 @@ def full_layers(reader: Reader, count: int, every: int) -> list[bool]:
     """Per layer whether attention is full, not linear: by `layer_types`, else each `every`-th."""
     named = reader.words("layer_types", count, FULL_OR_LINEAR)
     return named or [(index + 1) % every == 0 for index in range(count)]
+
+
+def scan(reader: Reader, family: str) -> Scan:
+    """The scan of a state-space family, by the keys of its row."""
+    row = {size: (tuple(keys), absent) for size, (keys, absent) in _TABLE["scans"][family].items()}
+    return Scan(
+        state_size=reader.whole(*row["state_size"]),
+        kernel=reader.whole(*row["kernel"]),
+        bias=reader.flag(*row["bias"]),
+        conv_bias=reader.flag(*row["conv_bias"]),
+        groups=reader.whole(*row["groups"]),
+    )
 
 
 def sparse_layers(reader: Reader, count: int, first_dense: int = 0) -> list[bool]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from planner.architecture import recurrent
 from planner.architecture.config_reader import MAX_LAYERS, Reader
-from planner.architecture.families.common import FULL_OR_LINEAR, INNER, full_layers
+from planner.architecture.families.common import FULL_OR_LINEAR, INNER, full_layers, scan
 from planner.architecture.families.standard import attention, dense_part, mixtures
 from planner.architecture.families.traits import Shape, Traits
 from planner.architecture.layers import FeedForward, Mixer
@@ -110,16 +110,9 @@ def griffin_layers(reader: Reader, form: Shape, traits: Traits) -> list[Mixer]:
 
 def jamba_layers(reader: Reader, form: Shape, traits: Traits) -> list[Mixer]:
     """Jamba: one attention layer to seven of Mamba."""
-    linear = recurrent.mamba1(
-        form.hidden,
-        reader.whole("mamba_expand", 2) * form.hidden,
-        state_size=reader.whole("mamba_d_state", 16),
-        rank=step_rank(reader, "mamba_dt_rank", form.hidden),
-        kernel=reader.whole("mamba_d_conv", 4),
-        bias=reader.flag("mamba_proj_bias", False),
-        conv_bias=reader.flag("mamba_conv_bias", True),
-        norms=True,
-    )
+    inner = reader.whole("mamba_expand", 2) * form.hidden
+    rank = step_rank(reader, "mamba_dt_rank", form.hidden)
+    linear = recurrent.mamba1(form.hidden, inner, rank, scan(reader, "jamba"), norms=True)
     full = attention(reader, form, traits)
     reader.ignore(SCAN_KEYS)
     attends = _periodic(reader, "attn_layer", form.layers, 8, 4)
@@ -197,18 +190,8 @@ def _mamba2(
         width = wide // heads
     if heads * width != wide:
         raise reader.fail("mamba_n_heads", f"is {heads}; heads of {width} do not make up {wide}")
-    return recurrent.mamba2(
-        form.hidden,
-        heads,
-        width,
-        groups=reader.whole("mamba_n_groups", 1),
-        state_size=reader.whole("mamba_d_state", 256),
-        kernel=reader.whole("mamba_d_conv", 4),
-        bias=reader.flag("mamba_proj_bias", False),
-        output_bias=output_bias,
-        conv_bias=reader.flag("mamba_conv_bias", True),
-        norm=norm,
-    )
+    sizes = scan(reader, "bamba")
+    return recurrent.mamba2(form.hidden, heads, width, sizes, output_bias=output_bias, norm=norm)
 
 
 def granite_parts(reader: Reader, form: Shape, traits: Traits) -> list[FeedForward]:

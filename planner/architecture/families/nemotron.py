@@ -100,17 +100,10 @@ def _block(reader: Reader, form: Shape, kind: str) -> tuple[Mixer | None, FeedFo
 
 def _mamba(reader: Reader, form: Shape) -> Mixer:
     reader.ignore("mamba_proj_bias")
-    return mamba2(
-        form.hidden,
-        reader.whole("mamba_num_heads", 128),
-        reader.whole("mamba_head_dim", 64),
-        groups=reader.whole(("n_groups", "mamba_n_groups"), 8),
-        state_size=reader.whole("ssm_state_size", 128),
-        kernel=reader.whole(("conv_kernel", "mamba_d_conv"), 4),
-        bias=reader.flag("use_bias", False),
-        conv_bias=reader.flag("use_conv_bias", True),
-        precision=reader.precision("mamba_ssm_cache_dtype", "float32"),
-    )
+    heads, width = reader.whole("mamba_num_heads", 128), reader.whole("mamba_head_dim", 64)
+    precision = reader.precision("mamba_ssm_cache_dtype", "float32")
+    scan = common.scan(reader, "nemotron_h")
+    return mamba2(form.hidden, heads, width, scan, precision=precision)
 
 
 def _ignore_absent(reader: Reader, kinds: set[str]) -> None:

@@ -187,15 +187,8 @@ def mamba(reader: Reader, name: str) -> Model:
     reader.ignore("expand", SCAN_KEYS)
     # Every channel has a state of its own, so that shards may cut anywhere.
     form = _alone(reader, inner, tied=True)
-    mixer = mamba1(
-        hidden,
-        inner,
-        state_size=reader.whole("state_size", 16),
-        rank=step_rank(reader, "time_step_rank", hidden),
-        kernel=reader.whole("conv_kernel", 4),
-        bias=reader.flag("use_bias", False),
-        conv_bias=reader.flag("use_conv_bias", True),
-    )
+    rank = step_rank(reader, "time_step_rank", hidden)
+    mixer = mamba1(hidden, inner, rank, common.scan(reader, "mamba"))
     layer = Layer(mixer, None, form.norms(1))
     return common.assemble(name, reader.text("model_type"), form, [layer] * form.layers)
 
@@ -207,16 +200,7 @@ def mamba_2(reader: Reader, name: str) -> Model:
     if heads * width != reader.whole("expand", 2) * form.hidden:
         raise reader.fail("num_heads", f"is {heads}; heads of {width} do not make up the width")
     reader.ignore("time_step_rank", SCAN_KEYS)
-    mixer = mamba2(
-        form.hidden,
-        heads,
-        width,
-        groups=reader.whole("n_groups", 8),
-        state_size=reader.whole("state_size", 128),
-        kernel=reader.whole("conv_kernel", 4),
-        bias=reader.flag("use_bias", False),
-        conv_bias=reader.flag("use_conv_bias", True),
-    )
+    mixer = mamba2(form.hidden, heads, width, common.scan(reader, "mamba2"))
     layer = Layer(mixer, None, form.norms(1))
     return common.assemble(name, "mamba2", form, [layer] * form.layers)
 
