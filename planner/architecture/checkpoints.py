@@ -1,8 +1,7 @@
 """Reading how a published checkpoint is quantised: `quantization_config`, `hf_quant_config.json`.
 
 Recognised: fine-grained and per-tensor FP8, MXFP4, compressed-tensors, NVIDIA ModelOpt, GPTQ, AWQ,
-bitsandbytes.
-A method, an algorithm or a bit width not known here is refused by name.
+bitsandbytes. A method, an algorithm or a bit width not known here is refused by name.
 """
 
 from __future__ import annotations

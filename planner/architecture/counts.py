@@ -2,8 +2,6 @@
 
 Three conventions of "active parameters" are published, and all are given: everything, without the
 input embedding (a look-up multiplies nothing; the one for FLOP), without embedding and head.
-
-What `planner model --json` says of a model.
 """
 
 from __future__ import annotations

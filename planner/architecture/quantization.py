@@ -1,11 +1,9 @@
-"""Which weights of a checkpoint are stored in which number format.
+"""Number formats of weights and caches, and which weights of a checkpoint are stored in which.
 
 Three sources say so: `quantization_config` inside the configuration, `hf_quant_config.json`
 beside it (NVIDIA ModelOpt), and DeepSeek-V4's `expert_dtype`. Each gives a default format for the
 matrices of linear layers and a list of modules left alone. Embeddings, routers, norms and biases
 keep the checkpoint's own format in all of them; the head does unless it is named.
-
-Number formats of weights and caches, with the bytes of their scales counted in.
 
 A format's bytes per weight are exact fractions: a block of FP8 weights of 128 by 128 shares one
 four-byte scale, sixteen NVFP4 weights share one byte, thirty-two MXFP4 weights share one byte.

@@ -4,8 +4,6 @@ Coefficients are shared by all rows; adjustments say what an architecture, an en
 a number format changes about them, and bands what is known less well: a model or a chip that the
 fit never saw borrows the shared coefficients and gets the wider band of those left out. Profiles
 are TOML files under `catalogue/profiles`, or files of the user's own.
-
-Where an estimate is asked for, and what is different there from what all places share.
 """
 
 from __future__ import annotations

@@ -96,11 +96,6 @@ class Deployment:
         return self.layout["tp"] * self.layout["dp_attention"]
 
     @property
-    def replicas(self) -> int:
-        """Copies of the model."""
-        return self.layout["replicas"]
-
-    @property
     def vendor(self) -> str:
         """Who makes the chip, as its catalogue title begins."""
         return self.chip.title.split()[0]
@@ -231,10 +226,7 @@ def _quantile(mean: float, cv: float) -> float:
 
 def _nodes(chips: int, host: int) -> int:
     """Fewest nodes that share the chips of a replica evenly."""
-    nodes = math.ceil(chips / host)
-    while chips % nodes:
-        nodes += 1
-    return nodes
+    return next(nodes for nodes in range(math.ceil(chips / host), chips + 1) if chips % nodes == 0)
 
 
 def _shares(memory: Mapping[str, float]) -> Mapping[str, float]:

@@ -57,7 +57,7 @@ def _documents(launch: Launch, plan: Deployment, model: str) -> Iterator[Manifes
         )
     name: Manifest = {"name": _name(plan, launch)}
     facts: Manifest = {**name, "labels": _filled("labels", name)}
-    facts |= {"replicas": plan.replicas, "nodes": launch.nodes}
+    facts |= {"replicas": plan.layout["replicas"], "nodes": launch.nodes}
     if launch.config:
         text = "\n".join(configuration(launch.config)) + "\n"
         yield _filled("config", facts | {"files": {launch.config_file: LiteralScalarString(text)}})

@@ -1,9 +1,7 @@
-"""The terminal: what is printed where, options of every command, and what a fault ends in.
+"""The terminal: what is printed where, options of every command, faults, and progress of a sweep.
 
 Answers go to standard output, messages and warnings to standard error; `--quiet` keeps back the
 warnings. A reader who has seen enough (`| head`) is no fault; a full disk is one.
-
-How far a sweep is, on standard error: a bar with rate and time left, for people only.
 """
 
 from __future__ import annotations

@@ -7,10 +7,11 @@ every structural key it depends on, with the family's published defaults for abs
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pkgutil import resolve_name
 
 from planner.architecture.config_reader import Reader
-from planner.architecture.families.standard import StandardFamily
+from planner.architecture.families.standard import standard
 from planner.architecture.families.traits import LatentKeys, Moe, Traits, Windows
 from planner.architecture.layers import Model
 from planner.text.tables import table
@@ -23,11 +24,7 @@ WRAPPERS: Mapping[str, str] = _TABLE["wrappers"]
 # Families whose layers cannot be said in the terms there are, and what is missing.
 REFUSED: Mapping[str, str] = _TABLE["refused"]
 
-_GROUPS: Mapping[str, Callable[..., object]] = {
-    "windows": Windows,
-    "moe": Moe,
-    "latent": LatentKeys,
-}
+_GROUPS: Mapping[str, type] = {"windows": Windows, "moe": Moe, "latent": LatentKeys}
 
 
 def _traits(name: str) -> Traits:
@@ -55,6 +52,6 @@ def _value(key: str, value: object) -> object:
 
 
 FAMILIES: dict[str, Callable[[Reader, str], Model]] = {
-    name: StandardFamily(_TABLE["families"][name].get("kind", name), _traits(name))
-    for name in _TABLE["families"]
+    name: partial(standard, kind=row.get("kind", name), traits=_traits(name))
+    for name, row in _TABLE["families"].items()
 } | {name: resolve_name(f"{__name__}.{each}") for name, each in _TABLE["readers"].items()}

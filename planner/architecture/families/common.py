@@ -1,7 +1,4 @@
-"""What every family shares: the outer shape, grouped-query attention's keys, lists per layer.
-
-Which layers see a window of the context only: lists by layer, patterns, and families' habits.
-"""
+"""What families share: embedding and head, lists per layer, windows, experts, predicted tokens."""
 
 from __future__ import annotations
 

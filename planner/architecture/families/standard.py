@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from planner.architecture.attention import grouped_attention
 from planner.architecture.config_reader import MAX_LAYERS, Keys, Reader
 from planner.architecture.families import common
 from planner.architecture.families.traits import Moe, Shape, Traits, switched
 from planner.architecture.feedforward import dense, mixture
 from planner.architecture.layers import FeedForward, Layer, Mixer, Model, vector
-
-
-@dataclass(frozen=True, slots=True)
-class StandardFamily:
-    """The reader of the family called `kind`, whose layers have these `traits`."""
-
-    kind: str
-    traits: Traits
-
-    def __call__(self, reader: Reader, name: str) -> Model:
-        return standard(reader, name, self.kind, self.traits)
 
 
 def standard(reader: Reader, name: str, kind: str, traits: Traits) -> Model:
