@@ -21,7 +21,7 @@ from formulas.numerics.expressions import text
 from planner.protocol.bracket import Bracket, bracketed
 from planner.protocol.columns import Cell
 from planner.protocol.problem import HasParts
-from planner.report.pictures.sweep_axes import arranged, line_of
+from planner.report.pictures.sweep_axes import arranged, line_of, varied
 from planner.report.pictures.sweep_lines import PartCrossing
 from planner.report.pictures.sweep_maps import Boundary
 from planner.sweep.closed_form_boundary import relaxed_times, turned_round
@@ -269,7 +269,7 @@ def boundaries(closed: ClosedForm | None, table: Table) -> list[Boundary]:
     """All of a table that is drawn as a map; none of a sweep that is solved."""
     if closed is None or len(table) > MOST:
         return []
-    names = [name for name in table.over if len(dict.fromkeys(table[name])) > 1]
+    names = varied(table)
     numeric, _ = arranged(table, names) if len(names) == 2 else ([], [])
     if len(numeric) != 2:
         return []

@@ -120,12 +120,6 @@ def mistaken(error: InputError) -> str:
     return "; ".join(dict.fromkeys(messages))
 
 
-def units_of(problem: str) -> dict[str, str]:
-    """Units of the columns of a problem, by name; pure numbers and words have none."""
-    columns = {**problem_of(problem).columns, "elapsed_s": "s"}
-    return {name: unit for name, unit in columns.items() if unit}
-
-
 def row_of(kind: str, search: Search, elapsed: float) -> Row:
     """The row of a point: what every row has, then the quantities of its problem."""
     missed = search.shortfalls

@@ -10,9 +10,10 @@ from importlib.metadata import version
 from time import perf_counter
 
 from planner.protocol.columns import Columns, Row, beside, by_name
+from planner.protocol.problem import problem_of
 from planner.scenario.grid import grid_of
 from planner.scenario.loading import Source
-from planner.sweep.chunk import Chunk, chunks, units_of
+from planner.sweep.chunk import Chunk, chunks
 from planner.sweep.formats import Meta
 from planner.sweep.parts import Parts
 from planner.sweep.preflight import Survey, survey
@@ -54,20 +55,17 @@ class Order:
     @cached_property
     def meta(self) -> Meta:
         """What the table is, for whoever reads it."""
-        axes = [column.name for column in self.survey.columns]
-        units = {
-            f"plan.{name}" if name in axes else name: unit
-            for name, unit in units_of(self.survey.problem).items()
-        }
-        units |= {column.name: column.unit for column in self.survey.columns if column.unit}
+        axes = {column.name: column.unit for column in self.survey.columns}
+        answers = {**problem_of(self.survey.problem).columns, "elapsed_s": "s"}
+        units = {f"plan.{name}" if name in axes else name: unit for name, unit in answers.items()}
         return {
             "version": version("token-planner"),
             "digest": self.survey.digest,
             "problem": self.survey.problem,
             "method": self.method,
             "points": self.points,
-            "over": axes,
-            "units": units,
+            "over": list(axes),
+            "units": {name: unit for name, unit in (units | axes).items() if unit},
             "scenario": self.survey.tree.data,
         }
 

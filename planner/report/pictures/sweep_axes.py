@@ -121,6 +121,11 @@ def regions(table: SweptTable, *kinds: str) -> tuple[str, list[str | None]]:
     return "", [None] * len(table)
 
 
+def varied(table: SweptTable) -> list[str]:
+    """Axes with several values."""
+    return [name for name in table.over if len(dict.fromkeys(table[name])) > 1]
+
+
 def arranged(table: SweptTable, names: Sequence[str]) -> tuple[list[str], list[str]]:
     """Axes that are drawn as numbers, and those of which each value has a line or bar."""
     numeric = [name for name in names if all(isinstance(v, int | float) for v in table[name])]
@@ -135,7 +140,7 @@ def arranged(table: SweptTable, names: Sequence[str]) -> tuple[list[str], list[s
 
 def line_of(table: SweptTable) -> tuple[str | None, list[str]]:
     """The axis along which lines go, and the one that sets them apart; None where none do."""
-    names = [name for name in table.over if len(dict.fromkeys(table[name])) > 1]
+    names = varied(table)
     numeric, others = arranged(table, names) if 1 <= len(names) <= 2 else ([], [])
     return (numeric[0], others) if len(numeric) == 1 and len(others) <= 1 else (None, [])
 

@@ -68,7 +68,7 @@ def drawn(table: SweptTable, form: str, of: str | None = None, crossings: Kinks 
     of : the column that is drawn; what it costs, if None.
     crossings : where lines have kinks, as `planner.sweep.boundaries` finds them.
     """
-    axes = [name for name in table.over if len(dict.fromkeys(table[name])) > 1]
+    axes = sweep_axes.varied(table)
     quantity = scaled(table, of or _price(table))
     if not axes or len(axes) > 2:
         raise InputError(

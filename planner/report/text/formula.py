@@ -237,9 +237,8 @@ def the_formulas() -> list[FormulaRow]:
 
 def formulas_text(rows: Sequence[FormulaRow]) -> str:
     """The list on a terminal, by subject."""
-    lines: list[str] = []
+    by_subject: dict[str, list[str]] = {}
     for row in rows:
-        if f"{row.subject}:" not in lines:
-            lines += ["", f"{row.subject}:"] if lines else [f"{row.subject}:"]
+        lines = by_subject.setdefault(row.subject, [f"{row.subject}:"])
         lines.append(f"  {row.name:<24} {row.title}")
-    return "\n".join(lines)
+    return "\n\n".join(map("\n".join, by_subject.values()))
