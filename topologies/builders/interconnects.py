@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, TypeAlias
@@ -77,11 +77,6 @@ def _domain(copy: int, inner: Node, domains: int) -> Node:
     if domains == 1:
         return copy
     return (copy, *inner) if isinstance(inner, tuple) else (copy, inner)
-
-
-def ranks(ports: Ports) -> Iterable[tuple[int, list[End]]]:
-    """Ends of all copies by rank: (rank, ends)."""
-    return ((i, list(column)) for i, column in enumerate(zip(*ports, strict=True)))
 
 
 def fresh(G: Fabric, *labels: str) -> list[str]:
@@ -212,7 +207,9 @@ def joined(G: Fabric, ports: Ports, join: str, trunks: Trunks, out: float, laten
     elif join == "spine":
         _attach(G, [(("spine",), [end for copy in ports for end in copy])], out, latency)
     else:
-        below: list[Leaf] = [(("rail", i), ends) for i, ends in ranks(ports)]
+        below: list[Leaf] = [
+            (("rail", i), list(ends)) for i, ends in enumerate(zip(*ports, strict=True))
+        ]
         _attach(G, below, out, latency)
         if trunks.oversubscription is not None:
             rate = len(ports) * out / trunks.ratios[0]
@@ -249,9 +246,9 @@ def _leaves(ports: Ports, size: int, *, rail_optimised: bool) -> list[Leaf]:
         ends = [end for copy in ports for end in copy]
         return [(("leaf", i // size), ends[i : i + size]) for i in range(0, len(ends), size)]
     return [
-        (("leaf", first // size, i), ends)
+        (("leaf", first // size, i), list(ends))
         for first in range(0, len(ports), size)
-        for i, ends in ranks(ports[first : first + size])
+        for i, ends in enumerate(zip(*ports[first : first + size], strict=True))
     ]
 
 
@@ -286,17 +283,14 @@ def _of(G: Fabric, node: Node) -> str:
     return f" of {G.nodes[node].get('orbit')}"
 
 
-def _switch(G: Fabric, name: Node, orbit: str) -> None:
-    G.add_node(name, kind=SWITCH, forward=True, orbit=orbit)
-
-
 def _attach(G: Fabric, below: Sequence[Leaf], out: float, latency: float) -> None:
     """Add switches, and link to each the ends that hang on it."""
     word = str(below[0][0][0])
     (label,), (there, back) = fresh(G, word), fresh(G, "out", "in")
     join = partial(link, G, bandwidth=out, latency=latency, tier=SCALE_OUT, one_way=True)
     for name, ends in below:
-        _switch(G, name, label if word == "spine" else label + _of(G, ends[0].sender))
+        orbit = label if word == "spine" else label + _of(G, ends[0].sender)
+        G.add_node(name, kind=SWITCH, forward=True, orbit=orbit)
         for end in ends:
             of = _of(G, end.sender)
             join(end.sender, name, orbit=there + of)
@@ -318,7 +312,7 @@ def _above(
     for below, tops in tiers:
         among = sorted({_of(G, name) for name in below})
         for above in tops:
-            _switch(G, above, f"{top}{among}")
+            G.add_node(above, kind=SWITCH, forward=True, orbit=f"{top}{among}")
             join = partial(link, G, bandwidth=rate / len(tops), latency=latency, tier=SCALE_OUT)
             for name in below:
                 of = f"{_of(G, name)} to {among}"

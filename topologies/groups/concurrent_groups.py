@@ -198,10 +198,9 @@ class GroupPaths:
             if key not in cuts:
                 cuts[key] = all_gather_rate(part, group)
         cut = min(cuts.values(), key=lambda cut: cut.rate)
-        if _gathered(G, groups, cut.starved, cut.arcs) <= cut.rate * (1 + SAME):
-            return ConcurrentRate(cut.rate, cut.arcs, "cuts")
-        if sum(map(len, groups)) * G.number_of_edges() > LARGEST:
-            return ConcurrentRate(cut.rate, cut.arcs, EVENLY)
+        best = _gathered(G, groups, cut.starved, cut.arcs) <= cut.rate * (1 + SAME)
+        if best or sum(map(len, groups)) * G.number_of_edges() > LARGEST:
+            return ConcurrentRate(cut.rate, cut.arcs, "cuts" if best else EVENLY)
         return joint_rate(G, groups)
 
     @cached_property

@@ -126,45 +126,6 @@ class Trunk:
     crossed: bool  # does any group lie below several leaves?
 
 
-@lru_cache(maxsize=4096)
-def clos_trunk(n: int, *, chips: int, leaf: int, above: float) -> Trunk:
-    """Groups of `n` over as few domains as hold each, below leaves of `leaf` cards.
-
-    Parameters
-    ----------
-    chips : Chips of a domain, each with a card.
-    above : What leads up from one leaf, and down to it. [byte/s one way]
-
-    Notes
-    -----
-    Chips of one domain reach each other inside it even where they hang on different leaves. In
-    a gather that help is left out, which is on the safe side.
-    """
-    count = ceil(n / chips)
-    groups = [
-        [(d, card // leaf) for d, card in _members(n, chips, first * count)]
-        for first in range(lcm(leaf, count * chips) // (count * chips))
-    ]
-    return _shared(groups, above, gathers=True)
-
-
-@lru_cache(maxsize=4096)
-def rail_trunk(n: int, *, chips: int, above: float) -> Trunk:
-    """Groups of `n` on rails below spines, where chips do not relay for each other.
-
-    Parameters
-    ----------
-    above : What leads up from a rail for each of its cards. [byte/s one way]
-
-    Notes
-    -----
-    A chip reaches other ranks of other domains through the spines alone. A gather may pass
-    through other members of a domain, whose links are wider.
-    """
-    group = [(d, card % chips) for d, card in _members(n, chips, 0)]
-    return _shared([group], ceil(n / chips) * above, gathers=False)
-
-
 def _members(n: int, chips: int, first: int) -> list[tuple[int, int]]:
     """Domain and card of a group over whole domains from the `first` on, evenly filled."""
     count = ceil(n / chips)
@@ -316,12 +277,25 @@ def _across(domains: Domains, n: int, out: float) -> GroupRate:
 
 
 def _trunk(domains: Domains, n: int) -> Trunk | None:
-    """The uplinks above the leaves or rails, or None."""
-    if domains.join == "clos" and domains.leaf is not None and domains.above is not None:
-        above = domains.above * domains.leaf
-        return clos_trunk(n, chips=domains.chips_per_domain, leaf=domains.leaf, above=above)
-    if domains.join == "rails" and domains.above is not None:
-        return rail_trunk(n, chips=domains.chips_per_domain, above=domains.above)
+    """Groups of `n` over as few domains as hold each, below leaves or rails; None below neither.
+
+    Notes
+    -----
+    Chips of one domain reach each other inside it even where they hang on different leaves. In
+    a gather that help is left out, which is on the safe side. On rails below spines a chip that
+    does not relay reaches other ranks of other domains through the spines alone. A gather may pass
+    through other members of a domain, whose links are wider.
+    """
+    chips, leaf, above = domains.chips_per_domain, domains.leaf, domains.above
+    count = ceil(n / chips)
+    if domains.join == "clos" and leaf is not None and above is not None:
+        firsts = range(0, lcm(leaf, count * chips) // chips, count)
+        members = [_members(n, chips, first) for first in firsts]
+        groups = [[(d, card // leaf) for d, card in group] for group in members]
+        return _shared(groups, above * leaf, gathers=True)
+    if domains.join == "rails" and above is not None:
+        group = [(d, card % chips) for d, card in _members(n, chips, 0)]
+        return _shared([group], count * above, gathers=False)
     return None
 
 
