@@ -2,8 +2,6 @@
 
 The library that runs the works is behind this one small protocol; nothing else here knows it.
 
-Repeated times and what is kept of them: best, median, spread.
-
 Short works are run several times in one reading, so that the clock and the first launch do not
 count; what comes first warms caches, clocks and compilers and is thrown away.
 """
@@ -13,14 +11,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Protocol
+from typing import Annotated, Protocol
 
+import numpy as np
 from pydantic import Field
 
 from planner.benchmark.works import AllReduce, Closed, Count, Precision, Timed
-
-if TYPE_CHECKING:
-    import numpy as np
 
 
 class Unsupported(Exception):  # noqa: N818 - it says what the device is not able to do
@@ -114,10 +110,8 @@ def summary(seconds: Sequence[float]) -> Timing:
     """
     if not seconds or not all(math.isfinite(each) and each > 0 for each in seconds):
         raise Unsupported("the clock did not move; the work is too short for it")
-    ranked = sorted(seconds)
-    middle = _quantile(ranked, 0.5)
-    spread = (_quantile(ranked, 0.9) - _quantile(ranked, 0.1)) / middle
-    return Timing(len(ranked), ranked[0], middle, spread)
+    low, middle, high = np.quantile(seconds, [0.1, 0.5, 0.9]).tolist()
+    return Timing(len(seconds), min(seconds), middle, (high - low) / middle)
 
 
 def timed(ready: Ready, budget: float) -> Timing:
@@ -142,11 +136,3 @@ def timed(ready: Ready, budget: float) -> Timing:
 def _calls(per_call: float, wanted: float) -> int:
     """Runs that together take about as long as wanted."""
     return CALLS if per_call <= wanted / CALLS else max(1, math.ceil(wanted / per_call))
-
-
-def _quantile(ranked: Sequence[float], share: float) -> float:
-    """Linear between neighbours."""
-    place = share * (len(ranked) - 1)
-    low = math.floor(place)
-    high = min(low + 1, len(ranked) - 1)
-    return ranked[low] + (place - low) * (ranked[high] - ranked[low])

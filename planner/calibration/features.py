@@ -92,8 +92,3 @@ def features(rows: Sequence[Measurement]) -> Features:
 def unknowns(values: Mapping[str, float]) -> np.ndarray:
     """The unknowns of a profile's values: 1/e and t, shape (n_coefficients,)."""
     return np.array([1 / values[c] if c in EFFICIENCIES else values[c] for c in COEFFICIENTS])
-
-
-def predicted(columns: Features, values: Mapping[str, float]) -> np.ndarray:
-    """Estimated times [s] of the rows under a profile's values, shape (n_rows,)."""
-    return columns.times(unknowns(values))

@@ -144,10 +144,9 @@ def _identified(sample: Sample, prior: Prior) -> Hierarchy:
     several = [
         f for f in (ENGINES, CHIPS) if len({getattr(p, f.keys[0]) for p in sample.places}) > 1
     ]
+    candidates = hierarchy.effects(sample.places, several)
     return hierarchy.pruned(
-        lambda candidates, _: hierarchy.fitted(sample, candidates, prior),
-        hierarchy.effects(sample.places, several),
-        _told_effects,
+        lambda of, _: hierarchy.fitted(sample, of, prior), candidates, _told_effects
     )
 
 

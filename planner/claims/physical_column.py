@@ -114,12 +114,6 @@ class ClaimRow(TypedDict, total=False):
     rows: Sequence[ClaimRow]
 
 
-class RecordedFigure(TypedDict):
-    """A number of a record."""
-
-    value: float
-
-
 def physical(claim: str) -> tuple[PhysicalFigure, ...]:
     """The physical numbers of a claim; empty where the catalogues have nothing to add."""
     shared, more = _tables().get(claim, ClaimRow(rows=())), FURTHER.get(claim)
@@ -165,7 +159,7 @@ def _tables() -> Mapping[str, ClaimRow]:
 
 
 @cache
-def _records() -> Mapping[str, Mapping[str, RecordedFigure]]:
+def _records() -> Mapping[str, Mapping[str, Mapping[str, float]]]:
     return table("planner.claims", "records.toml")
 
 

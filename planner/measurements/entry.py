@@ -1,8 +1,6 @@
 """One measured quantity of one row, with what was predicted for it or the reason why nothing was.
 
 All tables come down to these, so that scores, plots and prediction files are made once.
-
-Facts that a file of measurements does not say, as they are given on the command line.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """One measurement of serving in the catalogue's words, or the reason why it has no prediction.
 
-The network between the chips of a measured row, where the catalogue holds a machine and not.
-
-Where a measured row stands: which adjustments of a profile hold for it, and which profile.
+Beside it the network between its chips, and the profile and the adjustments that hold for it.
 """
 
 from __future__ import annotations

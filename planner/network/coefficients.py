@@ -1,10 +1,9 @@
-"""Three numbers per group: T = alpha + q V/rate + gamma sqrt(V), a posynomial of the message V.
+"""Three numbers per group: T = alpha + q V/(r e) + gamma sqrt(V), a posynomial of the message V.
 
-T = alpha + q V/(r e) + gamma sqrt(V): three coefficients fitted to a curve.
-
-Non-negative, by relative error to the power POWER: between least squares, which serve the many,
-and the least worst error, which serves the few. The efficiency cannot exceed one, so what is
-fitted never beats the bound. Outliers are dealt with before: a curve is its own lower envelope.
+They are fitted to a curve, non-negative, by relative error to the power POWER: between least
+squares, which serve the many, and the least worst error, which serves the few. The efficiency
+cannot exceed one, so what is fitted never beats the bound. Outliers are dealt with before: a curve
+is its own lower envelope.
 """
 
 from __future__ import annotations

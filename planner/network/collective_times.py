@@ -1,7 +1,4 @@
-"""Times of collectives with a band, the reason for it, and the bound beside them.
-
-How long one collective takes on groups of a network, beside the least that it could take.
-"""
+"""How long one collective takes, with a band and the reason for it, and the least it could."""
 
 from __future__ import annotations
 

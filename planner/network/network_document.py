@@ -1,10 +1,7 @@
 """Everything that is said of a network, as one document in base units.
 
-A network looked at: what it is, what it carries, where leaving a domain begins to cost.
-
-Rates are those of `topologies`, bounds without any overhead; all numbers are in base units.
-
-What groups of chips reach on a network, which engine says so, and what holds them back.
+What it is, what groups of its chips reach, which engine says so and what holds them back, and where
+leaving a domain begins to cost. Rates are those of `topologies`, bounds without any overhead.
 
 A group that fits into a domain is looked at without the network between domains, as its rate
 leaves out what network cards would add; all groups of a size talk at once.

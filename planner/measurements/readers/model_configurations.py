@@ -87,10 +87,8 @@ def configurations(folders: Sequence[Path], measurements: Path) -> Configuration
             raise InputError(f"--models {folder}: is no folder")
         files = _files(folder)
         if not files:
-            raise InputError(
-                f"--models {folder}: holds no configuration (org--Name_config.json, or "
-                "Name/config.json)"
-            )
+            names = "org--Name_config.json, or Name/config.json"
+            raise InputError(f"--models {folder}: holds no configuration ({names})")
         folders_read.append(files)
     beside = measurements.parent / BESIDE
     if beside.is_dir() and beside not in folders:

@@ -2,8 +2,6 @@
 
 Cells stand between commas, semicolons or tabs, whichever the header has most of. No cell is
 changed, and the text of every row is kept, so that columns can be added beside it.
-
-What every adapter needs: rows of a table, numbers out of their texts, rows or reasons.
 """
 
 from __future__ import annotations

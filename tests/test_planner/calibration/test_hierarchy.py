@@ -1,12 +1,13 @@
 """Fits recover what made the data: shared coefficients, and what an engine changes about them."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from planner.calibration.cross_validation import coverage_of, quantiles, score
-from planner.calibration.features import WAIT, Features, features, predicted, unknowns
+from planner.calibration.features import WAIT, Features, features, unknowns
 from planner.calibration.fit import RUNS
 from planner.calibration.hierarchy import Effect, EffectFamily, Loss, effects, fitted, worthwhile
 from planner.calibration.sample import Sample
@@ -47,6 +48,11 @@ def rows(tmp_path_factory):
     readings = runs(path)
     assert not readings.refused
     return list(readings.rows)
+
+
+def predicted(columns: Features, values: Mapping[str, float]) -> np.ndarray:
+    """Times [s] of the rows under a profile's values, shape (n_rows,)."""
+    return columns.times(unknowns(values))
 
 
 def sample(columns, seconds, places):
