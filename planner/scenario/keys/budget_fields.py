@@ -42,6 +42,7 @@ class LimitField(Kind):
         return {"type": ["string", "number"], "examples": ["1e24 FLOP", "$5M"]}
 
     def read(self, value: object) -> Limit:
+        """The cost, and whether it is in USD or FLOP."""
         if isinstance(value, Limit):
             return value
         if isinstance(value, int | float):
@@ -62,6 +63,7 @@ class Yearly(Kind):
         return {"type": ["string", "number"], "examples": [0.5, "5 %/month"]}
 
     def read(self, value: object) -> float:
+        """The change of one year as a fraction of what was [1/year]."""
         expected = f'expected a change per year such as 0.5 or "5 %/month", got {quoted(value)}'
         match = YEARLY.fullmatch(value.strip()) if isinstance(value, str) else None
         if match:
