@@ -30,9 +30,9 @@ def inner_nodes(G: Fabric, chips: Sequence[Node]) -> list[Node]:
     return list(seen)
 
 
-def own_links(G: Fabric, chips: Sequence[Node]) -> Fabric | None:
-    """A domain by its scale-up links alone; None if these do not join its chips."""
-    part = G.subgraph(inner_nodes(G, chips)).copy()
+def own_links(G: Fabric, inner: Sequence[Node]) -> Fabric | None:
+    """A domain's nodes by its scale-up links alone; None if these do not join its chips."""
+    part = G.subgraph(inner).copy()
     part.remove_edges_from([e for e in part.edges if part.edges[e]["tier"] != SCALE_UP])
     return None if any(True for _ in unreachable(part)) else part
 

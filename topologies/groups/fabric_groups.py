@@ -81,8 +81,9 @@ def domain_wirings(G: Fabric, domains: Sequence[Sequence[Node]]) -> list[DomainW
     wirings: dict[Hashable, DomainWiring] = {}
     of_domains = []
     for members in domains:
-        part = own_links(G, members)
-        key = tuple(members) if part is None else _wiring(part, inner_nodes(part, members))
+        nodes = inner_nodes(G, members)
+        part = own_links(G, nodes)
+        key = tuple(members) if part is None else _wiring(part, nodes)
         if key not in wirings:
             wirings[key] = DomainWiring(G if part is None else part, members)
         of_domains.append(wirings[key])

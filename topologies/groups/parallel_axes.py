@@ -14,7 +14,7 @@ from types import MappingProxyType
 from topologies.fabric.fabric import Arc, Fabric, Group, Node, by_domain
 from topologies.fabric.limits import TopologyError, meant
 from topologies.fabric.placement import Placement
-from topologies.groups.closed_form_match import own_links
+from topologies.groups.closed_form_match import inner_nodes, own_links
 from topologies.groups.concurrent_groups import GroupPaths, served
 from topologies.rates.concurrent_collectives import ConcurrentRate
 from topologies.rates.traffic import Traffic, pairs
@@ -146,7 +146,9 @@ def _places(G: Fabric, groups: Sequence[Group]) -> Sequence[tuple[Fabric, Sequen
     for group in groups:
         places.setdefault(G.nodes[group[0]]["domain"], []).append(group)
     domains = by_domain(G)
-    parts = [(own_links(G, domains[name]), members) for name, members in places.items()]
+    parts = [
+        (own_links(G, inner_nodes(G, domains[name])), members) for name, members in places.items()
+    ]
     joined = [(part, members) for part, members in parts if part is not None]
     return joined if len(joined) == len(parts) else [(G, groups)]
 

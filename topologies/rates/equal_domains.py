@@ -245,7 +245,7 @@ def _across(domains: Domains, n: int, out: float) -> GroupRate:
         smallest=_shares(domains, least),
         largest=_shares(domains, most),
     )
-    trunk = _trunk(domains, n)
+    trunk = _trunk(n, domains.join, domains.chips_per_domain, domains.leaf, domains.above)
     arcs = 4 if trunk is not None and trunk.crossed else 2
     beyond = arcs * domains.scale_out_latency
     hops, latency = arcs, beyond
@@ -276,7 +276,8 @@ def _across(domains: Domains, n: int, out: float) -> GroupRate:
     )
 
 
-def _trunk(domains: Domains, n: int) -> Trunk | None:
+@lru_cache(maxsize=4096)
+def _trunk(n: int, join: str, chips: int, leaf: int | None, above: float | None) -> Trunk | None:
     """Groups of `n` over as few domains as hold each, below leaves or rails; None below neither.
 
     Notes
@@ -286,14 +287,13 @@ def _trunk(domains: Domains, n: int) -> Trunk | None:
     does not relay reaches other ranks of other domains through the spines alone. A gather may pass
     through other members of a domain, whose links are wider.
     """
-    chips, leaf, above = domains.chips_per_domain, domains.leaf, domains.above
     count = ceil(n / chips)
-    if domains.join == "clos" and leaf is not None and above is not None:
+    if join == "clos" and leaf is not None and above is not None:
         firsts = range(0, lcm(leaf, count * chips) // chips, count)
         members = [_members(n, chips, first) for first in firsts]
         groups = [[(d, card // leaf) for d, card in group] for group in members]
         return _shared(groups, above * leaf, gathers=True)
-    if domains.join == "rails" and above is not None:
+    if join == "rails" and above is not None:
         group = [(d, card % chips) for d, card in _members(n, chips, 0)]
         return _shared([group], count * above, gathers=False)
     return None
