@@ -11,12 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Protocol
+from typing import TYPE_CHECKING, Annotated, Protocol
 
-import numpy as np
 from pydantic import Field
 
 from planner.benchmark.works import AllReduce, Closed, Count, Precision, Timed
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 class Unsupported(Exception):  # noqa: N818 - it says what the device is not able to do
@@ -108,6 +110,8 @@ def summary(seconds: Sequence[float]) -> Timing:
 
     Raises Unsupported if a time is not a positive number: the clock is too coarse, or broken.
     """
+    import numpy as np  # here, so that reading a scenario stays fast
+
     if not seconds or not all(math.isfinite(each) and each > 0 for each in seconds):
         raise Unsupported("the clock did not move; the work is too short for it")
     low, middle, high = np.quantile(seconds, [0.1, 0.5, 0.9]).tolist()

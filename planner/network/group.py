@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from math import ceil
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from formulas.numerics.store import kept_kernel
@@ -187,4 +188,4 @@ def collective_kernel(equation: str) -> Kernel:
         of = getattr(collectives, equation)
         return kernel([*of.where, of], [of.symbol])
 
-    return kept_kernel(f"network-{equation}", lowered)
+    return kept_kernel(f"network-{equation}", lowered, (Path(__file__),))

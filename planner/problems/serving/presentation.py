@@ -38,7 +38,10 @@ if TYPE_CHECKING:
     from planner.problems.serving.point import BorneLoad, ServingEstimate, ServingPoint
 
 BAR = 24
-SOURCES = (Path(__file__).with_name("closed_form.py"),)
+SOURCES = (
+    Path(__file__), Path(__file__).with_name("closed_form.py"),
+    Path(__file__).parent / "step" / "equations.py",
+)  # fmt: skip
 
 
 def answer(plan: ServingPlan) -> str:
