@@ -28,7 +28,7 @@ from planner.problems.serving.slopes.directional_derivatives import (
     values_at,
 )
 from planner.problems.serving.step.engine_effects import loop_first_token
-from planner.problems.serving.step.kernels import BATCH_TIMES, StepModel, lowered
+from planner.problems.serving.step.kernels import StepModel, lowered
 from planner.problems.serving.step.queueing import queue
 from planner.problems.serving.step.step import Step
 from planner.protocol.bracket import Bracket, bracketed
@@ -77,11 +77,11 @@ def _varied(row: Mapping[str, float], symbols: Mapping[str, float], by: float) -
 
 def _wait(task: Task, tape: Tape, row: Mapping[str, float], batch: float) -> float:
     values = values_at(tape, row, batch)
-    names = {"T_pf_busy": "busy", "T_dec": "step", "T_ttft": "first", "T_tpot": "tpot"}
+    names = {"T_pf_busy": "busy", "T_dec": "step", "T_ttft": "ttft", "T_tpot": "tpot"}
     symbols = {**row, "B": batch, **{name: values[word] for name, word in names.items()}}
     arrays = {name: np.array([value]) for name, value in symbols.items()}
     if task.loop is not None:
-        return float(loop_first_token(task, arrays, {})[0]) - values["first"]
+        return float(loop_first_token(task, arrays, {})[0]) - values["ttft"]
     return float(queue({**arrays, "x_load": np.array([values["arrivals"]])})["wait"][0])
 
 
@@ -165,14 +165,12 @@ class FixedLayout:
         if not self.free or batch <= 1 or slot[0, -1] > -FLAT:
             return self._at_fixed_batch({**values, "batch": batch}, slopes, directions)
         pull = slot[:, :-1] + rising
-        # A batch that grows does so on its right side, whichever way the given goes.
-        grows = (pull > 0) == (np.array([[0], [1]]) == 1)
-        growth = pull / np.abs(np.where(grows, slot[1, -1], slot[0, -1]))
+        growth = pull / np.abs(np.where(_grows(pull), slot[1, -1], slot[0, -1]))
         return Response({**values, "batch": batch}, _total(slopes, growth))
 
     def _at(self, batch: float, directions: Directions) -> tuple[dict, dict]:
         """Values and slopes with a batch, waiting included where a load makes prompts wait."""
-        values, slopes = self._named(*slopes_at(self.tape, self.row, batch, directions))
+        values, slopes = slopes_at(self.tape, self.row, batch, directions)
         if waits(self.task):
             first = values["ttft"], slopes["ttft"]
             late = with_wait(self.task, self.tape, self.row, batch, directions, first)
@@ -188,24 +186,12 @@ class FixedLayout:
         """The smallest real batch whose slots carry a load [1/s] per replica."""
 
         def over(x: float) -> float:
-            values = values_at(self.tape, self.row, math.exp(x))
-            slot = self._named(values, dict.fromkeys(values, np.empty(0)))[0]["slot"]
-            return math.log(load * slot)
+            return math.log(load * self._price(math.exp(x)))
 
         most = math.log(self.batch)
         if over(0.0) <= 0:
             return 1.0
         return self.batch if over(most) > 0 else math.exp(_crossing(over, most, 0.0))
-
-    def _named(
-        self, values: dict[str, float], slopes: dict[str, np.ndarray]
-    ) -> tuple[dict[str, float], dict[str, np.ndarray]]:
-        """The times of the tape, that to first token without its wait."""
-        names = {"ttft" if word == "first" else word: word for word in BATCH_TIMES}
-        return (
-            {word: values[name] for word, name in names.items()},
-            {word: slopes[name] for word, name in names.items()},
-        )
 
     def _limits(self, values: dict[str, float]) -> dict[str, float]:
         """Every limited quantity over its limit."""
@@ -227,7 +213,6 @@ class FixedLayout:
     def _fullest(self, batch: float) -> float:
         """The largest of what is limited over its limit, in logarithms."""
         values = values_at(self.tape, self.row, batch)
-        values, _ = self._named(values, dict.fromkeys(values, np.empty(0)))
         return max(math.log(max(ratio, 1e-300)) for ratio in self._limits(values).values())
 
     def _largest(self) -> float:
@@ -262,12 +247,8 @@ class FixedLayout:
             slope = self._ratio(name, values, slopes, directions)
             if slope[:, -1].max() <= 0:
                 continue  # no batch changes it
-            speed = np.empty((2, count))
-            for side in (0, 1):
-                pull = -slope[side, :-1]
-                rising = (pull > 0) == (side == 1)
-                speed[side] = pull / np.where(rising, slope[1, -1], slope[0, -1] or slope[1, -1])
-            speeds.append(speed)
+            pull, left = -slope[:, :-1], slope[0, -1] or slope[1, -1]
+            speeds.append(pull / np.where(_grows(pull), slope[1, -1], left))
         if not speeds:
             return np.zeros((2, count))
         stacked = np.stack(speeds)
@@ -299,8 +280,8 @@ class FixedLayout:
             middle = (low + high) / 2
             low, high = (low, middle) if self._price(math.exp(middle)) <= goal else (middle, high)
         turn = math.exp(high)
-        below = self._named(*slopes_at(self.tape, self.row, turn * (1 - ASIDE), directions))
-        above = self._named(*slopes_at(self.tape, self.row, turn * (1 + ASIDE), directions))
+        below = slopes_at(self.tape, self.row, turn * (1 - ASIDE), directions)
+        above = slopes_at(self.tape, self.row, turn * (1 + ASIDE), directions)
         before, after = below[1]["slot"], above[1]["slot"]
         steep = before[:, -1] - after[:, -1]
         moves = turn > 1 + ASIDE and bool((steep < -FLAT).all())
@@ -310,8 +291,7 @@ class FixedLayout:
         return Response({**above[0], "batch": turn}, _total(above[1], growth))
 
     def _price(self, batch: float) -> float:
-        values = values_at(self.tape, self.row, batch)
-        return self._named(values, dict.fromkeys(values, np.empty(0)))[0]["slot"]
+        return values_at(self.tape, self.row, batch)["slot"]
 
 
 def _crossing(excess: Callable[[float], float], near: float, far: float) -> float:
@@ -331,12 +311,18 @@ def _tape(model: StepModel, *, queued: bool, smooth: bool) -> Tape:
 
 
 def _total(slopes: dict[str, np.ndarray], growth: np.ndarray) -> dict[str, np.ndarray]:
-    """Slopes with the batch moving: what a given does itself, and what the batch then does."""
-    totals = {}
-    for name, slope in slopes.items():
-        total = slope[:, :-1].copy()
-        for side in (0, 1):
-            rising = (growth[side] > 0) == (side == 1)
-            total[side] += growth[side] * np.where(rising, slope[1, -1], slope[0, -1])
-        totals[name] = total
+    """Slopes with the batch moving: what a given does itself, and what the batch then does.
+
+    A batch that grows does so on its right side, whichever way the given goes.
+    """
+    grows = _grows(growth)
+    totals = {
+        name: slope[:, :-1] + growth * np.where(grows, slope[1, -1], slope[0, -1])
+        for name, slope in slopes.items()
+    }
     return {**totals, "batch": growth}
+
+
+def _grows(pull: np.ndarray) -> np.ndarray:
+    """Whether the batch grows where givens pull it so, by their left and right sides: (2, n)."""
+    return (pull > 0) == np.array([[False], [True]])

@@ -39,16 +39,21 @@ def serving_rows(scenario: Scenario, name: str) -> list[Elasticity]:
     Where replicas are counted there are two rows of each: one with the layout held, one where
     replicas, pools and chips follow. First comes the layout held, unless replicas are many.
     """
-    questions = questions_of(resolve(scenario))
-    best = ranked(questions)[0]
-    givens = serving_parameters(scenario, Contest(scenario, questions).hardware())
-    bound = bound_to(scenario, winner(questions, best).question, best)
+    bound, givens = _bound(scenario)
     powers = symbol_powers(bound, givens)
     rows = _rows(bound, givens, powers, name)
     if bound.may_follow:
         rows += _rows(replace(bound, follows=not bound.resized), givens, powers, name)
     counted = {given.path: _counted(given, name) for given in givens if given.whole}
     return [*counted.values(), *(row for row in rows if row.path not in counted)]
+
+
+def _bound(scenario: Scenario) -> tuple[Bound, list[Parameter]]:
+    """The plan of a scenario that has one, ready to be varied, and every given."""
+    questions = questions_of(resolve(scenario))
+    best = ranked(questions)[0]
+    givens = serving_parameters(scenario, Contest(scenario, questions).hardware())
+    return bound_to(scenario, winner(questions, best).question, best), givens
 
 
 def _rows(
@@ -82,14 +87,11 @@ def layout_held(scenario: Scenario, paths: Collection[str]) -> dict[str, tuple[f
 
     Empty where it is the same question as that of the multipliers, where everything follows.
     """
-    questions = questions_of(resolve(scenario))
-    best = ranked(questions)[0]
-    bound = replace(bound_to(scenario, winner(questions, best).question, best), follows=False)
+    bound, every = _bound(scenario)
     if not bound.may_follow:
         return {}
-    hardware = Contest(scenario, questions).hardware()
-    givens = [each for each in serving_parameters(scenario, hardware) if each.path in paths]
-    _, slopes = elasticities(bound, givens)
+    givens = [each for each in every if each.path in paths]
+    _, slopes = elasticities(replace(bound, follows=False), givens)
     price = slopes["usd_per_mtok"]
     return {each.path: (float(price[0, i]), float(price[1, i])) for i, each in enumerate(givens)}
 

@@ -200,10 +200,10 @@ def pools(load: str, *words: str) -> tuple[Definitions, Outputs]:
 def batch_times(
     mode: str, bound: bool, load: str, powered: bool, queued: bool
 ) -> tuple[Definitions, Outputs]:
-    """What a batch follows, and the times of which every output is made."""
+    """What a batch follows, and the times of which every output is made; `ttft` has no wait."""
     words = (*BATCH_TIMES, *(QUEUED_TIMES if queued else ()))
     every = pool_outputs(mode, bound, powered)
-    return pool(mode, bound, load), {word: every[word] for word in words}
+    return pool(mode, bound, load), {**{word: every[word] for word in words}, "ttft": T_ttft}
 
 
 def pool_from_times(mode: str, load: str, *words: str) -> tuple[Definitions, Outputs]:

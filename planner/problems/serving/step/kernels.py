@@ -31,7 +31,7 @@ PARTS: Mapping[str, tuple[str, ...]] = {
 }
 WORK = ("T_slot", "T_pf_busy", "T_out", "T_ttft", "T_tpot")  # times that no load changes
 # What a batch follows, and the times of which every output is made.
-BATCH_TIMES = ("tpot", "first", "slot", "busy", "need", "mixed")
+BATCH_TIMES = ("tpot", "slot", "busy", "need", "mixed")
 QUEUED_TIMES = ("step", "arrivals")
 SOURCES = (Path(__file__), Path(__file__).with_name("equations.py"))
 SHORT = 60  # characters of a file's name; what is longer is a digest
