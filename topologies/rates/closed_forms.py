@@ -184,7 +184,11 @@ def best_box(
         whole = "x".join(map(str, dims))
         raise TopologyError(f"box of {chips} chips", f"none fits into {whole}")
 
+    # In shares of the fastest link, rounded: which of two equals is taken hangs on no rounding.
+    shares = [link / max(links) for link in links]
+
     def worth(sides: Sides) -> tuple[int, float, int, Sides]:
-        return prod(sides), -box(sides, links, rings(sides)).all_to_all, sum(sides), sides
+        exchange = round(box(sides, shares, rings(sides)).all_to_all, 12)
+        return prod(sides), -exchange, sum(sides), sides
 
     return min(candidates, key=worth)

@@ -9,7 +9,7 @@ import pkgutil
 from dataclasses import astuple, replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import topologies
@@ -183,6 +183,21 @@ def test_rates_are_always_finite_and_above_zero(what, n):
 
 
 @settings(max_examples=60, deadline=None)
+@example(
+    Machine.from_figures(
+        "any",
+        kind="torus",
+        chips_per_domain=36,
+        scale_up=1e8,
+        scale_out=1e8,
+        dims=(2, 3, 6),
+        port_weights=(1, 2, 3),
+        ring=0,
+        ring_all=False,
+    ),
+    17,
+    0.109375,
+)  # two boxes exchange alike; the gathers differ
 @given(machines(), st.integers(1, 100), st.floats(0.1, 10))
 def test_rates_are_linear_in_all_bandwidths_together(what, n, factor):
     """Twice the links, twice the rates."""
