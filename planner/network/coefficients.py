@@ -92,13 +92,17 @@ def non_negative(matrix: np.ndarray, target: np.ndarray) -> np.ndarray:
     """
     n = matrix.shape[1]
     best, least = np.zeros(n), float(target @ target)
-    for chosen in product((False, True), repeat=n):
+    for chosen in product((True, False), repeat=n):
         columns = np.flatnonzero(chosen)
+        if not columns.size:
+            break
         solution = np.linalg.lstsq(matrix[:, columns], target, rcond=None)[0]
         missed = target - matrix[:, columns] @ solution
-        if columns.size and (solution >= 0).all() and missed @ missed < least:
+        if (solution >= 0).all() and missed @ missed < least:
             best, least = np.zeros(n), float(missed @ missed)
             best[columns] = solution
+            if columns.size == n:
+                break  # fewer columns come no nearer
     return best
 
 
