@@ -121,7 +121,7 @@ def trade_off(question: Question, points: int | None = None) -> TradeOff:
     Raises FieldError for a question that limits no output.
     """
     problem = problem_of(question.problem)
-    points = points or POINTS
+    points = POINTS if points is None else points
     if not 2 <= points <= MOST:
         raise InputError(f"points: {points} is not between 2 and {MOST}")
     applying = [x for x in problem.outputs if x.applies is None or x.applies(question)]

@@ -329,8 +329,9 @@ def test_a_frontier_is_a_table_a_document_and_a_picture(tmp_path, capsys):
     assert out.read_text().splitlines()[0].split(",") == list(rows[0])
     run("pareto", file, "--points", "4", "--out", tmp_path / "b.svg", capsys=capsys)
     assert "<svg" in (tmp_path / "b.svg").read_text()
-    status, _, err = run("pareto", file, "--points", "1", capsys=capsys)
-    assert (status, "points: 1 is not between 2 and 1000" in err) == (2, True)
+    for few in ("0", "1"):
+        status, _, err = run("pareto", file, "--points", few, capsys=capsys)
+        assert (status, f"points: {few} is not between 2 and 1000" in err) == (2, True)
     file.write_text("problem: budget\nquality: {loss: 1.0}\n", encoding="utf-8")
     status, text, _ = run("pareto", file, capsys=capsys)
     assert (status, "nothing keeps the limit: misses loss" in text) == (1, True)
