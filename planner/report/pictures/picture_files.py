@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from planner.protocol.problem import HasPicture, problem_of
 from planner.protocol.trade_off import TradeOff
 from planner.report.files import check_file, deliver, dumps, form_of
+from planner.report.pictures.section_bars import plan_drawn
 from planner.report.pictures.style import FORMS
 from planner.text.console import note
 from planner.text.errors import InputError, MissingExtra
@@ -43,18 +44,21 @@ def check_picture(out: Path, option: str = "--plot", texts: Sequence[str] = ()) 
 
 
 def draw_plan(plan: Plan, folder: Path) -> None:
-    """Write `plan.svg` into a folder, where the problem has a picture and there is a plan.
+    """Write `plan.svg` into a folder, where there is a plan: the kind's picture, or its sections.
 
     Without Matplotlib, or where every choice was given and no curve is left, a note says so.
     """
     problem = problem_of(plan.problem)
-    if not isinstance(problem, HasPicture) or not plan.chosen:
+    if not plan.chosen:
         return
     if find_spec("matplotlib") is None:
         note("no picture: pip install 'token-planner[plot]'", warning=True)
         return
     try:
-        picture = problem.picture(plan).draw("svg")
+        if isinstance(problem, HasPicture):
+            picture = problem.picture(plan).draw("svg")
+        else:
+            picture = plan_drawn(plan, "svg")
     except InputError as error:
         note(f"no picture: {error}", warning=True)
         return

@@ -70,6 +70,12 @@ def test_solve_prints_text_reasons_and_json(capsys, file):
     assert document["plan"]["tpot"] <= 0.04
 
 
+def test_a_plan_is_drawn(capsys, file, tmp_path):
+    """`--out` has the picture of what one percent more of each quantity is worth."""
+    told(capsys, "solve", file, "--out", str(tmp_path))
+    assert "<svg" in (tmp_path / "plan.svg").read_text(encoding="utf-8")
+
+
 def test_a_plan_without_answer_says_what_falls_short():
     """No chip reads the weights within a millisecond."""
     plan = planner.solve(TOY, ["promise=1 ms"])

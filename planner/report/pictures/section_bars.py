@@ -1,0 +1,84 @@
+"""The picture of a plan of any kind: bars of what adds up, and what one percent more is worth.
+
+It draws the sections that a notebook shows, so a kind has it without a line of its own.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from planner.protocol.page import COLOURS, DARK, MOST_WORTH, OTHERS, SHARE
+from planner.protocol.problem import problem_of
+from planner.protocol.section import Section
+from planner.report.pictures import style
+from planner.text.errors import InputError
+from planner.text.tolerances import UNSEEN
+from planner.text.wording import quantity
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from planner.protocol.plan import Plan
+
+WIDE, HEAD, BAR, ROW = 8.5, 0.5, 0.95, 0.26  # inches
+LINE = 92  # letters of a line of the title
+FREE = "0.88"  # grey of what is free
+
+
+def plan_drawn(plan: Plan, form: str) -> bytes:
+    """The picture of a plan as `svg`, `png` or `pdf`.
+
+    Raises InputError where nothing of the plan adds up or is worth anything; MissingExtra if
+    Matplotlib is not installed.
+    """
+    head, *others = problem_of(plan.kind).sections(plan)
+    sections = [section for section in others if section.adds_up]
+    ranked = sorted(plan.elasticities.items(), key=lambda pair: (-abs(pair[1]), pair[0]))
+    worth = {path: slope for path, slope in ranked[:MOST_WORTH] if abs(slope) >= UNSEEN}
+    heights = [BAR] * len(sections) + ([ROW * len(worth) + 0.6] if worth else [])
+    if not heights:
+        raise InputError("nothing of this plan adds up, so there is nothing to draw")
+
+    def filled(canvas: Figure) -> None:
+        panels = canvas.subplots(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
+        canvas.suptitle(textwrap.fill(head.title, LINE), x=0.01, ha="left", fontsize=10)
+        for axes, section in zip(panels, sections, strict=False):
+            _stacked(axes, section)
+        if worth:
+            _slopes(panels[-1], worth)
+
+    return style.pictured((WIDE, HEAD + sum(heights)), filled, form)
+
+
+def _stacked(axes: Axes, section: Section) -> None:
+    """Lines that add up, as one bar with its parts named below it."""
+    parts = [(x.label, float(x.value or 0), x.unit) for x in section.lines
+             if isinstance(x.value, int | float) and x.value > 0]  # fmt: skip
+    whole, left = sum(value for _, value, _ in parts), 0.0
+    for place, (label, value, unit) in enumerate(parts):
+        colour = COLOURS.get(label, OTHERS[place % len(OTHERS)]) if label != "free" else FREE
+        axes.barh(0, value, left=left, height=0.8, lw=0, color=colour,
+                  label=f"{label} {quantity(value, unit)}")  # fmt: skip
+        if value >= SHARE * whole:
+            axes.text(left + value / 2, 0, f"{value / whole:.0%}", ha="center", va="center",
+                      fontsize=8, color="white" if colour in DARK else "0.1")  # fmt: skip
+        left += value
+    axes.set_xlim(0, whole or 1)
+    axes.set_axis_off()
+    unit = parts[0][2] if parts else ""
+    style.titled(axes, f"{section.title}, {quantity(whole, unit)}", size=9)
+    axes.legend(loc="upper left", bbox_to_anchor=(-0.01, 0.05), ncols=6, frameon=False,
+                fontsize=7.5, handlelength=0.8, columnspacing=1.2)  # fmt: skip
+
+
+def _slopes(axes: Axes, worth: Mapping[str, float]) -> None:
+    """The quantities that matter most, as bars to either side."""
+    slopes: Sequence[float] = list(worth.values())
+    colours = [style.BLUE if slope < 0 else style.ORANGE for slope in slopes]
+    axes.barh(range(len(slopes)), slopes, height=0.62, color=colours, lw=0)
+    axes.axvline(0, color="0.25", lw=0.9)
+    style.labelled_bars(axes, list(worth))
+    axes.set_xlabel("one percent more of it changes the objective by [%]")

@@ -1,0 +1,53 @@
+"""The picture of a plan: bars of what adds up, named as the plan names them."""
+
+from __future__ import annotations
+
+import pytest
+
+import planner
+from planner.report.pictures.section_bars import plan_drawn
+from planner.text.errors import InputError
+from tests.paths import ROOT
+
+pytest.importorskip("matplotlib")
+
+
+@pytest.fixture(scope="module")
+def plan():
+    """Two pools under promises."""
+    return planner.solve(ROOT / "examples" / "serve-deepseek-v3-h200.yaml")
+
+
+def test_every_part_of_a_plan_has_a_bar(plan, monkeypatch):
+    """The widths of a bar are the numbers of the plan, and fill it; paths of what matters stand."""
+    from matplotlib.axes import Axes
+
+    drawn: list[tuple[str, float]] = []
+    barh = Axes.barh
+
+    def recorded(self, y, width, *rest, **options):
+        if "label" in options:
+            drawn.append((options["label"].split()[0], float(width)))
+        return barh(self, y, width, *rest, **options)
+
+    monkeypatch.setattr(Axes, "barh", recorded)
+    plan_drawn(plan, "svg")
+    point = plan.answer.plan
+    step = {name: value for name, value in vars(point.time_per_step).items() if value}
+    assert dict(drawn[: len(step)]) == step
+    memory = vars(point.decode.memory_per_chip)
+    last = {name: value for name, value in memory.items() if value and name != "capacity"}
+    assert dict(drawn[-len(last) :]) == last
+    assert sum(last.values()) == pytest.approx(memory["capacity"])
+
+
+def test_the_same_plan_draws_the_same_bytes(plan):
+    """As every picture does."""
+    assert plan_drawn(plan, "svg") == plan_drawn(plan, "svg")
+
+
+def test_a_plan_of_which_nothing_adds_up_is_not_drawn():
+    """An infeasible question has neither parts nor slopes."""
+    plan = planner.solve(ROOT / "examples" / "infeasible.yaml")
+    with pytest.raises(InputError, match="nothing of this plan adds up"):
+        plan_drawn(plan, "svg")
