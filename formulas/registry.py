@@ -122,5 +122,6 @@ def find(name: str) -> Equation | Derivation:
         raise SymbolError(f"{name} is given by {', '.join(giving)}; name one of them")
     if giving:
         return next(iter(giving.values()))
-    hint = did_you_mean(name.replace("-", "_"), entries)
+    titles = [value.name for value in entries.values()]
+    hint = did_you_mean(name.replace("-", "_"), entries) or did_you_mean(name, titles)
     raise SymbolError(f"there is no equation {name!r}{hint}")

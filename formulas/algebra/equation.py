@@ -53,6 +53,9 @@ class Equation:
     branches: Mapping[str, sp.Expr] | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
+        odd = [each for each in self.assumes if not isinstance(each, str)]
+        if odd:
+            raise TypeError(f"{self.name}: conditions are sentences, not {odd[0]!r}")
         object.__setattr__(self, "rhs", as_expression(self.rhs))
         object.__setattr__(self, "branches", self._checked_branches())
         self.check()

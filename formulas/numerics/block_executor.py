@@ -50,7 +50,7 @@ class ExecutionPlan(NamedTuple):
     rows: frozenset[int]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Prepared:
     """A tape with most of its arguments put in, to be run many times for the others.
 

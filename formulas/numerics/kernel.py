@@ -93,7 +93,7 @@ class Kernel:
         return f"Kernel(({', '.join(self.names)}) -> ({', '.join(self.outputs)}))"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class PreparedKernel:
     """A kernel with most arguments put in: `Kernel.prepared`. A call costs what is left to do."""
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable
 from functools import cache
@@ -26,7 +27,9 @@ T = TypeVar("T")
 
 EQUATIONS = Path(__file__).parent.parent
 VARIABLE = "TOKEN_PLANNER_CACHE"
-GENERATIONS = 4  # digests whose files stay; a checkout that is edited makes a new one every time
+# Digests whose files stay. A version has four; a checkout that is edited makes new ones every time.
+GENERATIONS = 16
+DIGEST = re.compile(r"[0-9a-f]{24}")  # what a folder of kept files is called
 
 
 def stored(name: str, make: Callable[[], T], sources: tuple[Path, ...] = ()) -> T:
@@ -38,11 +41,11 @@ def stored(name: str, make: Callable[[], T], sources: tuple[Path, ...] = ()) -> 
     sources : Folders and files that decide what is made, beside all equations.
     """
     file = folder() / digest(sources) / f"{name}.json"
-    try:
-        return json.loads(file.read_bytes())
-    except (FileNotFoundError, NotADirectoryError, json.JSONDecodeError):
-        text = json.dumps(make(), separators=(",", ":"))
-    # A folder that cannot be written to costs time at the next start, and nothing else.
+    # A folder that cannot be used, or a file that is damaged, costs time and nothing else.
+    with contextlib.suppress(OSError, ValueError):
+        if (value := json.loads(file.read_bytes())) is not None:
+            return value
+    text = json.dumps(make(), separators=(",", ":"))
     with contextlib.suppress(OSError):
         _write(file, text)
     return json.loads(text)
@@ -87,8 +90,9 @@ def _write(file: Path, text: str) -> None:
     """The file in one step, so that no other process reads half of it."""
     if not file.parent.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
-        generations = sorted(file.parent.parent.iterdir(), key=lambda path: path.stat().st_mtime)
-        for old in generations[:-GENERATIONS]:
+        # The folder may be one where somebody keeps other things: only ours are removed.
+        ours = (path for path in file.parent.parent.iterdir() if DIGEST.fullmatch(path.name))
+        for old in sorted(ours, key=lambda path: path.stat().st_mtime)[:-GENERATIONS]:
             shutil.rmtree(old, ignore_errors=True)
     part = file.with_suffix(f".{os.getpid()}")
     part.write_text(text, encoding="utf-8")

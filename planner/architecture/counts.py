@@ -97,7 +97,7 @@ class Sizes:
 
     @property
     def attention_flop_per_cached_token(self) -> float:
-        """Slope of decode in long contexts: of the caches that every query reads in full [flop]."""
+        """Arithmetic per cached token, on the caches that every query reads in full [flop]."""
         full = (one for one in self.caches if one.grows and one.limit is None)
         return sum(one.flop_per_cached_token for one in full)
 

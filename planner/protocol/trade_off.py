@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -45,6 +44,7 @@ class TradeOff:
     limited: Output
     objective: Output
     scenario: Mapping[str, Any]
+    provenance: Mapping[str, Any]
     rows: list[dict[str, Any]] = field(default_factory=list)
     infeasible: tuple[MissedPromise, ...] | None = None
     warnings: tuple[str, ...] = ()
@@ -65,7 +65,7 @@ class TradeOff:
             "over": self.limited.name,
             "points": self.rows,
             "infeasible": document_of(self.infeasible),
-            "provenance": {"version": version("token-planner")},
+            "provenance": self.provenance,
         }
 
     @property
@@ -126,8 +126,11 @@ def trade_off(question: Question, points: int | None = None) -> TradeOff:
         raise InputError(f"points: {points} is not between 2 and {MOST}")
     applying = [x for x in problem.outputs if x.applies is None or x.applies(question)]
     limited, objective = _outputs(problem.kind, applying, question)
-    curve = partial(TradeOff, problem.kind, applying, limited, objective, resolved(question))
-    best = problem.search(question)
+    answer, best = problem.answer(question), problem.search(question)
+    curve = partial(
+        TradeOff, problem.kind, applying, limited, objective, resolved(question),
+        answer.document["provenance"], warnings=answer.warnings,
+    )  # fmt: skip
     if not best.feasible:
         return curve(infeasible=best.shortfalls)
     for output in (limited, objective):
@@ -210,6 +213,6 @@ def _outputs(kind: str, applying: Sequence[Output], question: Question) -> tuple
     limits = [output for output in applying if output.promise]
     for limited in limits:
         if getattr(question, (limited.promise or "").partition(".")[0], None) is not None:
-            free = [output for output in limits if output is not limited]
+            free = [output for output in limits if output.promise != limited.promise]
             return limited, (free or applying)[0]
     raise FieldError(("problem", f"a {kind} limits no output, so nothing is traded for it"))

@@ -160,6 +160,13 @@ class BudgetOptimum:
         return np.log([[getattr(self, name) for name in choices]])
 
     @property
+    def outside(self) -> list[str]:
+        """Sentences on what lies beyond the range that the law was fitted on."""
+        task, unique = self.task, self.task.unique if self.task.repeats else None
+        epochs = None if unique is None else max(1.0, self.pretrain / unique)
+        return task.law.outside(self.n_active, self.pretrain, epochs=epochs)
+
+    @property
     def total(self) -> float:
         """Cost of the whole life [USD or flop]."""
         return sum(self.cost)

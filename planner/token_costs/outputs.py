@@ -54,6 +54,8 @@ def _loss(plan: Plan) -> sp.Expr | None:
 OUTPUTS = (
     Output("cost.total.usd", "USD", ("cost", "cost.total"), promise="cost",
            applies=lambda q: q.in_usd, equation=by("life_cost")),
+    Output("cost.total.flop_paid", "flop", promise="cost", equation=by("paid_arithmetic"),
+           applies=lambda q: not q.in_usd and q.rated),
     Output("cost.total.flop", "flop", ("cost", "cost.total"), promise="cost",
            applies=lambda q: not q.in_usd, equation=by("done_arithmetic")),
     Output("cost.pretrain.usd", "USD", equation=by("life_cost", "D_rl", "D_inf")),

@@ -25,6 +25,7 @@ LABELS = {
     "cost.total.usd": "cost", "cost.total.flop": "arithmetic", "cost.pretrain.usd": "pre-training",
     "cost.inference.usd": "serving", "n_active": "active parameters", "n_total": "parameters",
     "tokens.pretrain": "pre-training data", "tokens.rl": "RL data",
+    "cost.total.flop_paid": "arithmetic of the peak, paid for",
     "over_training": "over-trained, times", "tokens_per_parameter": "tokens per parameter",
     "loss": "loss", "usd_per_mtok": "price of serving",
 }  # fmt: skip

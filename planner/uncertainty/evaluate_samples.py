@@ -106,8 +106,11 @@ def _searched(tree: Tree, folder: Path, points: Sequence[Sets]) -> list[Search]:
     """The best plan at several draws, searched together; a draw that makes no sense has none."""
     questions, beside = zip(*(_question(tree, folder, sets) for sets in points), strict=True)
     searched = search_each(questions, beside, [", ".join(sets) for sets in points])
-    # A point and what works out its shortfalls stay in the process that searched.
-    return [replace(plan or NO_PLAN, plan=None, missed=None) for plan in searched]
+    # A point and what works out its numbers stay in the process that searched.
+    return [
+        replace(plan, plan=None, missed=None, row=None, outputs=dict(plan.outputs))
+        for plan in (each or NO_PLAN for each in searched)
+    ]
 
 
 def _question(tree: Tree, folder: Path, sets: Sets) -> tuple[Question | None, Mapping[str, float]]:

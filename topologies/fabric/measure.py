@@ -18,7 +18,16 @@ from typing import NamedTuple
 
 import networkx as nx
 
-from topologies.fabric.fabric import SCALE_OUT, SCALE_UP, Arc, Fabric, Node, accelerators, by_domain
+from topologies.fabric.fabric import (
+    ACCELERATOR,
+    SCALE_OUT,
+    SCALE_UP,
+    Arc,
+    Fabric,
+    Node,
+    accelerators,
+    by_domain,
+)
 from topologies.fabric.limits import TopologyError
 
 
@@ -27,10 +36,17 @@ def domain(G: Fabric, chip: Hashable) -> list[Node]:
 
     Raises TopologyError when it is no accelerator.
     """
-    for members in by_domain(G).values():
-        if chip in members:
-            return members
-    raise TopologyError(f"fabric {G.graph.get('name')!r}", f"{chip!r} is not an accelerator")
+    here = _domain_of(G, chip)
+    chips = G.nodes(data=True)
+    return [n for n, data in chips if data["kind"] == ACCELERATOR and data["domain"] == here]
+
+
+def _domain_of(G: Fabric, chip: Hashable) -> Hashable:
+    """The name of an accelerator's domain; TopologyError when it is none."""
+    data = G.nodes.get(chip, {})
+    if data.get("kind") != ACCELERATOR:
+        raise TopologyError(f"fabric {G.graph.get('name')!r}", f"{chip!r} is not an accelerator")
+    return data["domain"]
 
 
 def domain_size(G: Fabric, chip: Hashable) -> int:
@@ -47,7 +63,7 @@ def slowdown(G: Fabric, chip: Hashable) -> float:
     >>> slowdown(hierarchy(switch(4, up=8.0), 2, out=1.0), (0, 0))
     8.0
     """
-    domain(G, chip)
+    _domain_of(G, chip)
     rates = {SCALE_UP: 0.0, SCALE_OUT: 0.0}
     for _, _, data in G.out_edges(chip, data=True):
         if data["tier"] in rates:

@@ -292,7 +292,7 @@ def _links(G: Fabric) -> Iterator[Link]:
             axis = tuple(d for d, (p, q) in enumerate(zip(*places, strict=True)) if p != q)
         kind = LinkKind(there["tier"], (roles[0], roles[1]), back is None, axis)
         rates = there["bandwidth"], None if back is None else back["bandwidth"]
-        figures = Figures(*rates, there["latency"], there.get("count", 1))
+        figures = Figures(*rates, there.get("latency", 0.0), there.get("count", 1))
         yield Link(u, v, kind, figures)
 
 

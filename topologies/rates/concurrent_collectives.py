@@ -60,8 +60,10 @@ class ConcurrentRate:
     rate : Of each member's share, the same for every group. With n members and S bytes in all, S/n
         from each, a gather or scatter takes S/(n rate), an all-reduce 2 S/(n rate). Of an exchange
         per ordered pair, of weighted pairs per unit of weight. [byte/s]
-    binding : Arcs that would raise the rate if they and those that are like them were faster.
-    engine : How it was found.
+    binding : Arcs of the narrowest cut, which would raise the rate if they and those that are like
+        them were faster; of weighted pairs the arcs that are full.
+    engine : How it was computed: `paths and cut`, `flow`, `cuts`, or `EVENLY` for a gather that
+        another division may make faster.
     """
 
     rate: float

@@ -102,8 +102,9 @@ def _configuration(row: sheets.Row) -> tuple[object, ...] | None:
     """What tells a configuration of a sweep; sweeps of two pools were tuned from day to day."""
     try:
         if row["mode"] == "disagg":
-            tp, copies = sheets.count(row, "decode_tp_size"), "decode_attention_dp_size"
-            layout: tuple[object, ...] = (tp * sheets.count(row, copies, 1), row["measured_on"])
+            copies = sheets.count(row, "decode_attention_dp_size", 1)
+            ranks = sheets.count(row, "decode_tp_size") * copies
+            layout: tuple[object, ...] = (ranks, row["measured_on"])
         else:
             ways = run_settings.ways_of(row, 1)
             layout = (run_settings.chips_of(ways), ways["dp_attention"] > 1)

@@ -44,7 +44,8 @@ def answer(scenario: BudgetScenario) -> records.BudgetPlan:
         assert isinstance(nearest, optimum.NoBudget)
         return records.BudgetPlan(KnownAnswer(_infeasible(resolution, nearest)), scenario)
     best = ranked[0]
-    warnings = (*resolution.warnings, *_outside(best, scenario), *_of_the_data(best))
+    beyond = optimum.allowed(best.outside, scenario.extrapolate)
+    warnings = (*resolution.warnings, *beyond, *_of_the_data(best))
     certificate = proof(best, len(resolution.tasks))
     slopes = elasticities(best, scenario.inference, scenario.rl)
     point = point_of(best)
@@ -91,16 +92,6 @@ def _binding(best: optimum.BudgetOptimum, slopes: dict[str, float]) -> tuple[Bin
         limits.append(BindingLimit("unique data", slopes["data.unique"]))
     paths = ("rl.tokens" if name == "rl" else f"choose.{name}" for name in task.fixed_choices)
     return (*limits, *(BindingLimit(path, slopes[path]) for path in paths))
-
-
-def _outside(best: optimum.BudgetOptimum, scenario: BudgetScenario) -> tuple[str, ...]:
-    """Sentences on what lies beyond the law's fitted range; refused where that is asked for."""
-    task = best.task
-    epochs = None
-    if task.repeats and task.unique is not None:
-        epochs = max(1.0, best.pretrain / task.unique)
-    beyond = task.law.outside(best.n_active, best.pretrain, epochs=epochs)
-    return optimum.allowed(beyond, scenario.extrapolate)
 
 
 def _of_the_data(best: optimum.BudgetOptimum) -> tuple[str, ...]:

@@ -11,7 +11,9 @@ from planner.text.tolerances import UNSEEN
 from planner.token_costs import presentation as life
 
 if TYPE_CHECKING:
+    from formulas.algebra.equation import Equation
     from planner.problems.budget.plan import BudgetAnswer, BudgetPlan, BudgetPoint
+    from planner.problems.budget.question import BudgetScenario
 
 
 LONGEST = 34  # of a label that keeps its text beside it
@@ -50,8 +52,8 @@ def why(plan: BudgetPlan) -> str:
     width = max([NAMES, *map(len, slopes)])
     lines += ["", f"{'One percent more of':<{width + 4}}changes the {aim} by"]
     lines += [f"  {name:<{width}}{_percents(slope):>10}" for name, slope in life.by_size(slopes)]
-    form = whole.provenance.law.form
-    lines += ["", "Closed form on the active constraints", *_closed_form(point, form)]
+    form, cost = whole.provenance.law.form, _cost_equation(plan.question)
+    lines += ["", "Closed form on the active constraints", *_closed_form(point, form, cost)]
     return "\n".join(lines)
 
 
@@ -139,13 +141,21 @@ def _method(whole: BudgetAnswer) -> Iterator[str]:
         yield proof.method
 
 
-def _closed_form(point: BudgetPoint, form: str) -> Iterator[str]:
+def _cost_equation(question: BudgetScenario) -> Equation:
+    """What is made small or limited: money, FLOP of the peak, or FLOP done."""
+    from formulas.scaling.budget_outputs import done_arithmetic, life_cost, paid_arithmetic
+
+    if question.in_usd:
+        return life_cost
+    return paid_arithmetic if question.rated else done_arithmetic
+
+
+def _closed_form(point: BudgetPoint, form: str, cost: Equation) -> Iterator[str]:
     """The equations on the active constraints, and the identity of over-training in numbers."""
-    from formulas.scaling.budget_outputs import done_arithmetic, life_cost
     from formulas.scaling.overtraining import overtraining_proportional
     from formulas.scaling.token_budgets import equalisation
 
-    yield from say.wrapped(str(life_cost if point.cost.total.usd is not None else done_arithmetic))
+    yield from say.wrapped(str(cost))
     equation = form_equation(form)
     if equation is not None:
         yield from say.wrapped(str(equation))

@@ -22,7 +22,14 @@ from planner.protocol.problem import NO_PLAN, Problem, Search
 from planner.protocol.section import Section
 from planner.text.errors import InputError
 from planner.token_costs import parameters as quantities
-from planner.token_costs.optimum import BudgetOptimum, NoBudget, Solved, best_of, solve_many
+from planner.token_costs.optimum import (
+    BudgetOptimum,
+    NoBudget,
+    Solved,
+    allowed,
+    best_of,
+    solve_many,
+)
 from planner.token_costs.outputs import OUTPUTS, at_limit
 from planner.token_costs.phase_costs import listed_of_phases
 from planner.token_costs.presentation import COLUMNS, sections
@@ -166,6 +173,7 @@ def _search(question: BudgetScenario, solved: Sequence[Solved]) -> Search:
     if isinstance(best, NoBudget):
         missed = MissedPromise(best.promise, best.short_by, best.reason)
         return replace(NO_PLAN, considered=considered, missed=lambda: [missed])
+    allowed(best.outside, question.extrapolate)
     plan = document_of(point_of(best))
     sparsity = best.task.sparsity
     return Search(

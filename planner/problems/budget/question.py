@@ -121,6 +121,11 @@ class BudgetScenario(QuestionRecord):
         return self.objective == "cost"
 
     @property
+    def rated(self) -> bool:
+        """Whether a phase has an MFU, so that FLOP of the peak are counted, not those done."""
+        return any(getattr(getattr(self.phases, name), "mfu", None) for name in self.used)
+
+    @property
     def used(self) -> tuple[str, ...]:
         """The phases that cost something, in the order of a model's life."""
         return used_phases(self.inference, self.rl)

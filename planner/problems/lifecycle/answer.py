@@ -60,10 +60,9 @@ def _optimal(
 ) -> records.LifecycleAnswer:
     """The whole answer of the first of several optima, the others beside it."""
     best = optima[0]
-    life, law, whole = best.life, best.answer.task.law, best.whole
+    life, whole = best.life, best.whole
     scenario = life.scenario
-    beyond = law.outside(whole.n_active, whole.pretrain, best.answer.task.sparsity)
-    warnings += allowed(beyond, scenario.extrapolate)
+    warnings += allowed(best.outside, scenario.extrapolate)
     warnings += resolve.training_warnings(best.answer.task.phases, datetime.now(UTC).date())
     warnings += dict.fromkeys(x for size, _ in best.sides for x in best.served.warnings_at(size))
     slopes, prices = lifecycle_elasticities(best), comparisons.serving_prices(best)

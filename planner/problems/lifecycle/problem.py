@@ -22,6 +22,7 @@ from planner.protocol.plan import Plan
 from planner.protocol.problem import NO_PLAN, Problem, Search
 from planner.protocol.section import Section
 from planner.scenario.keys.system_keys import resolved_system
+from planner.token_costs.optimum import allowed
 from planner.token_costs.outputs import OUTPUTS, at_limit, by
 from planner.token_costs.parameters import scenario_rows
 from planner.token_costs.phase_costs import listed_of_phases
@@ -46,7 +47,7 @@ class Lifecycle(Problem["LifecycleScenario"]):
     plan_type = LifecyclePlan
     columns = COLUMNS
     slow = True
-    outputs = (_COST, _FLOP, OUTPUTS[2], _SERVED, *OUTPUTS[4:], _PRICE)
+    outputs = (_COST, _FLOP, OUTPUTS[3], _SERVED, *OUTPUTS[5:], _PRICE)
 
     def parameters(self, question: LifecycleScenario) -> list[Parameter]:
         """What a scenario gives, each varied as `--set` would vary it."""
@@ -64,6 +65,7 @@ class Lifecycle(Problem["LifecycleScenario"]):
         best = cheapest_life(resolve_life(question))
         if best is None:
             return replace(NO_PLAN, missed=lambda: answer(question).infeasible)
+        allowed(best.outside, question.extrapolate)
         plan = document_of(point_of(best))
         choice = f"sparsity {plan['sparsity']:g}, {best.served.candidate.choice.words}"
         return Search(values_in(self.outputs, plan), choice, best.whole.total, plan)

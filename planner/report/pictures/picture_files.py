@@ -88,7 +88,11 @@ def write_frontier(frontier: FrontierAnswer, out: Path) -> None:
 
 def frontier_csv(frontier: FrontierAnswer) -> str:
     """The rows as comma-separated values with a header, base units."""
-    names = list(frontier.rows[0]) if frontier.rows else ["tokens_per_s_per_user", "usd_per_mtok"]
+    names = ["tokens_per_s_per_user", "usd_per_mtok"]
+    if isinstance(frontier, TradeOff):
+        names = [frontier.limited.name, frontier.objective.name]
+    if frontier.rows:
+        names = list(frontier.rows[0])
     written = io.StringIO()
     table = csv.DictWriter(written, names, lineterminator="\n")
     table.writeheader()

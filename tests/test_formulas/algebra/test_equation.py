@@ -45,6 +45,13 @@ def test_it_reads_as_on_the_board():
     assert slug("Bytes read, in one step") == "bytes-read-in-one-step"
 
 
+def test_conditions_are_sentences():
+    """A citation or a tuple in their place is a mistake, not a condition of that name."""
+    for odd in (lecture_notes, ("one", "two")):
+        with pytest.raises(TypeError, match="conditions are sentences"):
+            Equation.of(T_step, T_comp, "one", odd)
+
+
 def test_a_float_is_refused():
     """Numbers in equations are exact; measured ones belong elsewhere."""
     with pytest.raises(ValueError, match="is not exact"):

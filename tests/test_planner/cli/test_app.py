@@ -193,15 +193,15 @@ def test_set_changes_one_value(run, small):
 
 
 def test_the_answer_is_written_to_a_folder(run, small, tmp_path):
-    """plan.json is what --json prints, plan.txt what is printed; the rest goes to stderr."""
+    """plan.json is what --json prints, plan.txt what is printed, a picture; the rest to stderr."""
     folder = tmp_path / "new" / "folder"
     status, out, err = run("solve", small, "--out", folder)
     assert status == 0
     assert (folder / "plan.txt").read_text("utf-8") == out
     _, printed, _ = run("solve", small, "--json")
     assert (folder / "plan.json").read_text("utf-8") == printed
-    assert err.count("wrote ") == 2
-    assert sorted(path.name for path in folder.iterdir()) == ["plan.json", "plan.txt"]
+    assert err.count("wrote ") == 3
+    assert sorted(path.name for path in folder.iterdir()) == ["plan.json", "plan.svg", "plan.txt"]
 
 
 def test_warnings_go_to_standard_error_until_quiet(run, small):

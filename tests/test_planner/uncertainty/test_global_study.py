@@ -288,6 +288,16 @@ def test_what_is_wrong_with_uncertain_givens_is_told(uncertain, told):
         explore({**HELD, "uncertain": uncertain}, sobol=4)
 
 
+@pytest.mark.slow
+def test_processes_find_what_one_finds():
+    """Plans of a serving scenario come back from other processes with their numbers."""
+    few = {name: FREE["uncertain"][name] for name in ("price", "workload.input_tokens")}
+    asked = {**FREE, "uncertain": few}
+    several, alone = (explore(asked, sobol=4, workers=n).document for n in (2, 1))
+    assert several["distribution"] == alone["distribution"]
+    assert several["sobol"] == alone["sobol"]
+
+
 def test_counts_of_draws_are_checked():
     """A power of two, and not more than anybody waits for."""
     with pytest.raises(planner.InputError, match="power of two"):

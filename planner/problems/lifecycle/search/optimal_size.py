@@ -66,6 +66,12 @@ class FixedLayoutOptimum:
     evaluated: tuple[tuple[float, ServedMember | None], ...] = ()
 
     @property
+    def outside(self) -> list[str]:
+        """Sentences on what lies beyond the range that the law was fitted on."""
+        task = self.answer.task
+        return task.law.outside(self.whole.n_active, self.whole.pretrain, task.sparsity)
+
+    @property
     def size_limit(self) -> str:
         """The limit that `size_bound` is of."""
         if self.full:

@@ -26,6 +26,8 @@ PHASES = {
 }
 PLAIN = {"problem": "budget", "quality": {"like": {"n_active": 13e9}},
          "inference": {"tokens": 2e12}}  # fmt: skip
+RATED = {"problem": "budget", "inference": {"tokens": 1e12},
+         "phases": {"pretrain": {"mfu": 0.5}, "inference": {"mfu": 0.1}}}  # fmt: skip
 MONEY = {**PLAIN, "objective": "cost", "phases": PHASES, "rl": {"tokens": 2e11}}
 CASES = {
     "plain": PLAIN,
@@ -295,6 +297,8 @@ def test_the_command_line_answers_budgets(tmp_path, capsys):
         (PLAIN, "loss", "cost.total.flop"),
         ({"problem": "budget", "cost": "1e24 FLOP"}, "cost.total.flop", "loss"),
         (CASES["cost"], "cost.total.usd", "loss"),
+        ({**RATED, "cost": "1e24 FLOP"}, "cost.total.flop_paid", "loss"),
+        ({**RATED, "quality": {"loss": 2.1}}, "loss", "cost.total.flop_paid"),
     ],
 )
 def test_a_frontier_of_a_budget_is_the_best_at_each_level(question, over, of):
@@ -307,12 +311,35 @@ def test_a_frontier_of_a_budget_is_the_best_at_each_level(question, over, of):
     for row in curve.rows[1::2]:
         given = {"loss": {"quality": {"loss": row[over]}},
                  "cost.total.flop": {"cost": f"{row[over]!r} FLOP"},
+                 "cost.total.flop_paid": {"cost": f"{row[over]!r} FLOP"},
                  "cost.total.usd": {"cost": f"{row[over]!r} USD"}}[over]  # fmt: skip
         bare = {key: value for key, value in question.items() if key not in ("quality", "cost")}
         alone = planner.solve(bare | given).answer.plan
         assert row["n_active"] == pytest.approx(alone.n_active, rel=1e-4)
-        total = alone.cost.total.usd if of.endswith("usd") else alone.cost.total.flop
-        assert row[of] == pytest.approx(alone.loss if of == "loss" else total, rel=1e-6)
+        value = alone.loss if of == "loss" else getattr(alone.cost.total, of.rpartition(".")[2])
+        assert row[of] == pytest.approx(value, rel=1e-6)
+
+
+def test_a_frontier_keeps_to_the_law_where_it_must(capsys, tmp_path):
+    """Levels beyond the fitted range are left out, and warned of where they are not."""
+    asked = {"problem": "budget", "cost": "1e21 FLOP"}
+    free = planner.pareto(asked, points=9)
+    held = planner.pareto({**asked, "extrapolate": False}, points=9)
+    assert max(row["n_active"] for row in held.rows) <= 16.2e9
+    assert max(row["tokens.pretrain"] for row in held.rows) <= 318e9
+    assert free.document["provenance"]["law"]["name"] == "besiroglu-2024"
+    assert any(
+        "was fitted on" in x for x in planner.pareto({**asked, "cost": "1e26 FLOP"}).warnings
+    )
+    with pytest.raises(planner.InputError, match="extrapolate: true answers"):
+        planner.pareto({**asked, "cost": "1e26 FLOP", "extrapolate": False})
+
+
+def test_why_prints_the_equation_of_what_is_counted():
+    """USD, FLOP of the peak where an MFU is given, else FLOP done."""
+    for question, symbol in ((MONEY, "K_life = "), (PLAIN, "C_done = "),
+                             ({**RATED, "cost": "1e24 FLOP"}, "C_paid = ")):  # fmt: skip
+        assert f"  {symbol}" in planner.solve(question).why()
 
 
 def test_a_frontier_is_a_table_a_document_and_a_picture(tmp_path, capsys):

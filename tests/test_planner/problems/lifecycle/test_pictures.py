@@ -99,20 +99,3 @@ def test_solve_writes_the_picture_beside_the_plan(tmp_path, capsys):
     found = sorted(path.name for path in (tmp_path / "out").iterdir())
     assert found == ["plan.json", "plan.svg", "plan.txt"]
     capsys.readouterr()
-
-
-def test_a_plan_of_serving_has_no_such_picture(tmp_path):
-    """Its picture is the frontier's."""
-    from planner.report.pictures.picture_files import draw_plan
-
-    served = planner.solve(
-        {
-            "problem": "serving",
-            "model": "llama-3.1-8b",
-            "system": "hgx-h100",
-            "chips": 1,
-            "workload": {"input_tokens": 1000, "output_tokens": 200},
-        }
-    )
-    draw_plan(served, tmp_path)
-    assert not list(tmp_path.iterdir())
