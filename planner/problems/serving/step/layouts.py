@@ -120,7 +120,8 @@ def enumerate_layouts(
 ) -> Layouts:
     """Every layout of a model with these heads, layers and experts on each number of chips.
 
-    Possibly none; questions that ask for the same share them, read-only.
+    Columns of shape (n_layouts,), possibly none; questions that ask for the same share them,
+    read-only, so arguments must be hashable.
 
     Parameters
     ----------
