@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -31,7 +31,8 @@ class Kernel:
         self.outputs = tuple(tape.outputs)
         self.block = block
         self.tape = tape
-        self._executor_of = lru_cache(_REMEMBERED)(self._compiled)
+        # Of no method: a kernel that nothing refers to is freed at once.
+        self._executor_of = lru_cache(_REMEMBERED)(partial(_compiled, tape, self.names, block))
 
     def __call__(self, **values: object) -> dict[str, float | np.ndarray]:
         """Values of the outputs, in float64, broadcast over all arguments.
@@ -79,10 +80,6 @@ class Kernel:
         shapes = [array.shape for array in arrays.values()]
         return self._executor_of(tuple(tuple([1 if n == 1 else 2 for n in s]) for s in shapes))
 
-    def _compiled(self, pattern: tuple[Shape, ...]) -> BlockExecutor:
-        shapes = dict(zip(self.names, pattern, strict=True))
-        return BlockExecutor(self.tape, shapes, self.block)
-
     def __getstate__(self) -> dict:
         return {"tape": self.tape, "names": self.names, "block": self.block}
 
@@ -91,6 +88,13 @@ class Kernel:
 
     def __repr__(self) -> str:
         return f"Kernel(({', '.join(self.names)}) -> ({', '.join(self.outputs)}))"
+
+
+def _compiled(
+    tape: Tape, names: Sequence[str], block: int, pattern: tuple[Shape, ...]
+) -> BlockExecutor:
+    """What runs a tape for arguments of these shapes."""
+    return BlockExecutor(tape, dict(zip(names, pattern, strict=True)), block)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
