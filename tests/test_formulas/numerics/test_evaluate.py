@@ -54,8 +54,9 @@ def expressions():
             | pairs.map(lambda p: maximum(*p) if p[0] != p[1] else p[0])
             | pairs.map(lambda p: minimum(*p) if p[0] != p[1] else p[0])
             | st.tuples(inner, halves).map(lambda p: p[0] ** p[1])
-            | inner.map(lambda x: sp.exp(-x))
-            | inner.map(lambda x: sp.log(1 + x))
+            # Away from where digits cancel: of log(1 + exp(-50)) no float has ten left.
+            | inner.map(lambda x: sp.exp(-x / (1 + x)))
+            | inner.map(lambda x: sp.log(2 + x))
         )
 
     return st.recursive(leaves, grow, max_leaves=12)
