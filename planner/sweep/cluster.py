@@ -68,6 +68,18 @@ def _silence(stack: ExitStack) -> None:
         logger.setLevel(logging.CRITICAL)
 
 
+def _lost(future: Future) -> bool:
+    """Whether the worker that held the result of a task that was done has died."""
+    return future.status in ("lost", "pending")
+
+
+@dataclass(frozen=True)
+class Unsolved:
+    """Chunks to be solved again: the halves of one that killed its workers, or one lost."""
+
+    chunks: tuple[Chunk, ...]
+
+
 @dataclass(frozen=True)
 class Cluster:
     """The workers of a connected scheduler."""
@@ -83,7 +95,25 @@ class Cluster:
     def solved(
         self, chunks: Iterable[Chunk], solve: Callable[[Chunk], Rows] = solved
     ) -> Iterator[Done]:
-        """The chunks with their rows, as they are done."""
+        """The chunks with their rows, as they are done.
+
+        Dask blames every task that waits on a worker when it dies, not only the one that runs: a
+        point is said to kill workers once it has done so with nothing beside it.
+        """
+        suspects = []
+        for chunk, rows in self._together(chunks, solve):
+            if rows is None:
+                suspects.append(chunk)
+            else:
+                yield chunk, rows
+        for suspect in suspects:
+            for chunk, rows in self._together([suspect], solve):
+                yield chunk, killed(chunk) if rows is None else rows
+
+    def _together(
+        self, chunks: Iterable[Chunk], solve: Callable[[Chunk], Rows]
+    ) -> Iterator[tuple[Chunk, Rows | None]]:
+        """The chunks with their rows; without rows chunks of one point whose workers died."""
         waiting = iter(chunks)
         running: dict[Future, Chunk] = {}
         again: list[Chunk] = []
@@ -97,8 +127,8 @@ class Cluster:
             for future in self._ready(list(running)):
                 chunk = running.pop(future)
                 rows = self._rows(future, chunk)
-                if rows is None:
-                    again += chunk.split()
+                if isinstance(rows, Unsolved):
+                    again += rows.chunks
                 else:
                     yield chunk, rows
 
@@ -119,17 +149,23 @@ class Cluster:
                 elif monotonic() - silent > ANSWERS:
                     raise self._gone() from None
 
-    def _rows(self, future: Future, chunk: Chunk) -> Rows | None:
-        """The rows of a chunk that is done; None if it killed its workers and can be split."""
+    def _rows(self, future: Future, chunk: Chunk) -> Rows | Unsolved | None:
+        """The rows of a chunk that is done, or what of it is to be solved again.
+
+        Rows stay with the worker that computed them until they are fetched: if it dies before,
+        they are lost although the scheduler is well. None for one point whose workers died.
+        """
         from distributed import KilledWorker
 
-        if future.status in ("cancelled", "lost"):
+        if future.status == "cancelled":
             raise self._gone()
         try:
-            return list(future.result(timeout=ANSWERS))
+            return Unsolved((chunk,)) if _lost(future) else list(future.result(timeout=ANSWERS))
         except KilledWorker:
-            return killed(chunk) if len(chunk.points) == 1 else None
+            return None if len(chunk.points) == 1 else Unsolved(tuple(chunk.split()))
         except (OSError, TimeoutError, CancelledError) as error:
+            if _lost(future) and self.client.status == "running":
+                return Unsolved((chunk,))
             raise self._gone() from error
 
     def require_same_version(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -16,7 +17,7 @@ import pytest
 
 import planner
 from planner.sweep import cluster as cluster_module
-from planner.sweep.cluster import connected
+from planner.sweep.cluster import Unsolved, connected
 from planner.text.errors import SolverError
 from tests.paths import ROOT
 from tests.test_planner.sweep.test_workers import SMALL, answer, by_point, once, pieces, poisoned
@@ -108,6 +109,21 @@ def test_a_dask_worker_that_is_killed_costs_no_point(running, tmp_path):
     with connected(running.address) as cluster:
         found = by_point(cluster.solved(pieces(tmp_path, 12, 4), once))
     assert found == dict.fromkeys(range(12), "optimal")
+
+
+def test_rows_that_die_with_their_worker_are_solved_again(running, tmp_path):
+    """A worker that dies after its chunk, before the rows are fetched; the scheduler is well."""
+    (chunk,) = pieces(tmp_path, 3, 3)
+    with connected(running.address) as cluster:
+        address, process = next(iter(cluster.client.run(os.getpid).items()))
+        future = cluster.client.submit(poisoned, chunk, workers=[address], pure=False)
+        future.result(timeout=60)
+        os.kill(process, signal.SIGKILL)
+        limit = time.monotonic() + 60
+        while future.status == "finished" and time.monotonic() < limit:
+            time.sleep(0.01)
+        assert future.status == "lost"
+        assert cluster._rows(future, chunk) == Unsolved((chunk,))
 
 
 def test_a_scheduler_that_dies_is_said(tmp_path):
