@@ -34,6 +34,9 @@ NAMED = [
     "tpu-v6e",
     "tpu-ironwood",
     "trainium2",
+    "trainium1",
+    "inferentia2",
+    "gaudi3-8",
 ]
 TITLES = {
     "a100-40gb": "A100-40GB SXM",
@@ -57,6 +60,7 @@ TITLES = {
     "v6e": "TPU v6e Trillium",
     "ironwood": "TPU7x Ironwood",
     "trainium2": "Trainium2",
+    "gaudi3": "Gaudi 3",
 }
 
 

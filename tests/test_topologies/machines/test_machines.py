@@ -35,6 +35,9 @@ REQUIRED = [
     "tpu-v6e",
     "tpu-ironwood",
     "trainium2",
+    "trainium1",
+    "inferentia2",
+    "gaudi3-8",
 ]
 HARDWARE = FACTS / "hardware.csv"
 ROWS = {
