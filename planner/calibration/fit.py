@@ -16,11 +16,13 @@ from pathlib import Path
 import numpy as np
 
 from planner.calibration import cross_validation, hierarchy
+from planner.calibration.covered import hull_of
 from planner.calibration.cross_validation import LeftOut, folds, leave_out
 from planner.calibration.curve_file import collectives_text
 from planner.calibration.hierarchy import Effect, EffectFamily, Hierarchy, Loss, Prior
 from planner.calibration.profile_file import shipped_text, thin_text
 from planner.calibration.sample import Sample, digests_text, published_sample
+from planner.catalogue.hull import Hull
 from planner.measurements.readers import runs, steadies
 from planner.text.tables import table
 
@@ -89,6 +91,7 @@ class Fitted:
     errors: Mapping[str, float]
     by_engine: Mapping[str, Mapping[str, float]]
     spread: Mapping[str, float]
+    hull: Hull
 
 
 def profiles(steady: Path, run: Path) -> list[Fitted]:
@@ -161,7 +164,8 @@ def fit_profile(spec: FitSpec, sample: Sample, untold: Sample | None = None) -> 
         for name in sorted({place.engine for place in sample.places})
     }
     spread = cross_validation.spreads(left["known"].take(~pooled))
-    return Fitted(spec, sample, fit, low, high, ranges, scores, by_engine, spread)
+    hull = hull_of(sample, hierarchy.LEAST_ROWS, {name: w for name, (_, w) in spec.prior.items()})
+    return Fitted(spec, sample, fit, low, high, ranges, scores, by_engine, spread, hull)
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -10,6 +10,7 @@ from planner.catalogue.profile import COEFFICIENTS, COVERAGE, KNOWN, Adjustment,
 
 if TYPE_CHECKING:
     from planner.calibration.fit import Fitted
+    from planner.catalogue.hull import Hull
 
 DIGITS, SHIPPED_DIGITS = 6, 4
 
@@ -60,6 +61,19 @@ def _tables(profile: Profile, remark: str, digits: int, key: Callable[[str], str
         yield from (f"{name} = {number(value, digits)}" for name, value in profile.spread.items())
     yield from ("", "[errors]")
     yield from (f"{name} = {number(value, digits)}" for name, value in profile.errors.items())
+    if profile.hull is not None:
+        yield from hull_lines(profile.hull)
+
+
+def hull_lines(hull: Hull) -> Iterator[str]:
+    """What the rows cover, as a table of a profile's file."""
+    yield from ("", "# What the rows cover: names, and ends of ranges.", "[hull]")
+    yield from (f"{name} = {listed(values)}" for name, values in hull.names.items())
+    yield from (f"{name} = {pair(ends)}" for name, ends in hull.ranges.items())
+    if hull.widths:
+        yield from ("", "# Standard deviations of logarithms before any row was seen.")
+        yield "[hull.widths]"
+        yield from (f"{name} = {number(width)}" for name, width in hull.widths.items())
 
 
 def listed(texts: Iterable[str]) -> str:
@@ -144,6 +158,7 @@ def shipped(fit: Fitted) -> Profile:
         all_bands=all_bands,
         spread=fit.spread,
         base=spec.base,
+        hull=fit.hull,
     )
 
 

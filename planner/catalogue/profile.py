@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from planner.catalogue.hull import Hull, hull_from
 from planner.text.errors import CatalogueError, did_you_mean
 from planner.text.tables import file_names, table
 
@@ -121,7 +122,8 @@ class Profile:
     `bands` are those in use, `all_bands` {kind of place: {engine: bands}}. `spread` is the width
     of logarithms of measured over predicted price `alike`, between runs of one kind, and of all.
     A `base` is what others are like, and chosen by name alone. `ceilings` are efficiencies that
-    a measured chip was seen not to exceed.
+    a measured chip was seen not to exceed. `hull` is what the rows cover, None where nobody wrote
+    it down.
     """
 
     name: str
@@ -143,6 +145,7 @@ class Profile:
     spread: Mapping[str, float] = field(default_factory=dict)
     base: bool = False
     ceilings: Mapping[str, float] = field(default_factory=dict)
+    hull: Hull | None = None
 
     def band(self, quantity: str) -> Band:
         """Band of `tpot`, `ttft` or `usd_per_mtok`."""
@@ -255,6 +258,7 @@ def profile_from(name: str, raw: Mapping[str, Any]) -> Profile:
         all_bands=everywhere,
         spread=dict(raw.get("spread", {})),
         base=raw.get("base", False),
+        hull=hull_from(raw["hull"]) if "hull" in raw else None,
     )
 
 

@@ -59,6 +59,7 @@ def solve(
     sets: list[str] | None = None,
     json: bool = False,
     why: bool = False,
+    strict: bool = False,
     out: Path | None = None,
 ) -> None:
     """Answer a scenario, whatever its problem."""
@@ -66,7 +67,7 @@ def solve(
     from planner.report.pictures.picture_files import draw_plan
 
     require_folder(out)
-    plan = answer(file, sets or ())
+    plan = answer(file, sets or (), strict=strict)
     warn(plan.warnings)
     if plan.document["scenario"].get("uncertain"):
         note("note: uncertain: is left aside here; planner sensitivity --sobol N studies it",
@@ -129,6 +130,7 @@ def export(
     engine: str | None = None,
     to: str | None = None,
     sets: list[str] | None = None,
+    strict: bool = False,
     json: bool = False,
     out: Path | None = None,
 ) -> None:
@@ -142,7 +144,7 @@ def export(
         raise InputError(f"say for what with --engine, one of {', '.join(TARGETS)}")
     engine_of(target, inside)
     require_folder(out)
-    plan = answer(file, sets or ())
+    plan = answer(file, sets or (), strict=strict)
     warn(plan.warnings)
     written = launch(plan, target, inside, Path() if file == "-" else Path(file).parent)
     if out is not None:

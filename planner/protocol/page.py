@@ -53,6 +53,7 @@ def plan_page(plan: Plan[Any]) -> str:
         blocks.append(_missed(plan.infeasible))
     numbers = [line for line in head.lines if not isinstance(line.value, str)]
     blocks += [_cards(numbers[:CARDS]), _words(head.lines), _table("", numbers)]
+    blocks.append(_outside(plan))
     blocks += [_bar(each) if each.adds_up else _table(each.title, each.lines) for each in others]
     blocks += [_binding(plan), _worth(plan), _grounds(plan)]
     body = "".join(block for block in blocks if block)
@@ -155,6 +156,12 @@ def _bar(section: Section) -> str:
 
 def _positive(line: Line) -> bool:
     return isinstance(line.value, int | float) and line.value > 0
+
+
+def _outside(plan: Plan[Any]) -> str:
+    """What no measured row covers, and how much of the time rests on it."""
+    lines = [Line(each.words, f"{each.share:.0%} of the {each.of}") for each in plan.outside]
+    return _table("outside the fit", lines)
 
 
 def _missed(shortfalls: Iterable[MissedPromise]) -> str:

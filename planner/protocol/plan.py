@@ -11,12 +11,14 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from importlib.metadata import version
 from types import MappingProxyType
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
-from planner.protocol.document import document_of
+from planner.protocol.document import Unit, document_of, json_key
 from planner.protocol.section import text_of, why_of
 from planner.scenario.kinds import room
 from planner.text.wording import excess
+
+LEAST_SHARE = 0.005  # that rounds to a percent
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,37 @@ class MissedPromise:
     expression: str = ""
 
 
+@dataclass(frozen=True)
+class Outside:
+    """What of an answer no measured row covers: where the rows end, and the value there.
+
+    `fitted` are the names that were measured or both ends of a range; `share` is that of the time
+    of the step, or of the first token, that rests on what no row there told; `words` say it.
+    """
+
+    json_first: ClassVar[tuple[str, ...]] = ("what", "fitted", "asked", "share")
+
+    what: str
+    fitted: tuple[str | float, ...]
+    share: Annotated[float, Unit("1")]
+    of: str
+    words: str = field(repr=False)
+    value: str | float = json_key("asked")
+
+    def __str__(self) -> str:
+        part = f"{self.share:.0%}".replace("%", " %") if self.share >= LEAST_SHARE else "< 1 %"
+        rests = f"{part if self.share else '0 %'} of the {self.of}"
+        if isinstance(self.value, str):
+            return f"{self.words} ({rests})"
+        ends = dict.fromkeys(f"{end:,.0f}" for end in self.fitted if isinstance(end, int | float))
+        return f"{self.words} (fit: {' to '.join(ends)}; {rests})"
+
+
+def outside_text(outside: Sequence[Outside]) -> str:
+    """What of an answer lies outside the measurements, in one line; empty where nothing does."""
+    return f"outside the fit: {', '.join(map(str, outside))}" if outside else ""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Provenance:
     """What an answer rests on: version of this program, sources with their dates, warnings."""
@@ -68,6 +101,7 @@ class Answer:
     scenario: Mapping[str, Any]
     plan: object | None = None
     band: object | None = None
+    outside: tuple[Outside, ...] = ()
     bound: object | None = None
     certificate: object
     binding: tuple[BindingLimit, ...] = ()
@@ -154,6 +188,11 @@ class Plan(ABC, Generic[A]):
         return self.answer.band
 
     @property
+    def outside(self) -> tuple[Outside, ...]:
+        """What of the answer no measured row covers; empty inside, and where nothing is fitted."""
+        return self.answer.outside
+
+    @property
     def bound(self) -> object | None:
         """What no implementation of the plan, or no choice at all, goes below."""
         return self.answer.bound
@@ -203,7 +242,8 @@ class Plan(ABC, Generic[A]):
 
     def __str__(self) -> str:
         """The whole answer as text of at most 80 columns, laid out from its sections."""
-        return text_of(room(self.kind).PROBLEM.sections(self))
+        text = text_of(room(self.kind).PROBLEM.sections(self))
+        return "\n\n".join(filter(None, (text, outside_text(self.outside))))
 
     def summary(self) -> str:
         """The choice and its price in a few words; only asked of a plan with an answer."""

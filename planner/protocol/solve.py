@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from planner.protocol.document import schema_of
-from planner.protocol.plan import Plan
+from planner.protocol.plan import Plan, outside_text
 from planner.protocol.problem import FrontierAnswer, HasFrontier, problem_of
 from planner.protocol.trade_off import trade_off
 from planner.scenario import opened
@@ -17,18 +17,22 @@ from planner.scenario.tree import Tree
 from planner.text.errors import FieldError, InputError
 
 
-def solve(source: Source, sets: Sequence[str] = ()) -> Plan:
+def solve(source: Source, sets: Sequence[str] = (), *, strict: bool = False) -> Plan:
     """Answer a scenario: a file's path, a mapping of the same shape, or a scenario that was read.
 
-    Raises InputError with every mistake in the input; SolverError when the plan does not survive
-    its own checks.
+    Raises InputError with every mistake in the input, or of an answer that `strict` refuses;
+    SolverError when the plan does not survive its own checks.
 
     Parameters
     ----------
     sets : changes "path.in.file=value", as `--set` takes them.
+    strict : refuse an answer that rests on what no measured row told.
     """
     with _opened(source, sets) as question:
-        return problem_of(question.problem).answer(question)
+        plan = problem_of(question.problem).answer(question)
+        if strict and plan.outside:
+            raise InputError(f"{outside_text(plan.outside)}; a strict answer stays inside")
+        return plan
 
 
 def pareto(source: Source, sets: Sequence[str] = (), points: int | None = None) -> FrontierAnswer:

@@ -18,6 +18,7 @@ from planner.problems.lifecycle.outputs import point_of, recheck, short
 from planner.problems.lifecycle.question import LifecycleScenario
 from planner.problems.lifecycle.search import optimal_size as search
 from planner.problems.lifecycle.search.joint_program import joint_optimum
+from planner.problems.serving import outside_fit
 from planner.protocol.plan import BindingLimit, DataSource, MissedPromise
 from planner.scenario import resolved
 from planner.text.errors import SolverError
@@ -74,6 +75,7 @@ def _optimal(
         plan=point,
         band=comparisons.interval(best, prices),
         serving_band=served.band,
+        outside=outside_fit(served.candidate),
         bound=records.ServedPriceBound(bound),
         certificate=_certificate(best, prices),
         binding=_binding(best, slopes),

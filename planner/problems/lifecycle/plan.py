@@ -222,7 +222,8 @@ class NoCertificate:
     multiplier: None = None
 
 
-HEAD: tuple[str, ...] = ("problem", "status", "scenario", "plan", "band", "serving_band")
+HEAD: tuple[str, ...] = ("problem", "status", "scenario", "plan", "band", "serving_band",
+                         "outside")  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)

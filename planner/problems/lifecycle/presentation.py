@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from planner.protocol.document import document_of
+from planner.protocol.plan import outside_text
 from planner.text import wording as say
 from planner.text.tolerances import UNSEEN
 from planner.token_costs import presentation as life
@@ -83,6 +84,7 @@ def hardware(point: records.LifecyclePoint, whole: records.LifecycleAnswer) -> s
         say.row("a unit is", contents),
         say.row("it carries", rate),
         f"{'price':<{say.LABEL}}{text:<42} bound ${least:.3g}/Mtok",
+        *([say.row("", outside_text(whole.outside))] if whole.outside else []),
         say.row("times", ", ".join(times)),
         say.row("by size", slope),
         say.row("checkpoints", stored),

@@ -12,6 +12,7 @@ import numpy as np
 from planner.catalogue.profile import Profile
 from planner.problems.serving.bounds.binding_limits import together
 from planner.problems.serving.deployment.alternatives import alternative_kinds, compared_systems
+from planner.problems.serving.deployment.beyond_fit import outside_fit
 from planner.problems.serving.deployment.candidate import Candidate
 from planner.problems.serving.deployment.missed_promises import (
     exceeded_promises,
@@ -91,6 +92,7 @@ def _answer(
         scenario=resolved(scenario),
         plan=chosen,
         band=band,
+        outside=outside_fit(best),
         bound=floor,
         estimate=best.expected(),
         certificate=_certificate(questions, points[0]),

@@ -14,6 +14,7 @@ from planner.problems.serving.point import layout_text
 from planner.problems.serving.presentation import question, shortfall
 from planner.problems.serving.task.plan_limits import LIMITS
 from planner.protocol.page import table_page
+from planner.protocol.plan import outside_text
 from planner.text.quantities import show
 from planner.text.wording import WIDTH, duration, figure
 
@@ -185,7 +186,9 @@ def _grounds(answer: ServingFrontier, width: int) -> list[str]:
     lines = []
     if band and band.usd_per_mtok:
         low, high = band.usd_per_mtok
-        span = f"${low:.3g} to ${high:.3g}/Mtok, {band.coverage:.0%} of measured runs"
+        outside = points[answer.marks["normal"]].outside
+        rests = outside_text(outside) or f"{band.coverage:.0%} of measured runs"
+        span = f"${low:.3g} to ${high:.3g}/Mtok, {rests}"
         text = f"the normal mode costs {span} (profile {band.profile})"
         lines.append(_entry("band", text, width))
     mine = answer.current

@@ -159,7 +159,8 @@ class ServingProvenance(Provenance):
 class ServingAnswer(Answer):
     """The whole answer to a serving question."""
 
-    json_first = ("problem", "status", "scenario", "plan", "band", "bound", "estimate")
+    json_first = ("problem", "status", "scenario", "plan", "band", "outside", "bound",
+                  "estimate")  # fmt: skip
     json_last = ("infeasible", "eased", "provenance", "layout_held")
 
     problem: str = "serving"

@@ -17,6 +17,7 @@ from planner.problems.serving.alternatives_text import (
 )
 from planner.problems.serving.point import idle, layout_text
 from planner.problems.serving.task.plan_limits import title_of
+from planner.protocol.plan import outside_text
 from planner.text.quantities import show
 from planner.text.wording import (
     LABEL,
@@ -35,7 +36,7 @@ from planner.text.wording import (
 if TYPE_CHECKING:
     from planner.problems.serving.deployment.frontier import ServingFrontier
     from planner.problems.serving.plan import CurrentPoint, ServingAnswer, ServingPlan
-    from planner.problems.serving.point import BorneLoad, ServingEstimate, ServingPoint
+    from planner.problems.serving.point import BorneLoad, ServingBand, ServingEstimate, ServingPoint
 
 BAR = 24
 SOURCES = (
@@ -142,7 +143,9 @@ def _chosen(point: ServingPoint, whole: ServingAnswer) -> str:
         ends = f"{form(span[0])} to {form(span[1])}" if span else note
         least = f"bound {form(floor)}" if floor is not None else ""
         lines.append(f"{label:<{LABEL}}{form(value):<16} {ends:<28} {least}".rstrip())
-    if band:
+    if band and whole.outside:
+        lines.append(row("", _outside(band, whole)))
+    elif band:
         shares = f"ranges hold {band.coverage:.0%} of measured runs (profile {band.profile})"
         lines.append(row("", shares))
     elif whole.estimate:
@@ -150,6 +153,13 @@ def _chosen(point: ServingPoint, whole: ServingAnswer) -> str:
     if point.demand:
         lines += ["", *_demand(point.demand)]
     return "\n".join(lines) + "\n\n" + _shares(point)
+
+
+def _outside(band: ServingBand, whole: ServingAnswer) -> str:
+    """What lies beyond the measurements, and how far off a price there may be."""
+    value = whole.plan.usd_per_mtok if whole.plan else 1.0
+    low, high = (end / value for end in band.usd_per_mtok or (value, value))
+    return f"{outside_text(whole.outside)}; band {low:.2f}-{high:.2f}"
 
 
 def _pool(point: ServingPoint) -> list[str]:

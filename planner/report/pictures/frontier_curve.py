@@ -130,9 +130,10 @@ def _curve(axes: Axes, points: Sequence[DrawnPoint], document: Mapping[str, Any]
     bands = [point.band for point in points if point.band]
     if band:
         outline = [*(slow for slow, _ in bands), *reversed([fast for _, fast in bands])]
+        inside = not any(point["outside"] for point in document["points"])
+        share = f"{band['coverage']:.0%} of measured runs" if inside else "band, partly beyond them"
         axes.fill(*zip(*outline, strict=True), color="0.5", alpha=0.13, lw=0,
-                  label=f"{band['coverage']:.0%} of measured runs "
-                        f"(profile {band['from']})")  # fmt: skip
+                  label=f"{share} (profile {band['from']})")  # fmt: skip
     speed, price = zip(*(point.place for point in points), strict=True)
     axes.plot(speed, price, color="0.35", lw=1.1, zorder=2)
     if any(point.floor < point.place[1] * (1 - AGREE) for point in points):

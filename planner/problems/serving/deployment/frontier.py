@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from planner.problems.serving.answer import current_layout, provenance
+from planner.problems.serving.deployment.beyond_fit import outside_fit
 from planner.problems.serving.deployment.candidate import Candidate
 from planner.problems.serving.deployment.missed_promises import missed_promises
 from planner.problems.serving.deployment.pool import ROOFS
@@ -32,7 +33,7 @@ from planner.problems.serving.task.plan_limits import PROMISES
 from planner.problems.serving.task.requests import modes as modes_of
 from planner.problems.serving.task.resolve import resolve
 from planner.protocol.document import document_of
-from planner.protocol.plan import MissedPromise
+from planner.protocol.plan import MissedPromise, Outside
 from planner.scenario import resolved
 from planner.text.errors import FieldError, InputError
 
@@ -45,10 +46,11 @@ FULL = 1 - 1e-3  # share of time from which on a pool is called busy
 
 @dataclass(frozen=True)
 class FrontierPlan:
-    """A plan of the frontier, its ranges, its roofline, and what the profile expects of it."""
+    """A plan of the frontier: its ranges, what is outside the fit, its roofline, its estimate."""
 
     plan: ServingPoint
     band: ServingBand | None
+    outside: tuple[Outside, ...]
     bound: ServingBound
     estimate: ServingEstimate | None
 
@@ -195,10 +197,7 @@ def frontier(scenario: Scenario, points: int = POINTS) -> Frontier:
     answer = replace(
         answer,
         status="optimal",
-        points=tuple(
-            FrontierPlan(plan, candidate.band(plan), candidate.floor(), candidate.expected())
-            for candidate, plan in zip(candidates, plans, strict=True)
-        ),
+        points=tuple(map(_point, candidates, plans)),
         marks=marks,
         compared={
             name: _compared(plans[marks[name]], plans[marks["normal"]]) for name in ("fast", "slow")
@@ -206,6 +205,11 @@ def frontier(scenario: Scenario, points: int = POINTS) -> Frontier:
         ends=FrontierEnds(_fastest_end(candidates[0]), _cheapest_end(candidates[-1])),
     )
     return Frontier(answer, tasks.warnings)
+
+
+def _point(candidate: Candidate, plan: ServingPoint) -> FrontierPlan:
+    band, outside = candidate.band(plan), outside_fit(candidate)
+    return FrontierPlan(plan, band, outside, candidate.floor(), candidate.expected())
 
 
 def modes(plans: Sequence[ServingPoint]) -> dict[str, int]:

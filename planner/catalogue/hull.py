@@ -1,0 +1,156 @@
+"""What the rows of a profile cover: beyond it an estimate rests on what no row there told.
+
+A hull is a box. Each dimension is a set of names or a range of numbers, a row of `hull.toml` that
+also says which coefficients a row there would have told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from planner.text.tables import table
+
+if TYPE_CHECKING:
+    from planner.catalogue.profile import Place
+
+Value = str | float
+ON = " on "
+# Up to a quarter beyond the ends of a range a term changes by less than rows alike scatter.
+REACH = 1.25
+
+
+@dataclass(frozen=True)
+class HullDimension:
+    """One way in which a question may leave the rows, as `hull.toml` has it."""
+
+    name: str
+    title: str
+    words: str
+    tells: tuple[str, ...]
+    unit: str = ""
+    prompts: bool = False
+    beside: tuple[str, ...] = ()
+
+    def holds(self, coefficient: str) -> bool:
+        """Whether rows elsewhere tell nothing of a coefficient here."""
+        return any(fnmatchcase(coefficient, pattern) for pattern in self.tells)
+
+    def asking(self, value: Value) -> str:
+        """What is asked for in words."""
+        if not isinstance(value, str):
+            return self.words.format(asked=f"{value:,.0f}")
+        engine = "this engine" if ON in value else "any engine"
+        part = "experts" if "experts" in value.split(ON, maxsplit=1)[0] else "weights"
+        return self.words.format(engine=engine, part=part)
+
+
+@cache
+def dimensions() -> Mapping[str, HullDimension]:
+    """Every dimension by name, those that are sets first."""
+    rows: Mapping[str, Mapping[str, Any]] = table("planner.catalogue", "hull.toml")
+    return {
+        name: HullDimension(
+            name,
+            row["title"],
+            row["words"],
+            tuple(row["tells"]),
+            row.get("unit", ""),
+            row.get("prompts", False),
+            tuple(row.get("beside", ())),
+        )
+        for name, row in rows.items()
+    }
+
+
+@dataclass(frozen=True)
+class Hull:
+    """Names that were fitted and ranges of numbers, by dimension.
+
+    `widths` are standard deviations of the logarithm of a coefficient before any row told it.
+    """
+
+    names: Mapping[str, tuple[str, ...]]
+    ranges: Mapping[str, tuple[float, float]]
+    widths: Mapping[str, float] = field(default_factory=dict)
+
+    def outside(self, point: Mapping[str, Value]) -> tuple[HullDimension, ...]:
+        """The dimensions in which a point lies outside; what a point does not say, it does not ask.
+
+        Parameters
+        ----------
+        point : {dimension: name or number}, as `names_at` and the numbers of a plan give it.
+        """
+        out = {name for name, asked in point.items() if not self._covers(name, asked)}
+        return tuple(
+            dimension
+            for name, dimension in dimensions().items()
+            if name in out and not out.intersection(dimension.beside)
+        )
+
+    def _covers(self, name: str, value: Value) -> bool:
+        if isinstance(value, str):
+            names = self.names.get(name, (value,))
+            return any(one == value or one.startswith(value + ON) for one in names)
+        low, high = self.ranges.get(name, (value, value))
+        return low / REACH <= value <= high * REACH
+
+    def fitted(self, name: str) -> tuple[Value, ...]:
+        """The names or the ends of the range of a dimension."""
+        return self.ranges[name] if name in self.ranges else self.names[name]
+
+    def joined(self, more: Hull) -> Hull:
+        """What either covers."""
+        names = {
+            name: tuple(sorted({*self.names.get(name, ()), *more.names.get(name, ())}))
+            for name in (*self.names, *more.names)
+        }
+        ends = {
+            name: [hull.ranges[name] for hull in (self, more) if name in hull.ranges]
+            for name in (*self.ranges, *more.ranges)
+        }
+        ranges = {
+            name: (min(low for low, _ in pairs), max(high for _, high in pairs))
+            for name, pairs in ends.items()
+        }
+        return Hull(names, ranges, {**more.widths, **self.widths})
+
+
+def names_at(place: Place, *, experts: bool) -> dict[str, Value]:
+    """The names of a place by dimension; of no engine in particular, those of any.
+
+    `experts` says whose number format it is.
+    """
+    part = "experts" if experts else "weights"
+    on = f"{ON}{place.engine}" if place.engine else ""
+    names = {
+        "model": place.model,
+        "chip": place.chip,
+        "engine": place.engine,
+        "version": f"{place.engine} {place.version}" if place.version else "",
+        "engine_chip": f"{place.chip}{on}",
+        "format": f"{place.math} {part}{on}",
+        "attention": place.attention,
+    }
+    return {name: value for name, value in names.items() if value}
+
+
+def hull_from(raw: Mapping[str, object]) -> Hull:
+    """A hull from the table of a profile's file; raises TypeError or ValueError if it is none."""
+    names: dict[str, tuple[str, ...]] = {}
+    ranges: dict[str, tuple[float, float]] = {}
+    widths: dict[str, float] = {}
+    for name, value in raw.items():
+        if name == "widths" and isinstance(value, Mapping):
+            widths = {str(key): float(width) for key, width in value.items()}
+        elif name not in dimensions() or not isinstance(value, list):
+            raise ValueError(f"the hull has no {name}")
+        elif dimensions()[name].unit:
+            low, high = map(float, value)
+            ranges[name] = (low, high)
+        else:
+            names[name] = tuple(map(str, value))
+    return Hull(names, ranges, widths)

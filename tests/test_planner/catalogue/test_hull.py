@@ -1,0 +1,91 @@
+"""What the rows of a profile cover, and what it takes to leave them."""
+
+import pytest
+
+from planner.catalogue.hull import REACH, Hull, dimensions, hull_from, names_at
+from planner.catalogue.profile import COEFFICIENTS, Place, profile, profile_names
+
+HULL = profile("engines-2026").hull
+INSIDE = {
+    **names_at(
+        Place("h100", "hopper", "vllm", "0.18.0", "fp8", "fp8", "grouped", "llama-3.1-70b"),
+        experts=False,
+    ),
+    "overlap": "none", "batch": 64.0, "context": 2250.0, "prompt": 2000.0, "chips": 8.0,
+    "ep": 8.0, "domains": 1.0, "drafts": 0.0,
+}  # fmt: skip
+BEYOND = {
+    "model": "another", "chip": "another on vllm", "engine": "another", "version": "vllm 0.0",
+    "engine_chip": "b300 on trtllm", "format": "mxfp4 weights on vllm", "attention": "another",
+    "overlap": "two-batch", "batch": 4096.0, "context": 1e6, "prompt": 20.0, "ep": 256.0,
+    "chips": 256.0, "domains": 9.0, "drafts": 3.0,
+}  # fmt: skip
+
+
+def test_a_point_among_the_rows_is_inside():
+    """Nothing of it is named."""
+    assert HULL.outside(INSIDE) == ()
+
+
+@pytest.mark.parametrize("name", list(dimensions()))
+def test_each_dimension_moved_alone_is_the_only_one_named(name):
+    """Whatever the others, which stay."""
+    moved = INSIDE | {name: BEYOND[name]}
+    assert [each.name for each in HULL.outside(moved)] == [name]
+    assert set(dimensions()) == set(INSIDE) == set(BEYOND)
+
+
+@pytest.mark.parametrize("name", [n for n, each in dimensions().items() if each.unit])
+def test_the_ends_of_a_range_are_inside_and_a_quarter_more(name):
+    """What lies a little beyond an end is no news; half as much again is."""
+    low, high = HULL.ranges[name]
+    for asked in (low, high, low / REACH * 1.001, high * REACH * 0.999):
+        assert HULL.outside({name: asked}) == ()
+    if high:
+        assert [each.name for each in HULL.outside({name: high * 1.5})] == [name]
+
+
+def test_what_follows_is_not_said_twice():
+    """A new engine runs on no chip yet, and no format."""
+    moved = INSIDE | {"engine": "x", "engine_chip": "h100 on x", "format": "fp8 weights on x"}
+    assert [each.name for each in HULL.outside(moved)] == ["engine"]
+
+
+def test_no_engine_in_particular_is_any_of_them():
+    """A format that one of the engines ran in is inside."""
+    assert HULL.outside({"format": "mxfp4 experts", "engine_chip": "gb300"}) == ()
+    assert [each.name for each in HULL.outside({"format": "int4 experts"})] == ["format"]
+
+
+@pytest.mark.parametrize("name", profile_names())
+def test_every_profile_has_a_hull(name):
+    """With names of the catalogue, and ranges from the least to the most."""
+    hull = profile(name).hull
+    assert all(0 <= low <= high for low, high in hull.ranges.values())
+    assert set(hull.widths) <= set(COEFFICIENTS)
+
+
+def test_every_coefficient_is_told_by_some_dimension_that_is_not_a_whole_machine():
+    """And no pattern names a coefficient that is gone."""
+    narrow = [each for each in dimensions().values() if "*" not in each.tells]
+    untold = [c for c in COEFFICIENTS if not any(each.holds(c) for each in narrow)]
+    assert untold == ["n_sched"]  # of an engine alone
+    for dimension in dimensions().values():
+        for pattern in dimension.tells:
+            one = type(dimension)("", "", "", (pattern,))
+            assert any(map(one.holds, COEFFICIENTS)), pattern
+
+
+def test_two_hulls_together_cover_what_either_does():
+    """Of a profile and of one's own rows."""
+    own = Hull({"model": ("mine",), "chip": ("h100",)}, {"prompt": (10.0, 100.0)})
+    both = HULL.joined(own)
+    for hull, point in ((HULL, INSIDE), (own, {"model": "mine", "prompt": 50.0})):
+        assert hull.outside(point) == both.outside(point) == ()
+
+
+@pytest.mark.parametrize("raw", [{"moon": ["x"]}, {"batch": [1]}, {"batch": ["a", "b"]}])
+def test_what_is_no_hull_is_refused(raw):
+    """Another dimension, a range of one end, words for numbers."""
+    with pytest.raises(ValueError, match=r"hull|unpack|convert"):
+        hull_from(raw)
