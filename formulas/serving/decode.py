@@ -12,10 +12,11 @@ How the sequences in flight are spread over ranks and stages, and who waits for 
 
 from formulas.algebra.notation import *
 from formulas.network import collectives
-from formulas.serving import context_parallel
+from formulas.serving import context_parallel, overlap
 
 SHARDING = pope_2022.at("section 3.2")
 EXPERTS = deepseek_v3.at("section 3.4")
+SUM = "terms follow one another: on measured steps the sum fits better than the maximum"
 MEMORY_TIME = lecture_equations.at("equation 3")
 
 rank_sequences = Equation.of(
@@ -35,9 +36,9 @@ stage_pace = Equation.of(
 )
 
 stage_coverage = Equation(
-    "expected share of the experts that one microbatch reads",
+    "expected share of the experts that one microbatch, or a half of it, reads",
     coverage,
-    1 - (1 - k_experts / n_experts) ** (b_slice * m_pos),
+    1 - (1 - k_experts / n_experts) ** (b_slice * m_pos / n_half),
     assumes=("independent uniform routing, the largest share of all routings",),
 )
 
@@ -60,8 +61,8 @@ cache_read = Equation.of(
 
 weight_read_time = Equation.of(
     T_w_dec,
-    f_pace * V_w / (W_chip * e_w),
-    "weights are read once per microbatch",
+    f_pace * n_half * V_w / (W_chip * e_w),
+    "weights are read once per microbatch, and again for its other half where halves overlap",
     source=MEMORY_TIME,
 )
 
@@ -82,7 +83,13 @@ dense_time = Equation(
 
 expert_time = Equation.of(
     T_experts,
-    c_fwd * b_slice * m_pos * N_exp * x_ep * (1 + c_imb / sqrt(b_slice)) / (F_routed * ep * xtp),
+    c_fwd
+    * b_slice
+    * m_pos
+    * N_exp
+    * x_ep
+    * (1 + c_imb * sqrt(n_half / b_slice))
+    / (F_routed * ep * xtp),
     "a rank with more experts than the mean gets more tokens in proportion, and whatever "
     "skewed routing adds: x_ep",
     "the fullest of ep ranks is about 1 + sqrt(2 ln ep / (tokens per rank)) times the mean",
@@ -109,7 +116,9 @@ all_reduce_bytes = Equation.of(
 all_reduce_time = Equation(
     "all-reduces of tensor parallelism",
     T_ar,
-    f_pace * n_ar * (t_ar + (a_ar + V_ar / w_ar + g_ar * sqrt(V_ar)) / e_ar),
+    f_pace
+    * n_ar
+    * (n_half * t_ar + (n_half * a_ar + V_ar / w_ar + g_ar * sqrt(n_half * V_ar)) / e_ar),
     assumes=(
         "one after attention, one after a feed-forward part that tp shards",
         "a collective by itself, slowed by the engine around it: e_ar, and t_ar on top",
@@ -127,7 +136,9 @@ exchange_bytes = Equation.of(
 
 all_to_all_time = Equation.of(
     T_a2a,
-    f_pace * n_a2a * (t_a2a + (a_x + V_x / w_x + g_x * sqrt(V_x)) / e_a2a),
+    f_pace
+    * n_a2a
+    * (n_half * t_a2a + (n_half * a_x + V_x / w_x + g_x * sqrt(n_half * V_x)) / e_a2a),
     "both ways one after the other, each a collective by itself",
     "slowed by the engine around it: e_a2a, and t_a2a on top",
     source=EXPERTS,
@@ -143,18 +154,33 @@ hop_time = Equation.of(
 overhead_time = Equation(
     "time that no roof explains",
     T_over,
-    f_pace * (n_blocks * t_layer + n_moe * t_moe + n_ep * t_ep) + b_rank * t_seq + t_step,
-    assumes=("launches and normalisations per layer, sampling per sequence, the rest per step",),
+    f_pace * (1 + x_eager * (n_half - 1)) * (n_blocks * t_layer + n_moe * t_moe + n_ep * t_ep)
+    + b_rank * t_seq
+    + t_step,
+    assumes=(
+        "launches and normalisations per layer, sampling per sequence, the rest per step",
+        "the second launch of every kernel for an overlapped half is hidden by a captured graph",
+    ),
+)
+
+decode_work = Equation.of(T_work, T_w_dec + T_kv_dec + T_math + T_over, SUM)
+
+decode_sending = Equation.of(T_sent, T_ar + T_a2a + T_cp, "collectives follow one another")
+
+exposed_sending = Equation.of(
+    T_exposed, T_sent - x_hid * Min(T_work, T_sent), "what a step takes beyond work and hops"
 )
 
 decode_time = Equation.of(
     T_dec,
-    T_w_dec + T_kv_dec + T_math + T_ar + T_a2a + T_cp + T_hop + T_over,
-    "terms follow one another: on measured steps the sum fits better than the maximum",
+    overlap.overlapped(T_work, T_sent) + T_hop,
+    SUM,
+    "two half-batches hide a share of the shorter of work and sending",
 )
 
 DECODE = (
     *equations_of(globals()),
+    overlap.hidden_share,
     context_parallel.own_sequences,
     context_parallel.slice_sequences,
     context_parallel.partial_bytes,

@@ -7,6 +7,7 @@ coefficients add. All prompts of a batch are read in one go; each attends to its
 """
 
 from formulas.algebra.notation import *
+from formulas.serving import overlap
 
 cache_slowness = Equation.of(
     x_lone,
@@ -29,7 +30,7 @@ prompt_at_peak = Equation.of(
 
 reading_at_peak = Equation.of(
     T_pf_read,
-    n_chunks * (S_fixed / tp + S_routed * u_ep / (ep * xtp)) / W_chip,
+    n_half * n_chunks * (S_fixed / tp + S_routed * u_ep / (ep * xtp)) / W_chip,
     "a pass touches every expert",
     source=lecture_equations.at("equation 3"),
 )
@@ -49,7 +50,9 @@ reading_beside = Equation.of(
 
 batch_prompts = Equation.of(
     T_pf_all,
-    n_pr * (T_pf_math + maximum(T_pf_attn, T_ring)) + T_pf_beside + T_pf_net + T_pf_over,
+    overlap.overlapped(
+        n_pr * (T_pf_math + maximum(T_pf_attn, T_ring)) + T_pf_beside + T_pf_over, T_pf_net
+    ),
     "reading, collectives and overheads are those of all the batch's tokens in one prompt",
     "arithmetic is that of each prompt by itself",
 )

@@ -6,7 +6,7 @@ prompts at once: per prompt every operator costs what it costs on `tp * cp` chip
 """
 
 from formulas.algebra.notation import *
-from formulas.serving import context_parallel
+from formulas.serving import context_parallel, overlap
 from formulas.serving.prefill_network import PREFILL_NETWORK
 
 new_tokens = Equation.of(
@@ -47,22 +47,26 @@ prefill_attention = Equation.of(
 
 prefill_weights = Equation.of(
     T_pf_w,
-    n_chunks * (S_fixed / tp + S_routed * u_ep / (ep * xtp)) / (W_chip * e_w),
-    "a chunk touches every expert",
+    n_half * n_chunks * (S_fixed / tp + S_routed * u_ep / (ep * xtp)) / (W_chip * e_w),
+    "a chunk touches every expert, and so does each half of one where halves overlap",
     source=lecture_equations.at("equation 3"),
 )
 
 prefill_overhead = Equation(
     "time of one prompt that no roof explains",
     T_pf_over,
-    n_chunks * (n_blocks * t_layer + n_moe * t_pf_moe + t_pf_chunk),
-    assumes=("launches per layer and chunk; experts are launched without a recorded graph",),
+    n_chunks * (n_half * (n_blocks * t_layer + n_moe * t_pf_moe) + t_pf_chunk),
+    assumes=(
+        "launches per layer and chunk, and per half of one; experts are launched without a "
+        "recorded graph",
+    ),
 )
 
 prefill_time = Equation.of(
     T_pf,
-    T_pf_math + maximum(T_pf_attn, T_ring) + T_pf_w + T_pf_net + T_pf_over,
+    overlap.overlapped(T_pf_math + maximum(T_pf_attn, T_ring) + T_pf_w + T_pf_over, T_pf_net),
     "terms follow one another",
+    "two half-batches hide a share of the shorter of work and sending",
     "keys and values go round behind the arithmetic of attention",
 )
 
@@ -89,6 +93,7 @@ prefill_busy = Equation.of(
 
 PREFILL = (
     *equations_of(globals()),
+    overlap.hidden_share,
     context_parallel.ring_bytes,
     context_parallel.ring_time,
     *PREFILL_NETWORK,

@@ -15,10 +15,15 @@ prompt_reductions = Equation.of(
     T_ar_pf,
     n_ar
     * (
-        n_chunks * t_ar
-        + (n_chunks * a_ar_pf + V_ar_pf / w_ar_pf + g_ar_pf * sqrt(n_chunks * V_ar_pf)) / e_ar_pf
+        n_half * n_chunks * t_ar
+        + (
+            n_half * n_chunks * a_ar_pf
+            + V_ar_pf / w_ar_pf
+            + g_ar_pf * sqrt(n_half * n_chunks * V_ar_pf)
+        )
+        / e_ar_pf
     ),
-    "each chunk is all-reduced by itself",
+    "each chunk, or each half of one, is all-reduced by itself",
     "as many a layer as in a decode step",
     source=SHARDING,
 )
@@ -34,10 +39,11 @@ prompt_exchanges = Equation.of(
     T_x_pf,
     n_a2a
     * (
-        n_chunks * t_a2a
-        + (n_chunks * a_x_pf + V_x_pf / w_x_pf + g_x_pf * sqrt(n_chunks * V_x_pf)) / e_a2a
+        n_half * n_chunks * t_a2a
+        + (n_half * n_chunks * a_x_pf + V_x_pf / w_x_pf + g_x_pf * sqrt(n_half * n_chunks * V_x_pf))
+        / e_a2a
     ),
-    "each chunk is exchanged by itself",
+    "each chunk, or each half of one, is exchanged by itself",
     source=EXPERTS,
 )
 

@@ -84,7 +84,8 @@ class Measurement:
     `as_of` is the day of the run, empty where nobody says. Of a closed loop, `even` says that all
     requests have the same lengths, and its engine looked for new requests every `poll` decode
     steps and held them back for `hold`. `by_sequence` says that chips hold the caches of sequences
-    of their own, where they would hold copies of the same KV heads.
+    of their own, where they would hold copies of the same KV heads. Of `halves` above one, two
+    half-batches of every pass overlapped.
     """
 
     id: str
@@ -117,6 +118,7 @@ class Measurement:
     poll: float = 0.0
     hold: float = 0.0
     by_sequence: bool = False
+    halves: int = 1
 
     @property
     def emitted(self) -> float:

@@ -32,8 +32,10 @@ from planner.problems.serving.task.task import ClosedLoop, Task
 from planner.text.errors import InputError
 from topologies import Machine, TopologyError, machine
 
-# With every coefficient switched off nothing takes time.
-OFF: Mapping[str, float] = {c: np.inf if c in EFFICIENCIES else 0.0 for c in COEFFICIENTS}
+# With every coefficient switched off nothing takes time, and nothing is hidden.
+OFF: Mapping[str, float] = {
+    c: np.inf if c in EFFICIENCIES and c != "e_ovl" else 0.0 for c in COEFFICIENTS
+}
 NO_ENGINE = Profile("nothing", "", "", (), 0, "", 1.0, {}, {}, OFF)
 
 
@@ -140,7 +142,8 @@ def _layouts(rows: Sequence[Measurement]) -> Layouts:
         for name in ("tp", "pp", "dp_attention", "ep", "tp_expert")
     }
     ones, chips = np.ones(len(rows), dtype=np.int64), np.array([row.chips for row in rows])
-    return Layouts(cp=ones, replicas=ones, chips=chips, **axis)
+    halves = np.array([row.halves for row in rows])
+    return Layouts(cp=ones, replicas=ones, chips=chips, halves=halves, **axis)
 
 
 BANDS = {"ttft": "ttft"}  # every other quantity is a time of decoding

@@ -122,7 +122,7 @@ def _values(rows: Sequence[Measurement], batch: np.ndarray, mode: str) -> dict[s
     )
     ones = np.ones(len(rows), dtype=np.int64)
     ep = chips if first.sizes.n_experts else ones
-    layout = Layouts(chips, ones, ones, ones, ep, ones, ones, chips)
+    layout = Layouts(chips, ones, ones, ones, ep, ones, ones, chips, ones)
     values = Step(task, layout, bound=True)(batch)
     return {name: np.broadcast_to(value, batch.shape) for name, value in values.items()}
 

@@ -178,6 +178,8 @@ def laid_out(plan: Mapping[str, Any]) -> str:
         return f"prefill {laid_out(plan['prefill'])}, decode {laid_out(plan['decode'])}"
     words = [f"tp {layout['tp']}"]
     words += [f"{_CALLED.get(axis, axis)} {layout[axis]}" for axis in _AXES if layout[axis] > 1]
+    if layout.get("overlap", "none") != "none":
+        words.append(f"{layout['overlap']} overlap")
     if plan.get("redundant_experts"):
         words.append(f"{plan['redundant_experts']} redundant experts")
     times = f"{layout['replicas']} x " if layout["replicas"] > 1 else ""

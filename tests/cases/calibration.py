@@ -24,8 +24,8 @@ HEAD = (
 # A profile of round figures, so that what is recovered does not hang on what ships.
 FIGURES = {
     "e_w": 0.8, "e_kv": 0.7, "e_c": 0.85, "e_at": 0.5, "e_pf": 0.6, "e_pf_x": 0.2, "e_pf_a": 0.3,
-    "e_ar": 0.8, "e_ar_pf": 0.5, "e_a2a": 0.85, "t_layer": 45e-6, "t_moe": 50e-6, "t_ep": 15e-6,
-    "t_ar": 2e-6, "t_a2a": 5e-6, "t_hop": 20e-6, "t_seq": 6e-6, "t_step": 0.2e-3,
+    "e_ar": 0.8, "e_ar_pf": 0.5, "e_ovl": 0.7, "e_a2a": 0.85, "t_layer": 45e-6, "t_moe": 50e-6,
+    "t_ep": 15e-6, "t_ar": 2e-6, "t_a2a": 5e-6, "t_hop": 20e-6, "t_seq": 6e-6, "t_step": 0.2e-3,
     "t_pf_chunk": 1.4e-3, "t_pf_moe": 0.5e-3, "t_tok": 1e-6, "n_sched": 3.0, "t_request": 4e-3,
 }  # fmt: skip
 SURE = 1.25  # ends of intervals beside the figures

@@ -107,6 +107,7 @@ def one_pool(task: Task) -> OnePool:
 
 def searched(task: Task) -> Step:
     """The model of a question on all its layouts, as the search sees it."""
+    whole = {"halves": (1,)} if task.uses_bound else {}
     layouts = enumerate_layouts(
         heads=task.sizes.n_q_heads,
         layers=task.sizes.n_layers,
@@ -115,13 +116,13 @@ def searched(task: Task) -> Step:
         chips=tuple(task.chips),
         joined=task.machine.scale_out is not None,
         tiled=task.machine.kind == "torus",
-        limits=frozenset(task.limits_of.items()),
+        limits=frozenset({**whole, **task.limits_of}.items()),
     )
     return Step(task, layouts, bound=task.uses_bound)
 
 
 def all_layouts(task: Task) -> list[tuple[int, ...]]:
-    """(tp, pp, cp, dp, ep, xtp, replicas, chips) of every layout, by plain loops."""
+    """(tp, pp, cp, dp, ep, xtp, replicas, chips, halves) of every layout, by plain loops."""
     heads, experts = task.sizes.n_q_heads, task.sizes.n_experts
     domain, found = task.machine.chips_per_domain, []
     for chips in sorted(set(task.chips)):
@@ -147,12 +148,15 @@ def all_layouts(task: Task) -> list[tuple[int, ...]]:
                         if experts and (tp * dp % ep or ep > experts):
                             continue
                         xtp = tp * dp // ep if experts else 1
-                        found.append((tp, pp, cp, dp, ep, xtp, slots // pp, chips))
+                        spread = min(dp, ep) > 1 and not task.uses_bound
+                        for halves in (1, 2) if spread else (1,):
+                            found.append((tp, pp, cp, dp, ep, xtp, slots // pp, chips, halves))
     return found
 
 
 def columns(rows: list[tuple[int, ...]]) -> Layouts:
-    return Layouts(*np.array(rows, dtype=np.int64).T)
+    """Layouts of rows of `all_layouts`; passes are whole where a row does not say."""
+    return Layouts(*np.array([(*row, 1)[:9] for row in rows], dtype=np.int64).T)
 
 
 def decided(task: Task, most: int, *, slowly: bool = False) -> Decided:

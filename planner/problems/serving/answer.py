@@ -40,7 +40,7 @@ from planner.problems.serving.profiled import chance_better
 from planner.problems.serving.question import Scenario
 from planner.problems.serving.search.occupancy import crowded
 from planner.problems.serving.step.binding import uneven
-from planner.problems.serving.step.layouts import Layouts
+from planner.problems.serving.step.layouts import HALVES, Layouts
 from planner.problems.serving.task.resolve import ServingTasks, resolve
 from planner.problems.serving.task.task import Task
 from planner.protocol.plan import BindingLimit, KnownAnswer
@@ -221,8 +221,12 @@ def _layouts_of(current: Current, task: Task) -> Layouts:
     xtp = whole // ep if sizes.n_experts else 1
     chips = task.chips[-1]
     replicas = current.replicas or chips // (whole * current.cp * current.pp)
-    row = (current.tp, current.pp, current.cp, current.dp_attention, ep, xtp, replicas, chips)
-    return Layouts(*(np.array([value]) for value in row))
+    halves = HALVES[current.overlap]
+    if halves > 1 and min(ep, current.dp_attention) == 1:
+        words = "what two batches overlap is an exchange of dp_attention copies with ep experts"
+        raise FieldError(("current.overlap", f"{words}, and both must be above 1"))
+    ways = (current.tp, current.pp, current.cp, current.dp_attention, ep, xtp)
+    return Layouts(*(np.array([value]) for value in (*ways, replicas, chips, halves)))
 
 
 def provenance(scenario: Scenario, tasks: ServingTasks, profile: Profile) -> ServingProvenance:

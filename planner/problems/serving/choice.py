@@ -87,7 +87,9 @@ class Choice:
         Formats are put in only where the scenario lets choose between some: a checkpoint may store
         its matrices in several.
         """
-        axes = [{axis: getattr(pool.layout, axis) for axis in AXES} for pool in self.pools]
+        axes = [
+            {axis: getattr(pool.layout, axis) for axis in (*AXES, "overlap")} for pool in self.pools
+        ]
         if len(axes) > 1:
             texts = [", ".join(f"{axis}: {size}" for axis, size in sizes.items()) for sizes in axes]
             layouts = [f"choose.prefill={{{texts[0]}}}", f"choose.decode={{{texts[1]}}}"]

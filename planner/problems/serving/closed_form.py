@@ -13,7 +13,7 @@ import sympy as sp
 
 from formulas.algebra.equation import Equation
 from formulas.serving.bounds import decode_bound, prefill_busy_bound, prefill_math_bound
-from formulas.serving.decode import decode_time
+from formulas.serving.decode import decode_sending, decode_time, decode_work
 from formulas.serving.outputs import (
     FILLS,
     FIRST_OF_A_LOOP,
@@ -37,6 +37,8 @@ from planner.problems.serving.step.kernels import fed
 if TYPE_CHECKING:
     from planner.problems.serving.deployment.candidate import Candidate
     from planner.problems.serving.plan import ServingAnswer
+
+STEP = (decode_time, decode_work, decode_sending)
 
 
 def expression(word: str, mode: str, answer: ServingAnswer) -> sp.Expr:
@@ -81,8 +83,8 @@ def _slot(mode: str, *, bound: bool) -> tuple[Equation, ...]:
     if bound:
         return (*ROOFLINE_SLOT, slot_bound, decode_bound)
     if mode == "aggregated":
-        return slot_time, decode_time
-    return slot_time, decode_share, decode_time
+        return slot_time, *STEP
+    return slot_time, decode_share, *STEP
 
 
 def symbols_of(candidate: Candidate) -> dict[str, float]:

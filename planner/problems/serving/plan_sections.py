@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 FIRST = ("usd_per_mtok", "tpot", "ttft", "tokens_per_s")  # of the headline
 DRAWN = 3  # next best plans
-LAYOUT = ("tp", "pp", "cp", "dp_attention", "ep", "tp_expert", "replicas")
+LAYOUT = ("tp", "pp", "cp", "dp_attention", "ep", "tp_expert", "replicas", "overlap")
 BANDS = ("usd_per_mtok", "tpot", "ttft")
 # In the order of the outputs; a table of plans has chips, and no energy.
 NUMBERS = {x.name: x.unit for x in OUTPUTS if x.name not in ("joule_per_token", "batch")}

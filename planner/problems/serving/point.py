@@ -22,7 +22,10 @@ Ends = tuple[float, float]
 
 @dataclass(frozen=True)
 class PoolLayout:
-    """How the chips of a pool are split; tp * dp_attention * cp * pp of them are a replica."""
+    """How the chips of a pool are split; tp * dp_attention * cp * pp of them are a replica.
+
+    Of an `overlap` of two batches the halves of a pass work and send in turn.
+    """
 
     tp: int
     pp: int
@@ -31,6 +34,7 @@ class PoolLayout:
     ep: int
     tp_expert: int
     replicas: int
+    overlap: str
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,7 @@ class MemoryUse:
 
 @dataclass(frozen=True)
 class StepTimes:
-    """Parts that add up to one decode step."""
+    """Parts that add up to one decode step; of collectives what nothing hides."""
 
     weights: Second
     kv: Second

@@ -18,6 +18,7 @@ from planner.text.errors import did_you_mean, quoted
 from planner.text.quantities import DIMENSIONS, parse, show
 
 DTYPES = ("fp32", "bf16", "fp16", "fp8", "int8", "fp4", "int4", "nvfp4", "mxfp4")
+OVERLAPS = ("none", "two-batch")
 MODES = ("aggregated", "disaggregated", "decode", "prefill")
 LARGEST_COUNT = 10**9
 # Nothing in a scenario lies outside these in base units; beyond them ratios overflow.
@@ -229,6 +230,7 @@ Numbers = Annotated[tuple[int, ...] | range, Choices()]
 Copies = Annotated[tuple[int, ...] | range, Choices(least=0)]
 Dtypes = Annotated[tuple[str, ...], Words(DTYPES)]
 Modes = Annotated[tuple[str, ...], Words(MODES)]
+Overlaps = Annotated[tuple[str, ...], Words(OVERLAPS)]
 
 
 def whole(value: object, least: int) -> int:

@@ -233,6 +233,8 @@ class _Axes(Record):
     dp_attention: Numbers | None = Field(None, description="copies of attention in a replica")
     ep: Numbers | None = Field(None, description="groups the experts are spread over")
     tp_expert: Numbers | None = Field(None, description="chips that shard one expert")
+    overlap: fields.Overlaps | None = None
+    """whether two half-batches of a pass work and send in turn; both tried when absent"""
 
 
 class PoolChoice(_Axes):
@@ -267,6 +269,7 @@ class Current(Record):
     ep: fields.Count | None = None
     tp_expert: fields.Count | None = None
     replicas: fields.Count | None = None
+    overlap: Annotated[str, fields.Word(fields.OVERLAPS)] = "none"
     redundant_experts: Annotated[int, fields.Whole(least=0)] = 0
     batch: fields.Count | None = Field(None, description="sequences in flight over all replicas")
     mode: Annotated[str, fields.Word(fields.MODES)] | None = None

@@ -19,7 +19,7 @@ def drawn(**given):
 @pytest.mark.parametrize("_", range(20))
 def test_a_prompt_is_its_passes_and_itself(_):
     """The two parts into which a loop divides a prompt add up to what reads it."""
-    found = LOWERED(**drawn(x_hit=0.2, L_in=50.0, c_chunk=8.0))
+    found = LOWERED(**drawn(x_hit=0.2, L_in=50.0, c_chunk=8.0, n_half=1.0))
     assert found["T_pf_pass"] + found["T_pf_each"] == pytest.approx(found["T_pf"], rel=1e-12)
 
 

@@ -24,23 +24,37 @@ SOURCES = (Path(__file__), Path(__file__).with_name("programs.py"), Path(geometr
 
 @cache
 def relaxed(
-    *, bound: bool, objective: str, promises: frozenset[str], given_batch: bool, mode: str
+    *,
+    bound: bool,
+    objective: str,
+    promises: frozenset[str],
+    given_batch: bool,
+    mode: str,
+    halved: bool = False,
 ) -> Program:
     """The program whose optimum no layout of a group beats, at any batch of an interval."""
 
     def plain() -> dict[str, object]:
         from planner.problems.serving.bounds.programs import relaxed_layouts
 
-        program = relaxed_layouts(bound, objective, promises, mode, given_batch=given_batch)
+        program = relaxed_layouts(
+            bound, objective, promises, mode, given_batch=given_batch, halved=halved
+        )
         return program.structure.plain()
 
-    flags = {"bound": bound, "batch": given_batch}
+    flags = {"bound": bound, "batch": given_batch, "halved": halved}
     return _stored_program(("relaxed", objective, mode), flags, promises, plain)
 
 
 @cache
 def continuous(
-    *, bound: bool, objective: str, promises: frozenset[str], mode: str, loop: bool = False
+    *,
+    bound: bool,
+    objective: str,
+    promises: frozenset[str],
+    mode: str,
+    loop: bool = False,
+    halved: bool = False,
 ) -> Program:
     """The program of one layout with a real batch; its multipliers are elasticities."""
 
@@ -49,11 +63,19 @@ def continuous(
 
         P = geometric.GeometricProgram("serving plan")
         P.minimise(
-            layout(P, bound=bound, objective=objective, promises=promises, mode=mode, loop=loop)
+            layout(
+                P,
+                bound=bound,
+                objective=objective,
+                promises=promises,
+                mode=mode,
+                loop=loop,
+                halved=halved,
+            )
         )
         return P.compile().structure.plain()
 
-    flags = {"bound": bound, "loop": loop}
+    flags = {"bound": bound, "loop": loop, "halved": halved}
     return _stored_program(("layout", objective, mode), flags, promises, plain)
 
 

@@ -1,10 +1,10 @@
 """How good a plan can be at most: a bound over all layouts by geometric programs, and elasticities.
 
-Layouts are grouped by tensor-parallel degree, by the parts of a context, and by whether attention
-is copied, inside a domain or beyond; within a group the network's rates take their best values,
-ranks, stages and batch are real numbers. Groups and intervals of the batch are split where the
-bound is weakest (branch and bound), since a chord of the coverage is the tighter the shorter its
-interval.
+Layouts are grouped by tensor-parallel degree, by the parts of a context, by whether half-batches
+overlap, and by whether attention is copied, inside a domain or beyond; within a group the network's
+rates take their best values, ranks, stages and batch are real numbers. Groups and intervals of the
+batch are split where the bound is weakest (branch and bound), since a chord of the coverage is the
+tighter the shorter its interval.
 """
 
 from __future__ import annotations
@@ -146,7 +146,8 @@ def declared(step: Step) -> dict[str, object]:
     """What the program of a layout is declared by."""
     task = step.task
     return {"bound": step.bound, "objective": task.objective, "promises": _promised(step),
-            "mode": task.mode, "loop": _looped(step)}  # fmt: skip
+            "mode": task.mode, "loop": _looped(step),
+            "halved": _halved(step, np.array([0]))}  # fmt: skip
 
 
 def alone(step: Step) -> float:
@@ -182,6 +183,11 @@ def layout_given(step: Step, batch: float, at: float) -> dict[str, float]:
     }
 
 
+def _halved(step: Step, rows: np.ndarray) -> bool:
+    """Whether half-batches overlap in these layouts, which are alike in it."""
+    return not step.bound and int(step.layouts.halves[rows[0]]) > 1
+
+
 def _looped(step: Step) -> bool:
     """Whether first tokens wait for the prompts of a closed loop."""
     return step.task.loop is not None and not step.bound
@@ -195,10 +201,10 @@ def _decided(step: Step) -> bool:
 
 
 def _groups(step: Step, rows: np.ndarray) -> Iterator[np.ndarray]:
-    """Rows by tp, by cp, and by where ranks are: none, in one domain, in several."""
+    """Rows by tp, by cp, by halves, and by where ranks are: none, in one domain, in several."""
     layouts = step.layouts
     across = layouts.stage > step.task.machine.chips_per_domain
-    where = (layouts.dp_attention > 1).astype(int) + across
+    where = (layouts.dp_attention > 1).astype(int) + across + 3 * layouts.halves
     degree = layouts.tp + 1j * layouts.cp
     for group_degree in np.unique(degree[rows]):
         same = rows[degree[rows] == group_degree]
@@ -218,6 +224,7 @@ def _shared(step: Step, values: StepValues, rows: np.ndarray) -> dict[str, float
         | {
             "tp": float(layouts.tp[rows[0]]),
             "cp": float(layouts.cp[rows[0]]),
+            "n_half": float(layouts.halves[rows[0]]),
             "least_dp": float(layouts.dp_attention[rows].min()),
             "most_dp": float(layouts.dp_attention[rows].max()),
             "least_pp": float(layouts.pp[rows].min()),
@@ -243,6 +250,7 @@ def _solve(
         promises=_promised(step),
         given_batch=task.batches is not None and task.mode != "prefill",
         mode=task.mode,
+        halved=_halved(step, rows),
     )
     new = task.input_tokens * (1 - task.cached_input)
     symbols = {

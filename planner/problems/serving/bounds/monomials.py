@@ -25,7 +25,7 @@ def chords(values: dict[str, float], low: float, high: float) -> dict[str, float
     """
     ends = np.array([low, high])
     seen = np.maximum(ends / values["cp"], [1.0, ROOM])
-    covered = _coverage(values, seen)
+    covered = _coverage(values, seen / values["n_half"])
     others = np.maximum(ends - 1.0, 0.0)
     c_cov, s_cov = _line(seen, covered)
     c_others, s_others = _line(ends, others) if others[0] > 0 else (0.0, 1.0)
@@ -35,7 +35,8 @@ def chords(values: dict[str, float], low: float, high: float) -> dict[str, float
 def tangents(values: dict[str, float], batch: float) -> dict[str, float]:
     """Monomials in B that touch coverage and the sequences a request meets at this batch."""
     near = batch * np.array([1 - 1e-6, 1 + 1e-6])
-    c_cov, s_cov = _line(near, _coverage(values, near / (values["pp"] * values["cp"])))
+    seen = near / (values["pp"] * values["cp"] * values["n_half"])
+    c_cov, s_cov = _line(near, _coverage(values, seen))
     met = batch - values["x_own"]
     s_others = batch / met
     return {"c_cov": c_cov, "s_cov": s_cov, "c_others": met / batch**s_others, "s_others": s_others}

@@ -12,6 +12,7 @@ import sympy as sp
 
 from formulas.algebra.notation import *
 from formulas.nomenclature.symbols import auxiliary
+from formulas.numerics.expressions import put
 from formulas.serving import outputs
 from formulas.serving.bounds import BOUNDS
 from formulas.serving.closed_loop import CLOSED_LOOP
@@ -43,7 +44,13 @@ CEILED = {b_rank, b_stage, b_mem, b_own, b_slice, b_state}
 
 
 def relaxed_layouts(
-    bound: bool, objective: str, promises: frozenset[str], mode: str, *, given_batch: bool
+    bound: bool,
+    objective: str,
+    promises: frozenset[str],
+    mode: str,
+    *,
+    given_batch: bool,
+    halved: bool = False,
 ) -> Program:
     """The program of `kept_programs.relaxed`.
 
@@ -75,7 +82,7 @@ def relaxed_layouts(
         P.subject("stages share the batch", sp.Le(B, pp * b_stage))
     P.define(sp.Eq(ep, tp * dp), sp.Eq(xtp, sp.Integer(1)))
     P.define(
-        *_equations(bound, LIMITS["unsaved"] * (V_w_bound + V_kv_dec)),
+        *_equations(bound, LIMITS["unsaved"] * (V_w_bound + V_kv_dec), halved=halved),
         relax={B - x_own * one_seq: one_seq * pp * others},
     )
     if not bound:
@@ -99,6 +106,7 @@ def layout(
     promises: frozenset[str],
     mode: str,
     loop: bool = False,
+    halved: bool = False,
 ) -> sp.Expr:
     """Declare one layout with a real batch in a problem, and give what is made small.
 
@@ -116,7 +124,7 @@ def layout(
         sp.Eq(b_own, b_rank / cp),
         sp.Eq(b_slice, b_stage / cp),
         sp.Eq(b_state, b_mem / cp),
-        *_equations(bound, LIMITS["unsaved"] * MOVED ** LIMITS["steep"]),
+        *_equations(bound, LIMITS["unsaved"] * MOVED ** LIMITS["steep"], halved=halved),
         *(CLOSED_LOOP if loop else ()),
         relax={B - x_own * one_seq: CHORDS["c_others"] * B ** CHORDS["s_others"]},
     )
@@ -129,16 +137,21 @@ def layout(
     return _of(by_mode[objective][mode], bound, mode, loop)
 
 
-def _equations(bound: bool, unsaved: sp.Expr) -> list[Equation | sp.Eq]:
-    """The equations of the model, less those that a program replaces; bytes `unsaved` on chip."""
+def _equations(bound: bool, unsaved: sp.Expr, *, halved: bool) -> list[Equation | sp.Eq]:
+    """The equations of the model, less those that a program replaces; bytes `unsaved` on chip.
+
+    Only of passes cut in halves is something hidden; whole ones are spared the longer of two times.
+    """
     whole = (
         (*BOUNDS, *MEMORY, *AGGREGATED_BOUND)
         if bound
         else (*DECODE, *PREFILL, *MEMORY, *AGGREGATED)
     )
-    replaced = CEILED | {n_chunks, coverage, f_pace, T_mem_bound}
+    replaced = CEILED | {n_chunks, coverage, f_pace, T_mem_bound, T_exposed}
     equations: list[Equation | sp.Eq] = [
-        e for e in dict.fromkeys(whole) if e.symbol not in replaced
+        e if halved or not e.rhs.has(x_hid) else sp.Eq(e.symbol, put(e.rhs, {x_hid: sp.S.Zero}))
+        for e in dict.fromkeys(whole)
+        if e.symbol not in replaced
     ]
     if bound:
         equations.append(sp.Eq(T_mem_bound, unsaved / W_chip))

@@ -41,6 +41,7 @@ WAYS = {
     "ep": "expert parallelism",
     "tp_expert": "experts cut into parts",
     "pp": "pipeline stages",
+    "halves": "overlapped half-batches",
 }
 
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.problems.serving.search.sizing import busiest, carrying, fitted
-from planner.problems.serving.step.layouts import Layouts, enumerate_layouts
+from planner.problems.serving.step.layouts import OVERLAP, Layouts, enumerate_layouts
 from planner.problems.serving.step.step import Step
 from planner.text.errors import FieldError
 
@@ -55,6 +55,10 @@ class Found:
 def layouts_of(task: Task) -> Layouts:
     """Every layout that a task may take; `FieldError` if there is none."""
     alone = grows(task) or task.pooled
+    limits_of = dict(task.limits_of)
+    if task.uses_bound:
+        # A roofline overlaps all there is.
+        limits_of.setdefault("halves", (1,))
     layouts = enumerate_layouts(
         heads=task.sizes.n_q_heads,
         layers=task.sizes.n_layers,
@@ -63,15 +67,19 @@ def layouts_of(task: Task) -> Layouts:
         chips=tuple(task.chips[-1:] if alone else task.chips),
         joined=task.machine.scale_out is not None,
         tiled=task.tiled,
-        limits=frozenset(task.limits_of.items()),
+        limits=frozenset(limits_of.items()),
     )
     if not len(layouts):
-        limits = ", ".join(f"{k} {list(v)}" for k, v in task.limits_of.items()) or "nothing"
+        wanted: dict[str, Sequence[object]] = dict(task.limits_of)
+        if wanted.pop("halves", None):
+            wanted["overlap"] = [OVERLAP[n] for n in task.limits_of["halves"]]
+        limits = ", ".join(f"{k} {list(v)}" for k, v in wanted.items()) or "nothing"
         words = (
             f"no layout of {task.sizes.name} on {task.chips[-1]} chips admits {limits}; "
             f"tp divides the {task.sizes.n_q_heads} attention heads, tp * dp_attention fits into "
             f"or is a multiple of the domain of {task.machine.chips_per_domain} chips, "
             f"ep * tp_expert = tp * dp_attention, pp is at most {task.sizes.n_layers}"
+            + (", two batches overlap where dp_attention and ep are above 1" * ("overlap" in wanted))
         )
         raise FieldError(("choose", words))
     return layouts
@@ -334,6 +342,7 @@ def _ranked(task: Task, layouts: Layouts, values: dict[str, np.ndarray]) -> np.n
     coarse = np.floor(np.log(score / best) / SAME_PRICE) if score.size else score
     return np.lexsort(
         (
+            layouts.halves,
             layouts.tp_expert,
             layouts.dp_attention,
             layouts.pp,

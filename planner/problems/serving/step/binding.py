@@ -25,6 +25,7 @@ from planner.network.layout_collectives import (
     reductions,
     rounds,
 )
+from planner.problems.serving.step.engine_effects import captures
 from topologies.groups.group_rate import rate_table
 
 if TYPE_CHECKING:
@@ -185,6 +186,7 @@ def layout_values(
         "pp": pp * 1.0,
         "ep": ep * 1.0,
         "xtp": xtp * 1.0,
+        "n_half": layouts.halves * 1.0,
         "n_rep": layouts.replicas * 1.0,
         "n_chips": layouts.chips * 1.0,
         "f_stage": np.ones(len(layouts)) if ideal else stages,
@@ -325,6 +327,7 @@ def _workload(task: Task) -> dict[str, float]:
         "x_pf": 0.0 if decodes_only else 1.0,
         "s_mixed": 1.0 if task.mode == "aggregated" else 0.0,
         "kappa": task.kappa,
+        "x_eager": 0.0 if captures(task.engine) else 1.0,
         "x_own": 1.0 if task.arrivals is None else 0.0,
         "v_occ": task.input_spread,
         "g": task.tokens_per_step,

@@ -64,6 +64,9 @@ class EngineTraits:
         preempts, TensorRT-LLM sets all of it aside, SGLang a part (conservativeness).
     prompts_first
         In a loop of equal lengths it reads "all" waiting prompts, or a "few", before it decodes.
+    captures
+        Its decode steps are launched as one recorded graph (CUDA graphs: vLLM, SGLang and
+        TensorRT-LLM by default), not kernel by kernel.
     """
 
     chunk: float = CHUNK
@@ -73,6 +76,7 @@ class EngineTraits:
     widens: bool = False
     set_aside: float = 0.5
     prompts_first: str = ""
+    captures: bool = True
 
 
 ENGINES: Mapping[str, EngineTraits] = {
@@ -80,9 +84,14 @@ ENGINES: Mapping[str, EngineTraits] = {
     "sglang": EngineTraits(set_aside=0.75, prompts_first="all"),
     "trtllm": EngineTraits(set_aside=1.0, prompts_first="few"),
     "trtllm-2024": EngineTraits(
-        fused=True, unsplit=True, largest_group=16.0, set_aside=1.0, prompts_first="few"
+        fused=True,
+        unsplit=True,
+        largest_group=16.0,
+        set_aside=1.0,
+        prompts_first="few",
+        captures=False,
     ),
-    "fastertransformer-2022": EngineTraits(fused=True, unsplit=True),
+    "fastertransformer-2022": EngineTraits(fused=True, unsplit=True, captures=False),
     "pope-2022": EngineTraits(fused=True),
     # n_ubatch, 512 by default.
     "llama.cpp": EngineTraits(chunk=512.0, fused=True, widens=True),
@@ -101,6 +110,11 @@ def engine_called(name: str, as_of: str = "") -> str:
 def chunk_of(engine: str) -> float:
     """Prompt tokens that an engine reads in one pass. [token]"""
     return _engine(engine).chunk
+
+
+def captures(engine: str) -> bool:
+    """Whether an engine launches a decode step as one recorded graph."""
+    return _engine(engine).captures
 
 
 def _engine(name: str) -> EngineTraits:

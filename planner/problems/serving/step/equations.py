@@ -67,7 +67,7 @@ PROMPT = (hop_latency, *(e for e in PREFILL if e.symbol.name != "T_ttft"))
 
 
 # The time to read a static batch is made of its prompts' times.
-_STATIC = {"T_pf_beside", "T_pf_all", "T_batch", "L_new"}
+_STATIC = {"T_pf_beside", "T_pf_all", "T_batch", "L_new", "x_hid"}
 # What depends on nothing but its symbols: the equations, and the symbols that they are to give.
 ALONE: Mapping[str, tuple[Definitions, tuple[str, ...]]] = {
     # The share of the experts that one microbatch reads under uniform routing.

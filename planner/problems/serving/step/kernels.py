@@ -20,12 +20,13 @@ if TYPE_CHECKING:
     from formulas.numerics.kernel import Kernel
     from formulas.numerics.trees import ScalarProgram
 
-# What the answer calls each part of a step, and the symbols that add up to it.
+# What the answer calls each part of a step, and the symbols that add up to it; of collectives what
+# nothing hides.
 PARTS: Mapping[str, tuple[str, ...]] = {
     "weights": ("T_w_dec",),
     "kv": ("T_kv_dec",),
     "compute": ("T_math",),
-    "collectives": ("T_ar", "T_a2a", "T_cp", "T_hop"),
+    "collectives": ("T_exposed", "T_hop"),
     "overhead": ("T_over",),
     "prefill": ("T_share",),
 }

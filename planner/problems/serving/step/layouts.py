@@ -3,7 +3,9 @@
 A stage of `tp * dp * cp` chips sits inside one scale-up domain or fills whole ones, so that no
 group straddles a boundary by accident; what is left of a domain stays idle. The experts of a stage
 are re-partitioned over `tp * dp` chips as `ep * tp_expert`, and copied over the `cp` parts of the
-contexts. Counts stay small because fleets are counts of replicas, never more layouts.
+contexts. Where attention is copied and experts are spread, a layout stands twice: its passes whole,
+and cut into two half-batches that overlap. Counts stay small because fleets are counts of replicas,
+never more layouts.
 
 Two pools of one system share its chips domain by domain: the first fills domains from one end and
 the second takes what is left, the rest of the last domain that the first began included. Chips that
@@ -16,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
     from planner.problems.serving.task.task import Task
 
 AXES = ("tp", "pp", "cp", "dp_attention", "ep", "tp_expert")
+# Half-batches of a pass, by what the choice is called.
+HALVES = {"none": 1, "two-batch": 2}
+OVERLAP = {count: name for name, count in HALVES.items()}
 
 # The largest replica with a published use has 320 chips (DeepSeek-V3 report, section 3.4.2); more
 # than this are tried only where the sizes asked for make more. Larger fleets are replicas.
@@ -61,6 +66,7 @@ class Layouts:
     tp_expert: np.ndarray
     replicas: np.ndarray
     chips: np.ndarray  # paid, idle ones included
+    halves: np.ndarray  # half-batches of a pass that overlap, 1 for none
 
     def __len__(self) -> int:
         return int(self.tp.size)
@@ -101,9 +107,10 @@ class Layouts:
         names = [f.name for f in fields(cls)]
         return cls(*(np.concatenate([getattr(each, n) for each in several]) for n in names))
 
-    def row(self, i: int) -> dict[str, int]:
+    def row(self, i: int) -> dict[str, Any]:
         """One layout as plain numbers, in the words of the answer."""
-        return {name: int(getattr(self, name)[i]) for name in (*AXES, "replicas")}
+        ways = {name: int(getattr(self, name)[i]) for name in (*AXES, "replicas")}
+        return {**ways, "overlap": OVERLAP[int(self.halves[i])]}
 
 
 @lru_cache(maxsize=KEPT)
@@ -132,7 +139,7 @@ def enumerate_layouts(
     chips : numbers of chips that may be paid for.
     joined : whether a network joins the domains; without one a replica stays inside one.
     tiled : whether the stages of one domain divide it evenly, as slices of a torus do.
-    limits : allowed values per axis (and `replicas`), absent axes are free, but `cp` is 1.
+    limits : allowed values per axis (and `replicas`, `halves`), absent ones are free, `cp` is 1.
     """
     free = dict(limits)
     paid = np.unique(np.asarray(chips, dtype=np.int64))
@@ -164,9 +171,21 @@ def enumerate_layouts(
     else:
         table = _cross(table, np.asarray(free["replicas"], dtype=np.int64))
         table = table[(table[:, 7] >= 1) & (table[:, 7] <= _most(table, domain))]
-    table.flags.writeable = False
-    tp, dp, cp, pp, ep, xtp, bought, replicas = table.T
-    return Layouts(tp, pp, cp, dp, ep, xtp, replicas, bought)
+    table = _halved(table, free.get("halves") or tuple(OVERLAP))
+    tp, dp, cp, pp, ep, xtp, bought, replicas, halves = table.T
+    return Layouts(tp, pp, cp, dp, ep, xtp, replicas, bought, halves)
+
+
+def _halved(table: np.ndarray, wanted: Sequence[int]) -> np.ndarray:
+    """Rows of (tp, dp, cp, pp, ep, ...) with each wanted number of half-batches, read-only.
+
+    Halves overlap an exchange between copies of attention and spread experts; others stay whole.
+    """
+    spread = table[(table[:, 1] > 1) & (table[:, 4] > 1)]
+    parts = [_cross(table if n == 1 else spread, np.array([n])) for n in OVERLAP if n in wanted]
+    whole = np.concatenate(parts)
+    whole.flags.writeable = False
+    return whole
 
 
 def _cross(table: np.ndarray, values: np.ndarray) -> np.ndarray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from planner.problems.serving.question import Scenario
+from planner.problems.serving.step.layouts import HALVES
 from planner.scenario.keys.workload import Promises, Workload
 from planner.text.errors import FieldError
 
@@ -45,6 +46,9 @@ def limits_of(scenario: Scenario, pool: str | None) -> Mapping[str, tuple[int, .
         value = getattr(pool_choice, key, None) or getattr(choose, key)
         if value is not None:
             limits[key] = tuple(value)
+    overlap = getattr(pool_choice, "overlap", None) or choose.overlap
+    if overlap is not None:
+        limits["halves"] = tuple(HALVES[word] for word in overlap)
     return limits
 
 

@@ -231,7 +231,7 @@ def test_palm_on_tpu_v4_takes_what_was_published(name):
     )  # fmt: skip
     task = replace(task, chip=on.chip, machine=machine("tpu-v4"))
     one, every = np.ones(1, dtype=np.int64), np.array([chips])
-    layout = Layouts(every, one, one, one, one, one, one, every)
+    layout = Layouts(every, one, one, one, one, one, one, every, one)
     low, found = (
         float(np.ravel(Step(task, layout, bound=bound)(np.array([float(batch)]))["tpot"])[0])
         for bound in (True, False)

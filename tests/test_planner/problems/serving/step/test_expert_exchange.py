@@ -42,7 +42,7 @@ def estimated(chips: int) -> float:
     """The same of one layer by our equations [s]."""
     task = resolve(load(SCENARIO)).tasks[0]
     one = np.ones(1, dtype=int)
-    layouts = Layouts(one, one, one, chips * one, chips * one, one, one, 128 * one)
+    layouts = Layouts(one, one, one, chips * one, chips * one, one, one, 128 * one, one)
     step = Step(task, layouts, bound=False)
     found = step(np.array([128.0 * chips]))
     return float(np.ravel(found["part.collectives"])[0]) / task.sizes.n_moe_layers
