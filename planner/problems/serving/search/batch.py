@@ -79,7 +79,7 @@ def layouts_of(task: Task) -> Layouts:
             f"tp divides the {task.sizes.n_q_heads} attention heads, tp * dp_attention fits into "
             f"or is a multiple of the domain of {task.machine.chips_per_domain} chips, "
             f"ep * tp_expert = tp * dp_attention, pp is at most {task.sizes.n_layers}"
-            + (", two batches overlap where dp_attention and ep are above 1" * ("overlap" in wanted))
+            + (", overlap takes dp_attention and ep above 1" if "overlap" in wanted else "")
         )
         raise FieldError(("choose", words))
     return layouts
