@@ -85,7 +85,8 @@ class Measurement:
     requests have the same lengths, and its engine looked for new requests every `poll` decode
     steps and held them back for `hold`. `by_sequence` says that chips hold the caches of sequences
     of their own, where they would hold copies of the same KV heads. Of `halves` above one, two
-    half-batches of every pass overlapped.
+    half-batches of every pass overlapped. `chunk` are the prompt tokens that a pass reads where the
+    run's script says so, 0 where the engine's own number holds [token].
     """
 
     id: str
@@ -119,6 +120,7 @@ class Measurement:
     hold: float = 0.0
     by_sequence: bool = False
     halves: int = 1
+    chunk: float = 0.0
 
     @property
     def emitted(self) -> float:
@@ -278,13 +280,6 @@ def _sized(name: str, chips: int) -> Machine | None:
         return None
 
 
-# Days of versions that the table of runs gives without one (releases on GitHub).
-RELEASED = {
-    ("sglang", "0.5.1.post1"): "2025-08-27",
-    ("sglang", "0.5.8.post1"): "2026-01-28",
-    ("trtllm", "1.0.0rc3"): "2025-07-16",
-    ("vllm", "0.12.0"): "2025-12-03",
-}
 USUAL = 3.0  # months before the profile's date, where nobody says
 RUNS, STEADY = "engines-2026", "steady-2024"
 NEW = 2025  # engines of this year and later are those of the runs
@@ -305,7 +300,7 @@ def is_new(row: Measurement) -> bool:
 def place_of(row: Measurement, as_of: str) -> Place:
     """The row's place as seen by a profile of a date."""
     engine = engine_of(row)
-    day = row.as_of or RELEASED.get((engine, row.version), "")
+    day = row.as_of or aliases().released.get(f"{engine} {row.version}", "")
     return Place.of(
         row.sizes,
         row.chip,

@@ -119,7 +119,7 @@ def alike_rows(rows: Sequence[Measurement]) -> list[list[int]]:
     for i, row in enumerate(rows):
         groups[(id(row.sizes), row.chip.name, row.machine, row.quantity, row.prompt, row.output,
                 row.context, row.looped, row.pooled, row.engine, row.even, row.drafts,
-                row.chips, row.by_sequence)].append(i)  # fmt: skip
+                row.chips, row.by_sequence, row.chunk)].append(i)  # fmt: skip
     return list(groups.values())
 
 

@@ -67,6 +67,7 @@ class Aliases:
     formats: Mapping[str, str]
     words: Mapping[str, str]
     engines: Mapping[str, str]
+    released: Mapping[str, str]
     shapes: Mapping[str, PublishedShape]
 
 

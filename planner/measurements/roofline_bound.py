@@ -143,7 +143,7 @@ def task_of(
         output_tokens=row.output,
         context=row.context,
         cached_input=0.0,
-        chunk=chunk_of(row.engine),
+        chunk=row.chunk or chunk_of(row.engine),
         mode=mode,
         batches=None,
         kappa=0.5,

@@ -20,6 +20,12 @@ from planner.catalogue.chips import Chip
 from planner.measurements import published_names
 from planner.measurements.measurement import Measurement, NotComputed, Readings
 from planner.measurements.readers import run_settings, sheets
+from planner.measurements.readers.layout_checks import refuse_overfull
+from planner.measurements.readers.script_settings import (
+    ScriptSettings,
+    plain_export,
+    script_settings,
+)
 
 QUANTITIES = {"tpot_ms": "tpot", "ttft_ms": "ttft"}
 # What two rows of one run share beside both times. Exports differ in the sixteenth digit; times of
@@ -29,9 +35,7 @@ TELLING, SAME_DIGITS = 8, 12
 OTHER_DAY = ("measured_on", "image", "wip")
 # What a run with speculation shares with one of the plain export, beside the layout.
 SAME_SWEEP = (*SAME_RUN, "backend_version", "gemm_quant_mode")
-# The id of the export without speculation: of its 165 disaggregated rows whose concurrency the
-# published sweep definitions hold, 161 have the workers that are defined there without drafts.
-PLAIN = "deepseek-ai/DeepSeek-V3"
+PLAIN = plain_export()
 # SGLang's pools were swept over one list of concurrencies, with drafts and without, or without
 # alone: where a smaller share of the configurations occurs with two times, no run had drafts. No
 # such rule holds for TensorRT-LLM, whose recipes have concurrencies of their own.
@@ -132,13 +136,11 @@ def _says(row: sheets.Row) -> tuple[bool, bool, int]:
     )
 
 
-# What the published scripts draft: num_nextn_predict_layers, speculative-num-steps.
-DRAFTS, DRAFTS_OF_COPIES = 3, 1
 # A table needs the first, and one of the times; others may be missing, as if all were blank.
 NEEDED = ("model_path", "system", "backend", "isl", "osl", "concurrency", "tp_size")
 OTHERS = (
     *("backend_version", "precision", "mode", "gemm_quant_mode", "moe_quant_mode"),
-    *("batch_size", "measured_on", "wip", "image"),
+    *("batch_size", "measured_on", "wip", "image", "source", "engine"),
 )
 LARGEST_DOMAIN = 8
 
@@ -164,19 +166,44 @@ def _speculating(
     row_measured: Measurement, speculates: bool | None, row: sheets.Row
 ) -> Measurement:
     """The row with what is known of its drafts, by its sweep where no row beside it tells."""
+    settings = _settings(row, row_measured)
     certain, drafts = speculates is not None, bool(speculates)
     if row_measured.speculated is None and not certain:
-        drafts = run_settings.drafting(
-            row["backend"], row["backend_version"], row_measured.as_of, pooled=row_measured.pooled
-        )
+        drafts = settings.drafting
         certain = drafts and not row_measured.pooled
-    copied = (row_measured.layout or {})["dp_attention"] > 1
-    number = drafts * (DRAFTS_OF_COPIES if copied else DRAFTS)
+    number = settings.drafts if drafts else 0
     if drafts and not certain:
         # More than half of the published definitions of such sweeps draft; the row does not say.
         assumption = "; ".join(filter(None, (row_measured.assumed, "that tokens are drafted")))
         return replace(row_measured, drafts=number, assumed=assumption)
     return replace(row_measured, drafts=number, speculated=drafts) if certain else row_measured
+
+
+def _settings(row: sheets.Row, run: Measurement) -> ScriptSettings:
+    """What the script of a run set, of the run as far as it is read.
+
+    Raises Refused if ways or requests are none.
+    """
+    # In flight over the engine; copies of attention share them.
+    tp, copies = sheets.count(row, "tp_size", 1), sheets.count(row, "attention_dp_size", 1)
+    isl, osl = (sheets.tokens(row, name) for name in ("isl", "osl"))
+    return script_settings(
+        {
+            "source": row["source"],
+            "engine": row["backend"],
+            "version": row["backend_version"],
+            "model": run.model,
+            "weights": run.precision,
+            "architecture": run.chip.architecture,
+            "lengths": f"{isl:g}/{osl:g}",
+            "requests": sheets.number_or_none(row, "concurrency") or 0.0,
+            "tp": tp,
+            "copies": (run.layout or {}).get("dp_attention", copies),
+            "ranks": tp * copies,
+            "day": run.as_of,
+            "pooled": "yes" if run.pooled else "no",
+        }
+    )
 
 
 def _table(path: sheets.Source) -> list[sheets.Row]:
@@ -191,44 +218,28 @@ def run(row: sheets.Row, line: str, repeats: str, refused: list[NotComputed]) ->
 
     Raises Refused if neither can be put into the catalogue's words.
     """
-    chip = published_names.chip_of(row["system"])
-    name = row["model_path"]
-    weights = _checkpoint(row)
-    base = published_names.base_of(published_names.model_of(name).name)
-    prompt, output = sheets.tokens(row, "isl"), sheets.tokens(row, "osl")
-    settings = run_settings.settings_of(row, base, chip, weights or sheets.USUAL_CACHE)
-    sizes = published_names.sizes_on(chip, name, weights, settings.cache or sheets.USUAL_CACHE)
-    prompt, output = settings.length * prompt, settings.length * output
-    common = Measurement(
-        id=line,
-        source="serving runs",
-        engine=f"{row['backend']}-2026",
-        model=base,
+    stated = _stated(row, line, repeats)
+    settings, chip, name = _settings(row, stated), stated.chip, row["model_path"]
+    weights, sizes = _checkpoint(row), stated.sizes
+    if settings.cache:
+        sizes = published_names.sizes_on(chip, name, weights, settings.cache)
+    prompt, output = (settings.length * length for length in (stated.prompt, stated.output))
+    common = replace(
+        stated,
         sizes=sizes,
-        chip=chip,
-        machine=published_names.machine_of(chip.name),
-        chips=0,
-        layout=None,
-        batch=0.0,
         prompt=prompt,
         output=max(output, 2.0),
         context=prompt + output / 2,
-        quantity="",
-        seconds=0.0,
-        quality="wip" if row.get("wip") == "True" else "run",
         precision=weights or "own",
-        version=row["backend_version"],
-        looped=True,
-        leanest=published_names.sizes_on(chip, name, weights, sheets.NARROWEST_CACHE),
-        speculated=None if sizes.mtp_blocks and name != PLAIN else False,
-        repeats=repeats,
-        as_of=row["measured_on"],
         even=settings.even,
         poll=settings.poll,
         hold=settings.hold,
+        chunk=settings.chunk,
     )
     placed = _placed(common, row, sizes, chip)
     measured = []
+    for made in {each.chips: each for each in placed.values()}.values():
+        refuse_overfull(sizes, chip, made.chips)
     for column, quantity in QUANTITIES.items():
         try:
             seconds = sheets.positive(row, column) / 1e3
@@ -259,6 +270,44 @@ def _placed(run: Measurement, row: sheets.Row, sizes: Sizes, chip: Chip) -> dict
         batch = max(1.0, requests / pool.workers)
         placed[quantity] = replace(run, layout=pool.layout, chips=pool.chips, batch=batch)
     return placed
+
+
+def _stated(row: sheets.Row, line: str, repeats: str) -> Measurement:
+    """What a row says of a run, with nominal lengths, before its script and its layout are read.
+
+    Raises Refused if a name has no entry in the catalogue, or a length or the day is none.
+    """
+    chip = published_names.chip_of(row["system"])
+    name = row["model_path"]
+    weights = _checkpoint(row)
+    base = published_names.base_of(published_names.model_of(name).name)
+    prompt, output = (sheets.tokens(row, length) for length in ("isl", "osl"))
+    stored = published_names.sizes_on(chip, name, weights, sheets.USUAL_CACHE)
+    return Measurement(
+        id=line,
+        source="serving runs",
+        engine=published_names.aliases().engines.get(row["source"], f"{row['backend']}-2026"),
+        model=base,
+        sizes=stored,
+        chip=chip,
+        machine=published_names.machine_of(chip.name),
+        chips=0,
+        layout=None,
+        batch=0.0,
+        prompt=prompt,
+        output=output,
+        context=0.0,
+        quantity="",
+        seconds=0.0,
+        quality="wip" if row.get("wip") == "True" else "run",
+        precision=weights or sheets.USUAL_CACHE,
+        version=row["backend_version"] or row["engine"].lower(),
+        looped=True,
+        leanest=published_names.sizes_on(chip, name, weights, sheets.NARROWEST_CACHE),
+        speculated=None if stored.mtp_blocks and name != PLAIN else False,
+        repeats=repeats,
+        as_of=sheets.day(row, "measured_on"),
+    )
 
 
 def _added_up(row: sheets.Row) -> bool:

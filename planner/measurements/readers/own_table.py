@@ -31,6 +31,7 @@ from planner.catalogue.systems import system, system_names
 from planner.measurements import published_names
 from planner.measurements.measurement import ONE, Measurement, NotComputed, Readings
 from planner.measurements.readers import sheets
+from planner.measurements.readers.layout_checks import refuse_overfull
 from planner.measurements.roofline_bound import strange_units
 from planner.text.errors import InputError, did_you_mean, quoted
 from planner.text.tables import table
@@ -214,12 +215,7 @@ def _place(row: sheets.Row, sizes: Sizes, chip: Chip) -> tuple[dict[str, int], i
         raise published_names.Refused(f"{ep} expert groups for a model without experts")
     if ways * copies % ep:
         raise published_names.Refused(f"{ep} expert groups on {ways * copies} chips")
-    stored = sum(sizes.weight_bytes.values())
-    if stored > replica * chip.memory:
-        raise published_names.Refused(
-            f"{stored / 1e9:.0f} GB of weights do not fit on {replica} {chip.name} "
-            f"({replica * chip.memory / 1e9:.0f} GB)"
-        )
+    refuse_overfull(sizes, chip, replica)
     experts = {"ep": ep, "tp_expert": ways * copies // ep} if sizes.n_experts else {}
     layout = {**ONE, "tp": ways, "pp": pp, "dp_attention": copies, **experts}
     return layout, replica, int(replicas), assumed

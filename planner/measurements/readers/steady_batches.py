@@ -11,6 +11,7 @@ from planner.catalogue.chips import Chip
 from planner.measurements import published_names
 from planner.measurements.measurement import ONE, Measurement, NotComputed, Readings, layout_of
 from planner.measurements.readers import sheets
+from planner.measurements.readers.layout_checks import refuse_overfull
 
 # A row needs the first; others may be missing, as if they were blank.
 NEEDED = ("model", "phase", "chip", "n_chips", "weight_dtype", "context_or_isl", "metric", "value")
@@ -75,6 +76,7 @@ def steady(row: sheets.Row) -> Measurement:
     layout = layout_of(row["layout"], chips, sizes.n_experts)
     replicas = chips if row["layout"] == "DP" else 1  # copies of the whole model
     chips //= replicas
+    refuse_overfull(sizes, chip, chips)
     engine = published_names.aliases().engines.get(row["source"], row["source"])
     if engine in HALF_SUMS:
         chip = _summing_in_half(chip)

@@ -1,0 +1,44 @@
+"""Settings of published scripts are data by run."""
+
+from __future__ import annotations
+
+import pytest
+
+from planner.measurements.readers.script_settings import ScriptSettings, script_settings
+
+RUN = {
+    "source": "", "engine": "sglang", "version": "", "model": "deepseek-v3", "weights": "fp8",
+    "architecture": "blackwell", "lengths": "1024/1024", "requests": 64.0, "tp": 8, "copies": 1,
+    "ranks": 8, "day": "2026-02-01", "pooled": "no",
+}  # fmt: skip
+
+
+def test_a_run_that_no_script_made_has_the_usual_settings():
+    """A run of one's own: nothing is drawn, held back, or looked for less often."""
+    made = script_settings({**RUN, "source": "mine"})
+    assert made == ScriptSettings(drafts=3)
+
+
+@pytest.mark.parametrize(
+    ("change", "setting", "value"),
+    [
+        ({}, "poll", 30.0),
+        ({"requests": 4.0}, "poll", 10.0),
+        ({"tp": 4, "ranks": 4}, "poll", 10.0),
+        ({"architecture": "hopper"}, "poll", 0.0),
+        ({}, "cache", "fp8"),
+        ({"architecture": "hopper"}, "cache", ""),
+        ({"architecture": "hopper", "model": "gpt-oss-120b"}, "cache", "fp8"),
+        ({"engine": "trtllm"}, "hold", 40.0),
+        ({"engine": "trtllm", "day": "2026-01-28"}, "hold", 0.0),
+        ({"engine": "trtllm", "copies": 8}, "poll", 60.0),
+        ({"engine": "trtllm", "lengths": "1000/1000"}, "cache", "fp8"),
+        ({"lengths": "1000/1000"}, "even", True),
+        ({"source": "atom-vllm-dashboard"}, "chunk", 16384.0),
+        ({"source": "atom-vllm-dashboard", "lengths": "5000/500"}, "length", 1.0),
+        ({"source": "atom-sglang-dashboard", "lengths": "8192/1024"}, "length", 0.9),
+    ],
+)
+def test_settings_are_those_of_the_script(change, setting, value):
+    """What the published scripts say, one by one."""
+    assert getattr(script_settings({**RUN, **change}), setting) == value
