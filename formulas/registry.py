@@ -23,7 +23,10 @@ _IN_ORDER = (
     ("roofline", "roofline batching experts kvcache"),
     ("economics", "prices"),
     ("network", "collectives collective_algorithms"),
-    ("serving", "context_parallel decode prefill_network prefill bounds throughput queues"),
+    (
+        "serving",
+        "context_parallel speculation decode prefill_network prefill bounds throughput queues",
+    ),
     ("serving", "closed_loop older_kernels outputs pools"),
     ("scaling", "sparsity"),
     ("economics", "schedule"),

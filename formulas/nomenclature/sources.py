@@ -69,6 +69,7 @@ clark_2022 = _arxiv("clark_2022", "Clark et al.", 2022, "2202.01169", "Unified S
 hoffmann_2022 = _arxiv("hoffmann_2022", "Hoffmann et al.", 2022, "2203.15556", "Training Compute-Optimal Large Language Models")
 pope_2022 = _arxiv("pope_2022", "Pope et al.", 2022, "2211.05102", "Efficiently Scaling Transformer Inference")
 leviathan_2022 = _arxiv("leviathan_2022", "Leviathan, Kalman, Matias", 2022, "2211.17192", "Fast Inference from Transformers via Speculative Decoding")
+li_2024 = _arxiv("li_2024", "Li, Wei, Zhang, Zhang", 2024, "2401.15077", "EAGLE: Speculative Sampling Requires Rethinking Feature Uncertainty")
 ainslie_2023 = _arxiv("ainslie_2023", "Ainslie et al.", 2023, "2305.13245", "GQA: Training Generalized Multi-Query Transformer Models from Multi-Head Checkpoints")
 deepseek_v2 = _arxiv("deepseek_v2", "DeepSeek-AI", 2024, "2405.04434", "DeepSeek-V2: A Strong, Economical, and Efficient Mixture-of-Experts Language Model")
 deepseek_v3 = _arxiv("deepseek_v3", "DeepSeek-AI", 2024, "2412.19437", "DeepSeek-V3 Technical Report")

@@ -12,7 +12,7 @@ How the sequences in flight are spread over ranks and stages, and who waits for 
 
 from formulas.algebra.notation import *
 from formulas.network import collectives
-from formulas.serving import context_parallel, overlap
+from formulas.serving import context_parallel, overlap, speculation
 
 SHARDING = pope_2022.at("section 3.2")
 EXPERTS = deepseek_v3.at("section 3.4")
@@ -173,7 +173,7 @@ exposed_sending = Equation.of(
 
 decode_time = Equation.of(
     T_dec,
-    overlap.overlapped(T_work, T_sent) + T_hop,
+    overlap.overlapped(T_work, T_sent) + T_hop + T_spec,
     SUM,
     "two half-batches hide a share of the shorter of work and sending",
 )
@@ -186,6 +186,7 @@ DECODE = (
     context_parallel.partial_bytes,
     context_parallel.partial_time,
     collectives.hop_latency,
+    *speculation.DRAFTING,
 )
 # What a bound takes of it: how sequences are spread, and what perfect overlap does not change.
 DECODE_SHARED = (

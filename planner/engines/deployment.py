@@ -140,7 +140,7 @@ def _deployment(
 ) -> Deployment:
     pool = plan[role] if role else plan
     layout = pool["layout"]
-    drafts = scenario.speculation.drafts if scenario.speculation else 0
+    drafts = plan["drafts"] or 0
     sequences = math.ceil(pool["batch_per_replica"] / layout["dp_attention"])
     longest, quantile = _longest(scenario, drafts, weights.sizes)
     used = _chip(pool["chip"])

@@ -18,11 +18,6 @@ from planner.measurements.published_names import aliases
 from topologies import Machine, TopologyError, machine
 
 ONE = {"tp": 1, "pp": 1, "dp_attention": 1, "ep": 1, "tp_expert": 1}
-# Share of drafted tokens that are taken, one after the other, net of what drafting itself takes:
-# least errors on 129 runs known to draft, and on 252 that may have. Without drafting's own time
-# three drafts bring 2.82 tokens a step, a share of 0.776 (TensorRT-LLM, Pushing Latency Boundaries:
-# DeepSeek-R1 on B200, MTP with three draft tokens).
-TAKEN = 0.68
 AXES = {"TP": "tp", "PP": "pp", "DP": "dp_attention", "EP": "ep"}
 
 
@@ -121,11 +116,6 @@ class Measurement:
     by_sequence: bool = False
     halves: int = 1
     chunk: float = 0.0
-
-    @property
-    def emitted(self) -> float:
-        """Tokens per sequence and step: one, or what drafts bring where each is taken or not."""
-        return (1 - TAKEN ** (self.drafts + 1)) / (1 - TAKEN)
 
     @property
     def chip_name(self) -> str:

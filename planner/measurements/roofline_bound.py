@@ -21,7 +21,9 @@ from planner.problems.serving.profiled import LECTURE
 from planner.problems.serving.step.engine_effects import chunk_of
 from planner.problems.serving.step.layouts import Layouts
 from planner.problems.serving.step.step import Step
+from planner.problems.serving.task.drafter import Speculating, speculating
 from planner.problems.serving.task.task import Task
+from planner.scenario.keys.speculation_keys import Speculation
 from topologies import Machine
 
 FREE = 1e21  # byte/s of a network that costs nothing
@@ -131,6 +133,11 @@ def task_of(
     row: Measurement, mode: str, network: Machine, profile: Profile, chips: np.ndarray
 ) -> Task:
     """The question that a row answers on a network, whatever the numbers of chips [n_rows]."""
+    drafted = (
+        speculating(Speculation(drafts=row.drafts), row.sizes, row.drafts)
+        if row.drafts
+        else Speculating()
+    )
     return Task(
         sizes=row.sizes,
         chip=row.chip,
@@ -152,8 +159,9 @@ def task_of(
         estimate="calibrated",
         lecture=False,
         reserve=0.0,
-        tokens_per_step=row.emitted,
-        positions_per_step=1.0 + row.drafts,
+        tokens_per_step=drafted.emitted,
+        positions_per_step=drafted.positions,
+        drafter=drafted.drafter,
         ideal=row.by_sequence,
     )
 

@@ -182,6 +182,8 @@ def laid_out(plan: Mapping[str, Any]) -> str:
         words.append(f"{layout['overlap']} overlap")
     if plan.get("redundant_experts"):
         words.append(f"{plan['redundant_experts']} redundant experts")
+    if plan.get("drafts"):
+        words.append(f"{plan['drafts']} draft{'s' * (plan['drafts'] > 1)}")
     times = f"{layout['replicas']} x " if layout["replicas"] > 1 else ""
     return f"{times}({', '.join(words)})"
 

@@ -61,11 +61,11 @@ class ServingQuestion:
         no such member.
         """
         best: tuple[float, serving.Point, Member] | None = None
-        for formats, chunk, redundant in self._formats():
+        for formats, chunk, redundant, drafts in self._formats():
             member = family.member(n_active, sparsity, formats)
             if redundant and not member.sizes.n_experts:
                 continue
-            builder = serving.TaskBuilder(self.scenario, member.sizes, chunk, redundant)
+            builder = serving.TaskBuilder(self.scenario, member.sizes, chunk, redundant, drafts)
             points = serving.ranked(list(self._questions(builder)))
             if points and (best is None or points[0].score < best[0]):
                 best = points[0].score, points[0], member
@@ -82,16 +82,17 @@ class ServingQuestion:
                     tasks = [builder.task(each, mode) for each in self.hardware]
                     yield from serving.single_pools(tasks)
 
-    def _formats(self) -> Iterator[tuple[Formats, int | None, int]]:
+    def _formats(self) -> Iterator[tuple[Formats, int | None, int, int]]:
         choose = self.scenario.choose
-        for weights, kv, activations, chunk, redundant in product(
+        for weights, kv, activations, chunk, redundant, drafts in product(
             choose.weights or (None,),
             choose.kv or (None,),
             choose.activations or (None,),
             choose.chunk or (None,),
             choose.redundant_experts or (0,),
+            serving.depths(self.scenario.speculation),
         ):
-            yield Formats(weights, kv, activations), chunk, redundant
+            yield Formats(weights, kv, activations), chunk, redundant, drafts
 
 
 @dataclass(frozen=True)

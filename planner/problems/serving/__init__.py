@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from planner.problems.serving.question import ESTIMATES, QUESTION, Scenario
     from planner.problems.serving.step.binding import shared_values
     from planner.problems.serving.step.step import Step
+    from planner.problems.serving.task.drafter import depths
     from planner.problems.serving.task.requests import modes
     from planner.problems.serving.task.resolve import resolve
     from planner.problems.serving.task.task import Task
@@ -44,6 +45,7 @@ _HOMES = {
     "question": ("ESTIMATES", "QUESTION", "Scenario"),
     "step.binding": ("shared_values",),
     "step.step": ("Step",),
+    "task.drafter": ("depths",),
     "task.requests": ("modes",),
     "task.resolve": ("resolve",),
     "task.task": ("Task",),

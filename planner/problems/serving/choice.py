@@ -28,6 +28,7 @@ class ChosenPool:
     weights: str
     kv: str
     redundant_experts: int | None
+    drafts: int | None
 
     @property
     def words(self) -> str:

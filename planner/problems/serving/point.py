@@ -59,6 +59,7 @@ class StepTimes:
     compute: Second
     collectives: Second
     overhead: Second
+    drafts: Second
     prefill: Second
 
 
@@ -75,6 +76,7 @@ class PlannedPool:
     weights: str
     kv: str
     redundant_experts: int | None
+    drafts: Annotated[int, Unit("token")] | None
     memory_per_chip: MemoryUse
     usd_per_hour: PerHour
     utilisation: Share
@@ -124,6 +126,7 @@ class ServingPoint:
     weights: str
     kv: str
     redundant_experts: int | None
+    drafts: Annotated[int, Unit("token")] | None
     chunk: Annotated[int, Unit("token")] | None
     ttft: Second | None
     tpot: Second | None

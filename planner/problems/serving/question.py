@@ -22,9 +22,10 @@ from planner.scenario.keys.fields import (
 )
 from planner.scenario.keys.model_keys import ModelField
 from planner.scenario.keys.references import File, ProfileField
+from planner.scenario.keys.speculation_keys import Speculation
 from planner.scenario.keys.system_keys import SystemDescription, SystemField, resolved_system
 from planner.scenario.keys.uncertain import Uncertain
-from planner.scenario.keys.workload import Choose, Current, Promises, Speculation, Workload
+from planner.scenario.keys.workload import Choose, Current, Promises, Workload
 from planner.scenario.kinds import PROBLEMS
 
 OBJECTIVES = ("cost", "throughput", "latency", "energy")

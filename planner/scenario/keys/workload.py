@@ -288,11 +288,3 @@ class Current(Record):
                     f"tp * dp_attention = {chips}: the experts re-partition the same chips"
                 )
         return self
-
-
-class Speculation(Record):
-    """Speculative decoding: tokens drafted per step and the chance that one is accepted."""
-
-    drafts: fields.Count = Field(description="tokens drafted per sequence and step")
-    acceptance: Annotated[float, Quantity("share", zero=True, at_most=1.0)]
-    """probability that a drafted token is accepted, 0 <= x <= 1"""

@@ -37,7 +37,7 @@ PLAN = {
 }  # fmt: skip
 LAYOUT = {"tp", "pp", "cp", "dp_attention", "ep", "tp_expert", "replicas"}
 MEMORY = {"capacity", "weights", "kv", "state", "activations", "reserved", "free"}
-STEP = {"weights", "kv", "compute", "collectives", "overhead", "prefill"}
+STEP = {"weights", "kv", "compute", "collectives", "overhead", "drafts", "prefill"}
 KINDS = ("chips", "systems", "models", "laws", "prices", "profiles")
 
 Run = Callable[..., tuple[int, str, str]]

@@ -6,7 +6,7 @@ from itertools import islice
 import pytest
 
 import planner
-from planner.measurements.measurement import TAKEN, Measurement
+from planner.measurements.measurement import Measurement
 from planner.measurements.prediction import RowStep, predict
 from planner.measurements.readers import runs
 from planner.measurements.readers.engine_runs import run
@@ -50,7 +50,7 @@ def question(row: Measurement) -> dict:
         workload["concurrency"] = round(row.batch)
     elif mode == "decode":
         choose["batch"] = round(row.batch)
-    drafts = {"speculation": {"drafts": row.drafts, "acceptance": TAKEN}} if row.drafts else {}
+    drafts = {"speculation": {"drafts": row.drafts}} if row.drafts else {}
     return {
         "problem": "serving", "model": row.sizes.name, "system": row.machine or row.chip.name,
         "chips": row.chips, "price": "$2/hour", "workload": workload, "choose": choose,

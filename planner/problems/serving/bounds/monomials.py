@@ -25,28 +25,35 @@ def chords(values: dict[str, float], low: float, high: float) -> dict[str, float
     """
     ends = np.array([low, high])
     seen = np.maximum(ends / values["cp"], [1.0, ROOM])
-    covered = _coverage(values, seen / values["n_half"])
     others = np.maximum(ends - 1.0, 0.0)
-    c_cov, s_cov = _line(seen, covered)
     c_others, s_others = _line(ends, others) if others[0] > 0 else (0.0, 1.0)
-    return {"c_cov": c_cov, "s_cov": s_cov, "c_others": c_others, "s_others": s_others}
+    return {**_covered(values, seen, seen), "c_others": c_others, "s_others": s_others}
 
 
 def tangents(values: dict[str, float], batch: float) -> dict[str, float]:
     """Monomials in B that touch coverage and the sequences a request meets at this batch."""
     near = batch * np.array([1 - 1e-6, 1 + 1e-6])
-    seen = near / (values["pp"] * values["cp"] * values["n_half"])
-    c_cov, s_cov = _line(near, _coverage(values, seen))
+    seen = near / (values["pp"] * values["cp"])
+    covered = _covered(values, near, seen)
     met = batch - values["x_own"]
     s_others = batch / met
-    return {"c_cov": c_cov, "s_cov": s_cov, "c_others": met / batch**s_others, "s_others": s_others}
+    return {**covered, "c_others": met / batch**s_others, "s_others": s_others}
 
 
-def _coverage(values: dict[str, float], sequences: np.ndarray) -> np.ndarray:
-    if values["k_experts"] >= values["n_experts"]:
-        return np.ones_like(sequences)
-    miss = np.log1p(-values["k_experts"] / values["n_experts"])
-    return -np.expm1(sequences * values["m_pos"] * miss)
+def _covered(values: dict[str, float], at: np.ndarray, sequences: np.ndarray) -> dict[str, float]:
+    """Monomials in the batch `at` through the coverages of a step and of a pass of its drafter."""
+    picked = values["k_experts"] / values["n_experts"]
+    drafted = values["k_draft"] / values["e_draft"]
+    c_cov, s_cov = _line(at, _coverage(picked, sequences * values["m_pos"] / values["n_half"]))
+    c_seen, s_seen = _line(at, _coverage(drafted, sequences))
+    return {"c_cov": c_cov, "s_cov": s_cov, "c_seen": c_seen, "s_seen": s_seen}
+
+
+def _coverage(picked: float, positions: np.ndarray) -> np.ndarray:
+    """Share of the experts that so many positions read, each picking this share of them."""
+    if picked >= 1:
+        return np.ones_like(positions)
+    return -np.expm1(positions * np.log1p(-picked))
 
 
 def _line(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:

@@ -27,8 +27,11 @@ def _parameter(name: str) -> sp.Symbol:
     return auxiliary(f"{name}{MARK}", positive=True)
 
 
-# Coefficient and exponent of the monomials that stand in for coverage and for B - 1.
-CHORDS = {name: _parameter(name) for name in ("c_cov", "s_cov", "c_others", "s_others")}
+# Coefficient and exponent of the monomials that stand in for coverages and for B - 1.
+CHORDS = {
+    name: _parameter(name)
+    for name in ("c_cov", "s_cov", "c_seen", "s_seen", "c_others", "s_others")
+}
 # Interval of the batch, largest numbers of ranks, stages and chips, promised limits, and the share
 # of memory traffic that on-chip memory cannot save.
 LIMITS = {
@@ -86,7 +89,7 @@ def relaxed_layouts(
         relax={B - x_own * one_seq: one_seq * pp * others},
     )
     if not bound:
-        P.define(sp.Eq(coverage, CHORDS["c_cov"] * b_slice ** CHORDS["s_cov"]))
+        P.define(*_covered(b_slice))
     if objective == "latency":
         P.minimise(_of(outputs.LATENCY[mode], bound, mode))
     else:
@@ -129,12 +132,20 @@ def layout(
         relax={B - x_own * one_seq: CHORDS["c_others"] * B ** CHORDS["s_others"]},
     )
     if not bound:
-        P.define(sp.Eq(coverage, CHORDS["c_cov"] * B ** CHORDS["s_cov"]))
+        P.define(*_covered(B))
     _promise(P, bound, promises, mode, loop)
     if objective == "throughput":
         return 1 / _of(outputs.request_rate, bound, mode)
     by_mode = {"latency": outputs.LATENCY, "energy": outputs.ENERGY, "cost": outputs.PRICE}
     return _of(by_mode[objective][mode], bound, mode, loop)
+
+
+def _covered(sequences: sp.Symbol) -> tuple[sp.Eq, sp.Eq]:
+    """Shares of the experts that a step and a pass of its drafter read, as monomials."""
+    return (
+        sp.Eq(coverage, CHORDS["c_cov"] * sequences ** CHORDS["s_cov"]),
+        sp.Eq(cov_draft, CHORDS["c_seen"] * sequences ** CHORDS["s_seen"]),
+    )
 
 
 def _equations(bound: bool, unsaved: sp.Expr, *, halved: bool) -> list[Equation | sp.Eq]:
@@ -147,7 +158,7 @@ def _equations(bound: bool, unsaved: sp.Expr, *, halved: bool) -> list[Equation 
         if bound
         else (*DECODE, *PREFILL, *MEMORY, *AGGREGATED)
     )
-    replaced = CEILED | {n_chunks, coverage, f_pace, T_mem_bound, T_exposed}
+    replaced = CEILED | {n_chunks, coverage, cov_draft, f_pace, T_mem_bound, T_exposed}
     equations: list[Equation | sp.Eq] = [
         e if halved or not e.rhs.has(x_hid) else sp.Eq(e.symbol, put(e.rhs, {x_hid: sp.S.Zero}))
         for e in dict.fromkeys(whole)

@@ -131,6 +131,7 @@ class Candidate:
             weights=whole.weights,
             kv=whole.kv,
             redundant_experts=whole.redundant_experts,
+            drafts=whole.drafts,
             chunk=int(first.task.chunk) if first.prefills else None,
             ttft=values["ttft"] if first.prefills else None,
             tpot=last.chosen_by["tpot"] if last.decodes else None,

@@ -114,6 +114,7 @@ class EvaluatedPool:
             weights=sizes.weight_dtype["routed" if sizes.n_experts else "dense_ffn"],
             kv=sizes.kv_dtype,
             redundant_experts=task.redundant if sizes.n_experts else None,
+            drafts=task.drafts if self.decodes else None,
         )
 
     def planned(self) -> PlannedPool:

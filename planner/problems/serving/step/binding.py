@@ -25,6 +25,7 @@ from planner.network.layout_collectives import (
     reductions,
     rounds,
 )
+from planner.problems.serving.step.drafting import draft_collectives, drafter_values, resident
 from planner.problems.serving.step.engine_effects import captures
 from topologies.groups.group_rate import rate_table
 
@@ -145,8 +146,11 @@ def shared_values(task: Task) -> dict[str, float]:
 
     Lengths, prices, rates and sizes of memory in the task may be arrays of points.
     """
+    model = _lecture_model(task) if task.lecture else _model(task)
     return {
-        **(_lecture_model(task) if task.lecture else _model(task)),
+        **model,
+        **{name: model[name] + more for name, more in resident(task).items()},
+        **drafter_values(task),
         **_chip(task),
         **_workload(task),
         **engine_values(task.profile.values),
@@ -203,6 +207,7 @@ def layout_values(
         "r_hop": rates.send[hop],
         "t_hop_net": rates.step_latency[hop],
         **contexts(task, layouts),
+        **draft_collectives(task, layouts),
         **_collectives(task, layouts),
     }
 
@@ -244,6 +249,7 @@ def peaks(task: Task, *, bound: bool) -> dict[str, float]:
         "F_ffn": dtype["shared"] if task.sizes.n_shared_experts else dtype["dense_ffn"],
         "F_routed": dtype["routed"],
         "F_head": dtype["head"],
+        "F_draft": task.drafter.dtype if task.drafter else dtype["attention"],
     }
     rates = {name: task.peak(weights, bound=bound) for name, weights in classes.items()}
     return rates | {"F_sdpa": task.attention_peak(bound=bound)}

@@ -28,6 +28,7 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "compute": ("T_math",),
     "collectives": ("T_exposed", "T_hop"),
     "overhead": ("T_over",),
+    "drafts": ("T_spec",),
     "prefill": ("T_share",),
 }
 WORK = ("T_slot", "T_pf_busy", "T_out", "T_ttft", "T_tpot")  # times that no load changes

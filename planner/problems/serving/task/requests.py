@@ -115,13 +115,3 @@ def promised(mode: str, promises: Promises, *, pooled: bool) -> dict[str, float]
         "prefill": {"tpot", "e2e"},
     }.get(mode, set())
     return {name: limit for name, limit in made.items() if limit is not None and name not in absent}
-
-
-def speculation(scenario: Scenario) -> tuple[float, float]:
-    """Positions computed and tokens emitted per step: m = 1 + drafts, g = (1 - a^m)/(1 - a)."""
-    drafting = scenario.speculation
-    if drafting is None:
-        return 1.0, 1.0
-    m, a = 1 + drafting.drafts, drafting.acceptance
-    emitted = float(m) if a == 1 else (1 - a**m) / (1 - a)
-    return float(m), emitted

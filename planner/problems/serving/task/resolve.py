@@ -21,6 +21,7 @@ from planner.catalogue.systems import System
 from planner.network.system_network import fabric_of, machine_of
 from planner.problems.serving.profiled import LECTURE, limited
 from planner.problems.serving.question import Scenario
+from planner.problems.serving.task.drafter import depths, speculating
 from planner.problems.serving.task.requests import limits_of, modes
 from planner.problems.serving.task.task import Task, TaskPair
 from planner.problems.serving.task.task_builder import Hardware, TaskBuilder
@@ -53,6 +54,20 @@ class _Notes:
     data: list[DataSource]
     warnings: list[str]
 
+    def drafted(self, scenario: Scenario, counted: Sizes) -> None:
+        """Where the accepted lengths of a model come from, and how sure they are."""
+        most = max(depths(scenario.speculation))
+        drafted = speculating(scenario.speculation, counted, most)
+        if not drafted.source:
+            return
+        self.data.append(DataSource("accepted drafts", drafted.source, ""))
+        if not drafted.measured:
+            self.warnings.append(
+                f"{drafted.source}, {drafted.emitted:.2f} tokens per step of {most} drafts; four "
+                f"in five models have {drafted.low:.2f} to {drafted.high:.2f}; give "
+                "speculation.accepted where it is known"
+            )
+
 
 def resolve(scenario: Scenario, today: date | None = None) -> ServingTasks:
     """Everything a serving scenario asks, looked up.
@@ -76,8 +91,9 @@ def resolve(scenario: Scenario, today: date | None = None) -> ServingTasks:
         if redundant and not counted.n_experts:
             words = f"{counted.name} has no routed experts; leave it 0"
             raise FieldError(("choose.redundant_experts", words))
-        builder = TaskBuilder(scenario, counted, chunk, redundant)
-        for mode in modes(scenario):
+        notes.drafted(scenario, counted)
+        for drafts, mode in product(depths(scenario.speculation), modes(scenario)):
+            builder = TaskBuilder(scenario, counted, chunk, redundant, drafts)
             if mode == "disaggregated":
                 pools += builder.pools(hardware)
             else:

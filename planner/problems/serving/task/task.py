@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from planner.architecture.counts import Sizes
     from planner.catalogue.chips import Chip
     from planner.catalogue.profile import Profile
+    from planner.problems.serving.task.drafter import Drafter
     from topologies.fabric.fabric import Fabric
     from topologies.machines.named_machines import Machine
 
@@ -66,7 +67,8 @@ class Task:
     `redundant` experts of each layer are copies of others, `skew` is the factor by which uneven
     routing fills the fullest expert rank.
     `engine` names whose kernels run, empty for none in particular. In a closed `loop` first tokens
-    wait for the prompts of others; of a `static` batch all prompts are read in one go.
+    wait for the prompts of others; of a `static` batch all prompts are read in one go. A step has
+    as many positions as its `drafter` drew tokens, and one; without a drafter they cost nothing.
     """
 
     sizes: Sizes
@@ -91,6 +93,7 @@ class Task:
     reserve: float
     tokens_per_step: float = 1.0
     positions_per_step: float = 1.0
+    drafter: Drafter | None = None
     power: float | None = None
     ideal: bool = False
     arrivals: float | None = None
@@ -131,6 +134,11 @@ class Task:
         from topologies.groups.fabric_groups import grouped
 
         return grouped(self.fabric).tiled
+
+    @property
+    def drafts(self) -> int:
+        """Tokens drafted per sequence and step."""
+        return round(self.positions_per_step) - 1
 
     @property
     def loaded(self) -> bool:

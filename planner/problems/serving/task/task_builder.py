@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from planner.catalogue.profile import Place
 from planner.network.system_network import between
 from planner.problems.serving.step.engine_effects import chunk_of, engine_called
+from planner.problems.serving.task.drafter import speculating
 from planner.problems.serving.task.requests import (
     arrivals,
     batches,
@@ -18,7 +19,6 @@ from planner.problems.serving.task.requests import (
     limits_of,
     outputs,
     promised,
-    speculation,
 )
 from planner.problems.serving.task.task import ClosedLoop, Task, TaskPair
 from planner.text.errors import FieldError
@@ -50,18 +50,20 @@ class Hardware:
 class TaskBuilder:
     """What the tasks of one model in one set of formats have in common.
 
-    `chunk` are prompt tokens of one pass, None for as many as the engine reads. [token]
+    `chunk` are prompt tokens of one pass, None for as many as the engine reads [token]; `drafts`
+    tokens are drafted per sequence and step.
     """
 
     scenario: Scenario
     sizes: Sizes
     chunk: float | None
     redundant: int = 0
+    drafts: int = 0
 
     def task(self, hardware: Hardware, mode: str, *, pooled: bool = False) -> Task:
         """The question of one phase, or of both in one pool, on one kind of machine."""
         scenario, lengths = self.scenario, self.scenario.workload
-        positions, emitted = speculation(scenario)
+        drafted = speculating(scenario.speculation, self.sizes, self.drafts)
         lecture, power = scenario.assumptions == "lecture", hardware.chip.power
         waits = arrivals(scenario)
         drawn = power and power * (scenario.pue or 1.0)
@@ -95,8 +97,9 @@ class TaskBuilder:
             spare=lengths.spare_replicas,
             headroom=lengths.headroom,
             input_spread=lengths.input_tokens.cv,
-            positions_per_step=positions,
-            tokens_per_step=emitted,
+            positions_per_step=drafted.positions,
+            tokens_per_step=drafted.emitted,
+            drafter=None if lecture else drafted.drafter,
             pooled=pooled,
             redundant=self.redundant,
             skew=lengths.routing_skew,

@@ -388,23 +388,17 @@ def test_chips_are_found_under_their_usual_spellings(spelling, name):
     assert chip_of(spelling).name == name
 
 
-def test_the_share_of_drafts_that_is_taken_suits_runs_left_out(open_rows, monkeypatch):
-    """The share of least error on a half of the runs known to draft is near it on either half."""
+def test_lengths_of_the_catalogue_suit_runs_that_draft(open_rows):
+    """Tokens of a step come from other tables, drafting is charged: runs known to draft are met."""
     import numpy as np
 
-    from planner.measurements import measurement as measurements
     from planner.measurements.prediction import predict
 
     rows = [
         row for row in open_rows.rows if row.drafts and row.speculated and row.quantity == "tpot"
     ]
-    shares, errors = np.arange(0.5, 0.85, 0.02), []
-    shipped = measurements.TAKEN
-    for share in shares:
-        monkeypatch.setattr(measurements, "TAKEN", float(share))
-        found = predict(rows)
-        errors.append([abs(p.estimate / r.seconds - 1) for p, r in zip(found, rows, strict=True)])
-    assert len(rows) > 100
-    for half in (slice(0, None, 2), slice(1, None, 2), slice(0, 70), slice(70, None)):
-        best = shares[np.argmin(np.mean(np.array(errors)[:, half], axis=1))]
-        assert best == pytest.approx(shipped, abs=0.07)
+    assert len(rows) > 80
+    ratios = np.array([p.estimate / r.seconds for p, r in zip(predict(rows), rows, strict=True)])
+    for half in (slice(0, None, 2), slice(1, None, 2)):
+        assert np.median(ratios[half]) == pytest.approx(1, abs=0.12)
+        assert np.median(np.abs(ratios[half] - 1)) < 0.18

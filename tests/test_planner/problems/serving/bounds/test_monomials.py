@@ -5,7 +5,15 @@ import pytest
 
 from planner.problems.serving.bounds.monomials import chords
 
-VALUES = {"cp": 1.0, "k_experts": 8.0, "n_experts": 256.0, "m_pos": 1.0, "n_half": 1.0}
+VALUES = {
+    "cp": 1.0,
+    "k_experts": 8.0,
+    "n_experts": 256.0,
+    "m_pos": 1.0,
+    "n_half": 1.0,
+    "k_draft": 1.0,
+    "e_draft": 2.0,
+}
 
 
 def test_chords_meet_both_ends_and_lie_below():

@@ -1,0 +1,77 @@
+"""The drafter of a step in symbols: what a pass of it reads, multiplies, sends and launches."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from planner.problems.serving.step.layouts import Layouts
+    from planner.problems.serving.task.task import Task
+
+# Symbols of a step that nothing is drafted for; without experts any k < E keeps coverage finite.
+NOTHING = dict.fromkeys(
+    ("n_draft", "S_draft", "S_draft_x", "N_draft", "N_draft_x", "b_draft", "R_draft", "c_draft",
+     "A_draft", "n_draft_moe", "n_draft_lay"), 0.0,
+) | {"k_draft": 1.0, "e_draft": 2.0, "h_draft": 1.0}  # fmt: skip
+
+
+def drafter_values(task: Task) -> dict[str, float]:
+    """Values of the symbols of a drafter that no layout changes, by symbol name."""
+    drafter = task.drafter
+    if drafter is None:
+        return NOTHING
+    plain = [c for c in drafter.caches if c.limit is None]
+    bounded = [(c, np.minimum(task.context, float(c.limit))) for c in drafter.caches if c.limit]
+    share = drafter.share
+    return {
+        "n_draft": task.positions_per_step - 1.0,
+        "S_draft": drafter.read,
+        "S_draft_x": drafter.routed_read,
+        "N_draft": drafter.passed,
+        "N_draft_x": drafter.routed_passed,
+        "b_draft": share * sum(c.bytes_per_token for c in plain),
+        "R_draft": share * sum(c.bytes_per_token * reach for c, reach in bounded),
+        "c_draft": share * sum(c.flop_per_cached_token for c in plain),
+        "A_draft": share * sum(c.flop_per_cached_token * reach for c, reach in bounded),
+        "n_draft_moe": float(drafter.moe_layers),
+        "n_draft_lay": float(drafter.layers),
+        "k_draft": float(drafter.experts_active or 1),
+        "e_draft": float(drafter.experts or 2),
+        "h_draft": float(drafter.hidden),
+    }
+
+
+def resident(task: Task) -> dict[str, float]:
+    """What a drafter adds to memory: weights [byte], and cache per token [byte/token] or in all."""
+    drafter = task.drafter
+    if drafter is None:
+        return {}
+    growing = sum(c.bytes_per_token for c in drafter.caches if c.grows)
+    bounded = sum(
+        c.bytes_per_token * np.minimum(task.context, float(c.limit))
+        for c in drafter.caches
+        if c.limit is not None and not c.grows
+    )
+    return {
+        "M_fixed": drafter.resident,
+        "M_routed": drafter.routed_resident,
+        "b_store": drafter.share * growing,
+        "R_bnd_mem": drafter.share * bounded,
+    }
+
+
+def draft_collectives(task: Task, layouts: Layouts) -> dict[str, np.ndarray]:
+    """All-reduces and exchanges of one pass, each of shape (n_layouts,).
+
+    A layer adds up after attention and after a feed-forward part that the ranks of attention share.
+    """
+    drafter = task.drafter
+    layers, sparse = (drafter.layers, drafter.moe_layers) if drafter else (0, 0)
+    copied = layouts.dp_attention > 1
+    sums = np.where(copied, 2 * layers - sparse, 2 * layers)
+    return {
+        "n_draft_ar": np.where(layouts.tp > 1, sums, 0) * 1.0,
+        "n_draft_a2a": np.where(copied, sparse, 0) * 1.0,
+    }

@@ -1,0 +1,210 @@
+"""What drafts tokens: a predictor layer with the model's head, or a model of its own; its counts.
+
+A predictor layer is the mean layer of the model. Published heads differ in what they read beside
+it, which stands in the catalogue by method (`planner.catalogue.acceptance`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from planner.architecture.counts import Sizes
+from planner.architecture.counts import sizes as counted
+from planner.architecture.layers import GROUPS
+from planner.catalogue import models
+from planner.catalogue.acceptance import acceptance, fitted, lengths
+from planner.catalogue.draft_methods import draft_method
+from planner.scenario.keys.speculation_keys import MODEL as DRAFT_MODEL
+from planner.text.errors import FieldError
+
+if TYPE_CHECKING:
+    from planner.architecture.caches import CacheKind
+    from planner.catalogue.acceptance import Acceptance
+    from planner.catalogue.draft_methods import DraftMethod
+    from planner.scenario.keys.speculation_keys import Speculation
+
+PREDICTORS, HEAD = "mtp", "eagle-3"  # methods of models with predictor layers, and of others
+
+
+@dataclass(frozen=True)
+class Drafter:
+    """What one pass of a drafter reads, multiplies and keeps.
+
+    `read` and `routed_read` are weights of every pass and of all its experts, `resident` and
+    `routed_resident` what stays in memory [byte]; `passed` and `routed_passed` the weights that a
+    token passes [param]. `share` of the `caches` are the drafter's.
+    """
+
+    read: float
+    routed_read: float
+    resident: float
+    routed_resident: float
+    passed: float
+    routed_passed: float
+    caches: tuple[CacheKind, ...]
+    share: float
+    hidden: int
+    layers: int
+    moe_layers: int
+    experts: int
+    experts_active: int
+    dtype: str
+
+
+def predictor(sizes: Sizes, method: DraftMethod) -> Drafter:
+    """A predictor layer on top of a model, with a projection of what it is given, and a head.
+
+    With experts where the method is trained together with the model, else a dense layer as wide as
+    what a token passes. A head over fewer words than the model's is one of its own.
+    """
+    sparse = bool(sizes.n_moe_layers) and method.experts
+    of = {group: _each(sizes, group) for group in GROUPS}
+    sparse_only = ("router", "shared", "routed")
+    parts = ("attention", "other", *(sparse_only[:2] if sparse else ()))
+    bytes_each = {
+        group: _share(sizes.params[group], sizes.streamed_bytes[group]) for group in GROUPS
+    }
+    fixed = {group: sizes.params[group] / of[group] for group in parts}
+    if not sparse:
+        # Of a model with experts a dense layer as wide as those that a token picks.
+        wide = ("shared", "routed") if sizes.n_moe_layers else ("dense_ffn",)
+        fixed |= {group: sizes.active[group] / of[group] for group in wide}
+    fixed["attention"] += method.projections * sizes.hidden**2
+    words = min(1.0, method.vocab / sizes.vocab) if method.vocab and sizes.vocab else 1.0
+    head = sizes.active["head"] * words
+    layer = sum(count * bytes_each[group] for group, count in fixed.items())
+    routed = sizes.params["routed"] / of["routed"] if sparse else 0.0
+    blocks = max(1, sizes.mtp_blocks) if sparse else 1
+    head_bytes = sizes.streamed_bytes["head"] * words
+    layers_with_cache = max(sizes.n_attention_layers, 1)
+    return Drafter(
+        read=layer + head_bytes,
+        routed_read=routed * bytes_each["routed"],
+        resident=blocks * layer + (head_bytes if words < 1 else 0.0),
+        routed_resident=blocks * routed * bytes_each["routed"],
+        passed=sum(fixed.values()) + head,
+        routed_passed=sizes.active["routed"] / of["routed"] if sparse else 0.0,
+        caches=sizes.caches,
+        share=1.0 / layers_with_cache,
+        hidden=sizes.hidden,
+        layers=1,
+        moe_layers=int(sparse),
+        experts=sizes.n_experts if sparse else 0,
+        experts_active=sizes.n_experts_active if sparse else 0,
+        dtype=sizes.weight_dtype["attention"],
+    )
+
+
+def draft_model(sizes: Sizes) -> Drafter:
+    """A model of its own, as it is published."""
+    fixed = [group for group in GROUPS if group != "routed"]
+    return Drafter(
+        read=sum(sizes.streamed_bytes[group] for group in fixed),
+        routed_read=sizes.streamed_bytes["routed"],
+        resident=sum(sizes.weight_bytes[group] for group in fixed),
+        routed_resident=sizes.weight_bytes["routed"],
+        passed=float(sum(sizes.active[group] for group in fixed)),
+        routed_passed=float(sizes.active["routed"]),
+        caches=sizes.caches,
+        share=1.0,
+        hidden=sizes.hidden,
+        layers=sizes.n_layers,
+        moe_layers=sizes.n_moe_layers,
+        experts=sizes.n_experts,
+        experts_active=sizes.n_experts_active,
+        dtype=sizes.weight_dtype["dense_ffn"],
+    )
+
+
+def _each(sizes: Sizes, group: str) -> int:
+    """Over how many layers the weights of a class are spread."""
+    if group in ("routed", "shared", "router"):
+        return max(sizes.n_moe_layers, 1)
+    return max(sizes.n_dense_ffn_layers if group == "dense_ffn" else sizes.n_layers, 1)
+
+
+def _share(count: float, size: float) -> float:
+    return size / count if count else 0.0
+
+
+AUTO_MOST = 8  # drafts that are tried where nobody says: published curves end there
+QUANTILE = 1.2816  # standard deviations that hold four fifths
+
+
+@dataclass(frozen=True)
+class Speculating:
+    """A number of drafts per step, what draws them, and how many tokens a step brings [token].
+
+    `low` and `high` hold four in five of such curves, where lengths are not the user's own.
+    `source` is where the lengths come from; `measured` says whether any of this model and method
+    were measured.
+    """
+
+    drafts: int = 0
+    emitted: float = 1.0
+    low: float = 1.0
+    high: float = 1.0
+    drafter: Drafter | None = None
+    source: str = ""
+    measured: bool = True
+
+    @property
+    def positions(self) -> float:
+        """Positions of a sequence that a step computes [token]."""
+        return 1.0 + self.drafts
+
+
+def depths(speculation: Speculation | None) -> tuple[int, ...]:
+    """Numbers of drafts that a question tries: none and up to a few where it leaves them free."""
+    if speculation is None:
+        return (0,)
+    if not isinstance(speculation.drafts, str):
+        return (speculation.drafts,)
+    deepest = len(speculation.accepted) if isinstance(speculation.accepted, tuple) else 0
+    return tuple(range(max(AUTO_MOST, deepest) + 1))
+
+
+def speculating(speculation: Speculation | None, sizes: Sizes, drafts: int) -> Speculating:
+    """What so many drafts a step bring to a model, and what they take.
+
+    Raises FieldError if the model has no predictor layers and they are asked for.
+    """
+    if speculation is None or not drafts:
+        return Speculating()
+    name = speculation.method or (DRAFT_MODEL if speculation.draft_model else _usual(sizes))
+    method = draft_method(name)
+    if name == PREDICTORS and not sizes.mtp_blocks:
+        words = f"{sizes.name} has no predictor layers in its checkpoint"
+        remedy = "choose method: eagle-3, or a draft_model"
+        raise FieldError(("speculation.method", f"{words}; {remedy}"))
+    drafter = None
+    if speculation.draft_model is not None:
+        drafter = draft_model(counted(models.load(speculation.draft_model)))
+    elif method.passes:
+        drafter = predictor(sizes, method)
+    curve = acceptance(sizes.name, name)
+    low, mean, high = (float(lengths[drafts]) for lengths in curve.range(drafts, QUANTILE))
+    if speculation.acceptance is not None:
+        low = mean = high = float(lengths(speculation.acceptance, 1.0, drafts)[drafts])
+    if isinstance(speculation.accepted, float):
+        low = mean = high = speculation.accepted
+    elif speculation.accepted is not None:
+        low = mean = high = _continued(speculation.accepted, curve, drafts)
+    users = speculation.acceptance is not None or speculation.accepted is not None
+    return Speculating(
+        drafts, mean, low, high, drafter, "" if users else curve.source, users or curve.measured
+    )
+
+
+def _usual(sizes: Sizes) -> str:
+    """The method of a model where nobody says: its own predictor layers, else a head on top."""
+    return PREDICTORS if sizes.mtp_blocks else HEAD
+
+
+def _continued(accepted: tuple[float, ...], curve: Acceptance, drafts: int) -> float:
+    """Mean tokens of a step, as given, and beyond what is given by a curve through it [token]."""
+    if drafts <= len(accepted):
+        return accepted[drafts - 1]
+    after = fitted(tuple(enumerate(accepted, 1)), curve).lengths(drafts)
+    return accepted[-1] + float(after[drafts] - after[len(accepted)])

@@ -1,0 +1,125 @@
+"""Speculative decoding: how many tokens are drafted, by what, and how many of them are accepted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import ConfigDict, ValidationInfo, field_validator
+
+from planner.catalogue import models
+from planner.catalogue.draft_methods import methods
+from planner.scenario.keys import fields
+from planner.scenario.keys.fields import Quantity, Record, Word
+from planner.text.errors import did_you_mean, quoted
+
+AUTO = "auto"
+MODEL = "draft-model"  # the method of a drafter that is a model of its own
+DEEPEST = 64  # drafts; nobody publishes more than 23
+
+
+@dataclass(frozen=True)
+class _Drafts(fields.Kind):
+    """A number of drafts, or `auto`: the best at each batch."""
+
+    def read(self, value: object) -> int | str:
+        if value == AUTO:
+            return AUTO
+        if isinstance(value, str):
+            hint = did_you_mean(value, (AUTO,))
+            raise ValueError(f"expected a whole number, or {AUTO}, got {quoted(value)}{hint}")
+        drafts = fields.whole(value, 1)
+        if drafts > DEEPEST:
+            raise ValueError(f"expected at most {DEEPEST} drafts, got {drafts}")
+        return drafts
+
+    def schema(self) -> dict[str, object]:
+        number = {"type": "integer", "minimum": 1, "maximum": DEEPEST}
+        return {"oneOf": [number, {"enum": [AUTO]}]}
+
+
+@dataclass(frozen=True)
+class _Accepted(fields.Kind):
+    """Mean tokens of a step, at the depth that is drafted, or at depths 1, 2, ..."""
+
+    def read(self, value: object) -> float | tuple[float, ...]:
+        if not isinstance(value, list | tuple):
+            return _length(value)
+        if not 0 < len(value) <= DEEPEST:
+            raise ValueError(f"expected 1 to {DEEPEST} lengths, got {len(value)}")
+        lengths = fields.collected(value, _length)
+        for depth, length in enumerate(lengths, 1):
+            if length > 1 + depth:
+                words = (
+                    f"{length:g} tokens of a step of {depth} drafts; it emits at most {1 + depth}"
+                )
+                raise fields.Refusals([((depth - 1,), words)])
+        return tuple(lengths)
+
+    def schema(self) -> dict[str, object]:
+        return fields.one_or_several({"type": "number", "minimum": 1})
+
+
+def _length(value: object) -> float:
+    """A mean number of tokens of a step."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 1 <= value < DEEPEST:
+        words = "expected the mean tokens of a step, its own counted, such as 2.4"
+        raise ValueError(f"{words}, got {quoted(value)}")
+    return float(value)
+
+
+class Speculation(Record):
+    """Speculative decoding: tokens drafted per step, by what, and how many are accepted."""
+
+    model_config = ConfigDict(validate_default=True)
+
+    drafts: Annotated[int | str, _Drafts()]
+    """tokens drafted per sequence and step, or auto: as many as pay at each batch"""
+    acceptance: Annotated[float, Quantity("share", zero=True, at_most=1.0)] | None = None
+    """probability that a drafted token is accepted, the same at each place, 0 <= x <= 1"""
+    accepted: Annotated[float | tuple[float, ...], _Accepted()] | None = None
+    """mean tokens of a step, its own counted: at this depth, or a list by depth"""
+    method: Annotated[str, Word(tuple(methods()))] | None = None
+    """what drafts; the model's predictor layers, else an EAGLE-3 head, when absent"""
+    draft_model: str | None = None
+    """a catalogue name, of a model of its own that drafts"""
+
+    @field_validator("accepted")
+    @classmethod
+    def _possible(
+        cls, value: float | tuple[float, ...] | None, info: ValidationInfo
+    ) -> float | tuple[float, ...] | None:
+        drafts, chance = info.data.get("drafts"), info.data.get("acceptance")
+        if value is None or drafts is None:
+            return value
+        if chance is not None:
+            raise ValueError(
+                "accepted says how many tokens a step brings, and acceptance says it again; leave "
+                "one of the two out"
+            )
+        if isinstance(value, float) and drafts == AUTO:
+            raise ValueError(
+                f"one length says nothing of other depths, which drafts: {AUTO} asks for; give a "
+                f"list by depth such as [1.7, 2.1, 2.4], or a number of drafts"
+            )
+        if isinstance(value, float) and value > 1 + int(drafts):
+            raise ValueError(
+                f"a step of {drafts} drafts emits at most {1 + int(drafts)} tokens, not {value:g}; "
+                f"give more drafts, or a smaller length"
+            )
+        return value
+
+    @field_validator("draft_model")
+    @classmethod
+    def _named(cls, value: str | None, info: ValidationInfo) -> str | None:
+        method = info.data.get("method")
+        if value is not None and value not in models.names():
+            hint = did_you_mean(value, models.names())
+            raise ValueError(f"unknown model {quoted(value)}{hint}")
+        if value is not None and method not in (None, MODEL):
+            raise ValueError(
+                f"a model of its own drafts, and method says {method}; leave one of the two out"
+            )
+        if value is None and method == MODEL:
+            raise ValueError(f"method: {MODEL} needs a name such as llama-3.2-1b")
+        return value
