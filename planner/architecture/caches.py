@@ -9,6 +9,10 @@ from fractions import Fraction
 from planner.architecture.layers import Cache, Layer
 from planner.architecture.quantization import Precision
 
+# Kinds of one vector a token that all heads share, in place of keys and values by head: whole, the
+# best of it picked by an indexer, or several tokens in one entry.
+LATENT = frozenset({"latent", "sparse", "compressed", "compressed_sparse"})
+
 
 @dataclass(frozen=True, slots=True)
 class CacheKind:
@@ -36,6 +40,11 @@ class CacheKind:
     flop_per_pair_prefill: float
     heads: int
     asked_elements: float = 0.0
+
+    @property
+    def latent(self) -> bool:
+        """Whether an entry is one vector that all heads share."""
+        return self.kind in LATENT
 
     def reach(self, context: float) -> float:
         """How many of `context` tokens one query attends to [token]."""

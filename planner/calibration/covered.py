@@ -13,6 +13,7 @@ from planner.catalogue.hull import Hull, Value, dimensions, names_at
 from planner.catalogue.profile import Place
 from planner.measurements.measurement import Measurement, network_between
 from planner.measurements.prediction import RowStep, alike_rows
+from planner.problems.serving.step.layouts import OVERLAP
 
 if TYPE_CHECKING:
     from planner.calibration.sample import Sample
@@ -64,7 +65,7 @@ def _point(row: Measurement, place: Place, batch: float) -> Iterator[tuple[str, 
     if row.model != place.model:
         yield "model", row.model
     layout = row.layout or {}
-    yield "overlap", "none"
+    yield "overlap", OVERLAP[row.halves]
     yield "chips", float(row.chips)
     network = network_between(row.chip.name, row.machine, row.chips)
     if network is not None:

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.catalogue.profile import COEFFICIENTS, EFFICIENCIES
+from planner.catalogue.profile import COEFFICIENTS, EFFICIENCIES, OFF
 from planner.measurements.measurement import Measurement
-from planner.measurements.prediction import OFF, RowStep, alike_rows
+from planner.measurements.prediction import RowStep, alike_rows
 
 # Memory, arithmetic, network: the efficiencies of each, by how their names begin.
 ROOFS = (("e_w", "e_kv"), ("e_c", "e_at", "e_pf"), ("e_ar", "e_a2a"))

@@ -59,7 +59,7 @@ class Place:
             architecture=chip.architecture,
             math=sizes.weight_dtype[part],
             cache=sizes.kv_dtype,
-            attention=LATENT if any(c.kind == LATENT for c in sizes.caches) else GROUPED,
+            attention=LATENT if any(cache.latent for cache in sizes.caches) else GROUPED,
             model=sizes.name,
             **more,
         )
@@ -99,6 +99,11 @@ def months_between(earlier: str, later: str) -> float:
 
 COEFFICIENTS = tuple(table("planner.catalogue", "coefficients.toml"))
 EFFICIENCIES = frozenset(name for name in COEFFICIENTS if name.startswith("e_"))
+HIDES = "e_ovl"  # no time is divided by it: it is the share of a time that another hides
+# Coefficients switched off: nothing takes time, and nothing is hidden.
+OFF: Mapping[str, float] = {
+    name: math.inf if name in EFFICIENCIES - {HIDES} else 0.0 for name in COEFFICIENTS
+}
 KNOWN, NEW_MODEL, NEW_CHIP, POOLED = "known", "new_model", "new_chip", "pooled"
 ASSUMED = "assumed"
 COVERAGE = 0.8  # share of rows to come that a band is made to hold

@@ -47,8 +47,7 @@ class Checkpoint:
     @property
     def latent(self) -> bool:
         """Whether attention keeps one compressed head (MLA and its sparse kin)."""
-        latent = {"latent", "sparse", "compressed", "compressed_sparse"}
-        return any(cache.kind in latent for cache in self.sizes.caches)
+        return any(cache.latent for cache in self.sizes.caches)
 
     @property
     def hybrid(self) -> bool:
@@ -89,6 +88,11 @@ class Deployment:
     share: Mapping[str, float]
     nodes: int
     local: int
+
+    @property
+    def two_batches(self) -> bool:
+        """Whether two half-batches of a pass overlap."""
+        return bool(self.layout["overlap"] == "two-batch")
 
     @property
     def stage(self) -> int:

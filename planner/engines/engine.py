@@ -19,7 +19,7 @@ from planner.engines.release import OptionRow, Release, releases
 # What rows call as a deployment does.
 OF_THE_POOL = (
     "cached_input", "chunk", "converted", "drafts", "local", "longest", "nodes", "role",
-    "sequences", "stage", "step_tokens",
+    "sequences", "stage", "step_tokens", "two_batches",
 )  # fmt: skip
 RACKS = ("gb200", "gb300", "rubin")  # whose domains span servers
 

@@ -14,13 +14,16 @@ NEEDS_FP4 = frozenset({"nvfp4", "fp4"})
 
 
 def general(plan: Deployment, release: Release) -> Iterator[Reason]:
-    """Reasons against the plan: contexts in parts, copied experts, maker, heads, dtypes, drafts."""
+    """Reasons against a plan: parts of contexts, copied experts, overlap, maker, dtypes, drafts."""
     if plan.layout["cp"] > 1:
         yield Reason(f"cp {plan.layout['cp']} is not written by this export", "choose.cp=1")
     copies = plan.pool["redundant_experts"]
     if copies:
         reason = f"{copies} redundant experts are not written by this export"
         yield Reason(reason, "choose.redundant_experts=0")
+    if plan.two_batches and not release.overlaps:
+        reason = f"{release.stamp} has no option that lets two half-batches overlap"
+        yield Reason(reason, "choose.overlap=none")
     if plan.vendor not in release.vendors:
         vendors = " and ".join(release.vendors)
         reason = f"{plan.chip.title} is not among the chips its options were read for ({vendors})"

@@ -24,6 +24,7 @@ MANIFEST = "kubernetes"
 MAIN = (".sh", "kubernetes.yaml")
 TARGETS = (*ENGINES, MANIFEST)
 AXES = ("tp", "pp", "dp_attention", "ep", "tp_expert")
+CHOSEN = (*AXES, "overlap")
 
 
 @dataclass(frozen=True)
@@ -154,7 +155,7 @@ def _placed(reason: Reason, role: str) -> str:
     """The remedy with the layout of the pool it concerns."""
     if not role:
         return reason.remedy
-    return re.sub(rf"choose\.({'|'.join(AXES)})=", rf"choose.{role}.\1=", reason.remedy)
+    return re.sub(rf"choose\.({'|'.join(CHOSEN)})=", rf"choose.{role}.\1=", reason.remedy)
 
 
 def _changes(plan: Mapping[str, Any]) -> Iterator[str]:
@@ -162,7 +163,7 @@ def _changes(plan: Mapping[str, Any]) -> Iterator[str]:
     yield f"choose.mode={plan['mode']}"
     for role in ROLES[plan["mode"]]:
         layout, place = (plan[role] if role else plan)["layout"], f"{role}." if role else ""
-        for axis in (*AXES, "replicas"):
+        for axis in (*CHOSEN, "replicas"):
             yield f"choose.{place}{axis}={layout[axis]}"
 
 
@@ -184,6 +185,7 @@ def _heading(pool: Deployment, launch: Launch) -> list[str]:
     """What a reader of the file must know before running it."""
     plan, chosen, layout, release = pool.whole, pool.pool, pool.layout, launch.release
     sizes = ", ".join(f"{axis} {layout[axis]}" for axis in AXES if layout[axis] > 1) or "one chip"
+    sizes += ", two-batch overlap" if pool.two_batches else ""
     idle = chosen["chips"] - chosen["chips_used"]
     times = [f"{name.upper()} {plan[name] * 1e3:.3g} ms" for name in ("tpot", "ttft")]
     if not plan.get("demand"):

@@ -83,6 +83,11 @@ class Release:
     mpi: tuple[str, ...] = ()
 
     @property
+    def overlaps(self) -> bool:
+        """Whether a row of it starts two half-batches that overlap."""
+        return any("two_batches" in row.when for row in (*self.options, *self.settings))
+
+    @property
     def stamp(self) -> str:
         """The engine and its version, as a reader should see them."""
         return f"{self.title} {self.version}"

@@ -13,7 +13,7 @@ from functools import cache
 
 import numpy as np
 
-from planner.catalogue.profile import COEFFICIENTS, EFFICIENCIES, Place, Profile, profile
+from planner.catalogue.profile import COEFFICIENTS, OFF, Place, Profile, profile
 from planner.measurements.entry import Prediction
 from planner.measurements.measurement import (
     CollectiveRow,
@@ -32,10 +32,6 @@ from planner.problems.serving.task.task import ClosedLoop, Task
 from planner.text.errors import InputError
 from topologies import Machine, TopologyError, machine
 
-# With every coefficient switched off nothing takes time, and nothing is hidden.
-OFF: Mapping[str, float] = {
-    c: np.inf if c in EFFICIENCIES and c != "e_ovl" else 0.0 for c in COEFFICIENTS
-}
 NO_ENGINE = Profile("nothing", "", "", (), 0, "", 1.0, {}, {}, OFF)
 
 

@@ -68,6 +68,7 @@ class Aliases:
     words: Mapping[str, str]
     engines: Mapping[str, str]
     released: Mapping[str, str]
+    overlaps: Mapping[str, int]
     shapes: Mapping[str, PublishedShape]
 
 
@@ -93,6 +94,19 @@ def chip_of(name: str) -> Chip:
 def machine_of(chip_name: str) -> str | None:
     """The machine whose network joins chips of a kind; None where the catalogue has none."""
     return aliases().machines.get(chip_name)
+
+
+def halves_of(words: str, layout: Mapping[str, int] | None) -> int:
+    """Half-batches that overlapped in a run, 1 where its table says nothing of it.
+
+    Raises Refused for an unknown word, or if nothing was sent that a half could hide.
+    """
+    halves = aliases().overlaps.get(words.strip().lower() or "none")
+    if halves is None:
+        raise Refused(f"unknown overlap {quoted(words)}")
+    if halves > 1 and layout is not None and min(layout["dp_attention"], layout["ep"]) == 1:
+        raise Refused("two batches overlap, but no experts are spread over copies of attention")
+    return halves
 
 
 def format_of(name: str) -> str:

@@ -7,6 +7,7 @@ system, chip   a catalogue system (`hgx-h200`) or a chip (`h200`, `NVIDIA H200`)
 engine         name, as `vllm`; `engine_version` beside it
 weights        number format of the weights, the checkpoint's own where blank; `kv` of the cache
 tp, pp, ep     ways; `dp_attention` copies of attention; blank is 1, and tensor ways fill `n_chips`
+overlap        two-batch where two half-batches of a pass overlapped, none or blank where not
 n_chips        chips in all; a multiple of a replica's means several replicas
 concurrency    requests kept in flight (a closed loop); or `batch` of a static batch
 input_tokens   mean lengths [token]; `output_tokens` beside it
@@ -107,6 +108,7 @@ def measured_run(
         machine=machine,
         chips=chips,
         layout=layout,
+        halves=published_names.halves_of(row.get("overlap", ""), layout),
         batch=batch,
         prompt=prompt,
         output=max(output, 2.0),

@@ -15,7 +15,7 @@ from planner.measurements.readers.layout_checks import refuse_overfull
 
 # A row needs the first; others may be missing, as if they were blank.
 NEEDED = ("model", "phase", "chip", "n_chips", "weight_dtype", "context_or_isl", "metric", "value")
-OTHERS = ("id", "source", "layout", "kv_dtype", "batch", "osl", "notes", "quality")
+OTHERS = ("id", "source", "layout", "overlap", "kv_dtype", "batch", "osl", "notes", "quality")
 UNKNOWN = ("", "?")
 QUANTITY = {"decode": "step", "prefill": "ttft", "mixed": "e2e"}
 TIMES = {"step_ms": "step", "ttft_ms": "ttft", "e2e_ms": "e2e"}
@@ -95,6 +95,7 @@ def steady(row: sheets.Row) -> Measurement:
         machine=published_names.machine_of(chip.name),
         chips=chips,
         layout=dict(ONE) if replicas > 1 else layout,
+        halves=published_names.halves_of(row["overlap"] or _joined_to(row["layout"]), layout),
         batch=batch,
         prompt=prompt,
         output=output,
@@ -112,6 +113,12 @@ def steady(row: sheets.Row) -> Measurement:
         by_sequence=bool(BY_SEQUENCE.match(row["layout"])) and phase != "prefill",
     )
     return replace(measured, seconds=_seconds(row, measured, replicas))
+
+
+def _joined_to(layout: str) -> str:
+    """The word of an overlap that a layout's ways are followed by, as in EP32/DP32+TBO."""
+    last = layout.partition(",")[0].rpartition("+")[2].strip().lower()
+    return last if last in published_names.aliases().overlaps else ""
 
 
 @cache

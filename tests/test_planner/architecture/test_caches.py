@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from planner.architecture import sizes
 from planner.architecture.caches import CacheKind
 from planner.catalogue import models
+from planner.catalogue.chips import chip
+from planner.catalogue.profile import Place
 
 CONTEXT = st.integers(0, 10**7)
 KINDS = [(name, cache) for name in models.names() for cache in sizes(models.load(name)).caches]
@@ -78,3 +80,15 @@ def test_sequence_bytes_are_the_sum_of_the_parts(name: str) -> None:
         + found.window_bytes_per_sequence
         + found.state_bytes_per_sequence
     )
+
+
+def test_what_all_heads_share_is_latent_however_it_is_picked() -> None:
+    """Multi-head latent attention, with an indexer or compressed, is one class; keys by head and
+    the keys of an indexer are not."""
+    latent = {cache.kind for _, cache in KINDS if cache.latent}
+    assert latent == {"latent", "sparse", "compressed", "compressed_sparse"}
+    for name in ("deepseek-v3", "deepseek-v3.2", "deepseek-v4-pro", "glm-5", "kimi-k2"):
+        place = Place.of(sizes(models.load(name)), chip("h200"))
+        assert place.attention == "latent"
+    for name in ("minimax-m3", "qwen3-32b", "gpt-oss-120b"):
+        assert Place.of(sizes(models.load(name)), chip("h200")).attention == "grouped"

@@ -36,11 +36,15 @@ CASES = {
     "a rack": ("serve-deepseek-v3-gb200", RACK),
     "drafts": (DEEPSEEK, ("speculation={drafts: 3, acceptance: 0.7}",)),
     "stages": (DEEPSEEK, ("choose.pp=2", "choose.tp=1", "choose.dp_attention=8", "choose.ep=8")),
+    "two batches": (
+        DEEPSEEK,
+        ("choose.tp=1", "choose.dp_attention=16", "choose.overlap=two-batch"),
+    ),
     "dense": ("serve-llama-70b-fast", ("choose.weights=bf16",)),
     "converted": ("serve-llama-70b-fast", ("choose.weights=fp8",)),
     "cached": ("size-gpt-oss-120b", ()),
 }
-REFUSED = {("stages", "drafts"), ("converted", "trtllm")}
+REFUSED = {("stages", "drafts"), ("converted", "trtllm"), ("two batches", "trtllm")}
 
 
 @cache
@@ -568,6 +572,16 @@ def test_an_unknown_engine_is_answered_with_the_nearest():
     """The mistake is found before anything is solved."""
     with pytest.raises(InputError, match="did you mean 'sglang'"):
         export(solved(DEEPSEEK), "slang")
+
+
+def test_two_batches_overlap_by_an_option_or_not_at_all():
+    """vLLM calls it dual batch, SGLang two-batch overlap; TensorRT-LLM 1.2 has none."""
+    switch = {"vllm": "--enable-dbo", "sglang": "--enable-two-batch-overlap"}
+    for engine, name in switch.items():
+        assert name in values(exported("two batches", engine))
+        assert name not in values(exported("one node", engine))
+    with pytest.raises(Infeasible, match=r"half-batches overlap(?s:.*)choose\.overlap=none"):
+        exported("two batches", "trtllm")
 
 
 def test_files_are_written_where_they_are_wanted(tmp_path, capsys):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from planner.catalogue.hull import HullDimension, Value, names_at
 from planner.catalogue.profile import Place
+from planner.problems.serving.step.layouts import OVERLAP
 from planner.problems.serving.step.shares import shares
 from planner.protocol.plan import Outside
 
@@ -80,6 +81,7 @@ def _point(pool: EvaluatedPool) -> dict[str, Value]:
     chips = int(layouts.replica_chips[0])
     point["chips"] = float(chips)
     point["domains"] = float(-(-chips // task.machine.chips_per_domain))
+    point["overlap"] = OVERLAP[int(layouts.halves[0])]
     if task.sizes.n_experts:
         point["ep"] = float(layouts.ep[0])
     if pool.prefills:

@@ -1,4 +1,4 @@
-"""What share of a time rests on some coefficients of a profile: what is left without them."""
+"""What share of a time rests on some coefficients of a profile: what it is without them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.catalogue.profile import EFFICIENCIES
+from planner.catalogue.profile import OFF
 
 if TYPE_CHECKING:
     from planner.problems.serving.step.step import Step
@@ -24,12 +24,7 @@ def shares(step: Step, batch: float, groups: Sequence[Collection[str]]) -> dict[
     values = step.task.profile.values
     rows = np.zeros(len(groups) + 1, dtype=int)  # the last switches nothing off
     switched = {
-        name: np.array(
-            [
-                (np.inf if name in EFFICIENCIES else 0.0) if name in group else value
-                for group in (*groups, ())
-            ]
-        )
+        name: np.array([OFF[name] if name in group else value for group in (*groups, ())])
         for name, value in values.items()
     }
     times = step.take(rows).under(switched).work(np.full(len(rows), float(batch)))
@@ -37,9 +32,9 @@ def shares(step: Step, batch: float, groups: Sequence[Collection[str]]) -> dict[
 
 
 def _share(times: np.ndarray) -> np.ndarray:
-    """What lacks of the last time, as a share of it."""
+    """What lacks of the last time, or comes on top where less is hidden, as a share of it."""
     whole = times[-1]
     if not whole > 0:
         return np.zeros(len(times) - 1)
-    lacking: np.ndarray = np.clip(1 - times[:-1] / whole, 0.0, 1.0)
-    return lacking
+    changed: np.ndarray = np.clip(np.abs(1 - times[:-1] / whole), 0.0, 1.0)
+    return changed

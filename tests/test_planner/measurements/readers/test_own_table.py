@@ -405,3 +405,15 @@ def test_words_mean_one_column_each():
     """No spelling stands for two columns."""
     words = [word for name, others in COLUMNS.items() for word in (name, *others)]
     assert len(words) == len(set(words))
+
+
+@pytest.mark.parametrize(("word", "halves"), [("two-batch", 2), ("true", 2), ("", 1), ("no", 1)])
+def test_two_batches_are_a_column(tmp_path, word, halves):
+    """Under the names that engines have for it."""
+    path = tmp_path / "own.csv"
+    head = "model,system,dp,ep,enable_two_batch_overlap,batch,input_tokens,output_tokens,step_ms"
+    row = f"deepseek-v3,hgx-h200,8,8,{word},512,2000,200,60"
+    path.write_text(f"{head}\n{row}\n", encoding="utf-8")
+    assert [each.halves for each in owns(path).rows] == [halves]
+    path.write_text(f"{head}\n{row.replace(f',{word},512', ',maybe,512')}\n", encoding="utf-8")
+    assert "unknown overlap 'maybe'" in owns(path).refused[0].reason

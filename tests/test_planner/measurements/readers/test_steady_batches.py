@@ -122,3 +122,26 @@ def test_times_in_another_unit_are_left_out(table, tmp_path):
 def test_chips_of_published_tables_are_known(table, chip):
     """Consumer and Apple chips among them."""
     assert table({"chip": chip, "weight_dtype": "fp16", "kv_dtype": "fp16"}).rows
+
+
+WIDE = {"model": "DeepSeek-V3", "n_chips": "72", "batch": "9216"}
+
+
+@pytest.mark.parametrize(
+    ("row", "halves"),
+    [
+        ({"layout": "EP72/DP72+TBO"}, 2),
+        ({"layout": '"EP72/DP72, no TBO"'}, 1),
+        ({"layout": "DP8(attn)+EP8", "n_chips": "8"}, 1),
+        ({"layout": "EP72/DP72"}, 1),
+    ],
+)
+def test_an_overlap_is_read_where_the_row_says_so(table, row, halves):
+    """What is joined to the ways of a layout is how it ran; no name of a source says it."""
+    assert table({**WIDE, **row}).rows[0].halves == halves
+
+
+def test_an_overlap_of_nothing_is_refused(table):
+    """Tensor parallelism alone exchanges nothing that a half could hide."""
+    refused = table({"layout": "TP8+TBO", "n_chips": "8"}).refused
+    assert "two batches overlap" in refused[0].reason
