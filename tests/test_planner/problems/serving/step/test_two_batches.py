@@ -33,7 +33,7 @@ def parts(step: Step, batch: float) -> dict[str, float]:
     return {name: float(np.ravel(value)[0]) for name, value in {**values, **found}.items()}
 
 
-def asked(**changes: Any) -> dict[str, Any]:
+def deployed(**changes: Any) -> dict[str, Any]:
     """Decoding DeepSeek-V3 on nodes of eight, as published deployments did."""
     chips = changes.pop("chips")
     choose = {"mode": "decode", "tp": 1, "dp_attention": chips, "ep": chips, "replicas": 1,
@@ -56,7 +56,7 @@ def test_published_steps_hide_what_they_send(system, chips, batch, context, outp
     """Wide expert parallelism over network cards: the plain sum is 20 to 45 % too long."""
     step = {}
     for overlap in ("none", "two-batch"):
-        plan = planner.solve(asked(
+        plan = planner.solve(deployed(
             system=system, chips=chips, choose={"batch": batch * chips, "overlap": overlap},
             workload={"input_tokens": context - output // 2, "output_tokens": output},
         ))  # fmt: skip
@@ -114,9 +114,9 @@ def test_the_more_is_hidden_the_faster(mode):
 def test_halves_are_taken_where_they_are_faster():
     """Across network cards a large batch is cut and one sequence a chip is not; the plan of the
     free question is the better of both."""
-    for batch, overlap in ((16, "none"), (16 * 64, "two-batch")):
-        question_of = asked(system="hgx-h100", chips=16, choose={"batch": batch},
-                            workload={"input_tokens": 2000, "output_tokens": 200})  # fmt: skip
+    for batch, overlap in ((72, "none"), (72 * 256, "two-batch")):
+        question_of = deployed(system="hgx-h100", chips=72, choose={"batch": batch},
+                            workload={"input_tokens": 1950, "output_tokens": 100})  # fmt: skip
         free = planner.solve(question_of).answer
         prices = {}
         for word in ("none", "two-batch"):
