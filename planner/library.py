@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from planner.calibration.own_profile import Calibrated
     from planner.measurements.entry import Entry
     from planner.measurements.readers.sheets import MeasurementTable
+    from planner.protocol.deployment_scores import DeploymentScores
     from planner.protocol.plan import Plan
     from planner.protocol.validation_result import ValidationDocument
     from planner.scenario.loading import Source
@@ -218,6 +219,17 @@ def validate(
     for file in made.skipped:
         note(f"planner: {file}", warning=True)
     return Validation(document(profile, made.tables, by, refit, made.skipped), made.tables)
+
+
+def deployments(data: str | Path, ids: Sequence[str] = ()) -> DeploymentScores:
+    """Published deployments of a table, by id or all of them, beside what a plan of each says.
+
+    What a row states is fixed and the rest is left free, as a user would ask. Raises InputError if
+    there is no such row, or one cannot be asked.
+    """
+    from planner.validation.deployments import deployment_scores
+
+    return deployment_scores(Path(data), ids)
 
 
 def calibrate(

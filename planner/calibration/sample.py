@@ -259,7 +259,7 @@ def _reasons(rows: Sequence[Measurement]) -> list[str]:
     seen: set[tuple[object, ...]] = set()
     reasons = []
     for row, less in zip(rows, below, strict=True):
-        key = (*conditions_of(row), row.seconds)
+        key = _key(row)
         again = REPEAT if row.repeats or key in seen else ""
         seen.add(key)
         bounded = BELOW if less else WITH_IT if row.id in runs else ""
@@ -279,9 +279,9 @@ def _steady(row: Measurement, prompt: Measurement | None) -> Measurement:
     return replace(row, quantity="step", looped=False, batch=batch)
 
 
-def conditions_of(row: Measurement) -> tuple[object, ...]:
-    """All that a row says beside its value: what two rows share whose values should be alike."""
+def _key(row: Measurement) -> tuple[object, ...]:
+    """What two rows of different files share if they are one."""
     return (
         row.model, row.chip.name, row.engine, row.version, row.precision, str(row.layout),
-        row.quantity, row.prompt, row.output, row.batch, row.drafts,
+        row.quantity, row.prompt, row.output, row.batch, row.drafts, row.seconds,
     )  # fmt: skip

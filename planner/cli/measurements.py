@@ -101,10 +101,14 @@ def validate(
     predictions: Path | None = None,
     refit: str | None = None,
     by: str = "engine,chip,model",
+    deployments: str | None = None,
     out: Path | None = None,
     json: bool = False,
 ) -> None:
     """Show predicted against measured, beside plain baselines."""
+    if deployments is not None:
+        _deployments(data or [], deployments, json=json)
+        return
     from planner.library import validate as answer
     from planner.validation.estimates import files_in
 
@@ -131,6 +135,20 @@ def validate(
     if validation.document["status"] == "nothing to score":
         note("planner: no row could be both predicted and scored; the reasons are listed")
         raise typer.Exit(1)
+
+
+def _deployments(data: Sequence[Path], ids: str, *, json: bool) -> None:
+    """Published deployments beside the answers to the same questions."""
+    from dataclasses import asdict
+
+    from planner.library import deployments as answer
+    from planner.report.text.deployments_text import deployments_text
+
+    if len(data) != 1:
+        raise InputError(f"--deployments: of which table? {len(data)} were given by --data")
+    names = [] if ids == "all" else [name.strip() for name in ids.split(",") if name.strip()]
+    scores = answer(data[0], names)
+    show(dumps(asdict(scores)) if json else deployments_text(scores))
 
 
 def _distinct(paths: Sequence[Path | None]) -> None:

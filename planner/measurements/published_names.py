@@ -176,13 +176,23 @@ def sizes_of(
         except ModelError as why:
             raise Refused(" ".join(str(why).partition(" (known:")[0].split())) from None
         return sizes(layers, None if _holds(layers, weights) else weights, kv, activations)
-    quantised = table.quantised.get(f"{named.name} {weights}")
-    if quantised is None and f"{named.name}-{weights}" in model_names():
-        quantised = f"{named.name}-{weights}"
-    layers = load(quantised or named.name)
-    if quantised or _holds(layers, weights):
-        weights = None
-    return sizes(layers, weights, kv, activations)
+    entry, weights = checkpoint_of(model, weights)
+    return sizes(load(entry), weights, kv, activations)
+
+
+@cache
+def checkpoint_of(model: str, weights: str | None) -> tuple[str, str | None]:
+    """The catalogue entry that holds a published model in a format, and what is left to quantise.
+
+    The format is None where the entry's own is as narrow. Raises Refused if no entry is met.
+    """
+    name = model_of(model).name
+    quantised = aliases().quantised.get(f"{name} {weights}")
+    if quantised is None and f"{name}-{weights}" in model_names():
+        quantised = f"{name}-{weights}"
+    if quantised or _holds(load(name), weights):
+        return quantised or name, None
+    return name, weights
 
 
 def sizes_on(chip: Chip, model: str, weights: str | None, kv: str | None) -> Sizes:

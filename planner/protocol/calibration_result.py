@@ -33,13 +33,10 @@ class CalibrationRows:
 
 @dataclass(frozen=True)
 class MethodScores:
-    """Errors of the profile before, of fits that did not see a row, and of both baselines.
-
-    One run leaves no row to a fit, so nothing is known of it `after`.
-    """
+    """Errors of the profile before, of fits that did not see a row, and of both baselines."""
 
     before: Score
-    after: Score | None
+    after: Score
     constant: Score
     roofline: Score
 

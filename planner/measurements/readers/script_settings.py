@@ -56,7 +56,7 @@ def script_settings(facts: Facts) -> ScriptSettings:
     for row in _scripts()["settings"]:  # type: ignore[attr-defined]
         entry = dict(row)
         when, unless = entry.pop("when", {}), entry.pop("unless", {})
-        if _meets(facts, when) and not (unless and _meets(facts, unless)):
+        if meets(facts, when) and not (unless and meets(facts, unless)):
             changes |= entry
     return ScriptSettings(**changes)  # type: ignore[arg-type]
 
@@ -66,7 +66,8 @@ def plain_export() -> str:
     return str(_scripts()["plain"])
 
 
-def _meets(facts: Facts, conditions: Mapping[str, Condition]) -> bool:
+def meets(facts: Facts, conditions: Mapping[str, Condition]) -> bool:
+    """Whether facts meet every condition; one that is missing meets none."""
     return all(name in facts and _holds(facts[name], wanted) for name, wanted in conditions.items())
 
 

@@ -13,22 +13,29 @@ if TYPE_CHECKING:
     from planner.problems.serving.step.step import Step
 
 QUANTITIES = ("tpot", "ttft")
+REST = 1e-9  # of the time of a coefficient that is switched off
 
 
 def shares(step: Step, batch: float, groups: Sequence[Collection[str]]) -> dict[str, np.ndarray]:
     """Shares of the time per token and to the first token that each group takes, 0 to 1.
 
-    The step of one layout is evaluated again with the coefficients of a group switched off: at
-    efficiencies without limit and overheads of nothing. Both have shape (n_groups,).
+    The step of one layout is evaluated again with the coefficients of a group switched off, but for
+    a rest that nobody sees: where nothing at all took time, a rate would be of none. Both have
+    shape (n_groups,).
     """
     values = step.task.profile.values
     rows = np.zeros(len(groups) + 1, dtype=int)  # the last switches nothing off
     switched = {
-        name: np.array([OFF[name] if name in group else value for group in (*groups, ())])
+        name: np.array([_off(name, value) if name in group else value for group in (*groups, ())])
         for name, value in values.items()
     }
     times = step.take(rows).under(switched).work(np.full(len(rows), float(batch)))
     return {name: _share(np.broadcast_to(times[name], rows.shape)) for name in QUANTITIES}
+
+
+def _off(name: str, value: float) -> float:
+    """A coefficient that takes a share of its time that nobody sees."""
+    return value / REST if OFF[name] else value * REST
 
 
 def _share(times: np.ndarray) -> np.ndarray:

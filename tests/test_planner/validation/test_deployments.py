@@ -1,0 +1,136 @@
+"""Published deployments answered as questions: what is stated is fixed, the rest is free."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from planner.measurements.published_names import Refused
+from planner.measurements.readers.deployment_questions import deployment_questions
+from planner.protocol.deployment_scores import DeploymentScore, DeploymentScores
+from planner.validation.deployments import deployment_score, deployment_scores
+from tests.paths import shared
+
+TABLE = "serving_steady.csv"
+# The open deployments of the contract, spec/13, section 3.
+OPEN = [
+    "m01812",
+    "m01813",
+    "m01814",
+    "m01815",
+    "m01816",
+    "m01817",
+    "m01818",
+    "m01819",
+    "m01820",
+    "m01822",
+    "m01829",
+    "m01830",
+    "m01831",
+    "m01832",
+    "m01851",
+    "m01852",
+    "m01853",
+    "m01854",
+    "m01855",
+    "m01900",
+    "m01901",
+    "m01722",
+    "m01723",
+    "m01736",
+    "m01737",
+    "m01747",
+    "m01741",
+    "m01767",
+    "m01770",
+    "m01776",
+    "m01797",
+    "m01806",
+    "m01804",
+]
+
+
+@pytest.fixture(scope="module")
+def questions():
+    """The open deployments as questions, by id."""
+    return {each.id: each for each in deployment_questions(shared(TABLE), OPEN)}
+
+
+def test_every_open_deployment_is_a_question(questions):
+    """No row is refused, and each says what it leaves free."""
+    assert list(questions) == OPEN
+    for each in questions.values():
+        assert {"problem", "model", "system", "chips", "workload"} <= set(each.scenario)
+        assert ("layout" in each.free) == ("tp" not in each.scenario["choose"])
+
+
+def test_what_a_row_states_is_fixed(questions):
+    """Layout, batch, cache and overlap of a wide decoding; nothing of a benchmark's entry."""
+    choose = questions["m01820"].scenario["choose"]
+    assert choose["dp_attention"] == choose["ep"] == 72
+    assert choose["batch"] == 18432
+    assert choose["overlap"] == "two-batch"
+    assert questions["m01820"].free == ()
+    assert questions["m01822"].scenario["choose"]["overlap"] == "none"
+    assert questions["m01747"].scenario["choose"] == {"weights": "fp8"}
+    assert questions["m01736"].scenario["promises"] == {"ttft": "0.45 s", "tpot": "0.04 s"}
+
+
+def test_rates_are_of_all_chips(questions):
+    """Per-chip rates times chips; a time per token stays one."""
+    with shared(TABLE).open(encoding="utf-8") as stream:
+        rows = {row["id"]: row for row in csv.DictReader(stream)}
+    assert questions["m01815"].measured == pytest.approx(128 * float(rows["m01815"]["value"]))
+    assert questions["m01854"].quantity == "token"
+    assert questions["m01854"].measured == pytest.approx(float(rows["m01854"]["value"]) / 1e3)
+
+
+def test_a_row_that_no_question_can_be_made_of_is_named(tmp_path):
+    """By its id, with what lacks; an id that is not there too."""
+    path = Path(tmp_path) / "table.csv"
+    path.write_text(
+        "id,source,model,phase,chip,n_chips,layout,weight_dtype,kv_dtype,batch,context_or_isl,osl,"
+        "metric,value,notes\n"
+        "a1,own,llama-3.1-8b,mixed,h100,1,,fp8,,,,128,tok_s_total,5000,\n",
+        encoding="utf-8",
+    )
+    with pytest.raises(Refused, match="a1: context_or_isl is not given"):
+        deployment_questions(path, ["a1"])
+    with pytest.raises(Refused, match="no row has the id b2"):
+        deployment_questions(path, ["b2"])
+
+
+def test_a_time_and_a_rate_score_alike():
+    """Twice as fast as published is a ratio of two, as a rate and as a time per token."""
+    rate = DeploymentScore("a", "", "", "output", 100.0, estimate=200.0, low=150.0, high=250.0)
+    time = DeploymentScore("b", "", "", "token", 0.02, estimate=0.01, low=0.005, high=0.03)
+    assert rate.ratio == time.ratio == 2.0
+    assert not rate.inside
+    assert time.inside
+    lost = DeploymentScore("c", "", "", "output", 1.0, refused="infeasible")
+    scores = DeploymentScores("t", (rate, time, lost))
+    assert (scores.inside, scores.infeasible) == (1, 1)
+
+
+def test_a_deployment_is_answered_as_solve_answers_it(questions):
+    """The estimate is that of the plan, and the layout that ran is the one that is answered."""
+    from planner.protocol.solve import solve
+
+    question = questions["m01820"]
+    score = deployment_score(question)
+    plan = solve(question.scenario).document["plan"]
+    assert score.estimate == pytest.approx(plan["tokens_per_s"])
+    assert score.low < score.estimate < score.high
+    assert plan["layout"]["ep"] == 72
+    assert plan["batch"] == 18432
+
+
+@pytest.mark.slow
+def test_the_open_deployments():
+    """Of all that ran at most one is called impossible, and half or more lie in their bands."""
+    scores = deployment_scores(shared(TABLE), OPEN)
+    assert scores.infeasible <= 1
+    assert scores.inside >= 16
+    assert scores.median_error <= 0.21
