@@ -312,5 +312,9 @@ T_draft_math = _symbol("T_draft_math", "s",               "arithmetic of one pas
 T_draft_net = _symbol("T_draft_net", "s",                 "collectives of one pass of a drafter")
 T_draft_over = _symbol("T_draft_over", "s",               "launches and sampling of one pass of a drafter")
 T_draft     = _symbol("T_draft",     "s",                 "drafting one token of every sequence")
+t_check     = _symbol("t_check",     "s/seq",             "time to check one position more of a sequence")
+t_draft_const = _symbol("t_draft_const", "s",             "part of a drafter's pass that does not depend on the batch")
+t_draft_each = _symbol("t_draft_each", "s/seq",           "part of a drafter's pass proportional to the batch")
+B_even      = _symbol("B_even",      "seq",               "batch at which drafting neither gains nor loses")
 T_spec      = _symbol("T_spec",      "s",                 "drafting all tokens of a step")
 # fmt: on

@@ -11,8 +11,11 @@ from formulas.serving.prefill import PREFILL_SHARED
 
 least_weights_read = Equation.of(
     V_w_bound,
-    S_fixed / tp + S_routed * (k_experts / n_experts) / (ep * xtp),
+    S_fixed / tp
+    + S_routed * (k_experts / n_experts) / (ep * xtp)
+    + n_draft * (S_draft / tp + S_draft_x * (k_draft / e_draft) / (ep * xtp)),
     "all tokens may choose the same k experts",
+    "each drafted token takes a pass of the drafter, which reads its weights",
 )
 
 memory_bound = Equation.of(
@@ -24,7 +27,13 @@ memory_bound = Equation.of(
 
 math_bound = Equation.of(
     T_math_bound,
-    T_dense + c_fwd * b_slice * m_pos * N_exp / (F_routed * ep * xtp) + T_sdpa,
+    T_dense
+    + c_fwd * b_slice * m_pos * N_exp / (F_routed * ep * xtp)
+    + T_sdpa
+    + n_draft
+    * c_fwd
+    * (one_token / one_seq)
+    * (b_own * N_draft / (F_draft * tp) + b_slice * N_draft_x / (F_routed * ep * xtp)),
     "perfect balance, datasheet peak",
     source=lecture_equations.at("equation 2"),
 )

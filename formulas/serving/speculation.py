@@ -107,6 +107,28 @@ drafting_time = Equation.of(
     source=HEAD,
 )
 
+break_even_batch = derive(
+    "batch up to which drafting pays",
+    begin(
+        g * (t_const + t_each * B),
+        (one_token / one_seq)
+        * (t_const + t_each * B + n_draft * (t_check * B + t_draft_const + t_draft_each * B)),
+        why="as many tokens in the time of plain steps as in a step that drafts",
+    ),
+    solve(
+        B,
+        ((g * one_seq / one_token - 1) * t_const - n_draft * t_draft_const)
+        / (n_draft * (t_check + t_draft_each) - (g * one_seq / one_token - 1) * t_each),
+        named=B_even,
+    ),
+    assumes=(
+        "a step, a position more to check and a pass of the drafter each take a fixed time and one "
+        "proportional to the batch; all experts are read, or there are none",
+        "n_draft*(t_check + t_draft_each) > (g - 1)*t_each; else drafting pays at every batch",
+        "(g - 1)*t_const > n_draft*t_draft_const; else it pays at none",
+    ),
+)
+
 DRAFTING = (
     *(e for e in equations_of(globals()) if e.symbol.name.startswith(("T_", "V_", "cov_"))),
 )

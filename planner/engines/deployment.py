@@ -68,7 +68,8 @@ class Deployment:
     `role` is prefill or decode where there are two pools, else empty; `pool` holds the pool's
     layout, batch and memory, `whole` the plan. `sequences` run on one copy of attention at most,
     `in_step` of them in one step (a pipeline takes them in turns); `chunk` prompt tokens join a
-    step on one copy; `longest` is input and output of the longest request. `share` maps what a
+    step on one copy; `longest` is input and output of the longest request; `method` drafts where
+    the scenario names one. `share` maps what a
     replica's chip holds to shares of its memory.
     """
 
@@ -84,6 +85,7 @@ class Deployment:
     longest: int
     longest_is_quantile: bool
     drafts: int
+    method: str
     cached_input: float
     share: Mapping[str, float]
     nodes: int
@@ -163,6 +165,7 @@ def _deployment(
         longest=longest,
         longest_is_quantile=quantile,
         drafts=drafts,
+        method=_method(scenario),
         cached_input=0.0 if role == "decode" else scenario.workload.cached_input,
         share=_shares(pool["memory_per_chip"]),
         nodes=nodes,
@@ -196,6 +199,14 @@ def checkpoint(scenario: Scenario) -> Checkpoint:
 def _checkpoint(place: str, model: Model, *, folder: bool) -> Checkpoint:
     blocks = model.prediction.blocks if model.prediction else 0
     return Checkpoint(place, sizes(model), folder, blocks)
+
+
+def _method(scenario: Scenario) -> str:
+    """What drafts where the scenario says, else empty: the checkpoint's own blocks."""
+    speculation = scenario.speculation
+    if speculation is None:
+        return ""
+    return speculation.draft_model or speculation.method or ""
 
 
 def _chip(name: str) -> Chip:

@@ -141,6 +141,10 @@ def _speculation(plan: Deployment, predicting: Collection[str]) -> Iterator[Reas
     if not plan.drafts:
         return
     sizes = plan.checkpoint.sizes
+    if plan.method not in ("", "mtp"):
+        reason = f"drafting by {plan.method} is not written by this export"
+        yield Reason(reason, "speculation.method=mtp, or leave speculation out")
+        return
     without = "leave speculation out, or start it by hand with a draft model of its own"
     if not plan.checkpoint.prediction_blocks:
         reason = f"{sizes.name} has no blocks for multi-token prediction in its checkpoint"

@@ -120,6 +120,7 @@ def _values(rows: Sequence[Measurement], batch: np.ndarray, mode: str) -> dict[s
         kappa=1.0,
         estimate="bound",
         tokens_per_step=1.0 + first.drafts,
+        drafter=None,  # what drew them is not told: it may have been next to nothing
         ideal=True,
     )
     ones = np.ones(len(rows), dtype=np.int64)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from planner.problems.serving.step.layouts import AXES
+from planner.scenario.keys.speculation_keys import AUTO
 from planner.text.wording import laid_out
 
 if TYPE_CHECKING:
@@ -98,4 +99,12 @@ class Choice:
             layouts = [f"choose.{axis}={size}" for axis, size in axes[0].items()]
         formats = [f"choose.{name}={getattr(self.pools[-1], name)}" for name in ("weights", "kv")
                    if getattr(question.choose, name) is not None]  # fmt: skip
-        return (f"choose.mode={self.mode}", f"chips={self.chips}", *formats, *layouts)
+        speculation = question.speculation
+        free = speculation is not None and speculation.drafts == AUTO
+        drafts = _drafts(self.pools[-1].drafts) if free else ()
+        return (f"choose.mode={self.mode}", f"chips={self.chips}", *formats, *layouts, *drafts)
+
+
+def _drafts(drafts: int | None) -> tuple[str, ...]:
+    """The change of a scenario that leaves it no choice but so many drafts."""
+    return (f"speculation.drafts={drafts}",) if drafts else ("speculation=null",)
