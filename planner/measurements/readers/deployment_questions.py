@@ -65,28 +65,28 @@ def deployment_questions(source: sheets.Source, ids: Sequence[str]) -> list[Depl
     return made
 
 
-def _facts(row: sheets.Row) -> dict[str, object]:
-    known: dict[str, object] = {}
+def _facts_of(row: sheets.Row) -> dict[str, object]:
+    facts: dict[str, object] = {}
     stated = {name: row.get(name, "") for name in ("source", "phase", "model", "chip", "notes")}
     for entry in table("planner.measurements", "published_deployments.toml")["facts"]:
         if meets(stated, entry["when"]):
-            known |= entry
-    return known
+            facts |= entry
+    return facts
 
 
 def _question(row: sheets.Row) -> DeploymentQuestion:
-    known, chip = _facts(row), published_names.chip_of(row["chip"])
+    facts, chip = _facts_of(row), published_names.chip_of(row["chip"])
     weights = published_names.format_of(row["weight_dtype"])
-    model, kept = published_names.checkpoint_of(row["model"], weights)
+    model, left_over = published_names.checkpoint_of(row["model"], weights)
     experts = published_names.sizes_of(row["model"], weights, None).n_experts
-    chips = sheets.number_or_none(row, "n_chips") or known.get("chips")
+    chips = sheets.number_or_none(row, "n_chips") or facts.get("chips")
     if not isinstance(chips, int | float):
         raise published_names.Refused("n_chips is not given")
     phase, chips = row["phase"], int(chips)
-    choose = _choices(row, known, chips, experts)
-    if kept is not None:
-        choose["weights"] = kept
-    workload = _workload(row, known)
+    choose = _choices(row, facts, chips, experts)
+    if left_over is not None:
+        choose["weights"] = left_over
+    workload = _workload(row, facts)
     scenario: dict[str, object] = {
         "problem": "serving",
         "model": model,
@@ -97,19 +97,19 @@ def _question(row: sheets.Row) -> DeploymentQuestion:
         "choose": choose,
     }
     promises: dict[str, object] = {
-        name: f"{known[name]} s" for name in ("ttft", "tpot") if name in known
+        name: f"{facts[name]} s" for name in ("ttft", "tpot") if name in facts
     }
-    if "speed" in known:
-        promises["tokens_per_s_per_user"] = known["speed"]
+    if "speed" in facts:
+        promises["tokens_per_s_per_user"] = facts["speed"]
     if promises:
         scenario["promises"] = promises
     drafted = DRAFTED.search(row["notes"])
-    drafts = int(drafted[1]) if drafted else known.get("drafts", 0)
-    assumed = [str(known["assumed"])] if "assumed" in known else []
+    drafts = int(drafted[1]) if drafted else facts.get("drafts", 0)
+    assumed = [str(facts["assumed"])] if "assumed" in facts else []
     if drafts:
         scenario["speculation"] = {"drafts": drafts}
         assumed.append("drafted tokens are taken as by the catalogue's curve of the model")
-    quantity, measured = _measured(row, chips, str(known.get("counted", "")))
+    quantity, measured = _measured(row, chips, str(facts.get("counted", "")))
     wanted = {"layout": "tp", "batch": "batch", "cache format": "kv", "overlap": "overlap"}
     return DeploymentQuestion(
         row.get("id", ""),
@@ -124,10 +124,10 @@ def _question(row: sheets.Row) -> DeploymentQuestion:
 
 
 def _choices(
-    row: sheets.Row, known: Mapping[str, object], chips: int, experts: int
+    row: sheets.Row, facts: Mapping[str, object], chips: int, experts: int
 ) -> dict[str, object]:
     """What was chosen of a layout, a batch and formats, as far as it is told."""
-    choose = {name: known[name] for name in ("ep", "chunk", "redundant_experts") if name in known}
+    choose = {name: facts[name] for name in ("ep", "chunk", "redundant_experts") if name in facts}
     if row["phase"] in MODE:
         choose["mode"] = MODE[row["phase"]]
     elif "disaggregated" in row["layout"]:
@@ -140,15 +140,15 @@ def _choices(
         choose["batch"] = int(sheets.positive(row, "batch"))
     if row["kv_dtype"] not in UNKNOWN:
         choose["kv"] = published_names.format_of(row["kv_dtype"])
-    if "TBO" in row["layout"] or "overlap" in known:
+    if "TBO" in row["layout"] or "overlap" in facts:
         choose["overlap"] = "none" if "no TBO" in row["layout"] else "two-batch"
     return choose
 
 
-def _workload(row: sheets.Row, known: Mapping[str, object]) -> dict[str, object]:
+def _workload(row: sheets.Row, facts: Mapping[str, object]) -> dict[str, object]:
     """Lengths of prompts and answers; a decode row gives the context that a step reads."""
-    context = sheets.number_or_none(row, "context_or_isl") or known.get("input_tokens")
-    output = sheets.number_or_none(row, "osl") or known.get("output_tokens")
+    context = sheets.number_or_none(row, "context_or_isl") or facts.get("input_tokens")
+    output = sheets.number_or_none(row, "osl") or facts.get("output_tokens")
     if not isinstance(context, int | float):
         raise published_names.Refused("context_or_isl is not given")
     if row["phase"] == "prefill":
@@ -162,10 +162,10 @@ def _workload(row: sheets.Row, known: Mapping[str, object]) -> dict[str, object]
         if not isinstance(output, int | float):
             raise published_names.Refused("osl is not given")
         workload = {"input_tokens": float(context), "output_tokens": float(output)}
-    if "spread" in known:
-        workload["output_tokens"] = {"mean": workload["output_tokens"], "cv": known["spread"]}
-    if "cached" in known:
-        workload["cached_input"] = known["cached"]
+    if "spread" in facts:
+        workload["output_tokens"] = {"mean": workload["output_tokens"], "cv": facts["spread"]}
+    if "cached" in facts:
+        workload["cached_input"] = facts["cached"]
     return workload
 
 

@@ -27,7 +27,7 @@ def _row(row: DeploymentScore) -> list[str]:
     band = f"{_value(row, row.low)} to {_value(row, row.high)}"
     place = "in" if row.inside else "out"
     lines = [f"{row.id:<9}{shown[0]:>11}{shown[1]:>11}{ratio:>7}  {band:<21} {place}"]
-    told = {
+    notes = {
         "": row.setting,
         "runs": row.layout,
         "no answer": row.refused,
@@ -35,7 +35,7 @@ def _row(row: DeploymentScore) -> list[str]:
         "assumed": row.assumed,
         "outside the fit": row.outside,
     }
-    for name, text in told.items():
+    for name, text in notes.items():
         if text:
             lines += wrapped(f"{name}: {text}" if name else text)
     return lines
