@@ -13,6 +13,7 @@ from pathlib import Path
 from planner.measurements.entry import Entry
 from planner.measurements.measurement import NotComputed, Readings
 from planner.measurements.readers import model_configurations, own_table, sheets, table_entries
+from planner.measurements.readers.deployment_rows import deployment_entries, deployments
 from planner.measurements.readers.engine_runs import runs
 from planner.measurements.readers.load_generators import FORMATS, format_of_document, runs_in
 from planner.measurements.readers.model_configurations import Configurations, configurations
@@ -58,6 +59,13 @@ KINDS: Mapping[str, FileKind] = {
         table_entries.steady_entries,
         "model",
         steadies,
+    ),
+    "deployments": FileKind(
+        ("model", "chip", "chips", "layout", "phase", "isl", "osl", "concurrency", "quality"),
+        ("ttft_ms", "tpot_ms"),
+        deployment_entries,
+        "model",
+        deployments,
     ),
     "training runs": FileKind(
         ("hidden", "layers", "global_batch", "measured_iter_time_s"),
