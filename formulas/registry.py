@@ -27,7 +27,7 @@ _IN_ORDER = (
         "serving",
         "context_parallel speculation decode prefill_network prefill bounds throughput queues",
     ),
-    ("serving", "closed_loop older_kernels outputs pools"),
+    ("serving", "closed_loop older_kernels power outputs pools"),
     ("scaling", "sparsity"),
     ("economics", "schedule"),
     ("network", "expert_traffic expert_copies pipeline"),

@@ -102,6 +102,12 @@ pools_request_energy = _of_pools(
     outputs.request_energy, (P_chip_pf * n_chips_pf + P_chip_dec * n_chips_dec) / X_pools
 )
 pools_energy = _of_pools(outputs.mixed_energy, pools_request_energy.rhs / BOTH)
+pools_chip_power = Equation(
+    "mean power of the chips of two pools, cooling included",
+    P_chip,
+    (P_chip_pf * n_chips_pf + P_chip_dec * n_chips_dec) / (n_chips_pf + n_chips_dec),
+    assumes=("idle chips count",),
+)
 pools_tokens_per_chip = _of_pools(outputs.tokens_per_chip, X_out / (n_chips_pf + n_chips_dec))
 moved_first_token = _of_pools(
     outputs.first_token,
@@ -117,7 +123,7 @@ def two_pools(load: str) -> tuple[Equation, ...]:
     return (
         POOLS_RATE[load], pools_bill, pools_power_bill, pools_request_price, pools_price,
         pools_input_price, pools_output_price, pools_request_energy, pools_energy,
-        moved_first_token, outputs.request_latency, outputs.tokens_per_user,
+        pools_chip_power, moved_first_token, outputs.request_latency, outputs.tokens_per_user,
         *(_of_pools(e, e.rhs.subs(X_seq, X_pools), source=e.source) for e in alike),
         pools_tokens_per_chip,
     )  # fmt: skip

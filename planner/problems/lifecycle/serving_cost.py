@@ -236,7 +236,9 @@ def serving_question(part: Serving) -> ServingQuestion:
         plain = scenario.model_copy(update={"choose": Choose(mode="aggregated")})
         resolved = serving.resolve(plain)
     hardware = tuple(
-        serving.Hardware(t.chip, t.machine, t.price - t.electricity, t.profile, t.fabric)
+        serving.Hardware(
+            t.chip, t.machine, t.price - t.electricity, t.profile, t.fabric, t.draw is None
+        )
         for t in resolved.tasks
     )
     data = tuple(source for source in resolved.data if source.what != "model")

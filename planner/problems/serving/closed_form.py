@@ -12,6 +12,7 @@ import numpy as np
 import sympy as sp
 
 from formulas.algebra.equation import Equation
+from formulas.nomenclature.serving_symbols import P_chip
 from formulas.serving.bounds import decode_bound, prefill_busy_bound, prefill_math_bound
 from formulas.serving.decode import decode_sending, decode_time, decode_work
 from formulas.serving.outputs import (
@@ -49,7 +50,13 @@ def expression(word: str, mode: str, answer: ServingAnswer) -> sp.Expr:
         made, _ = equations.pools("given" if load == "given" else "none", word)
     else:
         mode = "decode" if mode == "disaggregated" else mode
-        outputs, made = equations.pool_outputs(mode, bound, True), equations.pool(mode, bound, load)
+        point, drawn = answer.plan, ""
+        if point is not None and point.power_from in ("measured", "shared"):
+            drawn = equations.COUNTED
+        outputs = equations.pool_outputs(mode, bound, equations.GIVEN)
+        made = equations.pool(mode, bound, load, drawn)
+        if outputs[word] == P_chip and not drawn:
+            return P_chip
         if mode == "aggregated" and not bound and answer.scenario["workload"]["concurrency"]:
             made = (FIRST_OF_A_LOOP, *made)
     return next(equation.rhs for equation in made if equation.symbol == outputs[word])

@@ -62,6 +62,7 @@ OUTPUTS = (
     _output("tokens_per_s_per_user", "per user", "token/s", "tokens_per_s_per_user", "speed",
             promise="tokens_per_s_per_user", rises=True),
     _output("requests_per_s", "requests", "seq/s", "requests", rises=True),
+    _output("watts_per_chip", "power per chip", "J/s", "watts", "power"),
     _output("joule_per_token", "energy", "J/token", "joule_per_token", "energy"),
     _output("batch", "in flight", "seq", "sequences"),
 )  # fmt: skip

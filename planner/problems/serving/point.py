@@ -17,6 +17,8 @@ Chips = Annotated[int, Unit("chip")]
 Rate = Annotated[float, Unit("seq/s")]
 TokenRate = Annotated[float, Unit("token/s")]
 Share = Annotated[float, Unit("1")]
+Watts = Annotated[float, Unit("J/s")]
+PerToken = Annotated[float, Unit("J/token")]
 Ends = tuple[float, float]
 
 
@@ -111,7 +113,12 @@ class BorneLoad:
 
 @dataclass(frozen=True)
 class ServingPoint:
-    """A layout and a batch of one pool, or of two, and everything they give."""
+    """A layout and a batch of one pool, or of two, and everything they give.
+
+    `watts_per_chip` is the mean over all chips, the site's share included; `power_from` says where
+    it comes from: `given`, from the work by rows of the chip (`measured`) or by what such chips
+    share (`shared`), or the `least` that any work takes.
+    """
 
     mode: str
     layout: PoolLayout | None
@@ -141,7 +148,10 @@ class ServingPoint:
     usd_per_mtok: PerMillion
     usd_per_hour: PerHour
     power_usd_per_hour: PerHour | None
-    joule_per_token: Annotated[float, Unit("J/token")] | None
+    watts_per_chip: Watts | None
+    power_from: str | None
+    joule_per_token: PerToken | None
+    joule_per_request: Annotated[float, Unit("J/seq")] | None
     memory_per_chip: MemoryUse
     fits_at_full_context: bool
     time_per_step: StepTimes | None
@@ -220,6 +230,8 @@ class ServingBand:
     ttft: Annotated[Ends, Unit("s")] | None = None
     usd_per_mtok: Annotated[Ends, Unit("USD per million tokens")] | None = None
     tokens_per_s: Annotated[Ends, Unit("token/s")] | None = None
+    watts_per_chip: Annotated[Ends, Unit("J/s")] | None = None
+    joule_per_token: Annotated[Ends, Unit("J/token")] | None = None
 
 
 def layout_text(point: object) -> str:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from planner.problems.serving.point import BorneLoad, ServingBand, ServingEstimate, ServingPoint
 
 BAR = 24
+POWER = {"given": "as given", "least": "the least that serves"}
 SOURCES = (
     Path(__file__), Path(__file__).with_name("closed_form.py"),
     Path(__file__).parent / "step" / "equations.py",
@@ -135,6 +136,13 @@ def _chosen(point: ServingPoint, whole: ServingAnswer) -> str:
         ("throughput", "tokens_per_s", lambda v: f"{v:,.0f} tok/s", ""),
         ("per chip", "tokens_per_s_per_chip", lambda v: f"{v:,.0f} tok/s", ""),
         ("bill", "usd_per_hour", lambda v: f"${v:,.2f}/hour", _power(point)),
+        ("energy", "joule_per_token", lambda v: f"{v:.3g} J/token", ""),
+        (
+            "  power",
+            "watts_per_chip",
+            lambda v: f"{v:,.0f} W/chip",
+            POWER.get(point.power_from or "", ""),
+        ),
     ]
     for label, key, form, note in rows:
         value, span, floor = (getattr(part, key, None) for part in (point, band, bound))

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 
 MARK = "_"  # ends the names of parameters that are no symbols of the equations
+DRAWN = "energy drawn"  # the objective where power follows from the work
 # Beside the equations.
 SOURCES = (Path(__file__), Path(__file__).with_name("programs.py"), Path(geometric.__file__).parent)
 

@@ -18,10 +18,11 @@ from typing import TypeAlias
 import numpy as np
 
 from planner.catalogue.profile import EFFICIENCIES
-from planner.problems.serving.bounds.kept_programs import MARK, continuous, relaxed
+from planner.problems.serving.bounds.kept_programs import DRAWN, MARK, continuous, relaxed
 from planner.problems.serving.bounds.monomials import chords, least_unsaved, tangents, unsaved
 from planner.problems.serving.search.batch import Found
 from planner.problems.serving.step.engine_effects import loop_symbols
+from planner.problems.serving.step.kernels import COUNTED, fed
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.plan_limits import PROMISES
 from planner.problems.serving.task.task import Task
@@ -145,8 +146,10 @@ def elastic(step: Step, batch: float) -> ProgramSolution:
 
 def declared(step: Step) -> dict[str, object]:
     """What the program of a layout is declared by."""
-    task = step.task
-    return {"bound": step.bound, "objective": task.objective, "promises": _promised(step),
+    task, objective = step.task, step.task.objective
+    if objective == "energy" and step.model.powered == COUNTED:
+        objective = DRAWN
+    return {"bound": step.bound, "objective": objective, "promises": _promised(step),
             "mode": task.mode, "loop": _looped(step),
             "halved": _halved(step, np.array([0]))}  # fmt: skip
 
@@ -181,12 +184,26 @@ def layout_given(step: Step, batch: float, at: float) -> dict[str, float]:
         "lo": span[0],
         "hi": span[1],
         **unsaved(step, at),
+        **_power_of_work(step, batch),
     }
 
 
 def _halved(step: Step, rows: np.ndarray) -> bool:
     """Whether half-batches overlap in these layouts, which are alike in it."""
     return not step.bound and int(step.layouts.halves[rows[0]]) > 1
+
+
+def _power_of_work(step: Step, batch: float) -> dict[str, float]:
+    """What is drawn at the plan as a monomial of what its work asks for: factor, exponent."""
+    draw = step.task.draw
+    if draw is None or step.model.powered != COUNTED:
+        return {}
+    values = fed(step.model.lowered("every_symbol"), step.values(np.array([batch])))
+    wanted = float(np.ravel(values["P_asked"])[0])
+    exponent = 1 / (1 + (wanted / draw.rated) ** draw.soft)
+    drawn = float(np.ravel(values["P_chip"])[0]) / step.task.site
+    powers = {"given_way": exponent, "not_given_way": 1 - exponent}
+    return {"drawn": drawn / wanted**exponent, **powers}
 
 
 def _looped(step: Step) -> bool:

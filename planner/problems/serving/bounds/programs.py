@@ -13,13 +13,13 @@ import sympy as sp
 from formulas.algebra.notation import *
 from formulas.nomenclature.symbols import auxiliary
 from formulas.numerics.expressions import put
-from formulas.serving import outputs
-from formulas.serving.bounds import BOUNDS
+from formulas.serving import outputs, power
+from formulas.serving.bounds import BOUNDS, math_bound, prefill_math_bound
 from formulas.serving.closed_loop import CLOSED_LOOP
 from formulas.serving.decode import DECODE
 from formulas.serving.prefill import PREFILL
 from formulas.serving.throughput import AGGREGATED, AGGREGATED_BOUND, MEMORY
-from planner.problems.serving.bounds.kept_programs import MARK
+from planner.problems.serving.bounds.kept_programs import DRAWN, MARK
 from planner.programs.geometric import GeometricProgram, Program
 
 
@@ -33,12 +33,13 @@ CHORDS = {
     for name in ("c_cov", "s_cov", "c_seen", "s_seen", "c_others", "s_others")
 }
 # Interval of the batch, largest numbers of ranks, stages and chips, promised limits, and the share
-# of memory traffic that on-chip memory cannot save.
+# of memory traffic that on-chip memory cannot save; power as a monomial of what work asks for.
 LIMITS = {
     name: _parameter(name)
     for name in (
         *("lo", "hi", "least_dp", "most_dp", "least_pp", "most_pp", "most_chips"),
         *("ttft", "tpot", "latency", "unsaved", "steep", "batch", "paid", "factor", "most_moved"),
+        *("drawn", "given_way", "not_given_way"),
     )
 }
 # Memory traffic of a step, a choice of its own: a power of it touches what on-chip memory leaves.
@@ -136,6 +137,8 @@ def layout(
     _promise(P, bound, promises, mode, loop)
     if objective == "throughput":
         return 1 / _of(outputs.request_rate, bound, mode)
+    if objective == DRAWN:
+        return _drawn(P, mode, loop)
     by_mode = {"latency": outputs.LATENCY, "energy": outputs.ENERGY, "cost": outputs.PRICE}
     return _of(by_mode[objective][mode], bound, mode, loop)
 
@@ -146,6 +149,23 @@ def _covered(sequences: sp.Symbol) -> tuple[sp.Eq, sp.Eq]:
         sp.Eq(coverage, CHORDS["c_cov"] * sequences ** CHORDS["s_cov"]),
         sp.Eq(cov_draft, CHORDS["c_seen"] * sequences ** CHORDS["s_seen"]),
     )
+
+
+def _drawn(P: GeometricProgram, mode: str, loop: bool) -> sp.Expr:
+    """Energy of a token where power follows from the work.
+
+    What is drawn is a power of what the work asks for, which it touches at the plan: clocks give
+    way before the rated power.
+    """
+    steps = () if mode == "prefill" else (math_bound,)
+    P.define(*steps, prefill_math_bound, *power.WORKED[mode])
+    reads = power.reading_power if mode == "prefill" else power.asked_power
+    idle, work = P_idle, sp.expand((reads.rhs - P_idle) * T_slot)
+    taken = (idle * T_slot + work) ** LIMITS["given_way"] * T_slot ** LIMITS["not_given_way"]
+    energy = outputs.ENERGY[mode].rhs / (P_chip * T_slot)
+    whole = x_site * LIMITS["drawn"] / one_chip * energy * taken
+    slot = outputs.READING_SLOT if mode == "prefill" else ()
+    return whole.subs({e.symbol: e.rhs for e in slot})
 
 
 def _equations(bound: bool, unsaved: sp.Expr, *, halved: bool) -> list[Equation | sp.Eq]:

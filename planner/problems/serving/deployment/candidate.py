@@ -14,6 +14,7 @@ import numpy as np
 from planner.problems.serving.bounds.binding_limits import binding, worth
 from planner.problems.serving.bounds.lower_bound import elastic
 from planner.problems.serving.choice import Choice
+from planner.problems.serving.deployment.drawn_power import drawn_bands, power_from
 from planner.problems.serving.deployment.pool import (
     HOUR,
     PER_MILLION,
@@ -146,7 +147,10 @@ class Candidate:
             usd_per_mtok=self.usd_per_mtok,
             usd_per_hour=values["usd_per_s"] * HOUR,
             power_usd_per_hour=values["power_usd_per_s"] * HOUR if paid else None,
+            watts_per_chip=values.get("watts"),
+            power_from=power_from([pool.task for pool in self.pools]),
             joule_per_token=values.get("joule_per_token"),
+            joule_per_request=values.get("joule_per_request"),
             memory_per_chip=whole.memory_per_chip,
             fits_at_full_context=last.fits_at_full_context(),
             time_per_step=last.step_times(),
@@ -223,6 +227,7 @@ class Candidate:
             ttft=ends("ttft", plan.ttft),
             usd_per_mtok=ends("usd_per_mtok", plan.usd_per_mtok),
             tokens_per_s=None if rate is None else (rate / price.high, rate / price.low),
+            **drawn_bands([pool.task for pool in self.pools], plan, price),
         )
 
     def multipliers(self) -> tuple[tuple[BindingLimit, ...], dict[str, float], tuple[str, ...]]:
@@ -232,7 +237,8 @@ class Candidate:
         mean of theirs, weighted with what each costs per request when none waits for the other.
         Raises SolverError if the program of a pool is not solved.
         """
-        word = "latency" if self.task.objective == "latency" else "usd_per_request"
+        words = {"latency": "latency", "energy": "joule_per_request"}
+        word = words.get(self.task.objective, "usd_per_request")
         costs = [c.chosen_by[word] * (1.0 if word == "latency" else c.utilisation)
                  for c in self.pools] if self.joint else [1.0]  # fmt: skip
         total: dict[str, float] = {}
@@ -362,8 +368,8 @@ def pools_symbols(
         "T_ttft": values[0]["first"], "T_wait": values[0].get("wait", 0.0),
         "T_tpot": values[1]["tpot"],
     }  # fmt: skip
-    for name, pool, slot, fill in zip(
-        ("pf", "dec"), pools, slots, pair.fills if pair else (1.0, 1.0), strict=True
+    for name, pool, drawn, slot, fill in zip(
+        ("pf", "dec"), pools, values, slots, pair.fills if pair else (1.0, 1.0), strict=True
     ):
         task = pool.task
         spare, free = (task.spare, task.headroom) if pair else (0, 0.0)
@@ -374,8 +380,8 @@ def pools_symbols(
             f"n_{name}": float(pool.replicas) - spare,
             f"X_{name}": float(replica_rates(np.array([slot]), fill, free)[0]),
         }
-        if task.power is not None:
-            symbols[f"P_chip_{name}"] = task.power
+        if "watts" in drawn:
+            symbols[f"P_chip_{name}"] = drawn["watts"]
     return symbols if tasks.demand is None else {**symbols, "X_arr": tasks.demand}
 
 

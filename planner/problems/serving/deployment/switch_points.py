@@ -92,7 +92,10 @@ class Contest:
         for number, question in enumerate(self.questions):
             for k, task in zip(self.machines(number), question.tasks, strict=True):
                 rent = task.price - task.electricity
-                systems[k] = Hardware(task.chip, task.machine, rent, task.profile, task.fabric)
+                fixed = task.power is not None and task.draw is None
+                systems[k] = Hardware(
+                    task.chip, task.machine, rent, task.profile, task.fabric, fixed
+                )
         return tuple(systems[k] for k in range(self.systems))
 
     def machines(self, number: int) -> tuple[int, ...]:

@@ -43,6 +43,8 @@ def one_pool_slopes(
         "T_slot": slopes["slot"], "T_pf_busy": slopes["busy"], "T_first": slopes["ttft"],
         "T_tpot": slopes["tpot"],
     }  # fmt: skip
+    if "watts" in values:
+        symbols["P_chip"], moved["P_chip"] = values["watts"], slopes["watts"]
     if resized:
         follow = symbol_slopes(directions, "X_arr") + slopes["slot"]
         moved |= {"n_rep": follow, "n_chips": follow}
@@ -91,6 +93,10 @@ def two_pool_slopes(
         for symbol in ("p_chip", "P_chip", "p_power"):
             symbols[f"{symbol}_{name}"] = row.get(symbol, POWERLESS)
             moved[f"{symbol}_{name}"] = symbol_slopes(turned, symbol) + flat
+        response = responses[place]
+        if "watts" in response.values:
+            symbols[f"P_chip_{name}"] = response.values["watts"]
+            moved[f"P_chip_{name}"] = response.slopes["watts"]
     out = _composed(lowered("pools", "given", *NAMES.values()).tape, symbols, moved)
     elasticities = {name: out[word] for name, word in NAMES.items()}
     elasticities |= {"tpot": second.slopes["tpot"], "batch": second.slopes["batch"]}

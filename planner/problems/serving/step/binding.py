@@ -30,6 +30,7 @@ from planner.problems.serving.step.engine_effects import captures
 from topologies.groups.group_rate import rate_table
 
 if TYPE_CHECKING:
+    from planner.catalogue.chip_power import ChipPower
     from planner.problems.serving.point import PlannedPool, ServingPoint
     from planner.problems.serving.step.layouts import Layouts
     from planner.problems.serving.task.task import Task
@@ -159,7 +160,22 @@ def shared_values(task: Task) -> dict[str, float]:
         "p_chip": task.price,
         "p_power": task.electricity,
         **({} if task.power is None else {"P_chip": task.power}),
+        **({} if task.draw is None else _drawn(task, task.draw)),
         "c_fwd": 1.0 if task.lecture else 2.0,
+    }
+
+
+def _drawn(task: Task, draw: ChipPower) -> dict[str, float]:
+    """Values of the symbols of what a chip draws for its work."""
+    return {
+        "P_idle": draw.idle,
+        "P_peak": draw.peak,
+        "P_most": draw.rated,
+        "j_byte": draw.byte,
+        "n_tile": draw.tile,
+        "q_soft": draw.soft,
+        "x_site": task.site,
+        "one_chip": 1.0,
     }
 
 

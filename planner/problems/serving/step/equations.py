@@ -15,15 +15,22 @@ import sympy as sp
 from formulas.algebra.notation import *
 from formulas.network.collectives import hop_latency
 from formulas.nomenclature.symbols import SYMBOLS
-from formulas.serving import outputs, queues
-from formulas.serving.bounds import BOUNDS, least_weights_read
+from formulas.serving import outputs, power, queues
+from formulas.serving.bounds import BOUNDS, least_weights_read, math_bound, prefill_math_bound
 from formulas.serving.closed_loop import CLOSED_LOOP, PREFILL_LOOP
 from formulas.serving.decode import DECODE, cache_read
 from formulas.serving.older_kernels import STATIC_PROMPTS, cache_slowness
 from formulas.serving.pools import POOLS_RATE, two_pools
-from formulas.serving.prefill import PREFILL, new_tokens
+from formulas.serving.prefill import PREFILL, PREFILL_SHARED, new_tokens
 from formulas.serving.throughput import AGGREGATED, AGGREGATED_BOUND, MEMORY
-from planner.problems.serving.step.kernels import BATCH_TIMES, PARTS, QUEUED_TIMES, WORK
+from planner.problems.serving.step.kernels import (
+    BATCH_TIMES,
+    COUNTED,
+    GIVEN,
+    PARTS,
+    QUEUED_TIMES,
+    StepModel,
+)
 
 Definitions: TypeAlias = tuple[Equation, ...]
 Outputs: TypeAlias = Mapping[str, sp.Expr]
@@ -45,6 +52,7 @@ _DECODED: Outputs = {
 }  # fmt: skip
 _READ: Outputs = {"usd_per_input_token": C_in, "input_tokens_per_s": X_in}
 _ENERGY: Outputs = {"joule_per_request": E_seq, "joule_per_token": E_tok}
+_DRAWN: Outputs = {"watts": P_chip}
 _ESTIMATED: Outputs = {
     "mixed": phi_mixed, "step": T_dec,
     **{f"part.{part}": sp.Add(*map(SYMBOLS.__getitem__, names)) for part, names in PARTS.items()},
@@ -74,6 +82,11 @@ ALONE: Mapping[str, tuple[Definitions, tuple[str, ...]]] = {
     "expert_share": (DECODE, ("coverage",)),
     # Bytes that a step must move, with a real number of sequences on each rank.
     "traffic": ((least_weights_read, cache_read), ("V_w_bound", "V_kv_dec")),
+    # What a step and a prompt make a chip read and multiply, which its power is counted from.
+    "counted_work": ((*DECODE, *PREFILL_SHARED, math_bound, prefill_math_bound, power.step_work),
+                     ("V_w", "V_kv_dec", "T_tiled", "T_pf_math_bound")),
+    # What a chip draws for the work of a request: here all slots are in use.
+    "drawn_power": ((power.chip_power,), ("P_chip",)),
     # How much slower a cache is read by few multiprocessors.
     "lone_cache": ((cache_slowness,), ("x_lone",)),
     # The time to read all prompts of a static batch, from its parts.
@@ -114,7 +127,7 @@ def symbols(*names: str) -> Outputs:
     return {name: SYMBOLS[name] for name in names}
 
 
-def pool(mode: str, bound: bool, load: str) -> Definitions:
+def pool(mode: str, bound: bool, load: str, powered: str = "") -> Definitions:
     """All equations of a pool, from its layout to its price."""
     times = BOUND if bound else ESTIMATE
     slot: Definitions = outputs.ROOFLINE_SLOT if bound else ()
@@ -123,43 +136,57 @@ def pool(mode: str, bound: bool, load: str) -> Definitions:
     if bound:
         rest = outputs.DECODING.get(mode, outputs.DECODING["aggregated"])
         slot = (*slot, *outputs.ROOFLINE, rest)
-    return (*times, *slot, *outputs.one_pool(mode, load))
+    work = worked(mode) if powered == COUNTED else ()
+    return (*times, *slot, *work, *_busy(mode, load, powered))
 
 
-def pool_outputs(mode: str, bound: bool, powered: bool) -> dict[str, sp.Expr]:
+def worked(mode: str) -> Definitions:
+    """What a request makes a chip read and multiply, and the energy of it."""
+    steps = () if mode == "prefill" else (math_bound,)
+    return (*steps, prefill_math_bound, *power.WORKED[mode])
+
+
+def _busy(mode: str, load: str, powered: str) -> Definitions:
+    """What depends on how busy a replica is."""
+    drawn = power.DRAWN[mode] if powered == COUNTED else ()
+    return (*outputs.one_pool(mode, load), *drawn)
+
+
+def pool_outputs(mode: str, bound: bool, powered: str) -> dict[str, sp.Expr]:
     """Every output by its word: times [s], memory [byte], rates [1/s], money [USD], energy."""
     return {
         **_TIMES,
         **(_BOUNDED if bound else _ESTIMATED),
         **(_DECODED if mode != "prefill" else {}),
         **(_READ if mode != "decode" else {}),
-        **(_ENERGY if powered else {}),
+        **({**_ENERGY, **_DRAWN} if powered else {}),
         "usd_per_token": outputs.PRICE[mode].symbol,
     }
 
 
-def all_outputs(mode: str, bound: bool, load: str, powered: bool) -> tuple[Definitions, Outputs]:
+def all_outputs(mode: str, bound: bool, load: str, powered: str) -> tuple[Definitions, Outputs]:
     """All outputs; the wait for a first token (`T_wait`) is given."""
-    return pool(mode, bound, load), pool_outputs(mode, bound, powered)
+    return pool(mode, bound, load, powered), pool_outputs(mode, bound, powered)
 
 
-def every_symbol(mode: str, bound: bool, load: str, powered: bool) -> tuple[Definitions, Outputs]:
+def every_symbol(mode: str, bound: bool, load: str, powered: str) -> tuple[Definitions, Outputs]:
     """Every symbol that an equation gives."""
-    equations = pool(mode, bound, load)
+    equations = pool(mode, bound, load, powered)
     return equations, symbols(*dict.fromkeys(e.symbol.name for e in equations))
 
 
-def work_times(mode: str, bound: bool, load: str, powered: bool) -> tuple[Definitions, Outputs]:
+def work_times(mode: str, bound: bool, load: str, powered: str) -> tuple[Definitions, Outputs]:
     """What does not depend on how busy a replica is: the times of its work [s], its memory."""
-    busy = {e.symbol for e in outputs.one_pool(mode, load)}
+    busy = {e.symbol for e in _busy(mode, load, powered)}
     every = pool_outputs(mode, bound, powered)
     plain = {word: x for word, x in every.items() if not x.free_symbols & busy}
-    return pool(mode, bound, load), {**plain, **symbols(*WORK)}
+    work = StepModel(mode, bound, load, powered).work
+    return pool(mode, bound, load, powered), {**plain, **symbols(*work)}
 
 
-def busyness(mode: str, bound: bool, load: str, powered: bool) -> tuple[Definitions, Outputs]:
+def busyness(mode: str, bound: bool, load: str, powered: str) -> tuple[Definitions, Outputs]:
     """All other outputs, from those times."""
-    equations = outputs.one_pool(mode, load)
+    equations = _busy(mode, load, powered)
     busy = {e.symbol for e in equations}
     every = pool_outputs(mode, bound, powered)
     return equations, {word: x for word, x in every.items() if x.free_symbols & busy}
@@ -183,7 +210,7 @@ def closed_loop(mode: str) -> tuple[Definitions, Outputs]:
 
 def pools_outputs(*, powered: bool) -> dict[str, sp.Expr]:
     """Every output of two pools by its word, the price first; energy where powers are bound."""
-    return {**_POOLS, **(_ENERGY if powered else {})}
+    return {**_POOLS, **({**_ENERGY, **_DRAWN} if powered else {})}
 
 
 def whole_pools(load: str, powered: bool) -> tuple[Definitions, Outputs]:
@@ -198,29 +225,33 @@ def pools(load: str, *words: str) -> tuple[Definitions, Outputs]:
 
 
 def batch_times(
-    mode: str, bound: bool, load: str, powered: bool, queued: bool
+    mode: str, bound: bool, load: str, powered: str, queued: bool
 ) -> tuple[Definitions, Outputs]:
     """What a batch follows, and the times of which every output is made; `ttft` has no wait."""
-    words = (*BATCH_TIMES, *(QUEUED_TIMES if queued else ()))
+    drawn = ("watts",) if powered == COUNTED else ()
+    words = (*BATCH_TIMES, *(QUEUED_TIMES if queued else ()), *drawn)
     every = pool_outputs(mode, bound, powered)
-    return pool(mode, bound, load), {**{word: every[word] for word in words}, "ttft": T_ttft}
+    return pool(mode, bound, load, powered), {
+        **{word: every[word] for word in words},
+        "ttft": T_ttft,
+    }
 
 
 def pool_from_times(mode: str, load: str, *words: str) -> tuple[Definitions, Outputs]:
     """The outputs of a pool from its times, the wait for a first token in that."""
     rest = outputs.DECODING.get(mode, outputs.DECODING["aggregated"])
     equations = tuple(e for e in outputs.one_pool(mode, load) if e.symbol != T_first)
-    every = pool_outputs(mode, False, True)
+    every = pool_outputs(mode, False, GIVEN)
     return (*equations, rest), {word: every[word] for word in words if word in every}
 
 
 def recomputed(
-    mode: str, bound: bool, load: str, powered: bool, wait: str
+    mode: str, bound: bool, load: str, powered: str, wait: str
 ) -> tuple[Definitions, Outputs]:
     """Every output again, the price first; `wait` is `none`, or that of a `loop` or a `queue`."""
     every = pool_outputs(mode, bound, powered)
     every = {"usd_per_token": every["usd_per_token"], **every}
-    equations = pool(mode, bound, load)
+    equations = pool(mode, bound, load, powered)
     if wait == "loop":
         rest = tuple(e for e in equations if e.symbol.name != "T_first")
         loop = PREFILL_LOOP if mode == "prefill" else CLOSED_LOOP

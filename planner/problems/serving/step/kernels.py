@@ -32,6 +32,7 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "prefill": ("T_share",),
 }
 WORK = ("T_slot", "T_pf_busy", "T_out", "T_ttft", "T_tpot")  # times that no load changes
+GIVEN, COUNTED = "given", "counted"  # where a chip's power comes from
 # What a batch follows, and the times of which every output is made.
 BATCH_TIMES = ("tpot", "slot", "busy", "need", "mixed")
 QUEUED_TIMES = ("step", "arrivals")
@@ -88,18 +89,26 @@ def walked(table: str, *key: object, names: frozenset[str]) -> ScalarProgram:
 class StepModel:
     """Which equations a pool is computed with: its phases, the roofline or the estimate, its load.
 
-    `load` is `none`, `given` where it must be carried, `most` where as much as can be is served.
+    `load` is `none`, `given` where it must be carried, `most` where as much as can be is served;
+    `powered` is `given` where a chip's power is a number, `counted` where it follows from its work.
     """
 
     mode: str
     bound: bool
     load: str = "none"
-    powered: bool = False
+    powered: str = ""
 
     @property
-    def key(self) -> tuple[str, bool, str, bool]:
+    def key(self) -> tuple[str, bool, str, str]:
         """What the tables of `equations` are asked for."""
         return self.mode, self.bound, self.load, self.powered
+
+    @property
+    def work(self) -> tuple[str, ...]:
+        """Symbols of the work of a request, that no load changes: times [s], energies [J]."""
+        if self.powered != COUNTED:
+            return WORK
+        return (*WORK, "E_run") if self.mode == "prefill" else (*WORK, "E_run", "E_w")
 
     def lowered(self, table: str) -> Kernel:
         """The kernel of a table that depends on all of these."""

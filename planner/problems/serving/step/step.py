@@ -22,7 +22,7 @@ from planner.problems.serving.step.engine_effects import (
     slows,
     static_first_token,
 )
-from planner.problems.serving.step.kernels import WORK, StepModel, fed, lowered
+from planner.problems.serving.step.kernels import COUNTED, GIVEN, StepModel, fed, lowered
 from planner.problems.serving.step.layouts import Layouts, hop_groups
 from planner.problems.serving.step.queueing import TAILS, queue
 
@@ -61,7 +61,10 @@ class Step:
     def model(self) -> StepModel:
         """The equations that answer this question."""
         task = self.task
-        return StepModel(task.mode, self.bound, task.load, task.power is not None)
+        powered = "" if task.power is None else GIVEN
+        if task.draw is not None and not self.bound:
+            powered = COUNTED
+        return StepModel(task.mode, self.bound, task.load, powered)
 
     @property
     def prompts_gather(self) -> bool:
@@ -172,6 +175,8 @@ class Step:
         the slots in use.
         """
         values = {**self._values, "B": batch, "T_wait": 0.0, **self._busy(fill)}
+        if self.model.powered == COUNTED:
+            del values["P_chip"]  # it follows
         if self.task.load != "none":
             values["n_rep"] = np.maximum(values["n_rep"], FEW)
         if self.bound or not self.task.engine:
@@ -282,7 +287,7 @@ class Step:
         """
         symbols, rest = self.values(batch), self.model.lowered("busyness")
         work = fed(self.model.lowered("work_times"), symbols)
-        symbols |= {name: work.pop(name) for name in WORK}
+        symbols |= {name: work.pop(name) for name in self.model.work}
 
         def at(fill: np.ndarray | float) -> dict[str, np.ndarray]:
             every = {**symbols, **self._busy(fill)}

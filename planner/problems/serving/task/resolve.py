@@ -15,6 +15,7 @@ from planner.architecture.abstract import abstract_sizes
 from planner.architecture.counts import Sizes, sizes
 from planner.architecture.huggingface import read_config
 from planner.catalogue import models
+from planner.catalogue.chip_power import chip_power
 from planner.catalogue.chips import Chip
 from planner.catalogue.profile import Profile, choose_profile
 from planner.catalogue.systems import System
@@ -177,6 +178,8 @@ def _hardware(scenario: Scenario, system: System | File, notes: _Notes) -> Hardw
     notes.warnings.extend(_warnings(scenario, system, price.warning(notes.today), borrowed))
     notes.data.extend(_sources(system, price.source, price.as_of, profile))
     notes.data.extend([limits] if limits else [])
+    draws = "power" in system.varied or not system.chip.figures
+    notes.data.extend(() if draws or scenario.assumptions == "lecture" else _drawn(system.chip))
     lecture = scenario.assumptions == "lecture"
     chip = _lecture_chip(system) if lecture else system.chip
     if system.file is not None:
@@ -184,9 +187,17 @@ def _hardware(scenario: Scenario, system: System | File, notes: _Notes) -> Hardw
         source, dated = (fabric.graph.get(key) for key in ("source", "as_of"))
         what = f"network {system.file.name}"
         notes.data.append(DataSource(what, source or "given", dated or ""))
-        return Hardware(chip, network, price.value, profile, fabric)
+        return Hardware(chip, network, price.value, profile, fabric, draws)
     network = machine_of(system, scenario.chips[-1], lecture=lecture)
-    return Hardware(chip, network, price.value, profile)
+    return Hardware(chip, network, price.value, profile, draws_given=draws)
+
+
+def _drawn(chip: Chip) -> Iterator[DataSource]:
+    """What the power of a chip rests on."""
+    draw = chip_power(chip)
+    if draw is not None:
+        borrowed = "" if draw.measured else f"; no rows of {chip.name}: what those measured share"
+        yield DataSource(f"power of {chip.name}", f"{draw.source}{borrowed}", draw.as_of)
 
 
 def _formats(

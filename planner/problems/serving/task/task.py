@@ -16,6 +16,7 @@ from planner.text.errors import CatalogueError, InputError
 
 if TYPE_CHECKING:
     from planner.architecture.counts import Sizes
+    from planner.catalogue.chip_power import ChipPower
     from planner.catalogue.chips import Chip
     from planner.catalogue.profile import Profile
     from planner.problems.serving.task.drafter import Drafter
@@ -55,7 +56,8 @@ class Task:
     """One model on one kind of chip, ready to be bound; lists in the question become many tasks.
 
     Lengths in token, times in s, `price` in USD/(chip*s), of which `electricity` pays the power;
-    `power` in W per chip, PUE included.
+    `power` in W per chip, `site` (PUE) times that of the chip: what it draws all the time or, where
+    `draw` says how it follows from the work, the least it draws.
     `batches` are totals over all replicas; None leaves the batch to the search. `promises` holds
     ttft [s], tpot [s/token] and e2e [s], those that were made. `ideal` splits KV heads and experts
     evenly over any number of chips, as no engine does, for bounds of rows whose layout is unknown.
@@ -95,6 +97,8 @@ class Task:
     positions_per_step: float = 1.0
     drafter: Drafter | None = None
     power: float | None = None
+    draw: ChipPower | None = None
+    site: float = 1.0
     ideal: bool = False
     arrivals: float | None = None
     spare: int = 0

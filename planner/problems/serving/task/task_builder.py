@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING
 
+from planner.catalogue.chip_power import chip_power
 from planner.catalogue.profile import Place
 from planner.network.system_network import between
 from planner.problems.serving.step.engine_effects import chunk_of, engine_called
@@ -37,13 +38,17 @@ RESERVE = 0.10  # share of memory left to the runtime: vLLM's default gpu_memory
 
 @dataclass(frozen=True)
 class Hardware:
-    """One kind of machine, its price [USD/(chip*s)], its profile, and the fabric of a file."""
+    """One kind of machine, its price [USD/(chip*s)], its profile, and the fabric of a file.
+
+    Where the scenario says what a chip draws, `draws_given`, that is drawn whatever it does.
+    """
 
     chip: Chip
     machine: Machine
     price: float
     profile: Profile
     fabric: Fabric | None = None
+    draws_given: bool = False
 
 
 @dataclass(frozen=True)
@@ -66,7 +71,10 @@ class TaskBuilder:
         drafted = speculating(scenario.speculation, self.sizes, self.drafts)
         lecture, power = scenario.assumptions == "lecture", hardware.chip.power
         waits = arrivals(scenario)
-        drawn = power and power * (scenario.pue or 1.0)
+        site, draw = scenario.pue or 1.0, None
+        drawn = power and power * site
+        if not (lecture or hardware.draws_given):
+            draw = chip_power(hardware.chip, self.sizes.name)
         engine = engine_called(hardware.profile.engine, hardware.profile.as_of)
         return Task(
             sizes=self.sizes,
@@ -90,7 +98,9 @@ class TaskBuilder:
             estimate=scenario.estimate,
             lecture=lecture,
             reserve=0.0 if lecture else RESERVE,
-            power=drawn,
+            power=drawn if draw is None else draw.least * site,
+            draw=draw,
+            site=site,
             electricity=_electricity(scenario, hardware.chip.name, drawn),
             # How much a pool can carry is asked first; the load is divided between pools later.
             arrivals=waits if waits is None or not pooled else math.inf,

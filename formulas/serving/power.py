@@ -1,0 +1,91 @@
+"""What a chip draws: idle power, and energy for the bytes and the arithmetic of its steps.
+
+Bytes and arithmetic are those that the times are made of. An operator class takes as much energy at
+the peak of its own dtype as any other, so a FLOP costs P_peak/F: half as much where twice as many
+run per second. Power does not reach beyond what the chip is rated for: clocks give way before.
+"""
+
+from formulas.algebra.notation import *
+
+COUNTED = (
+    "energy follows bytes and FLOP, whatever else a kernel does goes with them",
+    "matrices of few positions are multiplied as if they had n_tile more",
+)
+WHOLE = "every rank works as much as the fullest one"
+
+step_work = Equation.of(
+    T_tiled,
+    T_math_bound
+    + c_fwd
+    * n_tile
+    * (
+        (N_attn / F_attn + N_ffn / F_ffn + N_head / F_head) / tp
+        + N_exp * (n_experts / k_experts) * coverage / (F_routed * ep * xtp)
+    ),
+    COUNTED[1],
+    WHOLE,
+)
+
+weight_energy = Equation.of(
+    E_w,
+    L_dec * one_seq / (g * B) * j_byte * (n_half * V_w + n_draft * V_draft),
+    COUNTED[0],
+    "weights are read by every step, however few slots are in use; again for the other of two "
+    "halves, and a drafter's for every draft",
+    WHOLE,
+)
+
+_PROMPT = x_pf * (j_byte * T_pf_w * W_chip * e_w / (pp * dp) + P_peak * T_pf_math_bound)
+_STEPS = L_dec * one_seq / (g * B) * (j_byte * V_kv_dec + P_peak * T_tiled)
+
+RUN = {
+    "prefill": Equation(
+        "energy of one chip for what one prompt reads and multiplies", E_run, _PROMPT, COUNTED[:1]
+    ),
+    "aggregated": Equation.of(E_run, _PROMPT + _STEPS, *COUNTED, WHOLE),
+    "decode": Equation(
+        "energy of one chip for what the steps of one request read and multiply, weights apart",
+        E_run,
+        _STEPS,
+        (*COUNTED, WHOLE),
+    ),
+}
+
+_BUSY = n_rep * tp * dp * cp * pp * one_chip / n_chips
+
+asked_power = Equation.of(
+    P_asked,
+    P_idle + _BUSY * (r_fill * E_run + E_w) / T_slot,
+    "replicas run steps all the time; chips of no replica are idle",
+)
+reading_power = Equation(
+    "power that the work of one chip asks for, of a pool that only reads",
+    P_asked,
+    P_idle + _BUSY * r_fill * E_run / T_slot,
+    assumes=("chips of no replica are idle",),
+)
+
+chip_power = Equation.of(
+    P_chip,
+    x_site * P_asked / (one_chip * (1 + (P_asked / P_most) ** q_soft) ** (1 / q_soft)),
+    "clocks give way before the rated power is reached, and times as measured hold that",
+)
+
+flop_energy = Equation(
+    "energy of one FLOP with dense weights",
+    j_flop,
+    P_peak / F_ffn,
+    assumes=("energy per FLOP falls as the peak of the dtype rises",),
+)
+
+# By the phases that a pool runs: what its work takes, and what is drawn for it.
+WORKED = {
+    "prefill": (RUN["prefill"],),
+    "aggregated": (step_work, weight_energy, RUN["aggregated"]),
+    "decode": (step_work, weight_energy, RUN["decode"]),
+}
+DRAWN = {
+    "prefill": (reading_power, chip_power),
+    "aggregated": (asked_power, chip_power),
+    "decode": (asked_power, chip_power),
+}

@@ -1,0 +1,291 @@
+"""Fit what chips draw to measured power: idle power, energy of a byte, energy of arithmetic.
+
+Run `python -m planner.calibration.power_fit --energy CSV [--out DIR]`: scores on rows, models and
+chips left out are shown beside plain baselines, and with --out the coefficients are written. Rows
+whose chips wait for their host are not fitted; how far they lie off is shown by itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from scipy.optimize import least_squares
+
+from planner.calibration.cross_validation import fold_by_name, folds, score
+from planner.calibration.profile_file import number, pair
+from planner.catalogue.chip_power import KNOWN, NEW_CHIP, NEW_MODEL
+from planner.catalogue.profile import COVERAGE
+from planner.measurements.measurement import Measurement, network_between
+from planner.measurements.prediction import NO_ENGINE
+from planner.measurements.published_names import machine_of
+from planner.measurements.readers.power_rows import PowerRow, read_power
+from planner.measurements.roofline_bound import task_of
+from planner.problems.serving.step.kernels import fed, lowered
+from planner.problems.serving.step.layouts import Layouts
+from planner.problems.serving.step.step import Step
+from planner.text.tables import table
+
+PRIORS = table("planner.calibration", "power_priors.toml")
+NAMES = ("idle", "byte", "peak")
+CENTRE, WIDTH = np.array([PRIORS[name] for name in NAMES]).T
+TAIL = 1.2816  # standard deviations beyond which a tenth lies
+
+
+@dataclass(frozen=True)
+class CountedPower:
+    """What rows are fitted by, arrays of shape (n_rows,).
+
+    `chip` names each row's; `watts` measured and `rated` are per chip [J/s]. `bytes` are read per
+    second [byte/s], `work` is arithmetic at peak per second [1].
+    """
+
+    chip: np.ndarray
+    watts: np.ndarray
+    rated: np.ndarray
+    bytes: np.ndarray
+    work: np.ndarray
+
+    def take(self, rows: np.ndarray) -> CountedPower:
+        """Some of the rows."""
+        return CountedPower(*(column[rows] for column in vars(self).values()))
+
+
+@dataclass(frozen=True)
+class PowerFit:
+    """Logarithms of the coefficients over their priors: shared, and by chip beside them.
+
+    `spread` are standard deviations of the sum of both, by chip.
+    """
+
+    shared: np.ndarray
+    chips: Mapping[str, np.ndarray]
+    spread: Mapping[str, np.ndarray]
+
+    def of(self, chip: str) -> np.ndarray:
+        """Coefficients of a chip, of a chip without rows those that all share."""
+        made: np.ndarray = CENTRE * np.exp(self.shared + self.chips.get(chip, 0.0))
+        return made
+
+    def watts(self, rows: CountedPower) -> np.ndarray:
+        """Power per chip of rows [J/s], shape (n_rows,)."""
+        return _watts(np.array([self.of(name) for name in rows.chip]), rows)
+
+
+def counted(rows: Sequence[PowerRow]) -> CountedPower:
+    """What rows read and multiply per second, by the equations that their times come from."""
+    work = [_of_row(row) for row in rows]
+    read, multiplied = np.array(work).T
+    return CountedPower(
+        np.array([row.chip.name for row in rows]),
+        np.array([row.watts for row in rows]),
+        np.array([row.chip.power for row in rows], dtype=float),
+        read,
+        multiplied,
+    )
+
+
+def _of_row(row: PowerRow) -> tuple[float, float]:
+    """Bytes per second, and seconds of arithmetic at peak per second, of one chip."""
+    network = network_between(row.chip.name, machine_of(row.chip.name), row.chips)
+    assert network is not None, row.id
+    made = Measurement(
+        row.id, "", "", row.model, row.sizes, row.chip, None, row.chips, None, row.batch,
+        row.prompt, row.output, row.prompt + row.output / 2, "step", 1.0, "",
+    )  # fmt: skip
+    experts = row.chips if row.split and row.sizes.n_experts else 1
+    shards = row.chips // experts if row.sizes.n_experts else 1
+    ways = (row.chips, 1, 1, 1, experts, shards, 1, row.chips)
+    layouts = Layouts(*(np.array([way]) for way in ways))
+    step = Step(task_of(made, "decode", network, NO_ENGINE, layouts.chips), layouts, bound=False)
+    symbols = {**step.values(np.array([row.batch])), "n_tile": float(PRIORS["tile"])}
+    work = {
+        name: float(np.ravel(x)[0]) for name, x in fed(lowered("counted_work"), symbols).items()
+    }
+    steps, prompts = row.rate / row.batch, row.rate / row.output
+    return (
+        (work["V_w"] + work["V_kv_dec"]) * steps,
+        work["T_tiled"] * steps + work["T_pf_math_bound"] * prompts,
+    )
+
+
+def fitted(rows: CountedPower) -> PowerFit:
+    """Least squares of logarithms, shrunk to the priors; a chip's own to what chips share."""
+    chips, member = np.unique(rows.chip, return_inverse=True)
+    shape = (len(chips) + 1, len(NAMES))
+
+    def residuals(x: np.ndarray) -> np.ndarray:
+        shared, apart = x.reshape(shape)[0], x.reshape(shape)[1:]
+        made = _watts(CENTRE * np.exp(shared + apart[member]), rows)
+        return np.concatenate([
+            np.log(made / rows.watts) / PRIORS["noise"], shared / WIDTH,
+            apart.ravel() / PRIORS["between"],
+        ])  # fmt: skip
+
+    solution = least_squares(residuals, np.zeros(shape).ravel())
+    slopes = np.asarray(solution.jac)
+    covariance = np.linalg.inv(slopes.T @ slopes)
+    shared, apart = solution.x.reshape(shape)[0], solution.x.reshape(shape)[1:]
+    spread = {}
+    for k, chip in enumerate(chips):
+        both = np.hstack([np.eye(len(NAMES)) * (j in (0, k + 1)) for j in range(len(chips) + 1)])
+        spread[str(chip)] = np.sqrt(np.diag(both @ covariance @ both.T))
+    return PowerFit(shared, dict(zip(map(str, chips), apart, strict=True)), spread)
+
+
+def _watts(coefficients: np.ndarray, rows: CountedPower) -> np.ndarray:
+    """The power that the equation of a chip gives, coefficients of shape (n_rows, 3)."""
+    idle, byte, peak = coefficients.T
+    wanted = rows.rated * (idle + peak * rows.work) + byte * rows.bytes
+    symbols = {"P_asked": wanted, "P_most": rows.rated, "q_soft": float(PRIORS["soft"])}
+    made = fed(lowered("drawn_power"), {**symbols, "x_site": 1.0, "one_chip": 1.0})["P_chip"]
+    return np.asarray(made)
+
+
+def left_out(rows: CountedPower, fold: np.ndarray) -> np.ndarray:
+    """Power of every row by a fit that did not see its fold [J/s], shape (n_rows,)."""
+    watts = np.empty(len(fold))
+    for k in np.unique(fold):
+        watts[fold == k] = fitted(rows.take(fold != k)).watts(rows.take(fold == k))
+    return watts
+
+
+def band(ratio: np.ndarray, models: np.ndarray, *, even: bool = False) -> list[float]:
+    """The range of measured over predicted that holds COVERAGE, every model weighing the same.
+
+    It is `even` to both sides where a few chips tell how far off another is, not to which side.
+    """
+    _, member, count = np.unique(models, return_inverse=True, return_counts=True)
+    weight = 1.0 / count[member]
+    if even:
+        ratio, weight = np.concatenate([ratio, 1 / ratio]), np.tile(weight, 2)
+    order = np.argsort(ratio)
+    share = (np.cumsum(weight[order]) - weight[order] / 2) / weight.sum()
+    tail = (1 - COVERAGE) / 2
+    low, high = np.interp([tail, 1 - tail], share, ratio[order])
+    return [float(low), float(high)]
+
+
+@dataclass(frozen=True)
+class PowerScores:
+    """Predicted power of rows by kind of leaving out, beside baselines [J/s]; rows of the fit."""
+
+    rows: CountedPower
+    models: np.ndarray
+    predicted: Mapping[str, np.ndarray]
+    baselines: Mapping[str, np.ndarray]
+
+
+def scores_of(rows: Sequence[PowerRow]) -> PowerScores:
+    """Every way of leaving out, and what rated power and a share of it would say."""
+    work = counted(rows)
+    models = np.array([row.model for row in rows])
+    ways = {
+        KNOWN: folds([row.configuration for row in rows]),
+        NEW_MODEL: fold_by_name(models),
+        NEW_CHIP: fold_by_name(work.chip),
+    }
+    share = np.empty(len(rows))
+    for k in np.unique(ways[KNOWN]):
+        others = ways[KNOWN] != k
+        share[~others] = np.median(work.watts[others] / work.rated[others])
+    return PowerScores(
+        work,
+        models,
+        {name: left_out(work, fold) for name, fold in ways.items()},
+        {"rated": work.rated, "share": work.rated * share},
+    )
+
+
+def text(scores: PowerScores) -> str:
+    """Errors by way of leaving out, by rows and by models, a line each."""
+    lines = [f"{'power per chip':<26}{'rows':>5}{'median':>9}{'mean':>8}{'models, mean |log|':>22}"]
+    for name, watts in {**scores.predicted, **scores.baselines}.items():
+        made = score(watts, scores.rows.watts)
+        ratio = np.abs(np.log(watts / scores.rows.watts))
+        groups = [np.median(ratio[scores.models == model]) for model in np.unique(scores.models)]
+        lines.append(
+            f"{WORDS[name]:<26}{made.n:>5}{made.median:>9.1%}{made.mean:>8.1%}"
+            f"{np.mean(groups):>15.3f} of {len(groups)}"
+        )
+    return "\n".join(lines)
+
+
+WORDS = {
+    KNOWN: "configurations left out", NEW_MODEL: "models left out", NEW_CHIP: "chips left out",
+    "rated": "rated power", "share": "a share of rated power",
+}  # fmt: skip
+
+
+def file_text(rows: Sequence[PowerRow], scores: PowerScores, fit: PowerFit) -> str:
+    """The coefficients as the file of the catalogue."""
+    return "\n".join([*_head(rows, scores, fit), *_chips(rows, fit)]) + "\n"
+
+
+def _head(rows: Sequence[PowerRow], scores: PowerScores, fit: PowerFit) -> Iterator[str]:
+    measured = scores.rows.watts
+    yield "# Written by planner.calibration.power_fit: what chips draw while they serve."
+    yield "# idle, least, peak: J/s; byte: J/byte. A chip without rows takes what is shared, where"
+    yield "# idle, least and peak are shares of rated power. Bands hold measured / predicted."
+    yield f'as_of = "{PRIORS["as_of"]}"'
+    yield f'source = "{PRIORS["source"]}"'
+    yield f"rows = {len(rows)}"
+    yield f"coverage = {COVERAGE}"
+    yield f"tile = {PRIORS['tile']}"
+    yield f"soft = {PRIORS['soft']}"
+    names = ", ".join(f'"{name}"' for name in sorted({row.model for row in rows}))
+    yield f"models = [{names}]"
+    yield "\n[bands]"
+    for name, watts in scores.predicted.items():
+        yield f"{name} = {pair(band(measured / watts, scores.models, even=name == NEW_CHIP))}"
+    yield "\n[errors]"
+    for name, watts in scores.predicted.items():
+        for key, value in score(watts, measured).named(name).items():
+            yield f"{key} = {number(float(value))}"
+    yield "\n[shared]"
+    for name, value in zip(NAMES, fit.of(""), strict=True):
+        yield f"{name} = {number(float(value))}"
+    yield f"least = {number(float(fit.of('')[0] * np.exp(-TAIL * PRIORS['between'])))}"
+
+
+def _chips(rows: Sequence[PowerRow], fit: PowerFit) -> Iterator[str]:
+    rated = {row.chip.name: float(row.chip.power or 0.0) for row in rows}
+    for chip in sorted(fit.chips):
+        unit = np.array([rated[chip], 1.0, rated[chip]])
+        values, ends = fit.of(chip) * unit, TAIL * fit.spread[chip]
+        yield f"\n[chips.{chip}]"
+        yield f"rows = {sum(row.chip.name == chip for row in rows)}"
+        for name, value, end in zip(NAMES, values, ends, strict=True):
+            yield f"{name} = {number(float(value))}"
+            yield f"{name}_interval = {pair([value * np.exp(-end), value * np.exp(end)])}"
+        yield f"least = {number(float(values[0] * np.exp(-ends[0])))}"
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Read the rows, show how far off fits are on those left out, write the coefficients."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--energy", type=Path, required=True)
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args(arguments)
+    rows, refused = read_power(options.energy, PRIORS["prompts"])
+    free = [row for row in rows if not row.host_bound]
+    scores = scores_of(free)
+    fit = fitted(scores.rows)
+    print(text(scores))
+    slow = [row for row in rows if row.host_bound]
+    if slow:
+        waiting = counted(slow)
+        error = score(fit.watts(waiting), waiting.watts)
+        print(f"{'waiting for their host':<26}{error.n:>5}{error.median:>9.1%}{error.mean:>8.1%}")
+    for left in refused:
+        print(f"refused {left.id}: {left.reason}")
+    if options.out:
+        written = options.out / "chip_power.toml"
+        written.write_text(file_text(free, scores, fit), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,146 @@
+"""Power and energy of a plan: by hand, against what is given, as an objective, and as a bound."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+import planner
+from planner.architecture import sizes
+from planner.calibration.power_fit import PRIORS
+from planner.catalogue.chip_power import chip_power
+from planner.catalogue.chips import chip
+from planner.catalogue.models import load
+from planner.measurements.measurement import Measurement
+from planner.measurements.readers.power_rows import read_power
+from planner.measurements.roofline_bound import bound_of
+from tests.paths import shared
+
+ASKED: dict[str, Any] = {
+    "problem": "serving",
+    "model": "llama-3.1-8b",
+    "system": "hgx-h100",
+    "chips": 8,
+    "price": "$2.50/hour",
+    "workload": {"input_tokens": 2000, "output_tokens": 400},
+    "promises": {"ttft": "2 s", "tpot": "50 ms"},
+    "choose": {"mode": "aggregated"},
+}
+MODES = ("aggregated", "decode", "prefill", "disaggregated")
+
+
+def document(*sets: str, **changes: Any) -> dict[str, Any]:
+    """The document of the question with some changes."""
+    answer: dict[str, Any] = planner.solve({**ASKED, **changes}, list(sets)).document
+    return answer
+
+
+def test_power_of_a_decoding_chip_by_hand():
+    """Idle, bytes over the step, FLOP over the step, and a limit that is softly kept."""
+    made = document(
+        chips=1, choose={"mode": "decode", "batch": 64, "weights": "bf16", "kv": "bf16"},
+        promises={},
+    )["plan"]  # fmt: skip
+    draw, step, model = chip_power(chip("h100")), made["tpot"], sizes(load("llama-3.1-8b"))
+    read = sum(model.streamed_bytes.values()) + 64 * model.read_bytes(2000 + 400 / 2)
+    peak = chip("h100").peak("bf16")
+    flop = 2 * sum(model.active.values()) * (64 + draw.tile)
+    attention = 64 * sum(c.flop_per_cached_token for c in model.caches) * 2200
+    wanted = draw.idle + draw.byte * read / step + draw.peak * (flop + attention) / peak / step
+    limited = wanted / (1 + (wanted / draw.rated) ** draw.soft) ** (1 / draw.soft)
+    assert made["watts_per_chip"] == pytest.approx(limited, rel=2e-3)
+    assert made["joule_per_token"] == pytest.approx(limited / made["tokens_per_s"], rel=2e-3)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_energy_is_what_chips_draw_and_given_power_wins(mode):
+    """Watts times chips over tokens; the site multiplies them; a figure of one's own is taken."""
+    chosen = {"mode": mode}
+    plan = document(choose=chosen)["plan"]
+    tokens = {"decode": 400, "prefill": 2000}.get(mode, 2400)
+    watts = plan["watts_per_chip"] * plan["chips"]
+    assert plan["joule_per_token"] == pytest.approx(watts / (plan["requests_per_s"] * tokens))
+    assert plan["joule_per_request"] == pytest.approx(plan["joule_per_token"] * tokens)
+    assert plan["power_from"] == "measured"
+    assert chip_power(chip("h100")).idle < plan["watts_per_chip"] < chip("h100").power
+    site = document(choose=chosen, pue=1.3)["plan"]
+    assert site["watts_per_chip"] == pytest.approx(1.3 * plan["watts_per_chip"])
+    own = document(choose=chosen, pue=1.3, system={"like": "hgx-h100", "power": "500 W"})
+    assert own["plan"]["watts_per_chip"] == pytest.approx(650.0)
+    assert own["plan"]["power_from"] == "given"
+    assert own["band"]["watts_per_chip"] is None
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_bound_draws_no_more_and_no_measured_run_less(mode):
+    """The least is what idles, at the least time: below every estimate."""
+    choose = {"mode": mode}
+    bound = document(choose=choose, estimate="bound", objective="energy")["plan"]
+    plan = document(choose=choose, objective="energy")["plan"]
+    assert bound["power_from"] == "least"
+    assert bound["watts_per_chip"] == pytest.approx(chip_power(chip("h100")).least)
+    assert bound["joule_per_token"] < plan["joule_per_token"]
+
+
+def test_no_measured_energy_lies_below_the_bound():
+    """Rows of the table: energy of a token against idle power at the least time of a step."""
+    rows, _ = read_power(shared("energy.csv"), PRIORS["prompts"])
+    for row in rows:
+        step = bound_of(
+            Measurement(row.id, "", "", row.model, row.sizes, row.chip, None, row.chips, None,
+                        row.batch, 1.0, row.output, row.output / 2, "step", 1.0, "")
+        )  # fmt: skip
+        least = chip_power(row.chip, row.model).least * row.chips * step / row.batch
+        assert row.watts * row.chips / row.rate > least, row.id
+
+
+def test_the_plan_of_least_energy_takes_less_than_the_cheapest_and_keeps_promises():
+    """Of chips of different powers the objective takes the frugal layout; promises hold."""
+    least = document(objective="energy")["plan"]
+    cheap = document()["plan"]
+    assert least["joule_per_token"] <= cheap["joule_per_token"] * (1 + 1e-9)
+    assert least["tpot"] <= 0.05
+    assert least["ttft"] <= 2.0
+    tight = document("promises.tpot=10 ms", objective="energy")["plan"]
+    assert tight["joule_per_token"] > least["joule_per_token"]
+
+
+def test_energy_of_a_token_falls_with_the_batch():
+    """Weights and idle power are shared by more."""
+    taken = [
+        document(chips=1, choose={"mode": "decode", "batch": batch}, promises={})["plan"]
+        for batch in (1, 4, 16, 64, 128)
+    ]
+    joules = [plan["joule_per_token"] for plan in taken]
+    assert joules == sorted(joules, reverse=True)
+
+
+def test_bands_hold_power_and_time_and_no_more_than_is_rated():
+    """The band of energy is wider than either; power ends at what chips are rated for."""
+    answer = document()
+    band, plan = answer["band"], answer["plan"]
+    low, high = (end / plan["joule_per_token"] for end in band["joule_per_token"])
+    times = [end / plan["usd_per_mtok"] for end in band["usd_per_mtok"]]
+    assert low < times[0] < 1 < times[1] < high
+    assert band["watts_per_chip"][1] <= chip("h100").power
+    assert any(row["what"] == "power of h100" for row in answer["provenance"]["data"])
+    other = document(system="mi300x-8")["provenance"]["data"]
+    assert any("no rows of mi300x" in row["source"] for row in other)
+
+
+@pytest.mark.parametrize("path", ["memory_bandwidth", "flops"])
+def test_elasticities_of_energy_are_differences(path):
+    """What one percent does to energy, beside two plans with the layout and batch pinned."""
+    choose = {"mode": "decode", "batch": 64, "tp": 1, "replicas": 1}
+    changes: dict[str, Any] = {"chips": 1, "choose": choose, "promises": {}, "objective": "energy"}
+    slope = planner.solve({**ASKED, **changes}).elasticities[f"system.{path}"]
+    sides = []
+    for factor in (1.01, 0.99):
+        rate, peak = f"{3.35 * factor} TB/s", {"bf16": f"{989 * factor} TFLOP/s"}
+        figure = rate if path == "memory_bandwidth" else peak
+        system = {"like": "hgx-h100", path: figure}
+        sides.append(document(**{**changes, "system": system})["plan"]["joule_per_token"])
+    difference = math.log(sides[0] / sides[1]) / math.log(1.01 / 0.99)
+    assert slope == pytest.approx(difference, abs=5e-3)
