@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import numpy as np
@@ -98,8 +98,10 @@ def _of_row(row: PowerRow) -> tuple[float, float]:
     )  # fmt: skip
     experts = row.chips if row.split and row.sizes.n_experts else 1
     shards = row.chips // experts if row.sizes.n_experts else 1
-    ways = (row.chips, 1, 1, 1, experts, shards, 1, row.chips)
-    layouts = Layouts(*(np.array([way]) for way in ways))
+    ways = {field.name: 1 for field in fields(Layouts)} | {
+        "tp": row.chips, "ep": experts, "tp_expert": shards, "chips": row.chips,
+    }  # fmt: skip
+    layouts = Layouts(**{axis: np.array([way]) for axis, way in ways.items()})
     step = Step(task_of(made, "decode", network, NO_ENGINE, layouts.chips), layouts, bound=False)
     symbols = {**step.values(np.array([row.batch])), "n_tile": float(PRIORS["tile"])}
     work = {
