@@ -8,6 +8,7 @@ Published totals are kept beside them for comparison; what is counted never depe
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -18,6 +19,7 @@ from planner.architecture import Model, from_config
 from planner.text.errors import CatalogueError
 from planner.text.tables import file_names
 
+HUB = re.compile(r"Hugging Face ([\w.-]+/[\w.-]+)")
 _FIGURES = {"total": "published_total", "active": "published_active", "source": "published_source"}
 
 
@@ -62,6 +64,15 @@ def record(name: str) -> ModelRecord:
     texts = {key: entry[key] for key in ("source", "as_of", "note", "like") if key in entry}
     figures = {_FIGURES.get(key, key): each for key, each in entry.get("published", {}).items()}
     return ModelRecord(**texts, **figures, name=name, config=config)
+
+
+def repository(name: str) -> str | None:
+    """Where the checkpoint of the model called `name` lies on Hugging Face; None where it does not.
+
+    Raises CatalogueError with the nearest known name.
+    """
+    match = HUB.search(record(name).source)
+    return match and match.group(1)
 
 
 @cache

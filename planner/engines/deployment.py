@@ -8,7 +8,6 @@ calls these its own rows of `releases.toml` say.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,7 +31,6 @@ ROUNDING = 64  # tokens to which the longest request is rounded up
 SPARE = 16  # tokens that engines keep back of the longest request
 LONG = 3.090232306167813  # normal quantile of 99.9 %
 ROLES = MappingProxyType({"aggregated": ("",), "disaggregated": ("prefill", "decode")})
-HUB = re.compile(r"Hugging Face ([\w.-]+/[\w.-]+)")
 
 
 @dataclass(frozen=True)
@@ -187,13 +185,13 @@ def checkpoint(scenario: Scenario) -> Checkpoint:
         # What begins with a dash would be read as an option.
         place = f"./{parent}" if parent.startswith("-") else parent
         return _checkpoint(place, read_config(name.path), folder=True)
-    match = HUB.search(models.record(name).source)
-    if match is None:
+    repository = models.repository(name)
+    if repository is None:
         raise InputError(
             f"the weights of {name} are not published on Hugging Face; name a model whose "
             "checkpoint an engine can load, or the config.json beside your own"
         )
-    return _checkpoint(match.group(1), models.load(name), folder=False)
+    return _checkpoint(repository, models.load(name), folder=False)
 
 
 def _checkpoint(place: str, model: Model, *, folder: bool) -> Checkpoint:

@@ -19,6 +19,7 @@ from planner.problems.serving.deployment.missed_promises import (
     missed_promises,
     relaxed_promises,
 )
+from planner.problems.serving.deployment.narrowing import narrowing
 from planner.problems.serving.deployment.pool import evaluate
 from planner.problems.serving.deployment.questions import (
     ALTERNATIVES,
@@ -93,6 +94,7 @@ def _answer(
         plan=chosen,
         band=band,
         outside=outside_fit(best),
+        narrow=narrowing(best, scenario),
         bound=floor,
         estimate=best.expected(),
         certificate=_certificate(questions, points[0]),

@@ -39,6 +39,18 @@ METHOD = (
 
 
 @dataclass(frozen=True)
+class NarrowingRun:
+    """The run that would tell most of what is outside the fit, as commands in their order.
+
+    `sigma` is the standard deviation of the logarithm of the time that it takes away.
+    """
+
+    tells: str
+    sigma: Share
+    commands: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class ServingCertificate:
     """How many points were decided; what no layout beats, in the unit of the objective."""
 
@@ -159,13 +171,14 @@ class ServingProvenance(Provenance):
 class ServingAnswer(Answer):
     """The whole answer to a serving question."""
 
-    json_first = ("problem", "status", "scenario", "plan", "band", "outside", "bound",
+    json_first = ("problem", "status", "scenario", "plan", "band", "outside", "narrow", "bound",
                   "estimate")  # fmt: skip
     json_last = ("infeasible", "eased", "provenance", "layout_held")
 
     problem: str = "serving"
     plan: ServingPoint | None = None
     band: ServingBand | None = None
+    narrow: NarrowingRun | None = None
     bound: ServingBound | None = None
     estimate: ServingEstimate | None = None
     certificate: ServingCertificate

@@ -13,7 +13,7 @@ from planner.protocol.section import Line, Section
 
 if TYPE_CHECKING:
     from planner.problems.serving.deployment.candidate import Candidate
-    from planner.problems.serving.plan import ServingAnswer
+    from planner.problems.serving.plan import NarrowingRun, ServingAnswer
     from planner.problems.serving.point import ServingPoint
     from planner.protocol.plan import Plan
 
@@ -44,7 +44,8 @@ def sections(plan: Plan[ServingAnswer]) -> tuple[Section, ...]:
     if point is None:
         return (Section(title, ()),)
     lines = (*_choice(point), *_outputs(point, answer))
-    return (Section(title, lines), *_parts(point), *_next_best(point, answer))
+    parts = (*_parts(point), *_narrowing(answer.narrow), *_next_best(point, answer))
+    return (Section(title, lines), *parts)
 
 
 def _choice(point: ServingPoint) -> Iterator[Line]:
@@ -66,6 +67,14 @@ def _outputs(point: ServingPoint, answer: ServingAnswer) -> Iterator[Line]:
         if value is not None:
             ends, bound = (getattr(part, name, None) for part in (answer.band, answer.bound))
             yield Line(output.label, value, output.unit, "", ends, bound)
+
+
+def _narrowing(run: NarrowingRun | None) -> Iterator[Section]:
+    """The run that would tell most of what is outside the fit, as commands."""
+    if run is not None:
+        numbered = enumerate(run.commands, start=1)
+        lines = tuple(Line(f"{place}.", command) for place, command in numbered)
+        yield Section(f"the run that would tell most: {run.tells}", lines)
 
 
 def _parts(point: ServingPoint) -> Iterator[Section]:

@@ -35,7 +35,7 @@ from planner.text.wording import (
 
 if TYPE_CHECKING:
     from planner.problems.serving.deployment.frontier import ServingFrontier
-    from planner.problems.serving.plan import CurrentPoint, ServingAnswer, ServingPlan
+    from planner.problems.serving.plan import CurrentPoint, NarrowingRun, ServingAnswer, ServingPlan
     from planner.problems.serving.point import BorneLoad, ServingBand, ServingEstimate, ServingPoint
 
 BAR = 24
@@ -153,6 +153,7 @@ def _chosen(point: ServingPoint, whole: ServingAnswer) -> str:
         lines.append(f"{label:<{LABEL}}{form(value):<16} {ends:<28} {least}".rstrip())
     if band and whole.outside:
         lines.append(row("", _outside(band, whole)))
+        lines += _narrowing(whole.narrow) if whole.narrow else []
     elif band:
         shares = f"ranges hold {band.coverage:.0%} of measured runs (profile {band.profile})"
         lines.append(row("", shares))
@@ -168,6 +169,16 @@ def _outside(band: ServingBand, whole: ServingAnswer) -> str:
     value = whole.plan.usd_per_mtok if whole.plan else 1.0
     low, high = (end / value for end in band.usd_per_mtok or (value, value))
     return f"{outside_text(whole.outside)}; band {low:.2f}-{high:.2f}"
+
+
+def _narrowing(run: NarrowingRun) -> list[str]:
+    """The run that would tell most, as it is typed."""
+    start = "the run that would tell most, of one replica that planner export starts:"
+    lines = ["", start]
+    for command in run.commands:
+        parts = textwrap.wrap(command, WIDTH - 6, break_on_hyphens=False, break_long_words=False)
+        lines.append("  " + " \\\n    ".join(parts))
+    return lines
 
 
 def _pool(point: ServingPoint) -> list[str]:

@@ -38,6 +38,16 @@ def _off(name: str, value: float) -> float:
     return value / REST if OFF[name] else value * REST
 
 
+def by_coefficient(step: Step, batch: float) -> dict[str, dict[str, float]]:
+    """The share that each coefficient takes, by quantity and name."""
+    names = tuple(step.task.profile.values)
+    parts = shares(step, batch, [(name,) for name in names])
+    return {
+        quantity: dict(zip(names, values.tolist(), strict=True))
+        for quantity, values in parts.items()
+    }
+
+
 def _share(times: np.ndarray) -> np.ndarray:
     """What lacks of the last time, or comes on top where less is hidden, as a share of it."""
     whole = times[-1]

@@ -1,0 +1,88 @@
+"""The one run that would narrow a plan's band most: a load generator, and what reads its result."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from planner.catalogue.chips import chip_names
+from planner.catalogue.hull import HullDimension
+from planner.catalogue.models import repository
+from planner.problems.serving.deployment.beyond_fit import pool_outside
+from planner.problems.serving.plan import NarrowingRun
+from planner.problems.serving.step.shares import by_coefficient
+from planner.scenario.keys.references import File
+
+if TYPE_CHECKING:
+    from planner.problems.serving.deployment.candidate import Candidate
+    from planner.problems.serving.deployment.pool import EvaluatedPool
+    from planner.problems.serving.question import Scenario
+
+ROUNDS = 10  # requests of a run for each that is in flight, as published runs have
+USUAL = "vllm"  # where the profile speaks for no engine in particular
+
+
+def narrowing(candidate: Candidate, scenario: Scenario) -> NarrowingRun | None:
+    """The run of one replica that tells most of what is outside the fit.
+
+    Of every pool and dimension the one whose share of the time, times how little is known of what
+    it rests on, is the largest. None inside, for a model that no repository holds, and for a chip
+    that the catalogue does not.
+    """
+    place = repository(scenario.model) if isinstance(scenario.model, str) else None
+    if candidate.task.uses_bound or place is None:
+        return None
+    worth = [
+        (variance, dimension, pool)
+        for pool in candidate.pools
+        if pool.task.chip.name in chip_names()
+        for variance, dimension in _variances(pool)
+    ]
+    if not worth:
+        return None
+    variance, dimension, pool = max(worth, key=lambda each: each[0])
+    commands = (_load(pool, place), _read(scenario))
+    return NarrowingRun(dimension.title, math.sqrt(variance), commands)
+
+
+def _variances(pool: EvaluatedPool) -> Iterator[tuple[float, HullDimension]]:
+    """Variance of the logarithm of the pool's time that rests on each dimension outside."""
+    out, hull = pool_outside(pool), pool.task.profile.hull
+    if not out or hull is None:
+        return
+    shares = by_coefficient(pool.step, pool.batch)["tpot" if pool.decodes else "ttft"]
+    for dimension, _ in out:
+        told = [name for name in shares if dimension.holds(name)]
+        yield sum((shares[name] * hull.widths.get(name, 1.0)) ** 2 for name in told), dimension
+
+
+def _load(pool: EvaluatedPool, place: str) -> str:
+    """A closed loop against one replica, which writes beside its result what the server is."""
+    task, choice = pool.task, pool.choice
+    layout = choice.layout
+    facts = {
+        "engine": USUAL if task.profile.engine == "any" else task.profile.engine,
+        "chip": task.chip.name, "n_chips": int(pool.layouts.replica_chips[0]),
+        "tp": layout.tp, "pp": layout.pp, "dp_attention": layout.dp_attention, "ep": layout.ep,
+        "weights": choice.weights, "kv": choice.kv,
+    }  # fmt: skip
+    requests = max(int(pool.batch), 1)
+    words = [
+        *("vllm", "bench", "serve", "--base-url", "http://localhost:8000", "--model", place),
+        *("--dataset-name", "random", "--random-input-len", str(round(task.input_tokens))),
+        *("--random-output-len", str(round(task.output_tokens)), "--ignore-eos"),
+        *("--max-concurrency", str(requests), "--num-prompts", str(ROUNDS * requests)),
+        *("--save-result", "--result-filename", "run.json", "--metadata"),
+        *(f"{name}={value}" for name, value in facts.items()),
+    ]
+    return shlex.join(words)
+
+
+def _read(scenario: Scenario) -> str:
+    """What makes a profile of the result, for this question to name."""
+    start = scenario.profile.written if isinstance(scenario.profile, File) else scenario.profile
+    like = [] if start == "auto" else ["--like", start]
+    return shlex.join(["planner", "calibrate", "run.json", "--name", "own", "--out", "own.toml",
+                       *like])  # fmt: skip
