@@ -64,7 +64,8 @@ prefill_overhead = Equation(
 
 prefill_time = Equation.of(
     T_pf,
-    overlap.overlapped(T_pf_math + maximum(T_pf_attn, T_ring) + T_pf_w + T_pf_over, T_pf_net),
+    overlap.overlapped(T_pf_math + maximum(T_pf_attn, T_ring) + T_pf_w + T_pf_over, T_pf_net)
+    + T_hop_pf,
     "terms follow one another",
     "two half-batches hide a share of the shorter of work and sending",
     "keys and values go round behind the arithmetic of attention",

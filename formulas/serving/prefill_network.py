@@ -54,6 +54,6 @@ prompt_hops = Equation.of(
     source=lecture_equations.at("pipeline parallelism"),
 )
 
-prefill_network = Equation.of(T_pf_net, T_ar_pf + T_x_pf + T_hop_pf, "terms follow one another")
+prefill_network = Equation.of(T_pf_net, T_ar_pf + T_x_pf, "terms follow one another")
 
 PREFILL_NETWORK = equations_of(globals())

@@ -87,15 +87,19 @@ QUEUED: Rule = (
     lambda row: row.pooled and row.quantity == "ttft",
 )
 UNTOLD: Rule = ("workers or requests of the pools not told", lambda row: bool(row.assumed))
+MIXED: Rule = (
+    "two batches overlap in steps and in prompts of one pool: what either hides is not told apart",
+    lambda row: row.halves > 1 and (row.quantity == "e2e" or (row.looped and not row.pooled)),
+)
 TOLD: Rule = ("all of it is told", lambda row: not place_of(row, "2026-01").assumed)
 OLD: Rule = ("of an engine before those of the runs", lambda row: not is_new(row))
 NEW: Rule = ("of an engine of the runs", is_new)
 # Runs under load: TPOT and TTFT of one pool, TPOT of two; clean steady batches of their engines.
-LOOPED, STATIC = (UNFINISHED, QUEUED, DRAFTED, UNTOLD), (QUALITY, DRAFTED, OLD)
+LOOPED, STATIC = (UNFINISHED, QUEUED, DRAFTED, UNTOLD, MIXED), (QUALITY, DRAFTED, OLD, MIXED)
 RULES: Mapping[str, Callable[[Measurement], Sequence[Rule]]] = {
     "runs": lambda row: LOOPED if row.looped else STATIC,
     "untold": lambda row: (UNFINISHED, TOLD),
-    "steady": lambda row: (QUALITY, NEW, DRAFTED),
+    "steady": lambda row: (QUALITY, NEW, DRAFTED, MIXED),
 }
 OWN: Sequence[Rule] = (
     (
@@ -103,6 +107,7 @@ OWN: Sequence[Rule] = (
         lambda row: bool(row.speculated and not row.drafts),
     ),
     QUEUED,
+    MIXED,
     UNFINISHED,
     ("marked suspect by its source", lambda row: row.quality.startswith("suspect")),
     (

@@ -230,7 +230,7 @@ class _Filled:
             elif name in self.numbers:
                 columns_of[name] = self.numbers[name]
             elif any(plan is not None and name in plan for plan in plans):
-                words = [None, *(None if plan is None else plan[name] for plan in plans)]
+                words = [None, *(None if plan is None else plan.get(name) for plan in plans)]
                 columns_of[name] = CodedColumn(self.model + 1, tuple(words))
             else:
                 columns_of[name] = nothing

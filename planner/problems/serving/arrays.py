@@ -1,8 +1,11 @@
-"""One serving layout at one batch, evaluated at many values of the numbers that vary."""
+"""One serving layout at one batch, evaluated at many values of the numbers that vary.
+
+Its passes whole or cut in halves are two layouts, of which each point takes the better one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -15,7 +18,7 @@ from planner.problems.serving.outputs import ABSENT, OUTPUTS
 from planner.problems.serving.parameters import BATCHES, PEAKS, names_of
 from planner.problems.serving.plan_sections import BANDS, LAYOUT, NUMBERS
 from planner.problems.serving.question import Scenario
-from planner.problems.serving.search.batch import fixed_batches, layouts_of
+from planner.problems.serving.search.batch import SAME_PRICE, fixed_batches, layouts_of
 from planner.problems.serving.step.kernels import PARTS
 from planner.problems.serving.step.layouts import Layouts
 from planner.problems.serving.step.step import Step
@@ -35,6 +38,7 @@ TASK, CHIP, PROMISED, LENGTHS, RENTS = map(
 ROOF_SYMBOLS = {"memory": ("T_mem_bound",), "compute": ("T_math_bound",),
                 "network": ("T_net_bound",)}  # fmt: skip
 OPTIMAL, INFEASIBLE = 0, 1
+VARIES = ("layout", "overlap")  # words of a layout, cut in halves or not
 RADIX = 16  # above the number of promises, so that a list of them is one number
 
 
@@ -49,6 +53,12 @@ class FixedPointModel:
 
     def __call__(self, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray | CodedColumn]:
         """Columns at values of shape (n,): floats of that shape, `CodedColumn`, and `status`."""
+        return self.scored(values)[0]
+
+    def scored(
+        self, values: Mapping[str, np.ndarray]
+    ) -> tuple[dict[str, np.ndarray | CodedColumn], np.ndarray]:
+        """The same, and what is minimised, shape (n,)."""
         count = max((len(value) for value in values.values()), default=1)
         totals = [values[name] for name in BATCHES if name in values]
         task, batch, fill = self._fixed_point(values)
@@ -57,15 +67,18 @@ class FixedPointModel:
         columns: dict[str, float | np.ndarray | CodedColumn] = {**_quantities(task, chosen, bound)}
         columns |= _verdict(task, chosen, count)
         columns |= {"bottleneck": self._bottleneck(task, chosen, count)}
+        lost = np.broadcast_to(columns["status"] != OPTIMAL, count)
+        for name in VARIES:
+            columns[name] = CodedColumn(np.where(lost, 0, 1), (None, self.words[name]))
         if totals:
             numbers, codes = np.unique(totals[0], return_inverse=True)
-            lost = np.broadcast_to(columns["status"] != OPTIMAL, count)
             words = (None, *(int(number) for number in numbers))
             columns["batch"] = CodedColumn(np.where(lost, 0, codes + 1), words)
-        return {
+        every = {
             name: value if isinstance(value, CodedColumn) else np.broadcast_to(value, count)
             for name, value in columns.items()
         }
+        return every, np.broadcast_to(task.score(chosen), count)
 
     def parts(
         self, values: Mapping[str, np.ndarray]
@@ -115,6 +128,44 @@ class FixedPointModel:
         return CodedColumn(np.where(good, largest + 1, 0), (None, *names))
 
 
+@dataclass(frozen=True)
+class TwoLayouts:
+    """Two layouts at one batch, of which each point has the better; the first where both are."""
+
+    first: FixedPointModel
+    second: FixedPointModel
+
+    @property
+    def words(self) -> Mapping[str, str | int | float | None]:
+        """The columns that do not vary."""
+        return {name: word for name, word in self.first.words.items() if name not in VARIES}
+
+    def __call__(self, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray | CodedColumn]:
+        """Columns as of one layout."""
+        (mine, score), (theirs, other_score) = (
+            model.scored(values) for model in (self.first, self.second)
+        )
+        keeps, other_keeps = (
+            np.asarray(columns["status"]) == OPTIMAL for columns in (mine, theirs)
+        )
+        cheaper = other_score < score * (1 - SAME_PRICE)
+        nearer = np.asarray(theirs["short_by"]) < np.asarray(mine["short_by"])
+        second = np.where(keeps | other_keeps, other_keeps & (cheaper | ~keeps), nearer)
+        names = dict.fromkeys((*mine, *theirs))
+        nothing = CodedColumn(np.zeros(second.size, dtype=np.int64), (None,))
+        return {n: _either(second, mine.get(n, nothing), theirs.get(n, nothing)) for n in names}
+
+
+def _either(
+    second: np.ndarray, mine: np.ndarray | CodedColumn, theirs: np.ndarray | CodedColumn
+) -> np.ndarray | CodedColumn:
+    """A column of the second layout where that is taken, else of the first."""
+    if isinstance(mine, CodedColumn) and isinstance(theirs, CodedColumn):
+        codes = np.where(second, theirs.codes + len(mine.words), mine.codes)
+        return CodedColumn(codes, (*mine.words, *theirs.words))
+    return np.where(second, np.asarray(theirs), np.asarray(mine))
+
+
 def _quantities(
     task: Task, chosen: Mapping[str, np.ndarray], bound: Mapping[str, np.ndarray]
 ) -> dict[str, float | np.ndarray]:
@@ -142,8 +193,10 @@ def _timed(task: Task, chosen: Mapping[str, np.ndarray]) -> dict[str, np.ndarray
     return {part: chosen[f"part.{part}"] for part in PARTS}
 
 
-def model_of(scenario: Scenario, ends: Mapping[str, np.ndarray]) -> FixedPointModel | None:
-    """The model of a scenario with one layout and one batch; None if there is a choice.
+def model_of(
+    scenario: Scenario, ends: Mapping[str, np.ndarray]
+) -> FixedPointModel | TwoLayouts | None:
+    """The model of a scenario with one layout, whole or halved, and one batch; else None.
 
     `ends` are the least and the most of each number that varies, for which the same must hold.
     Raises InputError as `planner.solve` does.
@@ -160,11 +213,18 @@ def model_of(scenario: Scenario, ends: Mapping[str, np.ndarray]) -> FixedPointMo
     if scenario.objective == "energy" and task.power is None:
         return None
     layouts = layouts_of(task)
-    if len(layouts) != 1:
+    if len(layouts) > 2 or np.unique([*_ways(layouts)], axis=1).shape[1] > 1:
         return None
-    model = FixedPointModel(scenario, task, layouts, _words(task, layouts))
+    alone = [layouts.take(np.array([i])) for i in range(len(layouts))]
+    models = [FixedPointModel(scenario, task, each, _words(task, each)) for each in alone]
+    model = models[0] if len(models) == 1 else TwoLayouts(*models)
     model(ends)
     return model
+
+
+def _ways(layouts: Layouts) -> Iterator[np.ndarray]:
+    """The columns of layouts but for their halves."""
+    return (column for name, column in vars(layouts).items() if name != "halves")
 
 
 def _words(task: Task, layouts: Layouts) -> dict[str, str | int | float | None]:

@@ -211,10 +211,11 @@ def test_the_estimate_is_made_of_its_columns(rows, columns):
 def test_columns_of_some_rows_are_those_rows():
     """Taking rows keeps all parts together."""
     six, three = np.arange(6.0).reshape(3, 2), np.arange(3.0)
-    part = Features(six, three, 2 * six, 2 * three).take(np.array([2, 0]))
+    part = Features(six, three, 2 * six, 2 * three, three > 1).take(np.array([2, 0]))
     assert part.matrix.tolist() == [[4, 5], [0, 1]]
     assert part.step.tolist() == [[8, 10], [0, 2]]
     assert (part.rest.tolist(), part.step_rest.tolist()) == ([2, 0], [4, 0])
+    assert part.halved.tolist() == [True, False]
 
 
 def test_a_score_counts_what_lies_within():

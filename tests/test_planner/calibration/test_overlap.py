@@ -7,9 +7,9 @@ import pytest
 
 from formulas.numerics.evaluate import kernel
 from formulas.serving.older_kernels import reading_beside
-from planner.calibration.features import features
-from planner.catalogue.profile import COEFFICIENTS
-from planner.measurements.prediction import OFF, RowStep
+from planner.calibration.features import features, unknowns
+from planner.catalogue.profile import COEFFICIENTS, OFF, profile
+from planner.measurements.prediction import RowStep
 from planner.measurements.readers.steady_batches import steady
 
 
@@ -91,3 +91,28 @@ def test_widening_a_pass_hides_nothing():
     reading = RowStep([replace(row, prompt=4e6)]).times({**OFF, "e_w": 1.0})[0][0]
     kept = step_reading(row, 4e6)
     assert (1 + share) * kept < reading < (1 + 2 * share) * kept
+
+
+WIDE = {
+    "source": "lmsys-96h100", "model": "DeepSeek-V3", "n_chips": "16", "layout": "EP16/DP16+TBO",
+    "weight_dtype": "fp8", "kv_dtype": "bf16", "batch": "1024",
+}  # fmt: skip
+HALVED = [
+    steady({**ROW, **WIDE, "phase": phase, "metric": metric, "context_or_isl": length})
+    for phase, metric, length in (("prefill", "ttft_ms", "1024"), ("decode", "step_ms", "2048"))
+]
+
+
+@pytest.mark.parametrize("row", HALVED, ids=lambda row: row.quantity)
+@pytest.mark.parametrize("network", [0.05, 0.9])
+def test_columns_of_two_batches_make_the_time_of_the_step(row, network):
+    """Whether work or sending is the shorter, columns and step agree, and so do their slopes."""
+    values = {**profile("engines-2026").values, "e_a2a": network, "e_ovl": 0.6}
+    columns, x = features([row]), unknowns(values)[None]
+    assert columns.times(x)[0] == pytest.approx(RowStep([row]).times(values)[0][0], rel=1e-9)
+    ends = [
+        np.array([columns.times(x * (1 + sign * 1e-6 * here))[0] for here in np.eye(len(values))])
+        for sign in (1, -1)
+    ]
+    slopes = (ends[0] - ends[1]) / 2e-6
+    np.testing.assert_allclose(columns.parts(x)[0], slopes, rtol=1e-4, atol=1e-8)

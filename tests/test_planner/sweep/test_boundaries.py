@@ -33,8 +33,10 @@ SPARSE = {
     **DENSE,
     "model": "deepseek-v3",
     "chips": 16,
-    "choose": {**DENSE["choose"], "tp": 1, "dp_attention": 16, "ep": 16, "batch": 256},
-}
+    "choose": {
+        **DENSE["choose"], "tp": 1, "dp_attention": 16, "ep": 16, "batch": 256, "overlap": "none",
+    },
+}  # fmt: skip
 TOKENS = {"workload.input_tokens": "log(100..60k,9)"}
 
 
@@ -55,7 +57,7 @@ def kinks(
         (
             {"system.memory_bandwidth": "log(1 TB/s..80 TB/s,9)"},
             (),
-            "weights = overhead at W_chip = V_w*f_pace/(T_over*e_w)",
+            "weights = overhead at W_chip = V_w*f_pace*n_half/(T_over*e_w)",
         ),
         (
             {"system.memory_bandwidth": "log(1 TB/s..80 TB/s,9)"},
@@ -78,7 +80,7 @@ def test_the_closed_form_is_the_crossing(over, sets, form):
 def test_weights_and_cache_are_equal_at_a_context_in_closed_form():
     """Of contexts that answers lengthen: I + O/2."""
     _, found = kinks(SPARSE, {"workload.output_tokens": "log(10..60k,9)"})
-    assert str(found[-1]) == "weights = kv at L_ctx = V_w*e_kv/(b_kv*b_rank*e_w*f_heads)"
+    assert str(found[-1]) == "weights = kv at L_ctx = V_w*e_kv*n_half/(b_kv*b_rank*e_w*f_heads)"
     assert found[-1].value == pytest.approx(4000 + found[-1].at / 2, rel=1e-6)
 
 
@@ -189,7 +191,7 @@ def test_the_lines_of_a_map_have_the_other_axis_in_their_closed_form():
     assert found["kv, overhead"].forms == (
         "L_ctx = T_over*W_chip*e_kv/(b_kv*b_rank*f_heads*f_pace)",
     )
-    assert found["overhead, weights"].forms == ("W_chip = V_w*f_pace/(T_over*e_w)",)
+    assert found["overhead, weights"].forms == ("W_chip = V_w*f_pace*n_half/(T_over*e_w)",)
     over = {"choose.batch": "16,32,48,64,80", "workload.input_tokens": "log(1k..60k,15)"}
     _, found = bordered(over)
     (form,) = found["kv, overhead"].forms

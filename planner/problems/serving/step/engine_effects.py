@@ -241,7 +241,7 @@ def static_first_token(task: Task, values: Mapping[str, float | np.ndarray]) -> 
     arithmetic = lowered("prompt", "T_pf_math", "T_pf_attn", "T_ring", "T_pf_peak")
     # All prompts of a copy of attention in one.
     merged = {**values, "L_in": values["L_in"] * prompts}
-    reading = lowered("prompt", "T_pf_read", "T_pf_net", "T_pf_over", "n_chunks")
+    reading = lowered("prompt", "T_pf_read", "T_pf_net", "T_hop_pf", "T_pf_over", "n_chunks")
     symbols = {**values, **fed(arithmetic, values), **fed(reading, merged), "n_pr": prompts,
                "x_wide": wide, "x_beside": beside}  # fmt: skip
     return np.asarray(fed(lowered("static_batch"), symbols)["T_batch"])
