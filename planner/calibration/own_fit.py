@@ -5,6 +5,10 @@ of chips, formats and models stays beside them. The prior of each coefficient is
 value, as wide as its interval: a few dozen rows move only what they can tell. How far rows scatter
 is taken from the rows themselves. No efficiency is moved above what the chip was measured to
 sustain, where that is known.
+
+A handful of runs cannot tell how far they scatter: they are taken to scatter as the profile's rows
+left out do. They move all times together as well, by as much as the profile is off where the model
+or the chip is new to it, and the profile keeps its part of every difference (shrinkage).
 """
 
 from __future__ import annotations
@@ -19,9 +23,26 @@ import numpy as np
 from planner.calibration import hierarchy
 from planner.calibration.cross_validation import LeftOut, folds, leave_out
 from planner.calibration.features import WAIT, unknowns
-from planner.calibration.hierarchy import OUTLIER, TOLD, Effect, EffectFamily, Hierarchy, Prior
+from planner.calibration.hierarchy import (
+    OUTLIER,
+    TOLD,
+    Effect,
+    EffectFamily,
+    Hierarchy,
+    Loss,
+    Prior,
+)
 from planner.calibration.sample import Sample
-from planner.catalogue.profile import COEFFICIENTS, EFFICIENCIES, Adjustment, Place, Profile
+from planner.catalogue.profile import (
+    COEFFICIENTS,
+    EFFICIENCIES,
+    KNOWN,
+    NEW_CHIP,
+    NEW_MODEL,
+    Adjustment,
+    Place,
+    Profile,
+)
 from planner.protocol.calibration_result import FittedCoefficient
 
 TENTH = 1.2816  # standard deviations from the middle to the ends of an 80 % interval
@@ -34,11 +55,14 @@ NORMAL = 1.4826  # standard deviation of a normal beside its median absolute dev
 WEIGHTY = 0.01  # share of a row's time from which a coefficient matters to it
 CONFIGURATIONS = 5  # from which whole configurations are left out
 FOLDS = 10
+FEW = 5  # runs: fewer cannot tell how far they scatter, nor which of them is the one that is off
+PLAIN = Loss(outlier=0.5)  # of a handful: three times the scatter of first tokens
 VISIBLE = 0.02  # of a value: what is shown to have moved
 IDENTIFIED = ("moved", "kept", "limited")
 # What engines and chips differ in beyond the shared coefficients, where the rows hold several.
 OVERHEADS = tuple(name for name in COEFFICIENTS if name.startswith("t_"))
 MEMORY = tuple(name for name in COEFFICIENTS if name in ("e_w", "e_kv"))
+TIMES = tuple(name for name in COEFFICIENTS if name != "n_sched")
 ENGINES, CHIPS = EffectFamily(("engine",), OVERHEADS, 0.3), EffectFamily(("chip",), MEMORY, 0.15)
 
 
@@ -100,14 +124,17 @@ def own_fit(sample: Sample, base: Profile, limits: Mapping[str, float]) -> OwnFi
     base : as `seen_by_rows` gives it.
     limits : the most that an efficiency can be on the measured chip [1]; may be empty.
     """
-    shared = _at_places(sample, base)
+    shared, handful = _at_places(sample, base), few_runs(sample)
+    if handful:
+        shared = _as_others_scatter(shared, base)
+    common = common_width(base, sample.places)
     prior = {name: _prior(base, name) for name in COEFFICIENTS}
     most_shared = _shared(limits, base, sample.places)
     firm: dict[str, float] = {}
     while True:
         priors = prior | {name: (most, FIRM) for name, most in firm.items()}
-        fit = _identified(shared, priors)
-        for _ in range(SCATTERS):
+        fit = _moved_together(shared, priors, common) if handful else _identified(shared, priors)
+        for _ in range(0 if handful else SCATTERS):
             fit = _identified(_as_scattered(shared, fit), priors)
         over = {
             name: most
@@ -148,6 +175,50 @@ def _identified(sample: Sample, prior: Prior) -> Hierarchy:
     return hierarchy.pruned(
         lambda of, _: hierarchy.fitted(sample, of, prior), candidates, _told_effects
     )
+
+
+def few_runs(sample: Sample) -> bool:
+    """Whether the runs are a handful."""
+    return len({row.id for row in sample.rows}) <= FEW
+
+
+def common_width(base: Profile, places: Sequence[Place]) -> float:
+    """Standard deviation by which all times are off together, beyond that of what is known.
+
+    It is what bands of models or chips left out have more than those of configurations left out; 0
+    where nothing is new.
+    """
+    new = [
+        kind
+        for kind, names, key in ((NEW_MODEL, base.models, "model"), (NEW_CHIP, base.chips, "chip"))
+        if not {getattr(place, key) for place in places} <= {*names}
+    ]
+    known_width = _width(base, KNOWN, "tpot")
+    widest = max((_width(base, kind, "tpot") for kind in new), default=known_width)
+    return math.sqrt(max(widest**2 - known_width**2, 0.0))
+
+
+def _width(base: Profile, kind: str, quantity: str) -> float:
+    """Standard deviation of logarithms of measured over predicted, by a band."""
+    band = base.bands_of(kind, base.engine).get(quantity) or base.band(quantity)
+    return math.log(band.high / band.low) / (2 * TENTH)
+
+
+def _as_others_scatter(sample: Sample, base: Profile) -> Sample:
+    """The rows, weighed by how far rows left out of the profile scatter about it."""
+    scatter = [_width(base, KNOWN, "ttft" if first else "tpot") for first in sample.prompts]
+    weights = (PLAIN.outlier / np.maximum(scatter, LEAST_SCATTER)) ** 2
+    return replace(sample, weights=weights)
+
+
+def _moved_together(sample: Sample, prior: Prior, common: float) -> Hierarchy:
+    """The fit in which all times may move together as well, that part worked in."""
+    if not common:
+        return hierarchy.fitted(sample, (), prior, loss=PLAIN)
+    fit = hierarchy.fitted(sample, (Effect(TIMES, {}, common),), prior, loss=PLAIN)
+    moved = fit.adjusted[0] * np.array([name in TIMES for name in COEFFICIENTS])
+    alone = fit.freedom[: len(COEFFICIENTS)]
+    return replace(fit, shared=fit.shared + moved, effects=(), adjusted=np.empty(0), freedom=alone)
 
 
 def _told_effects(fit: Hierarchy) -> tuple[Effect, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,12 +11,14 @@ import numpy as np
 
 from planner.benchmark import ceilings, read_measured
 from planner.calibration import cross_validation
+from planner.calibration.covered import hull_of
 from planner.calibration.cross_validation import constant, score
 from planner.calibration.own_fit import OwnFit, estimates_at, left_out, own_fit, seen_by_rows
 from planner.calibration.sample import (
     BELOW,
     Rows,
     Sample,
+    conditions_of,
     own_rows,
     own_sample,
     row_digest,
@@ -30,8 +32,8 @@ from planner.protocol import calibration_result as results
 from planner.protocol.document import document_of
 from planner.text.errors import InputError
 
-FEWEST_RUNS = 3
 WORST = 3  # rows that are named
+REPEATED = 1.15  # ratio of two runs alike that chance rarely exceeds (6 % each, 90 %)
 
 
 @dataclass(frozen=True)
@@ -76,16 +78,18 @@ def calibrated(
     base = seen_by_rows(start, sample.places)
     limits = _limits(rows.usable, measured)
     fit = own_fit(sample, base, limits)
-    left, what = left_out(sample, base, limits)
-    measured_bands = cross_validation.own_bands(left)
-    scores = _scores(sample, start, left)
-    coverage = cross_validation.own_coverage(left)
     runs = len({row.id for row in sample.rows})
+    left, what = left_out(sample, base, limits) if runs > 1 else (None, "")
+    measured_bands = cross_validation.own_bands(left) if left else {}
+    scores = _scores(sample, start, left)
+    coverage = cross_validation.own_coverage(left) if left else {}
     profile = replace(
         _profile(fit, sample, start, measured_bands),
         name=name,
         as_of=as_of,
-        source=f"{', '.join(files)}: {runs} runs of one's own, starting from {start.name}",
+        source=f"{', '.join(files)}: {runs} run{'s' * (runs > 1)} of one's own, starting from "
+        f"{start.name}",
+        runs=runs,
         errors=_errors(scores, coverage),
     )
     result = results.FittedCalibration(
@@ -103,9 +107,9 @@ def calibrated(
             for a in fit.profile.adjustments[len(base.adjustments) :]
         ],
         bands=_fitted_bands(profile, start, coverage, measured_bands),
-        worst=_worst(sample, left),
+        worst=_worst(sample, left) if left else [],
         limits=limits,
-        notes=[*notes, *_beside(scores, start, sample.rows)],
+        notes=[*notes, *_beside(scores, start, sample.rows), *contradictions(sample.rows)],
     )
     return Calibrated(profile, result)
 
@@ -126,15 +130,15 @@ def _counts(rows: Rows) -> results.CalibrationRows:
 def _too_few(rows: Rows) -> str:
     """Why the rows cannot identify anything, in a sentence; empty where they may."""
     runs = len({row.id for row in rows.usable})
-    if runs >= FEWEST_RUNS:
+    if runs:
         return ""
-    reason = f"{runs} of {rows.lines} runs can be used" if runs else "no run can be used"
+    reason = "no run can be used"
     below = rows.left_out.get(BELOW, 0)
     if below > len(rows.usable):
         reason += f", {below:,} values are faster than the bound"
         hint = "check chip, formats, layout and units of the rows"
     else:
-        hint = f"a profile needs {FEWEST_RUNS} runs at least, better some at different batches"
+        hint = "a profile needs one run at least, better some at different batches"
     return f"{reason}: nothing can be identified; {hint}"
 
 
@@ -169,7 +173,7 @@ def _limits(rows: Sequence[Measurement], path: Path | None) -> Mapping[str, floa
 
 
 def _scores(
-    sample: Sample, start: Profile, left: cross_validation.LeftOut
+    sample: Sample, start: Profile, left: cross_validation.LeftOut | None
 ) -> dict[str, results.MethodScores]:
     """Errors by quantity: of the profile before, of fits that did not see a row, of baselines."""
     before, roofs = estimates_at(sample, start), sample.columns.roofline
@@ -177,14 +181,15 @@ def _scores(
     for name, mask in cross_validation.quantities(sample).items():
         if not mask.any():
             continue
-        seconds, fold = sample.seconds[mask], cross_validation.folds(left.fold[mask])
-        times = (
-            before[mask],
-            left.estimate[mask],
-            constant(roofs[mask], seconds, fold),
-            roofs[mask],
+        seconds = sample.seconds[mask]
+        folds = left.fold[mask] if left else np.zeros(len(seconds))
+        scaled = constant(roofs[mask], seconds, cross_validation.folds(folds))
+        scores_by_quantity[name] = results.MethodScores(
+            before=score(before[mask], seconds),
+            after=score(left.estimate[mask], seconds) if left else None,
+            constant=score(scaled, seconds),
+            roofline=score(roofs[mask], seconds),
         )
-        scores_by_quantity[name] = results.MethodScores(*(score(each, seconds) for each in times))
     return scores_by_quantity
 
 
@@ -199,12 +204,32 @@ def _beside(
             f"IN SAMPLE: {start.name} was fitted on {seen:,} of these {len(rows):,} values, so its "
             "errors as it is are no errors on rows left out"
         ]
-    if any(each.after.mean < each.before.mean for each in scores.values()):
+    after = [(each.after, each.before) for each in scores.values() if each.after]
+    if not after:
+        return ["one run leaves none to test on: the error after it is not known"]
+    if any(now.mean < before.mean for now, before in after):
         return []
     return [
         f"on rows left out this profile errs no less than {start.name} as it is: these rows ask "
         "for none of their own"
     ]
+
+
+def contradictions(rows: Sequence[Measurement]) -> list[str]:
+    """A sentence for every configuration of which rows differ by more than repeats do."""
+    alike = defaultdict(list)
+    for row in rows:
+        alike[conditions_of(row)].append(row)
+    sentences = []
+    for members in alike.values():
+        low, high = (end(members, key=lambda row: row.seconds) for end in (min, max))
+        ratio = high.seconds / low.seconds
+        if ratio > REPEATED:
+            sentences.append(
+                f"{low.id} and {high.id} contradict each other: the same configuration, and "
+                f"{low.quantity} differs by a factor of {ratio:.3g}"
+            )
+    return sentences
 
 
 def _profile(fit: OwnFit, sample: Sample, start: Profile, measured: Mapping[str, Band]) -> Profile:
@@ -219,6 +244,7 @@ def _profile(fit: OwnFit, sample: Sample, start: Profile, measured: Mapping[str,
         rows=len(sample.rows),
         bands=bands[KNOWN]["any"],
         all_bands=bands,
+        hull=start.hull.joined(hull_of(sample)) if start.hull else None,
     )
 
 
@@ -227,7 +253,7 @@ def _errors(
 ) -> Mapping[str, float]:
     errors: dict[str, float] = {}
     for quantity, by_method in scores.items():
-        errors |= by_method.after.named(quantity)
+        errors |= by_method.after.named(quantity) if by_method.after else {}
         errors[f"{quantity}_before_median"] = by_method.before.median
         errors[f"{quantity}_constant_median"] = by_method.constant.median
         errors[f"{quantity}_roofline_median"] = by_method.roofline.median

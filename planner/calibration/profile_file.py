@@ -26,7 +26,7 @@ def written(profile: Profile, comments: Iterable[str] = (), **more: str) -> str:
     lines = [
         *(f"# {' '.join(line.split())}" for line in comments),
         *keys_of(profile, "name", "as_of", "engine", "chips", "models", "engines"),
-        *keys_of(profile, "rows", "source", "coverage"),
+        *keys_of(profile, "rows", *(["runs"] if profile.runs else []), "source", "coverage"),
         *(f"{name} = {_text(value)}" for name, value in more.items()),
         "# Not identified by the rows: as they were in the profile that the fit started from.",
         f"held = {listed(profile.unidentified)}",

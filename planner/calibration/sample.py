@@ -264,7 +264,7 @@ def _reasons(rows: Sequence[Measurement]) -> list[str]:
     seen: set[tuple[object, ...]] = set()
     reasons = []
     for row, less in zip(rows, below, strict=True):
-        key = _key(row)
+        key = (*conditions_of(row), row.seconds)
         again = REPEAT if row.repeats or key in seen else ""
         seen.add(key)
         bounded = BELOW if less else WITH_IT if row.id in runs else ""
@@ -284,9 +284,9 @@ def _steady(row: Measurement, prompt: Measurement | None) -> Measurement:
     return replace(row, quantity="step", looped=False, batch=batch)
 
 
-def _key(row: Measurement) -> tuple[object, ...]:
-    """What two rows of different files share if they are one."""
+def conditions_of(row: Measurement) -> tuple[object, ...]:
+    """All that a row says beside its value: what two rows share whose values should be alike."""
     return (
         row.model, row.chip.name, row.engine, row.version, row.precision, str(row.layout),
-        row.quantity, row.prompt, row.output, row.batch, row.drafts, row.seconds,
+        row.quantity, row.prompt, row.output, row.batch, row.drafts,
     )  # fmt: skip

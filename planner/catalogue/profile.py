@@ -128,7 +128,7 @@ class Profile:
     of logarithms of measured over predicted price `alike`, between runs of one kind, and of all.
     A `base` is what others are like, and chosen by name alone. `ceilings` are efficiencies that
     a measured chip was seen not to exceed. `hull` is what the rows cover, None where nobody wrote
-    it down.
+    it down. Of a profile of a user's own rows `runs` counts the runs, 0 of others.
     """
 
     name: str
@@ -151,6 +151,7 @@ class Profile:
     base: bool = False
     ceilings: Mapping[str, float] = field(default_factory=dict)
     hull: Hull | None = None
+    runs: int = 0
 
     def band(self, quantity: str) -> Band:
         """Band of `tpot`, `ttft` or `usd_per_mtok`."""
@@ -264,6 +265,7 @@ def profile_from(name: str, raw: Mapping[str, Any]) -> Profile:
         spread=dict(raw.get("spread", {})),
         base=raw.get("base", False),
         hull=hull_from(raw["hull"]) if "hull" in raw else None,
+        runs=raw.get("runs", 0),
     )
 
 

@@ -35,7 +35,7 @@ def calibrate(
     Columns of a table of yours: model, system or chip, concurrency (or batch), input_tokens,
     output_tokens, and any of ttft, tpot, itl, step, e2e (each in _ms or _s) and tokens_per_s;
     where they differ from the usual, engine, engine_version, weights, kv, tp, pp, ep,
-    dp_attention, n_chips, drafts. A fact of all rows may be given by --fact instead.
+    dp_attention, n_chips, drafts, overlap. A fact of all rows may be given by --fact instead.
     """
     from planner.library import calibrate as answer
     from planner.report.text.calibration_text import calibration_text

@@ -33,10 +33,13 @@ class CalibrationRows:
 
 @dataclass(frozen=True)
 class MethodScores:
-    """Errors of the profile before, of fits that did not see a row, and of both baselines."""
+    """Errors of the profile before, of fits that did not see a row, and of both baselines.
+
+    One run leaves no row to a fit, so nothing is known of it `after`.
+    """
 
     before: Score
-    after: Score
+    after: Score | None
     constant: Score
     roofline: Score
 

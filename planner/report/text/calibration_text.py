@@ -28,7 +28,7 @@ def calibration_text(document: CalibrationResult, out: str) -> str:
     if isinstance(document, FittedCalibration):
         lines += [line for note in document.notes for line in wrapped(note)]
         lines += [*_errors(document), *_coefficients(document), *_bands(document)]
-        lines += [*_worst(document), ""]
+        lines += [*(_worst(document) if document.worst else []), ""]
         lines += wrapped(f"in a scenario, relative to its file: profile: {out}")
     return printable("\n".join(lines))
 
@@ -38,7 +38,10 @@ def _rows(document: CalibrationResult) -> list[str]:
     names = ", ".join(f"{one.name} ({one.kind})" for one in document.files)
     lines = wrapped(f"{rows.lines:,} line{'s' * (rows.lines != 1)} of {names}")
     lines += [line for one in document.files for line in shapes(one.models)]
-    lines += wrapped(f"{rows.used:,} of {rows.values:,} values used, of {rows.runs:,} runs")
+    lines += wrapped(
+        f"{rows.used:,} of {rows.values:,} values used, of {rows.runs:,} "
+        f"run{'s' * (rows.runs != 1)}"
+    )
     return lines + reasons(rows.left_out, "left out", "left out")
 
 
@@ -49,11 +52,17 @@ def _errors(document: FittedCalibration) -> list[str]:
         "constant": "constant x roofline",
         "roofline": "plain roofline",
     }
-    lines = wrapped(f"own errors are of fits that saw nothing of a row's {document.left_out_by}")
+    lines = []
+    if document.left_out_by:
+        lines = wrapped(
+            f"own errors are of fits that saw nothing of a row's {document.left_out_by}"
+        )
     for quantity, scores in document.errors.items():
         lines += ["", f"{NAMES[quantity]:<27}{HEAD[27:]}"]
         for which, label in labels.items():
-            lines.append(score_line(f"  {label[:25]}", getattr(scores, which)))
+            score = getattr(scores, which)
+            if score is not None:
+                lines.append(score_line(f"  {label[:25]}", score))
     return lines
 
 

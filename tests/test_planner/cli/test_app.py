@@ -241,7 +241,7 @@ def test_a_fault_of_ours_is_status_three(run, small, monkeypatch):
     """One line that asks for a report; the traceback only on demand."""
     import planner.protocol.solve
 
-    def fails(*_):
+    def fails(*_, **__):
         raise ZeroDivisionError("division by zero")
 
     monkeypatch.setattr(planner.protocol.solve, "solve", fails)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from planner.catalogue.profile import profile
 from planner.cli.app import main
 from tests.cases.calibration import made_up, settings, table
 
@@ -77,14 +78,23 @@ def test_rows_left_out_are_named_and_counted(calibrated, tmp_path):
         assert told in reasons
 
 
-def test_one_run_is_refused(calibrated, tmp_path):
-    """A sentence, status 1, the document all the same, and no file."""
+def test_one_run_is_enough_and_every_answer_says_so(calibrated, run, tmp_path):
+    """There is no row to test on, and none is claimed; a plan by the profile warns."""
     path = made_up(tmp_path / "one.csv", settings(tp=(2,))[:1], {})
-    status, out, err = calibrated(path, "--json")
-    assert status == 1
-    assert json.loads(out)["status"] == "not identified"
-    assert "1 of 1 runs can be used: nothing can be identified" in err
-    assert not (tmp_path / "ours.toml").exists()
+    status, out, _ = calibrated(path, "--json")
+    document = json.loads(out)
+    assert status == 0
+    assert document["status"] == "fitted"
+    assert document["rows"]["runs"] == 1
+    assert {each["after"] for each in document["errors"].values()} == {None}
+    assert any("one run leaves none to test on" in note for note in document["notes"])
+    mine = tmp_path / "ours.toml"
+    assert profile(str(mine)).runs == 1
+    file = tmp_path / "plan.yaml"
+    assert run("init", "serving", "--out", file)[0] == 0
+    _, out, _ = run("solve", file, "--json", "--set", f"profile={mine}")
+    warnings = json.loads(out)["provenance"]["warnings"]
+    assert any("fitted on one run of one's own" in warning for warning in warnings)
 
 
 def test_rows_below_their_bound_are_refused(calibrated, tmp_path):

@@ -42,7 +42,7 @@ def narrowing(candidate: Candidate, scenario: Scenario) -> NarrowingRun | None:
     ]
     if not worth:
         return None
-    variance, dimension, pool = max(worth, key=lambda each: each[0])
+    variance, dimension, pool = max(worth, key=lambda row: row[0])
     commands = (_load(pool, place), _read(scenario))
     return NarrowingRun(dimension.title, math.sqrt(variance), commands)
 
@@ -54,8 +54,8 @@ def _variances(pool: EvaluatedPool) -> Iterator[tuple[float, HullDimension]]:
         return
     shares = by_coefficient(pool.step, pool.batch)["tpot" if pool.decodes else "ttft"]
     for dimension, _ in out:
-        told = [name for name in shares if dimension.holds(name)]
-        yield sum((shares[name] * hull.widths.get(name, 1.0)) ** 2 for name in told), dimension
+        rests = [name for name in shares if dimension.holds(name)]
+        yield sum((shares[name] * hull.widths.get(name, 1.0)) ** 2 for name in rests), dimension
 
 
 def _load(pool: EvaluatedPool, place: str) -> str:

@@ -34,6 +34,7 @@ from planner.text.errors import FieldError, InputError
 if TYPE_CHECKING:
     from planner.architecture.layers import Model
 
+HANDFUL = 5  # runs of one's own, up to which every answer says how many
 OF_CHIPS = ("tp", "dp_attention", "pp", "replicas")  # ways that multiply to chips
 
 
@@ -175,7 +176,10 @@ def _hardware(scenario: Scenario, system: System | File, notes: _Notes) -> Hardw
         profile, borrowed = _profile(scenario, system)
     with _at("system.measured"):
         profile, limits = limited(profile, system)
-    notes.warnings.extend(_warnings(scenario, system, price.warning(notes.today), borrowed))
+    handful = handful_warning(profile)
+    notes.warnings.extend(
+        _warnings(scenario, system, price.warning(notes.today), borrowed, handful)
+    )
     notes.data.extend(_sources(system, price.source, price.as_of, profile))
     notes.data.extend([limits] if limits else [])
     draws = "power" in system.varied or not system.chip.figures
@@ -260,6 +264,17 @@ def _profile(scenario: Scenario, system: System) -> tuple[Profile, str | None]:
     if scenario.assumptions == "lecture":
         return LECTURE, None
     return choose_profile(wanted_profile(scenario.profile), system.chip.name)
+
+
+def handful_warning(profile: Profile) -> str | None:
+    """What to know of a profile that a handful of runs gave."""
+    if not 0 < profile.runs <= HANDFUL:
+        return None
+    runs = "one run" if profile.runs == 1 else f"{profile.runs} runs"
+    return (
+        f"profile {profile.name} was fitted on {runs} of one's own ({profile.source}): it is the "
+        "profile that it started from, moved by what that tells"
+    )
 
 
 def _warnings(scenario: Scenario, system: System, *known_warnings: str | None) -> Iterator[str]:
