@@ -14,7 +14,7 @@ from planner.problems.lifecycle.resolve import resolve_life, with_serving
 from planner.problems.lifecycle.search.joint_program import joint_optimum
 from planner.problems.lifecycle.search.optimal_size import fixed_layout_optimum, optimal_size
 from planner.scenario import load, resolved
-from planner.text.errors import SolverError
+from planner.text.errors import InputError, SolverError
 from planner.token_costs.budget_task import assembled, compute_optimal_tokens
 from planner.token_costs.optimum import solve_one
 from planner.token_costs.phase_costs import PhaseCost
@@ -34,6 +34,17 @@ def plan():
 def settled():
     """The optimum behind it."""
     return optimal_size(resolve_life(load(scenario())), 1.0)
+
+
+def test_it_carries_what_of_its_serving_no_row_covers(plan):
+    """A model of its own was never measured: text, JSON and page say so, and strict refuses."""
+    outside = {each.what: each.share for each in plan.outside}
+    assert 0 < outside["model"] <= 1
+    assert plan.document["outside"][0]["what"] in outside
+    assert "outside the fit: " in str(plan)
+    assert "outside the fit" in plan._repr_html_()
+    with pytest.raises(InputError, match="outside the fit"):
+        planner.solve(scenario(), strict=True)
 
 
 def written(model, folder):
