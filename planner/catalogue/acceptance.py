@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from formulas.numerics.store import kept_kernel
-from planner.catalogue.draft_methods import FILE, draft_method
-from planner.text.tables import table
+from planner.catalogue.draft_methods import draft_method, drafting_table
 
 if TYPE_CHECKING:
     from formulas.numerics.kernel import Kernel
@@ -78,7 +77,7 @@ class AcceptanceCurve:
 @cache
 def curves() -> tuple[AcceptanceCurve, ...]:
     """Every curve of the catalogue."""
-    data = table("planner.catalogue", FILE)
+    data = drafting_table()
     return tuple(
         AcceptanceCurve(
             model=row["model"],
@@ -104,7 +103,7 @@ def acceptance(
     among : the curves to go by, those of the catalogue where none are given.
     """
     rows = curves() if among is None else tuple(among)
-    spread = table("planner.catalogue", FILE)["spread"]
+    spread = drafting_table()["spread"]
     alike = [row for row in rows if row.model == _family(model) and row.method == method]
     if alike:
         middle = np.mean([row.position for row in alike], axis=0)
@@ -134,7 +133,7 @@ def fitted(points: Sequence[tuple[int, float]], before: Acceptance) -> Acceptanc
     """
     from scipy.optimize import least_squares
 
-    noise = table("planner.catalogue", FILE)["spread"]["noise"]
+    noise = drafting_table()["spread"]["noise"]
     expected = np.array([_logit(before.first), np.log(before.decay)])
     wide = np.array([before.odds, before.factor])
     depths = [depth for depth, _ in points]
@@ -173,7 +172,7 @@ def _recurrence() -> Kernel:
 
 def _family(model: str) -> str:
     """The model whose curves hold for a name: checkpoints of one model in other formats are it."""
-    return table("planner.catalogue", FILE)["same"].get(model, model)
+    return drafting_table()["same"].get(model, model)
 
 
 def _at(position: np.ndarray, wide: np.ndarray, source: str, *, measured: bool) -> Acceptance:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
 from planner.catalogue.figures import entry
 from planner.text.tables import table
@@ -27,9 +29,15 @@ class DraftMethod:
     source: str
 
 
+@cache
+def drafting_table() -> dict[str, Any]:
+    """The file of methods and curves, read once."""
+    return table("planner.catalogue", FILE)
+
+
 def methods() -> dict[str, DraftMethod]:
     """Every method by its name."""
-    rows = table("planner.catalogue", FILE)["methods"]
+    rows = drafting_table()["methods"]
     return {name: DraftMethod(name=name, **row) for name, row in rows.items()}
 
 

@@ -59,7 +59,7 @@ def predictor(sizes: Sizes, method: DraftMethod) -> Drafter:
     what a token passes. A head over fewer words than the model's is one of its own.
     """
     sparse = bool(sizes.n_moe_layers) and method.experts
-    of = {group: _each(sizes, group) for group in GROUPS}
+    of = {group: _layers_of(sizes, group) for group in GROUPS}
     sparse_only = ("router", "shared", "routed")
     parts = ("attention", "other", *(sparse_only[:2] if sparse else ()))
     bytes_each = {
@@ -117,7 +117,7 @@ def draft_model(sizes: Sizes) -> Drafter:
     )
 
 
-def _each(sizes: Sizes, group: str) -> int:
+def _layers_of(sizes: Sizes, group: str) -> int:
     """Over how many layers the weights of a class are spread."""
     if group in ("routed", "shared", "router"):
         return max(sizes.n_moe_layers, 1)
