@@ -308,6 +308,7 @@ S_draft     = _symbol("S_draft",     "byte",              "weights that every pa
 S_draft_x   = _symbol("S_draft_x",   "byte",              "weights of all routed experts of a drafter")
 V_draft     = _symbol("V_draft",     "byte",              "weights that one chip reads in one pass of a drafter")
 N_draft     = _symbol("N_draft",     "param",             "weights outside routed experts that a token passes in a drafter")
+N_draft_lay = _symbol("N_draft_lay", "param",             "the same without the head, which prompts do not need")
 N_draft_x   = _symbol("N_draft_x",   "param",             "routed-expert weights that a token passes in a drafter")
 F_draft     = _symbol("F_draft",     "flop/s",            "arithmetic peak of a drafter's products")
 b_draft     = _symbol("b_draft",     "byte/token",        "cache bytes per token of a drafter")
@@ -329,5 +330,7 @@ t_check     = _symbol("t_check",     "s/seq",             "time to check one pos
 t_draft_const = _symbol("t_draft_const", "s",             "part of a drafter's pass that does not depend on the batch")
 t_draft_each = _symbol("t_draft_each", "s/seq",           "part of a drafter's pass proportional to the batch")
 B_even      = _symbol("B_even",      "seq",               "batch at which drafting neither gains nor loses")
+T_draft_pf  = _symbol("T_draft_pf",  "s",                 "arithmetic of one prompt in the drafter")
+T_draft_pass = _symbol("T_draft_pass", "s",               "what the drafter's passes of one prompt take, however full they are")
 T_spec      = _symbol("T_spec",      "s",                 "drafting all tokens of a step")
 # fmt: on

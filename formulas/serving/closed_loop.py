@@ -20,13 +20,14 @@ pass_filling = Equation.of(x_fill, L_new / (c_chunk * n_chunks), "passes are fil
 
 pass_time = Equation.of(
     T_pf_pass,
-    T_pf_w + T_pf_over + n_chunks * (n_ar * t_ar + n_a2a * t_a2a) + n_hop * t_hop,
+    T_pf_w + T_pf_over + T_draft_pass + n_chunks * (n_ar * t_ar + n_a2a * t_a2a) + n_hop * t_hop,
     "weights are read, and kernels launched, once a pass",
 )
 
 prompt_itself = Equation.of(
     T_pf_each,
     T_pf_math
+    + T_draft_pf
     + maximum(T_pf_attn, T_ring)
     + n_ar * (n_chunks * a_ar_pf + V_ar_pf / w_ar_pf + g_ar_pf * sqrt(n_chunks * V_ar_pf)) / e_ar_pf
     + n_a2a * (n_chunks * a_x_pf + V_x_pf / w_x_pf + g_x_pf * sqrt(n_chunks * V_x_pf)) / e_a2a

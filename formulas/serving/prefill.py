@@ -6,7 +6,7 @@ prompts at once: per prompt every operator costs what it costs on `tp * cp` chip
 """
 
 from formulas.algebra.notation import *
-from formulas.serving import context_parallel, overlap
+from formulas.serving import context_parallel, overlap, speculation
 from formulas.serving.prefill_network import PREFILL_NETWORK
 
 new_tokens = Equation.of(
@@ -65,7 +65,9 @@ prefill_overhead = Equation(
 prefill_time = Equation.of(
     T_pf,
     overlap.overlapped(T_pf_math + maximum(T_pf_attn, T_ring) + T_pf_w + T_pf_over, T_pf_net)
-    + T_hop_pf,
+    + T_hop_pf
+    + T_draft_pf
+    + T_draft_pass,
     "terms follow one another",
     "two half-batches hide a share of the shorter of work and sending",
     "keys and values go round behind the arithmetic of attention",
@@ -97,6 +99,8 @@ PREFILL = (
     overlap.hidden_share,
     context_parallel.ring_bytes,
     context_parallel.ring_time,
+    speculation.draft_prompt_time,
+    speculation.draft_prompt_passes,
     *PREFILL_NETWORK,
 )
 PREFILL_SHARED = (new_tokens, cached_tokens, attention_pairs)  # what a bound takes of it

@@ -107,6 +107,27 @@ drafting_time = Equation.of(
     source=HEAD,
 )
 
+draft_prompt_time = Equation.of(
+    T_draft_pf,
+    c_fwd
+    * L_new
+    * one_seq
+    * (N_draft_lay / (F_draft * e_pf) + N_draft_x * x_ep / (F_routed * e_pf_x))
+    / (tp * cp),
+    "a drafter has a cache of every prompt token; its attention is small beside its products",
+)
+
+draft_prompt_passes = Equation.of(
+    T_draft_pass,
+    n_chunks
+    * (
+        (S_draft / tp + S_draft_x * u_ep / (ep * xtp)) / (W_chip * e_w)
+        + n_draft_lay * t_layer
+        + n_draft_moe * t_pf_moe
+    ),
+    "one pass for each chunk, as the model's own",
+)
+
 break_even_batch = derive(
     "batch up to which drafting pays",
     begin(
@@ -130,5 +151,10 @@ break_even_batch = derive(
 )
 
 DRAFTING = (
-    *(e for e in equations_of(globals()) if e.symbol.name.startswith(("T_", "V_", "cov_"))),
+    *(
+        e
+        for e in equations_of(globals())
+        if e.symbol.name.startswith(("T_", "V_", "cov_"))
+        and e.symbol not in (T_draft_pf, T_draft_pass)
+    ),
 )

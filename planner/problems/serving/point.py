@@ -40,6 +40,18 @@ class PoolLayout:
 
 
 @dataclass(frozen=True)
+class DraftedTokens:
+    """What the drafts of a step bring, and the batch of a replica up to which they pay.
+
+    The batch is null where drafts pay at any.
+    """
+
+    drafts: Annotated[int, Unit("token")]
+    tokens_per_step: Annotated[float, Unit("token")]
+    pays_up_to: Annotated[float, Unit("seq")] | None
+
+
+@dataclass(frozen=True)
 class MemoryUse:
     """What fills the memory of one chip."""
 
@@ -155,6 +167,7 @@ class ServingPoint:
     memory_per_chip: MemoryUse
     fits_at_full_context: bool
     time_per_step: StepTimes | None
+    drafting: DraftedTokens | None
     bottleneck: str
     demand: BorneLoad | None
 

@@ -36,7 +36,13 @@ from planner.text.wording import (
 if TYPE_CHECKING:
     from planner.problems.serving.deployment.frontier import ServingFrontier
     from planner.problems.serving.plan import CurrentPoint, NarrowingRun, ServingAnswer, ServingPlan
-    from planner.problems.serving.point import BorneLoad, ServingBand, ServingEstimate, ServingPoint
+    from planner.problems.serving.point import (
+        BorneLoad,
+        DraftedTokens,
+        ServingBand,
+        ServingEstimate,
+        ServingPoint,
+    )
 
 BAR = 24
 POWER = {"given": "as given", "least": "the least that serves"}
@@ -127,6 +133,8 @@ def _chosen(point: ServingPoint, whole: ServingAnswer) -> str:
     band, bound = whole.band, whole.bound
     lines = _pool(point) if point.layout else _pools(point)
     lines += systems(whole)
+    if point.drafting:
+        lines.append(row("drafts", _drafting(point.drafting)))
     rows = [
         ("price", "usd_per_mtok", lambda v: f"${v:.3g}/Mtok", "input and output together"),
         ("  output", "usd_per_mtok_output", lambda v: f"${v:.3g}/Mtok", ""),
@@ -162,6 +170,14 @@ def _chosen(point: ServingPoint, whole: ServingAnswer) -> str:
     if point.demand:
         lines += ["", *_demand(point.demand)]
     return "\n".join(lines) + "\n\n" + _shares(point)
+
+
+def _drafting(drafting: DraftedTokens) -> str:
+    """What drafts bring, and up to which batch they pay."""
+    most = drafting.pays_up_to
+    pays = "at any batch" if most is None else f"up to about {max(most, 1):.0f} per replica"
+    emitted = f"{drafting.tokens_per_step:.2f} tokens a step of {drafting.drafts} drafted"
+    return f"{emitted}; they pay {pays}"
 
 
 def _outside(band: ServingBand, whole: ServingAnswer) -> str:

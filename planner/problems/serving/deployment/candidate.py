@@ -154,6 +154,7 @@ class Candidate:
             memory_per_chip=whole.memory_per_chip,
             fits_at_full_context=last.fits_at_full_context(),
             time_per_step=last.step_times(),
+            drafting=last.drafting(),
             bottleneck=last.bottleneck(),
             demand=self._borne_load(),
         )

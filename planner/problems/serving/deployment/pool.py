@@ -12,6 +12,7 @@ import numpy as np
 
 from planner.problems.serving.choice import ChosenPool
 from planner.problems.serving.point import (
+    DraftedTokens,
     MemoryUse,
     PlannedPool,
     PoolLayout,
@@ -22,6 +23,7 @@ from planner.problems.serving.point import (
 from planner.problems.serving.search.batch import LARGEST_BATCH, feasible, fixed_batches
 from planner.problems.serving.search.occupancy import Crowding, crowding
 from planner.problems.serving.search.sizing import carrying
+from planner.problems.serving.step.drafting import break_even
 from planner.problems.serving.step.engine_effects import loop_symbols
 from planner.problems.serving.step.kernels import PARTS, walked
 from planner.problems.serving.step.queueing import TAILS
@@ -133,6 +135,14 @@ class EvaluatedPool:
         if self.task.uses_bound or not self.decodes:
             return None
         return StepTimes(**{part: self.estimate[f"part.{part}"] for part in PARTS})
+
+    def drafting(self) -> DraftedTokens | None:
+        """What drafts bring; None where nothing is drafted, or of a bound."""
+        task = self.task
+        if task.uses_bound or not self.decodes or not task.drafts:
+            return None
+        most = break_even(self.step, self.batch)
+        return DraftedTokens(task.drafts, task.tokens_per_step, most if most < np.inf else None)
 
     def roofs(self) -> Roofs | None:
         """Times of one step by each roof; None where nothing is decoded."""

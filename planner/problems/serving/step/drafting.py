@@ -6,14 +6,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from planner.problems.serving.step.kernels import fed, lowered
+
 if TYPE_CHECKING:
     from planner.problems.serving.step.layouts import Layouts
+    from planner.problems.serving.step.step import Step
     from planner.problems.serving.task.task import Task
 
 # Symbols of a step that nothing is drafted for; without experts any k < E keeps coverage finite.
 NOTHING = dict.fromkeys(
-    ("n_draft", "S_draft", "S_draft_x", "N_draft", "N_draft_x", "b_draft", "R_draft", "c_draft",
-     "A_draft", "n_draft_moe", "n_draft_lay"), 0.0,
+    ("n_draft", "S_draft", "S_draft_x", "N_draft", "N_draft_lay", "N_draft_x", "b_draft",
+     "R_draft", "c_draft", "A_draft", "n_draft_moe", "n_draft_lay"), 0.0,
 ) | {"k_draft": 1.0, "e_draft": 2.0, "h_draft": 1.0}  # fmt: skip
 
 
@@ -30,6 +33,7 @@ def drafter_values(task: Task) -> dict[str, float]:
         "S_draft": drafter.read,
         "S_draft_x": drafter.routed_read,
         "N_draft": drafter.passed,
+        "N_draft_lay": drafter.layers_passed,
         "N_draft_x": drafter.routed_passed,
         "b_draft": share * sum(c.bytes_per_token for c in plain),
         "R_draft": share * sum(c.bytes_per_token * reach for c, reach in bounded),
@@ -75,3 +79,36 @@ def draft_collectives(task: Task, layouts: Layouts) -> dict[str, np.ndarray]:
         "n_draft_ar": np.where(layouts.tp > 1, sums, 0) * 1.0,
         "n_draft_a2a": np.where(copied, sparse, 0) * 1.0,
     }
+
+
+def break_even(step: Step, batch: float) -> float:
+    """Sequences of a replica up to which a layout's drafts pay; infinite where they always do.
+
+    `step` holds one layout. Its times are taken to be a fixed part and one proportional to the
+    batch, as they are between this batch and twice of it; 0 where drafts never pay.
+    """
+    task, twice = step.task, np.array([batch, 2 * batch])
+    alone = task.with_layout(positions_per_step=1.0, tokens_per_step=1.0, drafter=None)
+    rows = np.zeros(2, dtype=int)
+    plain, drafted = (
+        type(step)(way, step.layouts.take(rows), bound=False).work(twice) for way in (alone, task)
+    )
+    drafts = task.positions_per_step - 1.0
+    t_const, t_each = _affine(plain["step"], batch)
+    passes = _affine(drafted["part.drafts"] / drafts, batch)
+    checked = _affine((drafted["step"] - drafted["part.drafts"] - plain["step"]) / drafts, batch)
+    symbols = {
+        "t_const": t_const, "t_each": t_each, "t_check": checked[1],
+        "t_draft_const": passes[0] + checked[0], "t_draft_each": passes[1], "n_draft": drafts,
+        "g": task.tokens_per_step, "one_seq": 1.0, "one_token": 1.0,
+    }  # fmt: skip
+    gain = task.tokens_per_step - 1.0
+    if drafts * (checked[1] + passes[1]) <= gain * t_each:
+        return np.inf
+    return max(float(fed(lowered("break_even"), symbols)["B_even"]), 0.0)
+
+
+def _affine(times: np.ndarray, batch: float) -> tuple[float, float]:
+    """The fixed part [s] and that per sequence [s/seq] of times at a batch and at twice it."""
+    slope = max(float(times[1] - times[0]) / batch, 0.0)
+    return max(float(times[0]) - slope * batch, 0.0), slope

@@ -22,6 +22,7 @@ from formulas.serving.decode import DECODE, cache_read
 from formulas.serving.older_kernels import STATIC_PROMPTS, cache_slowness
 from formulas.serving.pools import POOLS_RATE, two_pools
 from formulas.serving.prefill import PREFILL, PREFILL_SHARED, new_tokens
+from formulas.serving.speculation import break_even_batch
 from formulas.serving.throughput import AGGREGATED, AGGREGATED_BOUND, MEMORY
 from planner.problems.serving.step.kernels import (
     BATCH_TIMES,
@@ -87,6 +88,8 @@ ALONE: Mapping[str, tuple[Definitions, tuple[str, ...]]] = {
                      ("V_w", "V_kv_dec", "T_tiled", "T_pf_math_bound")),
     # What a chip draws for the work of a request: here all slots are in use.
     "drawn_power": ((power.chip_power,), ("P_chip",)),
+    # The batch up to which drafting pays.
+    "break_even": ((break_even_batch.equation(),), ("B_even",)),
     # How much slower a cache is read by few multiprocessors.
     "lone_cache": ((cache_slowness,), ("x_lone",)),
     # The time to read all prompts of a static batch, from its parts.

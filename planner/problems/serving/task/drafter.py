@@ -33,7 +33,8 @@ class Drafter:
 
     `read` and `routed_read` are weights of every pass and of all its experts, `resident` and
     `routed_resident` what stays in memory [byte]; `passed` and `routed_passed` the weights that a
-    token passes [param]. `share` of the `caches` are the drafter's.
+    token passes [param], `layers_passed` those of `passed` before the head. `share` of the `caches`
+    are the drafter's.
     """
 
     read: float
@@ -41,6 +42,7 @@ class Drafter:
     resident: float
     routed_resident: float
     passed: float
+    layers_passed: float
     routed_passed: float
     caches: tuple[CacheKind, ...]
     share: float
@@ -84,6 +86,7 @@ def predictor(sizes: Sizes, method: DraftMethod) -> Drafter:
         resident=blocks * layer + (head_bytes if words < 1 else 0.0),
         routed_resident=blocks * routed * bytes_each["routed"],
         passed=sum(fixed.values()) + head,
+        layers_passed=sum(fixed.values()),
         routed_passed=sizes.active["routed"] / of["routed"] if sparse else 0.0,
         caches=sizes.caches,
         share=1.0 / layers_with_cache,
@@ -105,6 +108,7 @@ def draft_model(sizes: Sizes) -> Drafter:
         resident=sum(sizes.weight_bytes[group] for group in fixed),
         routed_resident=sizes.weight_bytes["routed"],
         passed=float(sum(sizes.active[group] for group in fixed)),
+        layers_passed=float(sum(sizes.active[g] for g in fixed if g != "head")),
         routed_passed=float(sizes.active["routed"]),
         caches=sizes.caches,
         share=1.0,

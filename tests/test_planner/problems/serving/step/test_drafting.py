@@ -87,6 +87,26 @@ def test_auto_is_the_best_of_every_depth():
     assert depths[0] >= 2
 
 
+@pytest.mark.parametrize(("drafts", "method"), [(1, "eagle"), (2, "eagle"), (4, "eagle-3")])
+def test_the_batch_up_to_which_drafts_pay_is_where_both_are_as_fast(drafts, method):
+    """The closed form against the plans themselves, on a dense model; looked at from any batch."""
+    asked = {"drafts": drafts, "method": method}
+    short = {"workload": {"input_tokens": 100, "output_tokens": 100}}
+    at = [
+        point("llama-3.1-8b", "hgx-a100", 1, batch, asked, **short).chosen["drafting"]["pays_up_to"]
+        for batch in (8, 64)
+    ]
+    assert at[0] == pytest.approx(at[1], rel=0.01)
+    batch = round(at[1])
+    once, more = (
+        pace("llama-3.1-8b", "hgx-a100", 1, n, **short)
+        / pace("llama-3.1-8b", "hgx-a100", 1, n, asked, **short)
+        for n in (batch, round(1.3 * batch))
+    )
+    assert once == pytest.approx(1, abs=0.01)
+    assert more < 1
+
+
 def test_the_search_takes_the_depth_that_serves_most_cheaply():
     """Batches left free, auto is as cheap as the cheapest of the depths."""
     free = {"workload": {"input_tokens": 500, "output_tokens": 500}, "choose": {"mode": "decode"},
