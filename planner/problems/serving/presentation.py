@@ -189,8 +189,8 @@ def _outside(band: ServingBand, whole: ServingAnswer) -> str:
 
 def _narrowing(run: NarrowingRun) -> list[str]:
     """The run that would tell most, as it is typed."""
-    start = "the run that would tell most, of one replica that planner export starts:"
-    lines = ["", start]
+    off = " with its overlap off" if run.overlap_off else ""
+    lines = ["", f"the run that would tell most, of one exported replica{off}:"]
     for command in run.commands:
         parts = textwrap.wrap(command, WIDTH - 6, break_on_hyphens=False, break_long_words=False)
         lines.append("  " + " \\\n    ".join(parts))

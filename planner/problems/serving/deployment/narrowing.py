@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from planner.problems.serving.question import Scenario
 
 ROUNDS = 10  # requests of a run for each that is in flight, as published runs have
+# What a loop of whole requests cannot tell: steps and prompts hide different shares of their own.
+UNTOLD = "overlap"
 USUAL = "vllm"  # where the profile speaks for no engine in particular
 
 
@@ -44,7 +46,8 @@ def narrowing(candidate: Candidate, scenario: Scenario) -> NarrowingRun | None:
         return None
     variance, dimension, pool = max(worth, key=lambda row: row[0])
     commands = (_load(pool, place), _read(scenario))
-    return NarrowingRun(dimension.title, math.sqrt(variance), commands)
+    whole = pool.layouts.halves[0] == 1
+    return NarrowingRun(dimension.title, math.sqrt(variance), commands, overlap_off=not whole)
 
 
 def _variances(pool: EvaluatedPool) -> Iterator[tuple[float, HullDimension]]:
@@ -53,7 +56,7 @@ def _variances(pool: EvaluatedPool) -> Iterator[tuple[float, HullDimension]]:
     if not out or hull is None:
         return
     shares = by_coefficient(pool.step, pool.batch)["tpot" if pool.decodes else "ttft"]
-    for dimension, _ in out:
+    for dimension in [dimension for dimension, _ in out if dimension.name != UNTOLD]:
         rests = [name for name in shares if dimension.holds(name)]
         yield sum((shares[name] * hull.widths.get(name, 1.0)) ** 2 for name in rests), dimension
 

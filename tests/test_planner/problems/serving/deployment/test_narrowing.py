@@ -18,6 +18,12 @@ FAR = {
 EXPERTS = {
     **FAR, "model": "kimi-k2", "chips": 16, "choose": {"mode": "aggregated", "batch": 64},
 }  # fmt: skip
+WIDE = {
+    **FAR, "model": "deepseek-v3", "system": "hgx-h200", "chips": 16,
+    "choose": {"mode": "aggregated", "batch": 128, "tp": 1, "dp_attention": 16, "ep": 16,
+               "overlap": "two-batch"},
+    "workload": {"input_tokens": 20000, "output_tokens": 500},
+}  # fmt: skip
 
 
 def result_of(command: str, ttft: float, tpot: float) -> dict:
@@ -38,12 +44,18 @@ def result_of(command: str, ttft: float, tpot: float) -> dict:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("question", [FAR, EXPERTS], ids=["dense", "experts"])
-def test_its_commands_make_a_profile_that_has_seen_the_model(question, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("question", "what"),
+    [(FAR, "model"), (EXPERTS, "model"), (WIDE, "context")],
+    ids=["dense", "experts", "two batches"],
+)
+def test_its_commands_make_a_profile_that_has_seen_what_was_new(
+    question, what, tmp_path, monkeypatch
+):
     """What is printed is run; the answer by what it wrote is outside in nothing the run was of."""
     monkeypatch.chdir(tmp_path)
     plan = planner.solve(question)
-    assert "model" in {each.what for each in plan.outside}
+    assert what in {each.what for each in plan.outside}
     run = plan.answer.narrow
     load, read = run.commands
     assert load.split()[-1] in str(plan)
@@ -53,9 +65,20 @@ def test_its_commands_make_a_profile_that_has_seen_the_model(question, tmp_path,
         main(shlex.split(read)[1:])
     assert exit_.value.code == 0
     mine = planner.solve({**question, "profile": str(tmp_path / "own.toml")})
-    assert not {each.what for each in mine.outside} & {"model", "chips", "number format"}
+    assert not {each.what for each in mine.outside} & {what, "chips", "number format"}
     assert mine.answer.provenance.warnings
     assert mine.tpot != plan.tpot
+
+
+def test_what_a_run_cannot_tell_it_is_not_said_to():
+    """Where the overlap of two batches alone is new, no loop of whole requests would tell it."""
+    plan = planner.solve({**WIDE, "workload": FAR["workload"]})
+    assert [each.what for each in plan.outside] == ["overlap"]
+    assert plan.answer.narrow is None
+    off = planner.solve(WIDE)
+    assert off.answer.narrow.overlap_off
+    assert "of one exported replica with its overlap off:" in str(off)
+    assert max(map(len, str(off).splitlines())) <= 80
 
 
 def test_inside_there_is_nothing_to_narrow():
