@@ -12,13 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from planner.calibration.sample import Sample
-from planner.catalogue.profile import COVERAGE, KNOWN, NEW_CHIP, NEW_MODEL, Band, Profile
+from planner.catalogue.bands.coefficient_spread import KNOWN, NEW_CHIP, NEW_MODEL, NOISE
+from planner.catalogue.profile import COEFFICIENTS, COVERAGE, Band, Place, Profile
 from planner.protocol.validation_result import Score
+
+if TYPE_CHECKING:
+    from planner.calibration.sample import Sample
 
 
 def score(predicted: np.ndarray, measured: np.ndarray) -> Score:
@@ -78,23 +81,46 @@ class RowModel(Protocol):
         """Times [s], shape (n_rows,)."""
 
 
-Fit = Callable[[Sample], RowModel]
+@runtime_checkable
+class SpreadModel(RowModel, Protocol):
+    """What a fit gives that says how far its coefficients may be off."""
+
+    def shares(self, sample: Sample) -> np.ndarray:
+        """d ln time / d ln coefficient, shape (n_rows, n_coefficients)."""
+
+    def covariances(self, places: Sequence[Place]) -> dict[Place, np.ndarray]:
+        """Covariance of the logarithms of the coefficients at each place."""
+
+
+Fit: TypeAlias = "Callable[[Sample], RowModel]"
 
 
 @dataclass(frozen=True)
 class LeftOut:
     """Predictions of every row by fits that did not see it [s], shape (n_rows,).
 
-    `fold` says with which others a row was left out.
+    `fold` says with which others a row was left out. `shares`, shape (n_rows, n_coefficients), and
+    `covariances`, one of the coefficients for each row, are those of the fit that predicted it.
     """
 
     sample: Sample
     fold: np.ndarray
     estimate: np.ndarray
+    shares: np.ndarray | None = None
+    covariances: tuple[np.ndarray, ...] = ()
 
     def take(self, mask: np.ndarray) -> LeftOut:
-        """Some of the rows."""
-        return LeftOut(self.sample.take(mask), self.fold[mask], self.estimate[mask])
+        """Some of the rows, by mask or index."""
+        index = np.arange(len(self.fold))[mask]
+        shares = None if self.shares is None else self.shares[index]
+        covariances = tuple(self.covariances[i] for i in index) if self.covariances else ()
+        sample, fold = self.sample.take(mask), self.fold[index]
+        return LeftOut(sample, fold, self.estimate[index], shares, covariances)
+
+    def sigma(self, shares: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Standard deviations of logarithms of times by what they rest on, at some rows."""
+        pairs = zip(shares, (self.covariances[i] for i in rows), strict=True)
+        return np.sqrt([share @ spread @ share + NOISE**2 for share, spread in pairs])
 
     @property
     def ratio(self) -> np.ndarray:
@@ -104,17 +130,31 @@ class LeftOut:
     @property
     def slots(self) -> tuple[np.ndarray, np.ndarray]:
         """Rows that time tokens, and measured over predicted time of a slot: what requests cost."""
+        tokens, prompts, steps = self._slots()
+        seconds = self.sample.seconds
+        measured = seconds[prompts] + steps * seconds[tokens]
+        return tokens, measured / (self.estimate[prompts] + steps * self.estimate[tokens])
+
+    def slot_shares(self) -> np.ndarray:
+        """What the time of each slot rests on, shape (n_slots, n_coefficients)."""
+        if self.shares is None:
+            raise ValueError("a fit that does not say what its times rest on")
+        tokens, prompts, steps = self._slots()
+        first, later = self.estimate[prompts], steps * self.estimate[tokens]
+        part = (first / (first + later))[:, None]
+        shares: np.ndarray = part * self.shares[prompts] + (1 - part) * self.shares[tokens]
+        return shares
+
+    def _slots(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Rows of the tokens and of the prompts of whole runs, and the steps of each."""
         rows = self.sample.rows
         first = {row.id: i for i, row in enumerate(rows) if row.looped and row.quantity == "ttft"}
         pairs = [
             (i, first[r.id]) for i, r in enumerate(rows) if r.quantity == "tpot" and r.id in first
         ]
-        if not pairs:
-            return np.empty(0, dtype=int), np.empty(0)
-        tokens, prompts = np.array(pairs).T
-        steps, seconds = self.sample.column("output")[tokens] - 1, self.sample.seconds
-        measured = seconds[prompts] + steps * seconds[tokens]
-        return tokens, measured / (self.estimate[prompts] + steps * self.estimate[tokens])
+        tokens, prompts = np.array(pairs, dtype=int).reshape(-1, 2).T
+        steps = np.array([rows[i].output - 1 for i in tokens])
+        return tokens, prompts, steps
 
 
 def quantities(sample: Sample) -> Mapping[str, np.ndarray]:
@@ -138,12 +178,27 @@ def fold_by_name(names: Sequence[str] | np.ndarray) -> np.ndarray:
 def leave_out(
     sample: Sample, fold: np.ndarray, fit: Fit, sound: np.ndarray | None = None
 ) -> LeftOut:
-    """Predict each fold by a fit of the `sound` rows of the others, of all rows by default."""
-    estimate = np.empty(len(sample.rows))
-    for k in np.unique(fold):
+    """Predict each fold by a fit of the `sound` rows of the others, of all rows by default.
+
+    Rows of a fold below zero are never left out, and have no prediction.
+    """
+    estimate = np.full(len(sample.rows), np.nan)
+    shares = np.zeros((len(estimate), len(COEFFICIENTS)))
+    spreads: dict[int, np.ndarray] = {}
+    for k in np.unique(fold[fold >= 0]):
         others = fold != k if sound is None else sound & (fold != k)
-        estimate[fold == k] = fit(sample.take(others)).times(sample.take(fold == k))
-    return LeftOut(sample, fold, estimate)
+        model, unseen = fit(sample.take(others)), sample.take(fold == k)
+        estimate[fold == k] = model.times(unseen)
+        if isinstance(model, SpreadModel):
+            shares[fold == k] = model.shares(unseen)
+            at = model.covariances(unseen.places)
+            rows = np.flatnonzero(fold == k).tolist()
+            spreads |= {i: at[place] for i, place in zip(rows, unseen.places, strict=True)}
+    if not spreads:
+        return LeftOut(sample, fold, estimate)
+    none = np.zeros((len(COEFFICIENTS), len(COEFFICIENTS)))
+    covariances = tuple(spreads.get(i, none) for i in range(len(estimate)))
+    return LeftOut(sample, fold, estimate, shares, covariances)
 
 
 def errors(left: LeftOut, floor: np.ndarray, prefix: str = "") -> dict[str, float]:

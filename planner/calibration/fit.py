@@ -17,24 +17,24 @@ import numpy as np
 
 from planner.calibration import cross_validation, hierarchy
 from planner.calibration.covered import hull_of
-from planner.calibration.cross_validation import LeftOut, folds, leave_out
+from planner.calibration.cross_validation import LeftOut, folds
 from planner.calibration.curve_file import collectives_text
-from planner.calibration.hierarchy import Effect, EffectFamily, Hierarchy, Loss, Prior
+from planner.calibration.hierarchy import Hierarchy, Loss, Prior
+from planner.calibration.leave_outs import LeaveOutScore, LeaveOutStudy, scores_text
 from planner.calibration.profile_file import shipped_text, thin_text
 from planner.calibration.sample import Sample, digests_text, published_sample
+from planner.catalogue.bands.coefficient_spread import EffectFamily, Quantiles
 from planner.catalogue.hull import Hull
 from planner.measurements.readers import runs, steadies
 from planner.text.tables import table
 
 DRAWS = 20
-# An adjustment that changes times by less is dropped, a monthly one by less in so many months.
-LEAST, MONTHS, PRUNINGS = 0.08, 4, 3
-# What is left out of a fit, and how its errors are called.
+# What is left out of a fit, its kind of place, and how its errors are called.
 PREFIXES = {
-    "known": "",
-    "groups": "unseen_groups_",
-    "new_model": "unseen_models_",
-    "new_chip": "unseen_chips_",
+    "configurations": ("known", ""),
+    "groups": ("", "unseen_groups_"),
+    "models": ("new_model", "unseen_models_"),
+    "chips": ("new_chip", "unseen_chips_"),
 }
 PRIORS = table("planner.calibration", "fit_priors.toml")
 
@@ -44,8 +44,7 @@ class FitSpec:
     """A profile to be: name, date, source, priors and families of adjustments.
 
     Where engines differ by years, the shared part is a `base` of profiles of one engine and
-    nobody's estimate. `worth` is what an adjustment has to add to the sum of a fit, None where it
-    has to change times by LEAST.
+    nobody's estimate.
     """
 
     name: str
@@ -55,7 +54,6 @@ class FitSpec:
     families: tuple[EffectFamily, ...]
     base: bool = False
     loss: Loss = field(default_factory=Loss)
-    worth: float | None = None
 
 
 def _spec(name: str) -> FitSpec:
@@ -92,6 +90,8 @@ class Fitted:
     by_engine: Mapping[str, Mapping[str, float]]
     spread: Mapping[str, float]
     hull: Hull
+    quantiles: Quantiles
+    left_out: tuple[LeaveOutScore, ...]
 
 
 def profiles(steady: Path, run: Path) -> list[Fitted]:
@@ -108,14 +108,9 @@ def fit_of(spec: FitSpec) -> Callable[[Sample], Hierarchy]:
     """The fit of a specification, as a function of the rows it may see."""
 
     def fit(sample: Sample) -> Hierarchy:
-        return hierarchy.pruned(
-            lambda candidates, start: hierarchy.fitted(
-                sample, candidates, spec.prior, start=start, loss=spec.loss
-            ),
-            hierarchy.effects(sample.places, spec.families),
-            lambda draft: _worth_keeping(spec, sample, draft),
-            PRUNINGS,
-        )
+        candidates = hierarchy.effects(sample.places, spec.families)
+        fit = hierarchy.fitted(sample, candidates, spec.prior, loss=spec.loss)
+        return replace(fit, families=spec.families)
 
     return fit
 
@@ -128,44 +123,48 @@ def fit_profile(spec: FitSpec, sample: Sample, untold: Sample | None = None) -> 
     refit = fit_of(spec)
     fit = refit(sample)
     floor = sample.columns.roofline
-    fold_by_name = cross_validation.fold_by_name
-    apart = {
-        "known": folds(sample.configurations),
-        "groups": folds(sample.column("group")),
-        "new_model": fold_by_name(sample.column("model")),
-        "new_chip": fold_by_name(sample.column("chip_name")),
-    }
-    left = {kind: leave_out(sample, fold, refit) for kind, fold in apart.items()}
+    study = LeaveOutStudy.of(sample, refit)
+    left = study.left
     pooled = sample.column("pooled")
     ranges = {}
     scores: dict[str, float] = {}
-    for kind, prefix in PREFIXES.items():
-        part = left[kind].take(~pooled)
+    for word, (kind, prefix) in PREFIXES.items():
+        part = left[word].take(~pooled)
         scores |= cross_validation.errors(part, floor[~pooled], prefix)
-        if kind != "groups":
+        if kind:
             ranges[kind], shares = cross_validation.bands(part)
             scores |= {prefix + name: share for name, share in shares.items()}
     if pooled.any():
-        part = left["known"].take(pooled)
+        part = left["configurations"].take(pooled)
         ranges["pooled"] = {
             "any": {**ranges["known"]["any"], **cross_validation.bands(part)[0]["any"]}
         }
         scores |= cross_validation.errors(part, floor[pooled], "pooled_")
+    assumed = None
     if untold is not None:
-        seen = fit.times(untold)
+        assumed = _unseen(untold, fit)
         ranges["assumed"] = cross_validation.bands(
-            LeftOut(untold, np.zeros(len(seen), dtype=int), seen)
+            replace(assumed, fold=np.zeros(len(assumed.fold), dtype=int))
         )[0]
-        scores |= cross_validation.errors(LeftOut(untold, folds(untold.configurations), seen),
-                         untold.columns.roofline, "untold_")  # fmt: skip
+        scores |= cross_validation.errors(assumed, untold.columns.roofline, "untold_")
     low, high = _intervals(spec, sample, fit)
     by_engine = {
-        name: _of_engine(left["known"], floor, name)
+        name: _of_engine(left["configurations"], floor, name)
         for name in sorted({place.engine for place in sample.places})
     }
-    spread = cross_validation.spreads(left["known"].take(~pooled))
     hull = hull_of(sample, hierarchy.LEAST_ROWS, {name: w for name, (_, w) in spec.prior.items()})
-    return Fitted(spec, sample, fit, low, high, ranges, scores, by_engine, spread, hull)
+    spread = cross_validation.spreads(left["configurations"].take(~pooled))
+    return Fitted(
+        spec, sample, fit, low, high, ranges, scores, by_engine, spread, hull,
+        study.quantiles(assumed), tuple(study.scores()),
+    )  # fmt: skip
+
+
+def _unseen(rows: Sample, fit: Hierarchy) -> LeftOut:
+    """Rows that a fit never saw as rows left out of it."""
+    at = fit.covariances(rows.places)
+    covariances = tuple(at[place] for place in rows.places)
+    return LeftOut(rows, folds(rows.configurations), fit.times(rows), fit.shares(rows), covariances)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -183,6 +182,7 @@ def main(arguments: list[str] | None = None) -> None:
     serving = profiles(options.steady, options.runs) if options.steady and options.runs else ()
     for fitted_profile in serving:
         name = fitted_profile.spec.name
+        print(f"{name}\n{scores_text(fitted_profile.left_out)}")
         (options.out / f"{name}.toml").write_text(shipped_text(fitted_profile), encoding="utf-8")
         (options.out / f"{name}.rows").write_text(
             digests_text(fitted_profile.sample.rows), encoding="ascii"
@@ -191,14 +191,6 @@ def main(arguments: list[str] | None = None) -> None:
             if row["like"] == name:
                 text = thin_text(fitted_profile, row["engine"], row.get("as_of", ""))
                 (options.out / f"{thin}.toml").write_text(text, encoding="utf-8")
-
-
-def _worth_keeping(spec: FitSpec, sample: Sample, fit: Hierarchy) -> tuple[Effect, ...]:
-    """The adjustments that change times by enough, or that the rows speak for enough."""
-    if spec.worth is not None:
-        return hierarchy.worthwhile(sample, fit, spec.prior, spec.worth, loss=spec.loss)
-    pairs = zip(fit.effects, fit.adjusted, strict=True)
-    return tuple(e for e, x in pairs if abs(x) * (MONTHS if e.monthly else 1) >= LEAST)
 
 
 def _intervals(spec: FitSpec, sample: Sample, fit: Hierarchy) -> tuple[Hierarchy, Hierarchy]:

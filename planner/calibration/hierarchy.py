@@ -10,12 +10,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.linalg import solve
+from scipy.linalg import cholesky, solve
 
-from planner.calibration.sample import Sample
+from planner.catalogue.bands.coefficient_spread import (
+    CoefficientSpread,
+    EffectFamily,
+    Quantiles,
+    times_at,
+)
 from planner.catalogue.profile import COEFFICIENTS, EFFICIENCIES, Place
+
+if TYPE_CHECKING:
+    from planner.calibration.sample import Sample
 
 OUTLIER = 0.12
 ROUNDS = 60
@@ -23,19 +32,6 @@ SETTLED = 1e-7  # of the objective
 TOLD = 0.5  # width beside the prior's from which on the rows tell nothing of an unknown
 LEAST_ROWS = 8
 Prior = Mapping[str, tuple[float, float]]
-
-
-@dataclass(frozen=True)
-class EffectFamily:
-    """Adjustments of some coefficients, one for each value of some attributes of a place.
-
-    `width` is the standard deviation of their logarithms beforehand, by month if `monthly`.
-    """
-
-    keys: tuple[str, ...]
-    of: tuple[str, ...]
-    width: float
-    monthly: bool = False
 
 
 @dataclass(frozen=True)
@@ -60,9 +56,8 @@ class Effect:
     monthly: bool = False
 
     def weight(self, place: Place) -> float:
-        """How often it counts at a place: once where it holds, or once a month."""
-        holds = all(getattr(place, key) == value for key, value in self.scope.items())
-        return (place.months if self.monthly else 1.0) * holds
+        """How often it counts at a place."""
+        return times_at(self, place)
 
 
 @dataclass(frozen=True)
@@ -70,13 +65,17 @@ class Hierarchy:
     """What was fitted: logarithms of the shared unknowns and of the effects, and their widths.
 
     `shared` has shape (n_coefficients,), `adjusted` (n_effects,); `freedom` is the share of its
-    prior width that an unknown keeps, near one where the rows say nothing of it.
+    prior width that an unknown keeps, near one where the rows say nothing of it. `covariance` is
+    that of all logarithms, shape (n_unknowns, n_unknowns), by the curvature at the fit; `families`
+    are those that effects were sought of.
     """
 
     shared: np.ndarray
     effects: tuple[Effect, ...]
     adjusted: np.ndarray
     freedom: np.ndarray
+    covariance: np.ndarray
+    families: tuple[EffectFamily, ...] = ()
 
     def unknowns(self, places: Sequence[Place]) -> np.ndarray:
         """1/e and t of every place, shape (n_places, n_coefficients)."""
@@ -85,6 +84,25 @@ class Hierarchy:
     def times(self, sample: Sample) -> np.ndarray:
         """Times [s] of rows, shape (n_rows,)."""
         return sample.columns.times(self.unknowns(sample.places))
+
+    def shares(self, sample: Sample) -> np.ndarray:
+        """d ln time / d ln coefficient of rows, shape (n_rows, n_coefficients)."""
+        x = self.unknowns(sample.places)
+        shares: np.ndarray = sample.columns.parts(x) / sample.columns.times(x)[:, None]
+        return shares
+
+    def covariances(self, places: Sequence[Place]) -> dict[Place, np.ndarray]:
+        """Covariance of the logarithms of the coefficients at each place."""
+        spread = self.spread({}, {})
+        distinct = dict.fromkeys(places)
+        return {one: spread.covariance(COEFFICIENTS, self.effects, one) for one in distinct}
+
+    def spread(
+        self, values: Mapping[str, tuple[str, ...]], quantiles: Quantiles
+    ) -> CoefficientSpread:
+        """What a profile says of the unknowns; `values` and `quantiles` as it holds them."""
+        factor = cholesky(self.covariance, lower=True)
+        return CoefficientSpread(self.families, factor, values, quantiles)
 
     @property
     def values(self) -> dict[str, float]:
@@ -251,9 +269,10 @@ class _Problem:
 
     def result(self, theta: np.ndarray) -> Hierarchy:
         """The unknowns by kind, with what the rows told of each."""
-        spread = np.sqrt(np.diag(np.linalg.inv(self.slopes(theta)[1])))
+        covariance = np.linalg.inv(self.slopes(theta)[1])
+        freedom = np.sqrt(np.diag(covariance) * self.precision)
         shared, adjusted = np.split(theta, [self.shared])
-        return Hierarchy(shared, self.candidates, adjusted, spread * np.sqrt(self.precision))
+        return Hierarchy(shared, self.candidates, adjusted, freedom, covariance)
 
     def _errors(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Errors, shape (n_rows,), and their slopes, shape (n_rows, n_unknowns)."""

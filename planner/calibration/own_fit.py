@@ -111,6 +111,7 @@ def seen_by_rows(like: Profile, places: Sequence[Place]) -> Profile:
         replace(like, values=above_zero).scaled(factors),
         engine=same.get("engine", "any") or "any",
         adjustments=tuple(elsewhere),
+        coefficient_spread=None,
     )
 
 

@@ -6,10 +6,17 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from planner.catalogue.profile import COEFFICIENTS, COVERAGE, KNOWN, Adjustment, Band, Profile
+from planner.catalogue.bands.coefficient_spread import (
+    KNOWN,
+    CoefficientSpread,
+    triangle_text,
+    values_of,
+)
+from planner.catalogue.profile import COEFFICIENTS, COVERAGE, Adjustment, Band, Profile
 
 if TYPE_CHECKING:
     from planner.calibration.fit import Fitted
+    from planner.calibration.leave_outs import LeaveOutScore
     from planner.catalogue.hull import Hull
 
 DIGITS, SHIPPED_DIGITS = 6, 4
@@ -63,6 +70,8 @@ def _tables(profile: Profile, remark: str, digits: int, key: Callable[[str], str
     yield from (f"{name} = {number(value, digits)}" for name, value in profile.errors.items())
     if profile.hull is not None:
         yield from hull_lines(profile.hull)
+    if profile.coefficient_spread is not None:
+        yield from _uncertainty(profile.coefficient_spread)
 
 
 def hull_lines(hull: Hull) -> Iterator[str]:
@@ -74,6 +83,23 @@ def hull_lines(hull: Hull) -> Iterator[str]:
         yield from ("", "# Standard deviations of logarithms before any row was seen.")
         yield "[hull.widths]"
         yield from (f"{name} = {number(width)}" for name, width in hull.widths.items())
+
+
+def _uncertainty(spread: CoefficientSpread) -> Iterator[str]:
+    """What the rows leave open: covariance of coefficients and adjustments, and bands in sigmas."""
+    yield from ("", "# Of logarithms of coefficients, then adjustments, in their order: the lower")
+    yield "# triangle of the covariance's factor, row by row in half precision, base 64."
+    yield from ("[uncertainty]", f'factor = "{triangle_text(spread.factor)}"', "families = [")
+    for family in spread.families:
+        monthly = ", monthly = true" if family.monthly else ""
+        width = number(family.width, SHIPPED_DIGITS)
+        of = f"by = {listed(family.keys)}, of = {listed(family.of)}"
+        yield f"  {{ {of}, width = {width}{monthly} }},"
+    yield from ("]", "", "[uncertainty.values]")
+    yield from (f"{kind} = {listed(values)}" for kind, values in spread.values.items())
+    for kind, quantities in spread.quantiles.items():
+        yield from ("", f"[uncertainty.quantiles.{kind}]")
+        yield from (f"{name} = {pair(z, SHIPPED_DIGITS)}" for name, z in quantities.items())
 
 
 def listed(texts: Iterable[str]) -> str:
@@ -122,9 +148,24 @@ def shipped_text(fit: Fitted) -> str:
         *keys_of(profile, "engines", "chips", "models", "rows", "source", "coverage"),
         "# Not identified by these rows, so held near the value expected beforehand.",
         f"held = {listed(profile.unidentified)}",
+        *_left_out(fit.left_out),
         *_tables(profile, ": between runs alike, and among all.", SHIPPED_DIGITS, _text),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _left_out(scores: Iterable[LeaveOutScore]) -> Iterator[str]:
+    """Errors of each way of leaving out, a line each."""
+    yield from (
+        "",
+        "# Errors on rows left out, by way of leaving out and quantity; group_log is the",
+    )
+    yield "# mean over groups (model, chip, engine) of the median |ln (predicted / measured)|."
+    yield "left_out = ["
+    for score in scores:
+        cells = ", ".join(f"{k} = {_value(v, SHIPPED_DIGITS)}" for k, v in vars(score).items())
+        yield f"  {{ {cells} }},"
+    yield "]"
 
 
 def shipped(fit: Fitted) -> Profile:
@@ -159,6 +200,9 @@ def shipped(fit: Fitted) -> Profile:
         spread=fit.spread,
         base=spec.base,
         hull=fit.hull,
+        coefficient_spread=fit.hierarchy.spread(
+            values_of(list(dict.fromkeys(places))), fit.quantiles
+        ),
     )
 
 

@@ -16,6 +16,18 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from planner.catalogue.bands.coefficient_spread import (
+    ASSUMED,
+    KNOWN,
+    NEW_CHIP,
+    NEW_MODEL,
+    NOISE,
+    POOLED,
+    CoefficientSpread,
+    holds_at,
+)
 from planner.catalogue.hull import Hull, hull_from
 from planner.text.errors import CatalogueError, did_you_mean
 from planner.text.tables import file_names, table
@@ -34,7 +46,8 @@ class Place:
     `math` is the number format that the feed-forward part multiplies in, `cache` that of keys and
     values, `attention` latent or grouped, `months` how long before
     the profile's date the run was made, `pooled` whether prompts are read on other chips,
-    `assumed` whether numbers of a measurement had to be worked out that its table does not give.
+    `assumed` whether numbers of a measurement had to be worked out that its table does not give,
+    `shape` what tunings of one model share.
     """
 
     chip: str = ""
@@ -48,6 +61,7 @@ class Place:
     months: float = 0.0
     pooled: bool = False
     assumed: bool = False
+    shape: str = ""
 
     @classmethod
     def of(cls, sizes: Sizes, chip: Chip, **more: object) -> Place:
@@ -61,8 +75,15 @@ class Place:
             cache=sizes.kv_dtype,
             attention=LATENT if any(cache.latent for cache in sizes.caches) else GROUPED,
             model=sizes.name,
+            shape=shape_of(sizes),
             **more,
         )
+
+
+def shape_of(sizes: Sizes) -> str:
+    """What all tunings and formats of a model share: layers, width, experts."""
+    experts = f", {sizes.n_experts} experts of {sizes.expert_width}" if sizes.n_experts else ""
+    return f"{sizes.n_layers} layers of {sizes.hidden}{experts}"
 
 
 @dataclass(frozen=True)
@@ -81,7 +102,7 @@ class Adjustment:
 
     def holds(self, place: Place) -> bool:
         """Whether the place lies in the scope."""
-        return all(getattr(place, key) == value for key, value in self.scope.items())
+        return holds_at(self, place)
 
     def times(self, place: Place) -> float:
         """The factor on times at a place in scope."""
@@ -104,8 +125,6 @@ HIDES = "e_ovl"  # no time is divided by it: it is the share of a time that anot
 OFF: Mapping[str, float] = {
     name: math.inf if name in EFFICIENCIES - {HIDES} else 0.0 for name in COEFFICIENTS
 }
-KNOWN, NEW_MODEL, NEW_CHIP, POOLED = "known", "new_model", "new_chip", "pooled"
-ASSUMED = "assumed"
 COVERAGE = 0.8  # share of rows to come that a band is made to hold
 
 
@@ -129,6 +148,8 @@ class Profile:
     A `base` is what others are like, and chosen by name alone. `ceilings` are efficiencies that
     a measured chip was seen not to exceed. `hull` is what the rows cover, None where nobody wrote
     it down. Of a profile of a user's own rows `runs` counts the runs, 0 of others.
+    `coefficient_spread` says how far each coefficient may be off; of a place, `covariance` is that
+    of their logarithms there and `regime` its kind of distance.
     """
 
     name: str
@@ -152,10 +173,51 @@ class Profile:
     ceilings: Mapping[str, float] = field(default_factory=dict)
     hull: Hull | None = None
     runs: int = 0
+    coefficient_spread: CoefficientSpread | None = field(default=None, compare=False)
+    covariance: np.ndarray | None = field(default=None, compare=False)
+    regime: str = KNOWN
 
-    def band(self, quantity: str) -> Band:
-        """Band of `tpot`, `ttft` or `usd_per_mtok`."""
-        return self.bands[quantity]
+    def sigma(self, shares: Mapping[str, float]) -> float:
+        """Standard deviation of the logarithm of a time at the profile's place.
+
+        0 where the profile does not say how far its coefficients may be off.
+
+        Parameters
+        ----------
+        shares : d ln time / d ln (time of a coefficient): shares of the time by coefficient.
+        """
+        return float(self._sigmas(_column(shares))[0])
+
+    def band(self, quantity: str, shares: Mapping[str, float] | None = None) -> Band:
+        """Band of `tpot`, `ttft` or `usd_per_mtok`, as wide as what its time rests on is unknown.
+
+        Without shares, or in a profile that does not say how far it may be off, it is the one of
+        all rows.
+        """
+        if shares is None:
+            return self.bands[quantity]
+        low, high = self.band_ends(quantity, _column(shares))
+        return Band(float(low[0]), float(high[0]))
+
+    def band_ends(self, quantity: str, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Ends of the bands of n times, each of shape (n,).
+
+        Parameters
+        ----------
+        shares : as for `sigma`, shape (n_coefficients, n).
+        """
+        spread, plain = self.coefficient_spread, self.bands[quantity]
+        ends = spread and spread.ends(self.regime, quantity, self._sigmas(shares))
+        if not ends or self.covariance is None:
+            like = np.ones(shares.shape[1])
+            return plain.low * like, plain.high * like
+        return ends
+
+    def _sigmas(self, shares: np.ndarray) -> np.ndarray:
+        if self.covariance is None:
+            return np.zeros(shares.shape[1])
+        sigma: np.ndarray = np.sqrt(np.sum(shares * (self.covariance @ shares), axis=0) + NOISE**2)
+        return sigma
 
     def at(self, place: Place) -> Profile:
         """The profile for one place: adjustments worked in, and the band of what is known there.
@@ -169,7 +231,12 @@ class Profile:
             if adjustment.holds(place):
                 for name in adjustment.of:
                     factors[name] *= adjustment.times(place)
-        return replace(self.scaled(factors), bands=self._bands(place), adjustments=())
+        seen = replace(self.scaled(factors), bands=self._bands(place), adjustments=())
+        unknowns = len(COEFFICIENTS) + len(self.adjustments)
+        if self.coefficient_spread is None or len(self.coefficient_spread.factor) != unknowns:
+            return seen  # it is of other adjustments than these
+        spread = self.coefficient_spread.covariance(COEFFICIENTS, self.adjustments, place)
+        return replace(seen, covariance=spread, regime=self.coefficient_spread.regime(place))
 
     def scaled(self, factors: Mapping[str, float]) -> Profile:
         """The profile with the times of every coefficient, and its interval, multiplied."""
@@ -202,6 +269,10 @@ class Profile:
         """Bands of a kind of place, of known ones where it has none, as an engine sees them."""
         kinds = self.all_bands.get(kind) or self.all_bands.get(KNOWN, {})
         return {**kinds.get("any", {}), **kinds.get(engine, {})}
+
+
+def _column(shares: Mapping[str, float]) -> np.ndarray:
+    return np.array([[shares.get(name, 0.0)] for name in COEFFICIENTS])
 
 
 @cache
@@ -266,6 +337,9 @@ def profile_from(name: str, raw: Mapping[str, Any]) -> Profile:
         base=raw.get("base", False),
         hull=hull_from(raw["hull"]) if "hull" in raw else None,
         runs=raw.get("runs", 0),
+        coefficient_spread=CoefficientSpread.from_table(raw["uncertainty"])
+        if "uncertainty" in raw
+        else None,
     )
 
 

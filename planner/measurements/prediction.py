@@ -158,8 +158,11 @@ def predict(rows: Sequence[Measurement], wanted: str = "auto") -> list[Predictio
     if not rows:
         return []
     profiles = [_at(wanted, row) for row in rows]
-    times, bounds = estimates(rows, profiles), bounds_of(rows)
-    bands = [p.band(BANDS.get(row.quantity, "tpot")) for p, row in zip(profiles, rows, strict=True)]
+    times, shares = _estimated(rows, profiles, [(name,) for name in COEFFICIENTS])
+    bounds, bands = bounds_of(rows), []
+    for at, row, parts in zip(profiles, rows, shares.tolist(), strict=True):
+        rests_on = dict(zip(COEFFICIENTS, parts, strict=True))
+        bands.append(at.band(BANDS.get(row.quantity, "tpot"), rests_on))
     return [
         Prediction(float(bound), float(time), float(time) * band.low, float(time) * band.high)
         for bound, time, band in zip(bounds, times, bands, strict=True)
@@ -171,13 +174,27 @@ def estimates(rows: Sequence[Measurement], profiles: Sequence[Profile]) -> np.nd
 
     Raises InputError if no network is known between the chips of a row.
     """
-    seconds = np.empty(len(rows))
+    return _estimated(rows, profiles)[0]
+
+
+def _estimated(
+    rows: Sequence[Measurement], profiles: Sequence[Profile], groups: Sequence[Sequence[str]] = ()
+) -> tuple[np.ndarray, np.ndarray]:
+    """Times [s] of rows and the shares that groups of coefficients take of them.
+
+    Shapes (n_rows,) and (n_rows, n_groups). A share is what is left without the group.
+    """
+    seconds, shares = np.empty(len(rows)), np.empty((len(rows), len(groups)))
     for members in alike_rows(rows):
         coefficients = {
             name: np.array([profiles[i].values[name] for i in members]) for name in COEFFICIENTS
         }
-        seconds[members] = RowStep([rows[i] for i in members]).times(coefficients)[0]
-    return seconds
+        model = RowStep([rows[i] for i in members])
+        seconds[members] = model.times(coefficients)[0]
+        for column, group in enumerate(groups):
+            without = model.times({**coefficients, **{name: OFF[name] for name in group}})[0]
+            shares[members, column] = 1 - without / seconds[members]
+    return seconds, shares
 
 
 def _at(wanted: str, row: Measurement) -> Profile:

@@ -46,7 +46,7 @@ def known() -> Profile:
     return replace(
         shipped, name="known", engine="any", values=MappingProxyType(values), intervals=ends,
         adjustments=(ON_HOPPER,), models=(), bands=BANDS, all_bands={"known": {"any": BANDS}},
-        errors={},
+        errors={}, coefficient_spread=None,
     )  # fmt: skip
 
 

@@ -21,6 +21,7 @@ from planner.problems.serving.question import Scenario
 from planner.problems.serving.search.batch import SAME_PRICE, fixed_batches, layouts_of
 from planner.problems.serving.step.kernels import PARTS
 from planner.problems.serving.step.layouts import Layouts
+from planner.problems.serving.step.shares import resting_on
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.plan_limits import PROMISES
 from planner.problems.serving.task.requests import context, promised
@@ -65,6 +66,8 @@ class FixedPointModel:
         chosen = Step(task, self.layouts, bound=task.uses_bound)(batch, fill)
         bound = chosen if task.uses_bound else Step(task, self.layouts, bound=True)(batch, fill)
         columns: dict[str, float | np.ndarray | CodedColumn] = {**_quantities(task, chosen, bound)}
+        if not task.uses_bound:
+            columns |= self._bands(task, columns, batch)
         columns |= _verdict(task, chosen, count)
         columns |= {"bottleneck": self._bottleneck(task, chosen, count)}
         lost = np.broadcast_to(columns["status"] != OPTIMAL, count)
@@ -118,6 +121,20 @@ class FixedPointModel:
             return batch, fill
         per_replica = np.ceil(totals / self.layouts.replicas)
         return per_replica, totals / (per_replica * self.layouts.replicas)
+
+    def _bands(
+        self, task: Task, columns: Mapping[str, object], batch: np.ndarray
+    ) -> dict[str, np.ndarray]:
+        """Ends of the bands of the columns that have one."""
+        rests = resting_on(Step(task, self.layouts, bound=False), batch)
+        ends: dict[str, np.ndarray] = {}
+        for name in BANDS:
+            value = columns.get(name)
+            if isinstance(value, float | np.ndarray):
+                time = "ttft" if name == "ttft" or task.mode == "prefill" else "tpot"
+                low, high = task.profile.band_ends(name, rests[time])
+                ends |= {f"{name}_low": value * low, f"{name}_high": value * high}
+        return ends
 
     def _bottleneck(self, task: Task, chosen: Mapping[str, np.ndarray], count: int) -> CodedColumn:
         """The largest part of a step, or the highest roof."""
@@ -175,12 +192,9 @@ def _quantities(
         name, word = output.name, output.word
         if name not in NUMBERS or name in ("batch", *ABSENT[task.mode]) or word not in chosen:
             continue
-        quantities[name] = value = chosen[word] * output.scale
+        quantities[name] = chosen[word] * output.scale
         if name in BANDS:
             quantities[f"{name}_bound"] = bound[word] * output.scale
-        if name in BANDS and not task.uses_bound:
-            ratio = task.profile.band(name)
-            quantities |= {f"{name}_low": value * ratio.low, f"{name}_high": value * ratio.high}
     return quantities
 
 

@@ -235,10 +235,14 @@ class ServingEstimate:
 
 @dataclass(frozen=True)
 class ServingBand:
-    """Ranges that hold the stated share of measured runs."""
+    """Ranges that hold the stated share of measured runs, by how far the plan is from those fitted.
+
+    `regime` is the kind of that distance: `known`, or what is new (`new_model`, `new_chip`, ...).
+    """
 
     coverage: Share
     profile: str = json_key("from")
+    regime: str = "known"
     tpot: Annotated[Ends, Unit("s")] | None = None
     ttft: Annotated[Ends, Unit("s")] | None = None
     usd_per_mtok: Annotated[Ends, Unit("USD per million tokens")] | None = None

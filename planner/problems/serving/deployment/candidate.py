@@ -27,6 +27,7 @@ from planner.problems.serving.deployment.pool import (
 )
 from planner.problems.serving.deployment.pool_matching import shards
 from planner.problems.serving.deployment.pool_pairs import Pair
+from planner.problems.serving.deployment.time_shares import costs_of, rests_on
 from planner.problems.serving.point import (
     BorneLoad,
     CacheTransfer,
@@ -213,17 +214,18 @@ class Candidate:
         """Where the profile's left-out rows put the truth of a plan; a bound needs no band."""
         if self.task.uses_bound:
             return None
-        profile = self.task.profile
+        profile, rests = self.task.profile, rests_on(self.pools)
 
         def ends(name: str, value: float | None) -> tuple[float, float] | None:
-            ratio = profile.band(name)
+            ratio = profile.band(name, rests[name])
             return None if value is None else (value * ratio.low, value * ratio.high)
 
         # What a request costs in chip time is what throughput lacks.
-        rate, price = plan.tokens_per_s, profile.band("usd_per_mtok")
+        rate, price = plan.tokens_per_s, profile.band("usd_per_mtok", rests["usd_per_mtok"])
         return ServingBand(
             coverage=profile.coverage,
             profile=profile.name,
+            regime=profile.regime,
             tpot=ends("tpot", plan.tpot),
             ttft=ends("ttft", plan.ttft),
             usd_per_mtok=ends("usd_per_mtok", plan.usd_per_mtok),
@@ -239,9 +241,7 @@ class Candidate:
         Raises SolverError if the program of a pool is not solved.
         """
         words = {"latency": "latency", "energy": "joule_per_request"}
-        word = words.get(self.task.objective, "usd_per_request")
-        costs = [c.chosen_by[word] * (1.0 if word == "latency" else c.utilisation)
-                 for c in self.pools] if self.joint else [1.0]  # fmt: skip
+        costs = costs_of(self.pools, words.get(self.task.objective, "usd_per_request"))
         total: dict[str, float] = {}
         limits: list[BindingLimit] = []
         warnings: dict[str, None] = {}

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.catalogue.profile import OFF
+from planner.catalogue.profile import COEFFICIENTS, OFF
 
 if TYPE_CHECKING:
     from planner.problems.serving.step.step import Step
 
 QUANTITIES = ("tpot", "ttft")
 REST = 1e-9  # of the time of a coefficient that is switched off
+TINY = 1e-30  # s
 
 
 def shares(step: Step, batch: float, groups: Sequence[Collection[str]]) -> dict[str, np.ndarray]:
@@ -55,3 +56,24 @@ def _share(times: np.ndarray) -> np.ndarray:
         return np.zeros(len(times) - 1)
     changed: np.ndarray = np.clip(np.abs(1 - times[:-1] / whole), 0.0, 1.0)
     return changed
+
+
+def resting_on(step: Step, batch: np.ndarray) -> dict[str, np.ndarray]:
+    """Shares of both times by coefficient, each of shape (n_coefficients, n).
+
+    For times that are sums it is d ln time / d ln coefficient.
+
+    Parameters
+    ----------
+    step : of one layout, at n values of other numbers where `batch` has shape (n,).
+    """
+    values = step.task.profile.values
+    whole = step.work(batch)
+    count = np.broadcast_shapes(*(whole[name].shape for name in QUANTITIES))
+    rows: dict[str, list[np.ndarray]] = {name: [] for name in QUANTITIES}
+    for name in COEFFICIENTS:
+        without = step.under({**values, name: _off(name, values[name])}).work(batch)
+        for quantity, column in rows.items():
+            part = np.abs(1 - without[quantity] / np.maximum(whole[quantity], TINY))
+            column.append(np.broadcast_to(np.minimum(part, 1.0), count))
+    return {quantity: np.array(column) for quantity, column in rows.items()}

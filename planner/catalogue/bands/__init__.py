@@ -1,0 +1,1 @@
+"""How far times by a profile may be off."""

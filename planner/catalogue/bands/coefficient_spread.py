@@ -1,0 +1,199 @@
+"""How far from its estimate a time may be, by which coefficients it rests on and what told them.
+
+What is not known of a coefficient at a place has two parts: the covariance that the fitted rows
+leave, and the prior variance of every effect that no row there told. A time rests on coefficients
+by its shares, so its standard deviation follows from both. Quantiles of errors over that standard
+deviation, of rows that no fit saw, turn it into a band.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from planner.catalogue.profile import Place
+
+NOISE = 0.06  # of runs repeated: what no coefficient can tell
+KNOWN, NEW_MODEL, NEW_CHIP, POOLED = "known", "new_model", "new_chip", "pooled"
+ASSUMED, NEW_ARCHITECTURE, NEW_ENGINE = "assumed", "new_architecture", "new_engine"
+NEW_PAIR, NEW_VERSION = "new_engine_on_chip", "new_version"
+# Kinds of distance from the fitted rows, the farthest first, and what is new there.
+DISTANCES: Mapping[str, tuple[str, ...]] = {
+    NEW_ARCHITECTURE: ("architecture",),
+    NEW_CHIP: ("chip",),
+    NEW_MODEL: ("shape",),
+    NEW_ENGINE: ("engine",),
+    NEW_PAIR: ("engine", "chip"),
+    NEW_VERSION: ("engine", "version"),
+}
+HALF = np.dtype("<f2")
+# Low and high end in standard deviations, and what known places scatter beside them.
+Quantiles = Mapping[str, Mapping[str, tuple[float, float, float]]]
+
+
+class Effective(Protocol):
+    """What changes some coefficients at the places of a scope, once or by the month."""
+
+    @property
+    def of(self) -> tuple[str, ...]:
+        """Coefficients."""
+
+    @property
+    def scope(self) -> Mapping[str, str]:
+        """Attributes of the places that it holds at."""
+
+    @property
+    def monthly(self) -> bool:
+        """Whether it counts once for each month before the profile's date."""
+
+
+@dataclass(frozen=True)
+class EffectFamily:
+    """Adjustments of some coefficients, one for each value of some attributes of a place.
+
+    `width` is the standard deviation of their logarithms beforehand, by month if `monthly`.
+    """
+
+    keys: tuple[str, ...]
+    of: tuple[str, ...]
+    width: float
+    monthly: bool = False
+
+    def holds(self, effect: Effective) -> bool:
+        """Whether an effect is of this family."""
+        alike = tuple(effect.scope) == self.keys and tuple(effect.of) == self.of
+        return alike and effect.monthly == self.monthly
+
+
+@dataclass(frozen=True)
+class CoefficientSpread:
+    """Covariance of the logarithms of all unknowns: coefficients, then effects.
+
+    It is `factor` @ `factor`.T, a lower triangle of shape (n_unknowns, n_unknowns). `values` are
+    those that the rows held, by kind of distance; `quantiles` those of measured over predicted by
+    kind of distance and quantity.
+    """
+
+    families: tuple[EffectFamily, ...]
+    factor: np.ndarray
+    values: Mapping[str, tuple[str, ...]]
+    quantiles: Quantiles
+
+    @classmethod
+    def from_table(cls, raw: Mapping[str, Any]) -> CoefficientSpread:
+        """The spread that the table of a profile's file holds."""
+        families = [
+            EffectFamily(tuple(x["by"]), tuple(x["of"]), x["width"], x.get("monthly", False))
+            for x in raw["families"]
+        ]
+        return cls(
+            families=tuple(families),
+            factor=triangle_from(raw["factor"]),
+            values={kind: tuple(names) for kind, names in raw["values"].items()},
+            quantiles={
+                kind: {quantity: (low, high, more) for quantity, (low, high, more) in each.items()}
+                for kind, each in raw["quantiles"].items()
+            },
+        )
+
+    def covariance(
+        self, coefficients: Sequence[str], effects: Sequence[Effective], place: Place
+    ) -> np.ndarray:
+        """Covariance of the logarithms of coefficients at a place, shape (n, n) of them.
+
+        Parameters
+        ----------
+        coefficients, effects : the unknowns, in the order of the factor.
+        """
+        n = len(coefficients)
+        reach = np.zeros((n + len(effects), n))
+        reach[:n] = np.eye(n)
+        for i, effect in enumerate(effects):
+            reach[n + i] = times_at(effect, place) * touched(effect.of, coefficients)
+        factor = reach.T @ self.factor
+        spread: np.ndarray = factor @ factor.T
+        for family in self.untold(effects, place):
+            on = touched(family.of, coefficients)
+            by = family.width * (place.months if family.monthly else 1.0)
+            spread += by**2 * np.outer(on, on)
+        return spread
+
+    def untold(self, effects: Sequence[Effective], place: Place) -> list[EffectFamily]:
+        """The families of which no row at such a place told an effect."""
+        at = [effect for effect in effects if holds_at(effect, place)]
+        return [f for f in self.families if not any(f.holds(effect) for effect in at)]
+
+    def regime(self, place: Place) -> str:
+        """The kind of distance of a place from the rows."""
+        if place.assumed and ASSUMED in self.quantiles:
+            return ASSUMED
+        if place.pooled and POOLED in self.quantiles:
+            return POOLED
+        for kind in DISTANCES:
+            if kind in self.values and attribute(place, kind) not in self.values[kind]:
+                return kind
+        return KNOWN
+
+    def ends(
+        self, regime: str, quantity: str, sigma: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """Ends of the bands of times of these standard deviations, as ratios to them.
+
+        Those of known places where the regime has none; None where they have none either.
+        """
+        for kind in (regime, KNOWN):
+            if quantity in self.quantiles.get(kind, {}):
+                low, high, scatter = self.quantiles[kind][quantity]
+                off = np.hypot(sigma, scatter)
+                return np.exp(low * off), np.exp(high * off)
+        return None
+
+
+def triangle_text(factor: np.ndarray) -> str:
+    """A lower triangle as text: its rows in half precision, base 64."""
+    rows = factor[np.tril_indices(len(factor))]
+    return b64encode(rows.astype(HALF).tobytes()).decode()
+
+
+def triangle_from(text: str) -> np.ndarray:
+    """The lower triangle in a text; raises ValueError if it is none."""
+    rows = np.frombuffer(b64decode(text, validate=True), HALF).astype(float)
+    n = int((2 * len(rows)) ** 0.5)
+    factor = np.zeros((n, n))
+    factor[np.tril_indices(n)] = rows
+    return factor
+
+
+def attribute(place: Place, kind: str) -> str:
+    """What is new at a place at such a distance, as text."""
+    return " ".join(str(getattr(place, key)) for key in DISTANCES[kind])
+
+
+def values_of(places: Sequence[Place]) -> dict[str, tuple[str, ...]]:
+    """Values of places by kind of distance, where all attributes are given."""
+    values = {}
+    for kind, keys in DISTANCES.items():
+        full = {attribute(p, kind) for p in places if all(getattr(p, key) for key in keys)}
+        if full:
+            values[kind] = tuple(sorted(full))
+    return values
+
+
+def holds_at(effect: Effective, place: Place) -> bool:
+    """Whether an effect's scope holds at a place."""
+    return all(getattr(place, key) == value for key, value in effect.scope.items())
+
+
+def times_at(effect: Effective, place: Place) -> float:
+    """How often an effect counts at a place: once where it holds, or once a month."""
+    return (place.months if effect.monthly else 1.0) * holds_at(effect, place)
+
+
+def touched(of: Sequence[str], coefficients: Sequence[str]) -> np.ndarray:
+    """One for each coefficient that is among some, shape (n_coefficients,)."""
+    return np.array([float(name in of) for name in coefficients])

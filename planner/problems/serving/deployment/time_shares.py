@@ -1,0 +1,34 @@
+"""What the times and the price of a plan rest on: shares by coefficient of the profile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from planner.problems.serving.step.shares import by_coefficient
+
+if TYPE_CHECKING:
+    from planner.problems.serving.deployment.pool import EvaluatedPool
+
+
+def costs_of(pools: Sequence[EvaluatedPool], word: str) -> list[float]:
+    """What each of several pools counts for when none waits for the other."""
+    if len(pools) == 1:
+        return [1.0]
+    return [x.chosen_by[word] * (1.0 if word == "latency" else x.utilisation) for x in pools]
+
+
+def rests_on(pools: Sequence[EvaluatedPool]) -> dict[str, Mapping[str, float]]:
+    """Shares of both times and of the price by coefficient, by quantity.
+
+    A pool is paid for the time that it takes: of tokens, or of prompts where it only reads them.
+    """
+    costs = costs_of(pools, "usd_per_request")
+    parts = [by_coefficient(pool.step, pool.batch) for pool in pools]
+    paid = [x["tpot" if p.decodes else "ttft"] for x, p in zip(parts, pools, strict=True)]
+    price = {
+        name: float(np.average([part[name] for part in paid], weights=costs)) for name in paid[0]
+    }
+    return {"tpot": parts[-1]["tpot"], "ttft": parts[0]["ttft"], "usd_per_mtok": price}
