@@ -11,17 +11,36 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from formulas.numerics.store import kept_kernel
-from planner.catalogue.draft_methods import draft_method, drafting_table
+from planner.catalogue.figures import entry
+from planner.text.tables import table
 
 if TYPE_CHECKING:
     from formulas.numerics.kernel import Kernel
 
+FILE = "speculation.toml"
 SURE = 1e-9  # below a chance of one, whose odds have no logarithm
+
+
+@dataclass(frozen=True)
+class DraftMethod:
+    """How tokens are drafted.
+
+    `projections` are matrices, hidden by hidden, that join what a predictor layer is given; `vocab`
+    the words of a head of its own, 0 for the model's; `experts` says whether its layer has experts
+    where the model's have, `passes` whether a drafter runs at all.
+    """
+
+    name: str
+    projections: int
+    vocab: int
+    experts: bool
+    passes: bool
+    source: str
 
 
 @dataclass(frozen=True)
@@ -75,9 +94,26 @@ class AcceptanceCurve:
 
 
 @cache
+def _table() -> dict[str, Any]:
+    """The file of methods and curves, read once."""
+    return table("planner.catalogue", FILE)
+
+
+def methods() -> dict[str, DraftMethod]:
+    """Every method by its name."""
+    rows = _table()["methods"]
+    return {name: DraftMethod(name=name, **row) for name, row in rows.items()}
+
+
+def draft_method(name: str) -> DraftMethod:
+    """A method by its name; raises CatalogueError with the nearest one."""
+    return entry("method of speculation", name, methods())
+
+
+@cache
 def curves() -> tuple[AcceptanceCurve, ...]:
     """Every curve of the catalogue."""
-    data = drafting_table()
+    data = _table()
     return tuple(
         AcceptanceCurve(
             model=row["model"],
@@ -103,7 +139,7 @@ def acceptance(
     among : the curves to go by, those of the catalogue where none are given.
     """
     rows = curves() if among is None else tuple(among)
-    spread = drafting_table()["spread"]
+    spread = _table()["spread"]
     alike = [row for row in rows if row.model == _family(model) and row.method == method]
     if alike:
         middle = np.mean([row.position for row in alike], axis=0)
@@ -133,7 +169,7 @@ def fitted(points: Sequence[tuple[int, float]], before: Acceptance) -> Acceptanc
     """
     from scipy.optimize import least_squares
 
-    noise = drafting_table()["spread"]["noise"]
+    noise = _table()["spread"]["noise"]
     expected = np.array([_logit(before.first), np.log(before.decay)])
     wide = np.array([before.odds, before.factor])
     depths = [depth for depth, _ in points]
@@ -172,7 +208,7 @@ def _recurrence() -> Kernel:
 
 def _family(model: str) -> str:
     """The model whose curves hold for a name: checkpoints of one model in other formats are it."""
-    return drafting_table()["same"].get(model, model)
+    return _table()["same"].get(model, model)
 
 
 def _at(position: np.ndarray, wide: np.ndarray, source: str, *, measured: bool) -> Acceptance:

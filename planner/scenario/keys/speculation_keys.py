@@ -8,11 +8,12 @@ from typing import Annotated
 from pydantic import ConfigDict, ValidationInfo, field_validator
 
 from planner.catalogue import models
-from planner.catalogue.draft_methods import methods
 from planner.scenario.keys import fields
 from planner.scenario.keys.fields import Quantity, Record, Word
 from planner.text.errors import did_you_mean, quoted
+from planner.text.tables import table
 
+METHODS = tuple(table("planner.catalogue", "speculation.toml")["methods"])
 AUTO = "auto"
 MODEL = "draft-model"  # the method of a drafter that is a model of its own
 DEEPEST = 64  # drafts; nobody publishes more than 23
@@ -79,7 +80,7 @@ class Speculation(Record):
     """probability that a drafted token is accepted, the same at each place, 0 <= x <= 1"""
     accepted: Annotated[float | tuple[float, ...], _Accepted()] | None = None
     """mean tokens of a step, its own counted: at this depth, or a list by depth"""
-    method: Annotated[str, Word(tuple(methods()))] | None = None
+    method: Annotated[str, Word(METHODS)] | None = None
     """what drafts; the model's predictor layers, else an EAGLE-3 head, when absent"""
     draft_model: str | None = None
     """a catalogue name, of a model of its own that drafts"""

@@ -13,15 +13,13 @@ from planner.architecture.counts import Sizes
 from planner.architecture.counts import sizes as counted
 from planner.architecture.layers import GROUPS
 from planner.catalogue import models
-from planner.catalogue.acceptance import acceptance, fitted, lengths
-from planner.catalogue.draft_methods import draft_method
+from planner.catalogue.acceptance import acceptance, draft_method, fitted, lengths
 from planner.scenario.keys.speculation_keys import MODEL as DRAFT_MODEL
 from planner.text.errors import FieldError
 
 if TYPE_CHECKING:
     from planner.architecture.caches import CacheKind
-    from planner.catalogue.acceptance import Acceptance
-    from planner.catalogue.draft_methods import DraftMethod
+    from planner.catalogue.acceptance import Acceptance, DraftMethod
     from planner.scenario.keys.speculation_keys import Speculation
 
 PREDICTORS, HEAD = "mtp", "eagle-3"  # methods of models with predictor layers, and of others

@@ -8,7 +8,7 @@ import pytest
 import planner
 from planner.architecture.counts import sizes
 from planner.catalogue import models
-from planner.catalogue.draft_methods import draft_method
+from planner.catalogue.acceptance import draft_method
 from planner.problems.serving.task.drafter import predictor
 from planner.text.errors import InputError
 from tests.paths import shared
