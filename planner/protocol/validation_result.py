@@ -45,13 +45,53 @@ class BandShare:
 
 
 @dataclass(frozen=True)
+class GroupErrors:
+    """Mean over `count` groups of model, chip and engine of the median |log(predicted/measured)|.
+
+    A group counts once, however many rows it has; baselines are None without a roofline.
+    """
+
+    count: int
+    estimate: float
+    roofline: float | None
+    constant: float | None
+
+
+@dataclass(frozen=True)
+class CurveShape:
+    """Errors once each curve over the concurrency is scaled to meet its lowest point.
+
+    The lowest points, which then have none, are left out of the scores. The best constant times the
+    roofline has the shape of the roofline.
+    """
+
+    curves: int
+    estimate: Score
+    roofline: Score | None
+
+
+@dataclass(frozen=True)
 class SectionScores:
-    """Scores of the estimate, its band, and of both baselines where every row has a roofline."""
+    """Scores of the estimate, its band, and of both baselines where every row has a roofline.
+
+    `shape` is None where no curve has two points.
+    """
 
     estimate: Score
     band: BandShare
     roofline: Score | None
     constant: Score | None
+    groups: GroupErrors
+    shape: CurveShape | None
+
+
+@dataclass(frozen=True)
+class KindScores:
+    """The scores of one kind of question over all files, such as decoding beside prompts."""
+
+    kind: str
+    quantity: str
+    scores: SectionScores
 
 
 @dataclass(frozen=True)
@@ -220,13 +260,14 @@ class ValidationDocument:
     """The validation of some files by a profile, and what profiles record of themselves.
 
     `refit` is what was left out of fits to the rows themselves, None for a profile as it ships;
-    `skipped` are files of folders that could not be read.
+    `skipped` are files of folders that could not be read; `kinds` are scores over all files.
     """
 
     problem: str
     status: str
     profile: str
     refit: str | None
+    kinds: Sequence[KindScores]
     files: Sequence[FileScores]
     skipped: Sequence[SkippedFile]
     recorded: Sequence[ProfileRecord]

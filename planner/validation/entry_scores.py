@@ -14,10 +14,19 @@ from dataclasses import replace
 import numpy as np
 
 from planner.calibration.cross_validation import constant, folds, score
+from planner.calibration.sample import configuration_of
 from planner.catalogue.profile import COVERAGE
 from planner.measurements.entry import Entry
 from planner.measurements.roofline_bound import bound_of
-from planner.protocol.validation_result import BandShare, GroupScore, Score, SectionScores
+from planner.protocol.validation_result import (
+    BandShare,
+    CurveShape,
+    GroupErrors,
+    GroupScore,
+    KindScores,
+    Score,
+    SectionScores,
+)
 
 GROUPINGS: Mapping[str, Callable[[Entry], str]] = {
     "engine": lambda entry: entry.engine,
@@ -50,14 +59,91 @@ def section(entries: Sequence[Entry]) -> SectionScores | None:
         in_unit = [entry.in_unit(float(x)) for entry, x in zip(scored, times, strict=True)]
         return score(np.array(in_unit), measured)
 
-    estimate = scores(entry.prediction.estimate for entry in scored if entry.prediction)
-    band = BandShare(COVERAGE, band_share(scored))
-    if not all(entry.roofline for entry in scored):
-        return SectionScores(estimate, band, None, None)
-    roofs = np.array([entry.roofline for entry in scored], dtype=float)
+    times = np.array([e.prediction.estimate for e in scored if e.prediction], dtype=float)
+    estimate, band = scores(times), BandShare(COVERAGE, band_share(scored))
     seconds = np.array([entry.seconds for entry in scored], dtype=float)
-    scaled = constant(roofs, seconds, folds([entry.group for entry in scored]))
-    return SectionScores(estimate, band, scores(roofs), scores(scaled))
+    groups = np.array([entry.group for entry in scored])
+    count, error = len(np.unique(groups)), _mean_of_groups(times / seconds, groups)
+    if not all(entry.roofline for entry in scored):
+        even = GroupErrors(count, error, None, None)
+        return SectionScores(estimate, band, None, None, even, curve_shape(scored))
+    roofs = np.array([entry.roofline for entry in scored], dtype=float)
+    scaled = constant(roofs, seconds, folds(groups))
+    baselines = (_mean_of_groups(x / seconds, groups) for x in (roofs, scaled))
+    even = GroupErrors(count, error, *baselines)
+    return SectionScores(estimate, band, scores(roofs), scores(scaled), even, curve_shape(scored))
+
+
+def _mean_of_groups(ratio: np.ndarray, groups: np.ndarray) -> float:
+    """Mean over groups of the median |log ratio|."""
+    error = np.abs(np.log(ratio))
+    return float(np.mean([np.median(error[groups == name]) for name in np.unique(groups)]))
+
+
+def curve_shape(scored: Sequence[Entry]) -> CurveShape | None:
+    """How curves over the concurrency bend: errors where each meets its lowest point."""
+    curves: dict[str, list[Entry]] = defaultdict(list)
+    for entry in scored:
+        row = entry.measurement
+        if row is not None:
+            both = row.pools and (row.pools.prefill, row.pools.decode)
+            curves[f"{configuration_of(row)} {both} {entry.quantity} {entry.part}"].append(entry)
+    points: list[tuple[float, float, float]] = []
+    count = 0
+    for entries in curves.values():
+        ordered = sorted(entries, key=_concurrency)
+        low, lowest = ordered[0], _concurrency(ordered[0])
+        rest = [entry for entry in ordered if _concurrency(entry) > lowest]
+        count += bool(rest)
+        for entry in rest:
+            estimate, roof = (_scaled(entry, low, of) for of in (_expected, _roofed))
+            points.append((float(entry.measured or 0.0), estimate, roof))
+    if not points:
+        return None
+    measured, estimates, roofs = np.array(points).T
+    sound = np.isfinite(roofs).all()
+    return CurveShape(count, score(estimates, measured), score(roofs, measured) if sound else None)
+
+
+def _concurrency(entry: Entry) -> float:
+    """Requests in flight over all pools of a run."""
+    row = entry.measurement
+    if row is None:
+        return 0.0
+    return row.pools.concurrency if row.pools is not None else row.batch
+
+
+def _expected(entry: Entry) -> float:
+    return entry.prediction.estimate if entry.prediction else np.nan
+
+
+def _roofed(entry: Entry) -> float:
+    return entry.roofline or np.nan
+
+
+def _scaled(entry: Entry, low: Entry, of: Callable[[Entry], float]) -> float:
+    """A predicted value in its unit, its curve scaled to meet the measured lowest point."""
+    return entry.in_unit(of(entry) * (low.seconds or np.nan) / of(low))
+
+
+# What a row of serving asks, by whether requests are kept in flight and what is timed.
+STATIC = {"step": "decode", "ttft": "prefill", "e2e": "static batches"}
+
+
+def by_kind(entries: Sequence[Entry]) -> list[KindScores]:
+    """Scores of serving by kind of question, rows that are not clean and repeats left out."""
+    members: dict[tuple[str, str], list[Entry]] = defaultdict(list)
+    for entry in entries:
+        row = entry.measurement
+        if row is None or not entry.scored or entry.part == "not clean":
+            continue
+        kind = ("disaggregated" if row.pooled else "aggregated") if row.looped or row.pooled else ""
+        members[kind or STATIC[entry.quantity], entry.quantity].append(entry)
+    return [
+        KindScores(kind, quantity, scores)
+        for (kind, quantity), rows in members.items()
+        if (scores := section(rows)) is not None
+    ]
 
 
 def grouped(entries: Sequence[Entry], by: str) -> list[GroupScore]:

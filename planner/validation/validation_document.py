@@ -44,12 +44,15 @@ def document(
     by : groupings of the tables: engine, chip, model.
     refit, skipped : as in `ValidationDocument`.
     """
-    files = [_file(table, entries, by) for table, entries in read]
+    tables = list(read)
+    files = [_file(table, entries, by) for table, entries in tables]
+    kinds = entry_scores.by_kind([entry for _, entries in tables for entry in entries])
     scored = any(part.scores for file in files for part in file.sections)
     profiles = sorted({name for file in files for name in file.profiles})
     status = "scored" if scored else ("nothing to score" if files else "recorded")
     recorded = _recorded(profiles if files else profile_names(), wanted, bool(files))
-    question, versions = (wanted, refit, files, skipped), {"version": version("token-planner")}
+    question = (wanted, refit, kinds, files, skipped)
+    versions = {"version": version("token-planner")}
     return validation_result.ValidationDocument("validation", status, *question, recorded, versions)
 
 

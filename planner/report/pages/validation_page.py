@@ -15,7 +15,7 @@ from math import isnan
 from planner.protocol import validation_result as result
 from planner.report.files import dumps
 from planner.report.pictures import validation_pictures as pictures
-from planner.report.text.validation_text import NAMES, SHARES, left_out, shapes
+from planner.report.text.validation_text import NAMES, SHARES, evenly, kind_name, left_out, shapes
 
 WHY = "explanation"
 HEAD = ("rows", "median", "mean", "≤ 10 %", "≤ 20 %", "10–90 % of ratio")
@@ -25,6 +25,22 @@ def named(section: result.ValidationSection) -> str:
     """What a section scores, in words."""
     name = NAMES.get(section.quantity, section.quantity)
     return f"{name}, {section.part}" if section.part else name
+
+
+def kinds(scored: Iterable[result.KindScores]) -> str:
+    """One line for every kind of question over all files."""
+    body = []
+    for kind in scored:
+        errors, groups, shape = kind.scores, kind.scores.groups, kind.scores.shape
+        baselines = (errors.constant, errors.roofline)
+        body.append(
+            [kind_name(kind), *_numbers(errors.estimate)[:5], _percent(errors.band.holds),
+             f"{groups.estimate:.3f} of {groups.count}",
+             *(_percent(x.median) if x else "" for x in baselines),
+             _percent(shape.estimate.median) if shape else ""]
+        )  # fmt: skip
+    head = ["", *HEAD[:5], "in band", "groups", "constant", "roofline", "curve shape"]
+    return "<h2>By kind of question</h2>" + _table(head, body) if body else ""
 
 
 def summary(files: Iterable[result.FileScores]) -> str:
@@ -143,8 +159,11 @@ INTRO = (
     "taken from rows of other groups of model, chip and engine. Errors are |predicted / measured "
     "− 1| in the unit of the measured value; ≤ 10 % is the share of rows that err by no more; the "
     "ratio is predicted over measured; of the baselines the median error is given. Rows that a "
-    "profile was fitted on are in sample, and say so. Single rows are named by line and by their "
-    "ratio alone. Dashed lines and blue bars enclose errors of 20 %; pale points are other rows."
+    "profile was fitted on are in sample, and say so. Groups are of model, chip and engine: the "
+    "mean over them of the median |log ratio|, so that each counts once. Curve shape is the "
+    "median error once each curve over the concurrency is scaled to meet its lowest point. Single "
+    "rows are named by line and by their ratio alone. Dashed lines and blue bars enclose errors of "
+    "20 %; pale points are other rows."
 )
 
 
@@ -159,6 +178,7 @@ def page(document: result.ValidationDocument) -> str:
         "<h1>Predicted against measured</h1>",
         f'<p class="quiet">token-planner {escape(version)}, profile '
         f"{escape(document.profile)}</p><p>{INTRO}</p>",
+        kinds(document.kinds),
         summary(document.files) if document.files else "",
         *(_file(file, index) for index, file in enumerate(document.files)),
         _skipped(document.skipped) if document.skipped else "",
@@ -210,7 +230,8 @@ def _section(part: result.ValidationSection, labels: Mapping[str, str], name: st
     title = f'<h3 id="{name}">{escape(named(part))}</h3>'
     parts = [f'<p class="quiet">{counts}</p>']
     if part.scores is not None:
-        parts += [_sample(part), scores(part, part.scores)]
+        even = escape(" ".join(map(str.strip, evenly(part.scores))))
+        parts += [_sample(part), scores(part, part.scores), f'<p class="quiet">{even}</p>']
         parts += _pictures(part, part.scores.band, labels, name)
         for key, listed in part.by.items():
             body = [[x.name, *_numbers(x.score), _percent(x.band_holds)] for x in listed]

@@ -27,13 +27,44 @@ LEFT_OUT = (
 
 def validation_text(document: result.ValidationDocument) -> str:
     """The validation as lines of at most 80 columns."""
-    blocks = [_file(file) for file in document.files]
+    blocks = [_kinds(document.kinds)] if document.kinds else []
+    blocks += [_file(file) for file in document.files]
     if document.skipped:
         skipped = (f"{each.name}: {each.why}" for each in document.skipped)
         lines = [line for each in skipped for line in wrapped(each)]
         blocks.append("\n".join(["Skipped: no measurements that can be read", *lines]))
     blocks.append(_recorded(document.recorded, bool(document.files)))
     return printable("\n\n".join(blocks))
+
+
+KINDS = f"{'':<21}{'rows':>6}{'median':>8}{'mean':>7}{'in 10%':>8}{'groups':>8}"
+
+
+def _kinds(kinds: Sequence[result.KindScores]) -> str:
+    """A line for each kind of question over all files, groups and curve shapes beside rows."""
+    lines = ["By kind of question", f"{KINDS}{'constant':>9}{'roof':>6}{'shape':>7}"]
+    for kind in kinds:
+        scores, error = kind.scores, kind.scores.estimate
+        medians = [x.median if x else nan for x in (scores.constant, scores.roofline)]
+        shape = f"{scores.shape.estimate.median:>7.1%}" if scores.shape else ""
+        lines.append(
+            f"  {kind_name(kind)[:19]:<19}{error.n:>6,}{error.median:>8.1%}{error.mean:>7.1%}"
+            f"{error.within_10:>8.1%}{scores.groups.estimate:>8.3f}"
+            f"{medians[0]:>9.1%}{medians[1]:>6.0%}{shape}"
+        )
+    lines += wrapped(
+        "groups: mean over groups of model, chip and engine of the median |log ratio|; constant, "
+        "roof: medians of the baselines; shape: median error once each curve over the "
+        "concurrency is scaled to meet its lowest point"
+    )
+    return "\n".join(lines)
+
+
+def kind_name(kind: result.KindScores) -> str:
+    """What a kind of question is called, with what was timed where that is not the same."""
+    timed = NAMES.get(kind.quantity, "")
+    runs = kind.kind in ("aggregated", "disaggregated")
+    return f"{kind.kind}, {timed}" if timed and runs else kind.kind
 
 
 def shapes(models: Mapping[str, str]) -> list[str]:
@@ -99,7 +130,25 @@ def _scores(section: result.ValidationSection, scores: result.SectionScores) -> 
     )
     lines = [HEAD, *(score_line(label, score) for label, score in rows if score)]
     lines += wrapped(f"{band.holds:.1%} lie in the {band.coverage:.0%} band")
+    lines += evenly(scores)
     return lines + _sample(section)
+
+
+def evenly(scores: result.SectionScores) -> list[str]:
+    """Errors where every group counts once, and where curves are scaled to their lowest points."""
+    groups, shape = scores.groups, scores.shape
+    pairs = (("constant", groups.constant), ("roofline", groups.roofline))
+    beside = ", ".join(f"{name} {error:.3f}" for name, error in pairs if error is not None)
+    text = f"median |log ratio|, mean over {groups.count:,} groups: {groups.estimate:.3f}"
+    lines = wrapped(f"{text} ({beside})" if beside else text)
+    if shape:
+        roof = f" (plain roofline {shape.roofline.mean:.1%})" if shape.roofline else ""
+        lines += wrapped(
+            f"{shape.curves:,} curves scaled to their lowest concurrency: {shape.estimate.n:,} "
+            f"other points are off by {shape.estimate.median:.1%} in the median, "
+            f"{shape.estimate.mean:.1%} in the mean{roof}"
+        )
+    return lines
 
 
 def _sample(section: result.ValidationSection) -> list[str]:

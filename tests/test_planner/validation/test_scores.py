@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner.architecture import sizes
 from planner.calibration.cross_validation import constant, folds, score
+from planner.catalogue.chips import chip
+from planner.catalogue.models import load
 from planner.measurements.entry import Entry, Prediction
-from planner.validation.entry_scores import band_share, grouped, section
+from planner.measurements.measurement import Measurement
+from planner.validation.entry_scores import band_share, by_kind, curve_shape, grouped, section
 
 TIMES = st.floats(1e-6, 1e3)
 
@@ -88,3 +94,46 @@ def test_groupings_count_every_scored_row_once():
     rows = [entry(1.0, 1.1, engine=name) for name in "abbccc"]
     found = grouped(rows, "engine")
     assert [(row.name, row.score.n) for row in found] == [("c", 3), ("b", 2), ("a", 1)]
+
+
+def point(concurrency: float, seconds: float, estimate: float, prompt: float = 1000.0) -> Entry:
+    """A measured point of a curve over the concurrency, prompts of so many tokens."""
+    row = Measurement(
+        "", "", "e", "m", sizes(load("llama-3.1-8b")), chip("h100"), None, 1, {"tp": 1},
+        concurrency, prompt, 100.0, prompt, "tpot", seconds, "", looped=True,
+    )  # fmt: skip
+    return entry(seconds, estimate, measurement=row)
+
+
+def test_a_curve_scaled_to_its_lowest_point_keeps_its_shape_alone():
+    """A factor on all of a curve is no error; a factor that grows is; each curve has its own."""
+    steps = ((1, 1.0), (4, 1.5), (16, 4.0))
+    twice = [point(n, t, 2 * t) for n, t in steps]
+    longer = [point(n, t, 0.3 * t, prompt=9.0) for n, t in steps]
+    shape = curve_shape([*reversed(twice), *longer])
+    assert (shape.curves, shape.estimate.n) == (2, 4)
+    assert shape.estimate.mean == pytest.approx(0.0, abs=1e-12)
+    assert section(twice).estimate.mean == pytest.approx(1.0)
+    bent = [point(n, t, t * (2.2 if n > 4 else 2.0)) for n, t in steps]
+    assert curve_shape(bent).estimate.mean == pytest.approx(0.1 / 2)
+    assert curve_shape([point(8, 1.0, 1.0), point(8, 1.1, 1.0), entry(1.0, 1.0)]) is None
+
+
+def test_every_group_counts_once_whatever_its_rows():
+    """Ninety-nine rows of one model that are right do not hide another that is off by two."""
+    right = [entry(1.0, 1.0) for _ in range(99)]
+    groups = section([*right, entry(1.0, 2.0, model="n")]).groups
+    assert groups.count == 2
+    assert groups.estimate == pytest.approx(np.log(2.0) / 2)
+    assert groups.roofline == pytest.approx(np.log(2.0))
+
+
+def test_kinds_of_question_are_told_by_loads_and_by_what_is_timed():
+    """A closed loop is aggregated; rows without a measurement of serving are of no kind."""
+    looped = point(4, 1.0, 1.0)
+    static = entry(1.0, 1.0, measurement=replace(looped.measurement, looped=False))
+    kinds = by_kind([replace(looped, quantity="tpot"), static, entry(1.0, 1.0)])
+    assert [(kind.kind, kind.quantity) for kind in kinds] == [
+        ("aggregated", "tpot"),
+        ("decode", "step"),
+    ]
