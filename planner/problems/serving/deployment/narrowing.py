@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from planner.catalogue.chips import chip_names
 from planner.catalogue.hull import HullDimension
 from planner.catalogue.models import repository
-from planner.problems.serving.deployment.beyond_fit import pool_outside
+from planner.problems.serving.deployment.uncovered import dimensions_outside
 from planner.problems.serving.plan import NarrowingRun
 from planner.problems.serving.step.shares import by_coefficient
 from planner.scenario.keys.references import File
@@ -52,11 +52,11 @@ def narrowing(candidate: Candidate, scenario: Scenario) -> NarrowingRun | None:
 
 def _variances(pool: EvaluatedPool) -> Iterator[tuple[float, HullDimension]]:
     """Variance of the logarithm of the pool's time that rests on each dimension outside."""
-    out, hull = pool_outside(pool), pool.task.profile.hull
+    out, hull = dimensions_outside(pool), pool.task.profile.hull
     if not out or hull is None:
         return
     shares = by_coefficient(pool.step, pool.batch)["tpot" if pool.decodes else "ttft"]
-    for dimension in [dimension for dimension, _ in out if dimension.name != UNTOLD]:
+    for dimension in [dimension for dimension in out if dimension.name != UNTOLD]:
         rests = [name for name in shares if dimension.holds(name)]
         yield sum((shares[name] * hull.widths.get(name, 1.0)) ** 2 for name in rests), dimension
 
