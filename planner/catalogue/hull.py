@@ -12,6 +12,8 @@ from fnmatch import fnmatchcase
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from planner.text.tables import table
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ class HullDimension:
     unit: str = ""
     prompts: bool = False
     beside: tuple[str, ...] = ()
+    regime: str = ""
 
     def holds(self, coefficient: str) -> bool:
         """Whether rows elsewhere tell nothing of a coefficient here."""
@@ -61,6 +64,7 @@ def dimensions() -> Mapping[str, HullDimension]:
             row.get("unit", ""),
             row.get("prompts", False),
             tuple(row.get("beside", ())),
+            row.get("regime", ""),
         )
         for name, row in rows.items()
     }
@@ -90,6 +94,22 @@ class Hull:
             for name, dimension in dimensions().items()
             if name in out and not out.intersection(dimension.beside)
         )
+
+    def beyond(self, numbers: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Where numbers of points lie beyond a range, by the kind of distance that this is.
+
+        Parameters
+        ----------
+        numbers : {dimension: numbers of n points, or one for all of them}.
+        """
+        kinds: dict[str, np.ndarray] = {}
+        for name, values in numbers.items():
+            kind = dimensions()[name].regime
+            if kind and name in self.ranges:
+                low, high = self.ranges[name]
+                out = (values < low / REACH) | (values > high * REACH)
+                kinds[kind] = kinds.get(kind, np.False_) | out
+        return kinds
 
     def _covers(self, name: str, value: Value) -> bool:
         if isinstance(value, str):

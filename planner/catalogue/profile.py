@@ -24,8 +24,10 @@ from planner.catalogue.bands.coefficient_spread import (
     NEW_CHIP,
     NEW_MODEL,
     NOISE,
+    NOWHERE,
     POOLED,
     CoefficientSpread,
+    Holds,
     holds_at,
 )
 from planner.catalogue.hull import Hull, hull_from
@@ -125,6 +127,7 @@ HIDES = "e_ovl"  # no time is divided by it: it is the share of a time that anot
 OFF: Mapping[str, float] = {
     name: math.inf if name in EFFICIENCIES - {HIDES} else 0.0 for name in COEFFICIENTS
 }
+Shares = Mapping[str, float]
 COVERAGE = 0.8  # share of rows to come that a band is made to hold
 
 
@@ -177,7 +180,7 @@ class Profile:
     covariance: np.ndarray | None = field(default=None, compare=False)
     regime: str = KNOWN
 
-    def sigma(self, shares: Mapping[str, float]) -> float:
+    def sigma(self, shares: Shares) -> float:
         """Standard deviation of the logarithm of a time at the profile's place.
 
         0 where the profile does not say how far its coefficients may be off.
@@ -188,26 +191,29 @@ class Profile:
         """
         return float(self._sigmas(_column(shares))[0])
 
-    def band(self, quantity: str, shares: Mapping[str, float] | None = None) -> Band:
+    def band(self, quantity: str, shares: Shares | None = None, beyond: Holds = NOWHERE) -> Band:
         """Band of `tpot`, `ttft` or `usd_per_mtok`, as wide as what its time rests on is unknown.
 
         Without shares, or in a profile that does not say how far it may be off, it is the one of
-        all rows.
+        all rows. `beyond` says of further kinds of distance whether they hold.
         """
         if shares is None:
             return self.bands[quantity]
-        low, high = self.band_ends(quantity, _column(shares))
+        low, high = self.band_ends(quantity, _column(shares), beyond)
         return Band(float(low[0]), float(high[0]))
 
-    def band_ends(self, quantity: str, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def band_ends(
+        self, quantity: str, shares: np.ndarray, beyond: Holds = NOWHERE
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Ends of the bands of n times, each of shape (n,).
 
         Parameters
         ----------
         shares : as for `sigma`, shape (n_coefficients, n).
+        beyond : further kinds of distance, as for `band`.
         """
         spread, plain = self.coefficient_spread, self.bands[quantity]
-        ends = spread and spread.ends(self.regime, quantity, self._sigmas(shares))
+        ends = spread and spread.widest(self.regime, beyond, quantity, self._sigmas(shares))
         if not ends or self.covariance is None:
             like = np.ones(shares.shape[1])
             return plain.low * like, plain.high * like
@@ -271,7 +277,7 @@ class Profile:
         return {**kinds.get("any", {}), **kinds.get(engine, {})}
 
 
-def _column(shares: Mapping[str, float]) -> np.ndarray:
+def _column(shares: Shares) -> np.ndarray:
     return np.array([[shares.get(name, 0.0)] for name in COEFFICIENTS])
 
 

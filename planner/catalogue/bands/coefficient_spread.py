@@ -11,6 +11,7 @@ from __future__ import annotations
 from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -34,6 +35,11 @@ DISTANCES: Mapping[str, tuple[str, ...]] = {
 HALF = np.dtype("<f2")
 # Low and high end in standard deviations, and what known places scatter beside them.
 Quantiles = Mapping[str, Mapping[str, tuple[float, float, float]]]
+
+
+# Whether kinds of distance hold, for all of several times alike or for each.
+Holds = Mapping[str, "np.ndarray | np.bool_"]
+NOWHERE: Holds = MappingProxyType({})
 
 
 class Effective(Protocol):
@@ -135,7 +141,9 @@ class CoefficientSpread:
         if place.pooled and POOLED in self.quantiles:
             return POOLED
         for kind in DISTANCES:
-            if kind in self.values and attribute(place, kind) not in self.values[kind]:
+            # An engine that nobody names is none that is new.
+            stated = all(getattr(place, key) for key in DISTANCES[kind]) and kind in self.values
+            if stated and attribute(place, kind) not in self.values[kind]:
                 return kind
         return KNOWN
 
@@ -152,6 +160,20 @@ class CoefficientSpread:
                 off = np.hypot(sigma, scatter)
                 return np.exp(low * off), np.exp(high * off)
         return None
+
+    def widest(
+        self, regime: str, beyond: Holds, quantity: str, sigma: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """The ends of a regime, no nearer than those of kinds of distance that hold as well."""
+        ends = self.ends(regime, quantity, sigma)
+        for kind, holds in beyond.items() if ends else ():
+            pairs = zip(ends or (), self.ends(kind, quantity, sigma) or (), strict=True)
+            (low, lower), (high, higher) = pairs
+            ends = (
+                np.where(holds, np.minimum(low, lower), low),
+                np.where(holds, np.maximum(high, higher), high),
+            )
+        return ends
 
 
 def triangle_text(factor: np.ndarray) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 
 from planner.catalogue.chips import MATH
 from planner.problems.serving.deployment.pool import ROOFS
+from planner.problems.serving.deployment.uncovered import distances_at
 from planner.problems.serving.outputs import ABSENT, OUTPUTS
 from planner.problems.serving.parameters import BATCHES, PEAKS, names_of
 from planner.problems.serving.plan_sections import BANDS, LAYOUT, NUMBERS
@@ -127,12 +128,13 @@ class FixedPointModel:
     ) -> dict[str, np.ndarray]:
         """Ends of the bands of the columns that have one."""
         rests = resting_on(Step(task, self.layouts, bound=False), batch)
+        beyond = distances_at(task, self.layouts, batch)
         ends: dict[str, np.ndarray] = {}
         for name in BANDS:
             value = columns.get(name)
             if isinstance(value, float | np.ndarray):
                 time = "ttft" if name == "ttft" or task.mode == "prefill" else "tpot"
-                low, high = task.profile.band_ends(name, rests[time])
+                low, high = task.profile.band_ends(name, rests[time], beyond)
                 ends |= {f"{name}_low": value * low, f"{name}_high": value * high}
         return ends
 

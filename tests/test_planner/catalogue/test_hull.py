@@ -1,5 +1,6 @@
 """What the rows of a profile cover, and what it takes to leave them."""
 
+import numpy as np
 import pytest
 
 from planner.catalogue.hull import REACH, Hull, dimensions, hull_from, names_at
@@ -89,3 +90,25 @@ def test_what_is_no_hull_is_refused(raw):
     """Another dimension, a range of one end, words for numbers."""
     with pytest.raises(ValueError, match=r"hull|unpack|convert"):
         hull_from(raw)
+
+
+def test_beyond_a_range_is_a_kind_of_distance_and_never_a_narrower_band():
+    """Of batches and of groups of chips that the fit does not reach, each point by itself."""
+    batches = np.array([1.0, 64.0, 4096.0])
+    beyond = HULL.beyond({"batch": batches, "chips": np.array([8.0]), "drafts": np.array([3.0])})
+    assert beyond["new_batch"].tolist() == [False, False, True]
+    assert beyond["new_scale"].tolist() == [False]
+    one = profile("engines-2026").at(Place("h100", "hopper", "vllm", "0.18.0", "fp8", "fp8"))
+    shares = np.full((len(COEFFICIENTS), 3), 1 / len(COEFFICIENTS))
+    near, far = one.band_ends("tpot", shares), one.band_ends("tpot", shares, beyond)
+    assert (far[0] <= near[0]).all()
+    assert (far[1] >= near[1]).all()
+    assert far[0][2] < near[0][2]
+    assert far[0][1] == near[0][1]
+
+
+def test_an_engine_that_nobody_names_is_none_that_is_new():
+    """Nor is its pairing with a chip."""
+    known = profile("engines-2026").at(Place("h100", "hopper"))
+    assert known.regime == "known"
+    assert profile("engines-2026").at(Place("h100", "hopper", "x")).regime == "new_engine"

@@ -28,6 +28,7 @@ from planner.problems.serving.deployment.pool import (
 from planner.problems.serving.deployment.pool_matching import shards
 from planner.problems.serving.deployment.pool_pairs import Pair
 from planner.problems.serving.deployment.time_shares import costs_of, rests_on
+from planner.problems.serving.deployment.uncovered import distances, farther
 from planner.problems.serving.point import (
     BorneLoad,
     CacheTransfer,
@@ -214,18 +215,19 @@ class Candidate:
         """Where the profile's left-out rows put the truth of a plan; a bound needs no band."""
         if self.task.uses_bound:
             return None
-        profile, rests = self.task.profile, rests_on(self.pools)
+        profile, rests, beyond = self.task.profile, rests_on(self.pools), distances(self.pools)
 
         def ends(name: str, value: float | None) -> tuple[float, float] | None:
-            ratio = profile.band(name, rests[name])
+            ratio = profile.band(name, rests[name], beyond)
             return None if value is None else (value * ratio.low, value * ratio.high)
 
         # What a request costs in chip time is what throughput lacks.
-        rate, price = plan.tokens_per_s, profile.band("usd_per_mtok", rests["usd_per_mtok"])
+        price = profile.band("usd_per_mtok", rests["usd_per_mtok"], beyond)
+        rate = plan.tokens_per_s
         return ServingBand(
             coverage=profile.coverage,
             profile=profile.name,
-            regime=profile.regime,
+            regime=farther(profile.regime, beyond),
             tpot=ends("tpot", plan.tpot),
             ttft=ends("ttft", plan.ttft),
             usd_per_mtok=ends("usd_per_mtok", plan.usd_per_mtok),
@@ -252,10 +254,8 @@ class Candidate:
             for name, slope in slopes.items():
                 total[name] = total.get(name, 0.0) + weight * slope
             place = f"{phase}: " if self.joint else ""
-            limits += (
-                BindingLimit(f"{place}{limit.name}", weight * limit.elasticity)
-                for limit in binding(solution)
-            )
+            binds = binding(solution)
+            limits += (BindingLimit(f"{place}{x.name}", weight * x.elasticity) for x in binds)
         return tuple(sorted(limits, key=lambda limit: limit.elasticity)), total, tuple(warnings)
 
     def resized(self) -> tuple[EvaluatedPool, ...]:

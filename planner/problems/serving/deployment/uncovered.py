@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from planner.catalogue.bands.coefficient_spread import KNOWN
 from planner.catalogue.hull import HullDimension, Value, names_at
 from planner.catalogue.profile import Place
 from planner.problems.serving.step.layouts import OVERLAP
@@ -13,6 +16,8 @@ from planner.protocol.plan import Outside
 
 if TYPE_CHECKING:
     from planner.problems.serving.deployment.pool import EvaluatedPool
+    from planner.problems.serving.step.layouts import Layouts
+    from planner.problems.serving.task.task import Task
 
 
 def dimensions_outside(pool: EvaluatedPool) -> tuple[HullDimension, ...]:
@@ -48,22 +53,44 @@ def _outside(
     return Outside(dimension.title, fitted, share, of, dimension.asking(value), value)
 
 
+def distances(pools: Sequence[EvaluatedPool]) -> dict[str, np.bool_]:
+    """The kinds of distance at which numbers of some pool lie beyond the rows; all of them hold."""
+    every = [distances_at(x.task, x.layouts, np.array([x.batch])) for x in pools]
+    return {kind: np.True_ for each in every for kind, holds in each.items() if holds.any()}
+
+
+def farther(regime: str, beyond: Iterable[str]) -> str:
+    """The kind of distance of a place, or where the place is known that of its numbers."""
+    return next(iter(beyond), regime) if regime == KNOWN else regime
+
+
+def distances_at(task: Task, layouts: Layouts, batch: np.ndarray) -> dict[str, np.ndarray]:
+    """The kinds of distance, and whether numbers lie so; of tasks that hold arrays for each."""
+    hull = task.profile.hull
+    return {} if hull is None else hull.beyond(_numbers(task, layouts, batch))
+
+
 def _point(pool: EvaluatedPool) -> dict[str, Value]:
     """Where a pool lies, by dimension of a hull."""
     task, layouts = pool.task, pool.layouts
     engine = "" if task.profile.engine == "any" else task.profile.engine
     place = Place.of(task.sizes, task.chip, engine=engine)
     point = names_at(place, experts=bool(task.sizes.n_experts))
-    chips = int(layouts.replica_chips[0])
-    point["chips"] = float(chips)
-    point["domains"] = float(-(-chips // task.machine.chips_per_domain))
     point["overlap"] = OVERLAP[int(layouts.halves[0])]
+    numbers = _numbers(task, layouts, np.array([pool.batch]))
+    return point | {name: float(np.ravel(value)[0]) for name, value in numbers.items()}
+
+
+def _numbers(task: Task, layouts: Layouts, batch: np.ndarray) -> dict[str, np.ndarray]:
+    """The numbers of a pool, by dimension."""
+    chips = layouts.replica_chips * 1.0
+    numbers = {"chips": chips, "domains": np.ceil(chips / task.machine.chips_per_domain)}
     if task.sizes.n_experts:
-        point["ep"] = float(layouts.ep[0])
-    if pool.prefills:
-        point["prompt"] = task.input_tokens * (1 - task.cached_input)
-    if pool.decodes:
-        point["batch"] = max(pool.batch / float(layouts.dp_attention[0]), 1.0)
-        point["context"] = task.context
-        point["drafts"] = task.positions_per_step - 1
-    return point
+        numbers["ep"] = layouts.ep * 1.0
+    if task.mode != "decode":
+        numbers["prompt"] = np.asarray(task.input_tokens * (1 - task.cached_input))
+    if task.mode != "prefill":
+        numbers["batch"] = np.maximum(batch / layouts.dp_attention, 1.0)
+        numbers["context"] = np.asarray(task.context)
+        numbers["drafts"] = np.asarray(task.positions_per_step - 1)
+    return numbers
