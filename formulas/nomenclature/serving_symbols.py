@@ -277,6 +277,7 @@ P_chip      = _symbol("P_chip",      "J/(chip*s)",        "power of one chip, co
 P_idle      = _symbol("P_idle",      "J/s",               "power of one chip that reads and multiplies nothing")
 P_peak      = _symbol("P_peak",      "J/s",               "power that arithmetic at its peak rate would add")
 P_most      = _symbol("P_most",      "J/s",               "rated power of one chip")
+P_work      = _symbol("P_work",      "J/s",               "power of one chip while it works")
 P_asked     = _symbol("P_asked",     "J/s",               "power that the work of one chip asks for")
 j_byte      = _symbol("j_byte",      "J/byte",            "energy of reading one byte of memory")
 j_flop      = _symbol("j_flop",      "J/flop",            "energy of one FLOP")

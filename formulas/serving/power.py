@@ -51,25 +51,36 @@ RUN = {
     ),
 }
 
-_BUSY = n_rep * tp * dp * cp * pp * one_chip / n_chips
-
 asked_power = Equation.of(
     P_asked,
-    P_idle + _BUSY * (r_fill * E_run + E_w) / T_slot,
-    "replicas run steps all the time; chips of no replica are idle",
+    P_idle + (r_fill * E_run + E_w) / T_slot,
+    "replicas run steps all the time, however few slots are in use",
 )
 reading_power = Equation(
-    "power that the work of one chip asks for, of a pool that only reads",
+    "power that the work of one chip asks for while it reads prompts",
     P_asked,
-    P_idle + _BUSY * r_fill * E_run / T_slot,
-    assumes=("chips of no replica are idle",),
+    P_idle + E_run / T_slot,
+    assumes=("nothing is decoded",),
 )
 
-chip_power = Equation.of(
-    P_chip,
-    x_site * P_asked / (one_chip * (1 + (P_asked / P_most) ** q_soft) ** (1 / q_soft)),
+working_power = Equation.of(
+    P_work,
+    P_asked / (1 + (P_asked / P_most) ** q_soft) ** (1 / q_soft),
     "clocks give way before the rated power is reached, and times as measured hold that",
 )
+
+_BUSY = n_rep * tp * dp * cp * pp * one_chip / n_chips
+_AS_LONG = "chips of no replica draw what a chip at work does before it reads"
+
+
+def _mean(share: Expr, *assumes: str) -> Equation:
+    """The power of a chip, of which a share of all chip time is work."""
+    rhs = x_site * (P_idle + share * (P_work - P_idle)) / one_chip
+    return Equation.of(P_chip, rhs, *assumes)
+
+
+chip_power = _mean(_BUSY, _AS_LONG)
+reading_chip_power = _mean(_BUSY * r_fill, _AS_LONG, "and so do replicas that have no prompt")
 
 flop_energy = Equation(
     "energy of one FLOP with dense weights",
@@ -85,7 +96,7 @@ WORKED = {
     "decode": (step_work, weight_energy, RUN["decode"]),
 }
 DRAWN = {
-    "prefill": (reading_power, chip_power),
-    "aggregated": (asked_power, chip_power),
-    "decode": (asked_power, chip_power),
+    "prefill": (reading_power, working_power, reading_chip_power),
+    "aggregated": (asked_power, working_power, chip_power),
+    "decode": (asked_power, working_power, chip_power),
 }

@@ -143,8 +143,7 @@ def _watts(coefficients: np.ndarray, rows: CountedPower) -> np.ndarray:
     idle, byte, peak = coefficients.T
     wanted = rows.rated * (idle + peak * rows.work) + byte * rows.bytes
     symbols = {"P_asked": wanted, "P_most": rows.rated, "q_soft": float(PRIORS["soft"])}
-    made = fed(lowered("drawn_power"), {**symbols, "x_site": 1.0, "one_chip": 1.0})["P_chip"]
-    return np.asarray(made)
+    return np.asarray(fed(lowered("drawn_power"), symbols)["P_work"])
 
 
 def left_out(rows: CountedPower, fold: np.ndarray) -> np.ndarray:

@@ -198,12 +198,19 @@ def _power_of_work(step: Step, batch: float) -> dict[str, float]:
     draw = step.task.draw
     if draw is None or step.model.powered != COUNTED:
         return {}
-    values = fed(step.model.lowered("every_symbol"), step.values(np.array([batch])))
-    wanted = float(np.ravel(values["P_asked"])[0])
+    symbols = step.values(np.array([batch]))
+    values = fed(step.model.lowered("every_symbol"), symbols)
+    wanted, made, mean = (
+        float(np.ravel(values[name])[0]) for name in ("P_asked", "P_work", "P_chip")
+    )
     exponent = 1 / (1 + (wanted / draw.rated) ** draw.soft)
-    drawn = float(np.ravel(values["P_chip"])[0]) / step.task.site
-    powers = {"given_way": exponent, "not_given_way": 1 - exponent}
-    return {"drawn": drawn / wanted**exponent, **powers}
+    used = (mean / step.task.site - draw.idle) / (made - draw.idle)
+    return {
+        "drawn": used * made / wanted**exponent,
+        "given_way": exponent,
+        "not_given_way": 1 - exponent,
+        "unused": max(1 - used, 1e-12),
+    }
 
 
 def _looped(step: Step) -> bool:

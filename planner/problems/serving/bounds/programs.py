@@ -39,7 +39,7 @@ LIMITS = {
     for name in (
         *("lo", "hi", "least_dp", "most_dp", "least_pp", "most_pp", "most_chips"),
         *("ttft", "tpot", "latency", "unsaved", "steep", "batch", "paid", "factor", "most_moved"),
-        *("drawn", "given_way", "not_given_way"),
+        *("drawn", "given_way", "not_given_way", "unused"),
     )
 }
 # Memory traffic of a step, a choice of its own: a power of it touches what on-chip memory leaves.
@@ -160,10 +160,10 @@ def _drawn(P: GeometricProgram, mode: str, loop: bool) -> sp.Expr:
     steps = () if mode == "prefill" else (math_bound,)
     P.define(*steps, prefill_math_bound, *power.WORKED[mode])
     reads = power.reading_power if mode == "prefill" else power.asked_power
-    idle, work = P_idle, sp.expand((reads.rhs - P_idle) * T_slot)
-    taken = (idle * T_slot + work) ** LIMITS["given_way"] * T_slot ** LIMITS["not_given_way"]
-    energy = outputs.ENERGY[mode].rhs / (P_chip * T_slot)
-    whole = x_site * LIMITS["drawn"] / one_chip * energy * taken
+    work = sp.expand((reads.rhs - P_idle) * T_slot)
+    taken = (P_idle * T_slot + work) ** LIMITS["given_way"] * T_slot ** LIMITS["not_given_way"]
+    drawn = LIMITS["drawn"] * taken + LIMITS["unused"] * P_idle * T_slot
+    whole = x_site * drawn / one_chip * outputs.ENERGY[mode].rhs / (P_chip * T_slot)
     slot = outputs.READING_SLOT if mode == "prefill" else ()
     return whole.subs({e.symbol: e.rhs for e in slot})
 

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from planner.catalogue.profile import Band
     from planner.problems.serving.point import ServingPoint
     from planner.problems.serving.task.task import Task
@@ -46,3 +48,11 @@ def drawn_bands(
         "watts_per_chip": (watts * draw.low, min(watts * draw.high, most)),
         "joule_per_token": (joules * low, joules * high),
     }
+
+
+def drawn_in_use(task: Task, watts: np.ndarray, used: np.ndarray) -> np.ndarray:
+    """Power of a chip that is in use, of a mean over all of which a share is `used` [J/s]."""
+    if task.draw is None:
+        return watts
+    idle = task.draw.idle * task.site
+    return idle + (watts - idle) / used

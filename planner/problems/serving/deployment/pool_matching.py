@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from planner.problems.serving.deployment.drawn_power import drawn_in_use
 from planner.problems.serving.search.batch import (
     chosen,
     feasible,
@@ -44,7 +45,8 @@ class PhaseLayouts:
     `stages` of `stage` chips, in domains of `domain` chips, are a replica; `batch` is that of a
     replica, `fill` the share of its time or slots that may be in use, `slot` the time it spends per
     request [s], `rate` its requests per second at its most. `latency` is the time to first token,
-    transfer included, or the time from a request's first token to its last [s].
+    transfer included, or the time from a request's first token to its last [s]; `weight` what a
+    second of a chip in use counts in the objective: USD, or J.
     """
 
     rows: np.ndarray
@@ -57,6 +59,7 @@ class PhaseLayouts:
     slot: np.ndarray
     rate: np.ndarray
     latency: np.ndarray
+    weight: np.ndarray
 
     @property
     def room(self) -> ChipSplit:
@@ -68,8 +71,8 @@ class PhaseLayouts:
         return PhaseLayouts(*(column.take(rows) for column in vars(self).values()))
 
     def fastest(self) -> PhaseLayouts:
-        """Of each group and room, the one of the highest rate."""
-        return self._first_of_each_room(-self.rate)
+        """Of each group and room, the one whose requests take least of the objective."""
+        return self._first_of_each_room(self.weight / self.rate)
 
     def quickest(self) -> PhaseLayouts:
         """Of each group and room, the one of the least latency."""
@@ -166,10 +169,16 @@ def _columns(
     layouts = step.layouts
     domain = np.full(len(rows), step.task.machine.chips_per_domain)
     slot, last = (np.broadcast_to(values[name], rows.shape) for name in ("slot", late))
-    rate = replica_rates(slot, fill, step.task.headroom)
+    rate, task = replica_rates(slot, fill, step.task.headroom), step.task
+    weight = np.asarray(task.price)
+    if task.objective == "energy":
+        if task.power is None:
+            raise task.powerless()
+        used = (layouts.replicas * layouts.replica_chips / layouts.chips)[rows]
+        weight = drawn_in_use(task, values["watts"], used)
     return PhaseLayouts(
         rows, np.zeros(rows.size, np.int64), layouts.stage[rows], layouts.pp[rows], domain,
-        batch, fill, slot, rate, last,
+        batch, fill, slot, rate, last, np.broadcast_to(weight, rows.shape),
     )  # fmt: skip
 
 

@@ -29,7 +29,7 @@ from planner.problems.serving.search.sizing import first
 from planner.problems.serving.step.layouts import replicas_left, replicas_most
 from planner.problems.serving.step.pools_step import split_values
 from planner.problems.serving.step.step import Step, alike
-from planner.problems.serving.task.task import TaskPair
+from planner.problems.serving.task.task import Task, TaskPair
 
 KEPT = 6  # pairs of a question that are worth evaluating in full
 MOST_TIED = 64  # splits of one number of chips that may share the best score
@@ -134,31 +134,23 @@ def _least_score(tasks: TaskPair, a: PhaseLayouts, b: PhaseLayouts, paid: np.nda
     objective = tasks.prefill.objective
     if objective == "latency":
         return a.latency + b.latency
-    weights = _weights(tasks)
     if tasks.demand is None:
         parts = a.room.chips / a.rate, b.room.chips / b.rate
         if objective == "throughput":
             return (parts[0] + parts[1]) / float(paid[-1])
-        return weights[0] * parts[0] + weights[1] * parts[1]
+        return a.weight * parts[0] + b.weight * parts[1]
     if objective == "throughput":
         return np.full(a.rate.size, 1.0 / tasks.demand)
     taken = _needed(tasks, a.rate) * a.room.chips
     total = taken + _needed(tasks, b.rate) * b.room.chips
     place = np.searchsorted(paid, total)
     chips = np.append(paid.astype(float), np.inf)[place]
-    return (taken * weights[0] + (chips - taken) * weights[1]) / tasks.demand
+    return (taken * a.weight + (chips - taken) * b.weight) / tasks.demand
 
 
 def _needed(tasks: TaskPair, rate: np.ndarray) -> np.ndarray:
     """Replicas that carry the load, spare ones included."""
     return np.ceil((tasks.demand or 0.0) / rate - 1e-12).astype(np.int64) + tasks.prefill.spare
-
-
-def _weights(tasks: TaskPair) -> tuple[float, float]:
-    """What a chip second of either pool counts in the objective: USD, or J."""
-    if tasks.prefill.objective == "energy":
-        return tasks.prefill.watts, tasks.decode.watts
-    return tasks.prefill.price, tasks.decode.price
 
 
 def _split(tasks: TaskPair, a: PhaseLayouts, b: PhaseLayouts, chips: np.ndarray) -> list[Pair]:
@@ -240,7 +232,10 @@ def _scored(
     word = "usd_per_request"
     if prefill.objective == "energy":
         word = "joule_per_request"
-        symbols |= {"P_chip_pf": prefill.watts, "P_chip_dec": decode.watts}
+        symbols |= {
+            "P_chip_pf": _drawn(prefill, a, symbols["n_pf"], symbols["n_dec"] * b.rate),
+            "P_chip_dec": b.weight,
+        }
     load = "none"
     serves = np.minimum(symbols["n_pf"], symbols["n_dec"]) > 0
     if tasks.demand is not None:
@@ -253,6 +248,19 @@ def _scored(
         with np.errstate(divide="ignore"):
             score = 1.0 / served
     return served, score
+
+
+def _drawn(task: Task, of: PhaseLayouts, n: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Power of one chip of `n` replicas that read, the other pool serving so much [J/s].
+
+    Replicas that decode run steps all the time, with fewer sequences where less is served.
+    """
+    if task.draw is None:
+        return of.weight
+    most = n * of.rate
+    share = np.minimum(others, most) / np.where(most > 0, most, 1.0)
+    least = task.draw.idle * task.site
+    return np.asarray(least + share * (of.weight - least))
 
 
 def _merged(best: list[Pair], pairs: list[Pair]) -> list[Pair]:

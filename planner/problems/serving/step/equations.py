@@ -87,7 +87,7 @@ ALONE: Mapping[str, tuple[Definitions, tuple[str, ...]]] = {
     "counted_work": ((*DECODE, *PREFILL_SHARED, math_bound, prefill_math_bound, power.step_work),
                      ("V_w", "V_kv_dec", "T_tiled", "T_pf_math_bound")),
     # What a chip draws for the work of a request: here all slots are in use.
-    "drawn_power": ((power.chip_power,), ("P_chip",)),
+    "drawn_power": ((power.working_power,), ("P_work",)),
     # The batch up to which drafting pays.
     "break_even": ((break_even_batch.equation(),), ("B_even",)),
     # How much slower a cache is read by few multiprocessors.

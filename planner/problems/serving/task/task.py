@@ -169,21 +169,12 @@ class Task:
             return 1 / values["requests"]
         if self.objective == "energy":
             if self.power is None:
-                raise self._powerless()
+                raise self.powerless()
             return values["joule_per_request"]
         return values["usd_per_request"]
 
-    @property
-    def watts(self) -> float:
-        """Power of one chip, PUE included [W].
-
-        Raises CatalogueError if it is not known.
-        """
-        if self.power is None:
-            raise self._powerless()
-        return self.power
-
-    def _powerless(self) -> CatalogueError:
+    def powerless(self) -> CatalogueError:
+        """What is said where energy is to be least and nobody knows the power of the chip."""
         return CatalogueError(
             f"objective energy: the catalogue has no power figure for {self.chip.name}; "
             "give power: in the system"
