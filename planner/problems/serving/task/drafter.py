@@ -131,6 +131,7 @@ def _share(count: float, size: float) -> float:
 
 
 AUTO_MOST = 8  # drafts that are tried where nobody says: published curves end there
+PADDING = 0.01  # share of the words by which tables of one family differ
 QUANTILE = 1.2816  # standard deviations that hold four fifths
 
 
@@ -182,7 +183,7 @@ def speculating(speculation: Speculation | None, sizes: Sizes, drafts: int) -> S
         raise FieldError(("speculation.method", f"{words}; {remedy}"))
     drafter = None
     if speculation.draft_model is not None:
-        drafter = draft_model(counted(models.load(speculation.draft_model)))
+        drafter = draft_model(_sharing(speculation.draft_model, sizes))
     elif method.passes:
         drafter = predictor(sizes, method)
     curve = acceptance(sizes.name, name)
@@ -197,6 +198,23 @@ def speculating(speculation: Speculation | None, sizes: Sizes, drafts: int) -> S
     return Speculating(
         drafts, mean, low, high, drafter, "" if users else curve.source, users or curve.measured
     )
+
+
+def _sharing(name: str, sizes: Sizes) -> Sizes:
+    """The counts of a model that drafts; tables of words are padded to different lengths.
+
+    Raises FieldError if it has other words than the model that checks it.
+    """
+    drawn, words = counted(models.load(name)), sizes.vocab
+    if words and abs(drawn.vocab / words - 1) > PADDING:
+        raise FieldError(
+            (
+                "speculation.draft_model",
+                f"{name} has {drawn.vocab:,} words and {sizes.name} {words:,}: its drafts "
+                "cannot be checked one by one; choose a smaller model of the same family",
+            )
+        )
+    return drawn
 
 
 def _usual(sizes: Sizes) -> str:

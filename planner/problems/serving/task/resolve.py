@@ -94,7 +94,10 @@ def resolve(scenario: Scenario, today: date | None = None) -> ServingTasks:
             words = f"{counted.name} has no routed experts; leave it 0"
             raise FieldError(("choose.redundant_experts", words))
         notes.drafted(scenario, counted)
-        for drafts, mode in product(depths(scenario.speculation), modes(scenario)):
+        tried = depths(scenario.speculation)
+        for drafts, mode in product(tried, modes(scenario)):
+            if mode == "prefill" and drafts != tried[-1]:
+                continue  # a pool that reads prompts alone drafts nothing
             builder = TaskBuilder(scenario, counted, chunk, redundant, drafts)
             if mode == "disaggregated":
                 pools += builder.pools(hardware)
