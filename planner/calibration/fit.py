@@ -1,7 +1,8 @@
 """Fit the profiles that ship.
 
-Run `python -m planner.calibration.fit --steady CSV --runs CSV --out DIR`, or with `--collectives
-CSV` for the curves of collectives. Everything is seeded: the same tables give the same files.
+Run `python -m planner.calibration.fit --steady CSV --runs CSV [CSV ...] --out DIR`, or with
+`--collectives CSV` for the curves of collectives. Everything is seeded: the same tables give the
+same files.
 Errors are those on rows left out: configurations (a layout at its lengths, with all its
 concurrencies), groups (a model on a chip under an engine), whole models, whole chips.
 """
@@ -9,7 +10,7 @@ concurrencies), groups (a model on a chip under an engine), whole models, whole 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -94,9 +95,10 @@ class Fitted:
     left_out: tuple[LeaveOutScore, ...]
 
 
-def profiles(steady: Path, run: Path) -> list[Fitted]:
+def profiles(steady: Path, of_runs: Sequence[Path]) -> list[Fitted]:
     """Every profile that ships: engines of 2026 under load, and steady batches before."""
-    rows, static = runs(run).rows, steadies(steady).rows
+    static = steadies(steady).rows
+    rows = [replace(row, id=f"{path.stem}:{row.id}") for path in of_runs for row in runs(path).rows]
     untold = published_sample(rows, "untold", RUNS.as_of)
     return [
         fit_profile(RUNS, published_sample((*rows, *static), "runs", RUNS.as_of), untold),
@@ -170,8 +172,9 @@ def _unseen(rows: Sample, fit: Hierarchy) -> LeftOut:
 def main(arguments: list[str] | None = None) -> None:
     """Read the tables, fit every profile, write its file, its rows, those of one engine."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    for name in ("--steady", "--runs", "--collectives"):
+    for name in ("--steady", "--collectives"):
         parser.add_argument(name, type=Path)
+    parser.add_argument("--runs", type=Path, nargs="+")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args(arguments)
     if options.collectives:

@@ -222,8 +222,11 @@ class Profile:
     def _sigmas(self, shares: np.ndarray) -> np.ndarray:
         if self.covariance is None:
             return np.zeros(shares.shape[1])
-        sigma: np.ndarray = np.sqrt(np.sum(shares * (self.covariance @ shares), axis=0) + NOISE**2)
-        return sigma
+        variance = np.full(shares.shape[1], NOISE**2)
+        for share, row in zip(shares, self.covariance, strict=True):
+            # Not as a product of matrices, whose last digits depend on how many there are.
+            variance += share * (row[:, None] * shares).sum(axis=0)
+        return np.sqrt(variance)
 
     def at(self, place: Place) -> Profile:
         """The profile for one place: adjustments worked in, and the band of what is known there.

@@ -13,7 +13,10 @@ from planner.report.files import deliver, dumps
 from planner.text.console import note, show
 from planner.text.errors import InputError, SolverError, did_you_mean
 
-LEAVES = ("configurations", "groups", "models")
+LEAVES = (
+    *("configurations", "groups", "models", "chips", "architectures", "engines", "engine-chips"),
+    *("versions", "batches", "scale"),
+)
 
 
 def calibrate(

@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.calibration.cross_validation import Fit, LeftOut, fold_by_name, folds, leave_out
+from planner.calibration.cross_validation import Fit, LeftOut
 from planner.calibration.curve_pooling import Evidence, curves_of
 from planner.calibration.fit import RUNS, STEADY, fit_of
 from planner.calibration.hierarchy import Hierarchy
-from planner.calibration.sample import Sample, configuration_of, sample_of
+from planner.calibration.leave_outs import LEAVE_OUTS
+from planner.calibration.sample import Sample, sample_of
 from planner.measurements.entry import Entry, Prediction
 from planner.measurements.measurement import place_of
 from planner.text.errors import InputError
@@ -33,38 +34,31 @@ def refitted(entries: Sequence[Entry], leave: str, fit: Fit | None = None) -> li
 
     Parameters
     ----------
-    leave : `configurations` (a layout at its lengths) or `groups` of model, chip and engine, a
-        fifth of them at a time, or `models` one by one. Of collectives, curves, or chips.
+    leave : a word of LEAVE_OUTS: `configurations` (a layout at its lengths) or `groups` of model,
+        chip and engine, a fifth of them at a time, or `models`, `chips`, `engines`, ... one by one;
+        rows that it never leaves out stay as they are. Of collectives, curves, or chips.
     fit : from rows to what predicts others; `fit_by_load` by default.
     """
     if any(entry.collective is not None for entry in entries):
         return _curves(entries, leave)
     at = [i for i, e in enumerate(entries) if e.measurement is not None and e.prediction]
     predicted = [entries[i] for i in at]
-    keys = [_key(entry, leave) for entry in predicted]
-    if len(set(keys)) < 2:
-        raise InputError(f"--refit {leave}: rows of two {leave} or more are needed")
     rows = [entry.measurement for entry in predicted if entry.measurement is not None]
     sample = sample_of(
         rows, [place_of(row, (RUNS if row.looped else STEADY).as_of) for row in rows]
     )
-    fold = fold_by_name(keys) if leave == "models" else folds(keys)
-    left = leave_out(sample, fold, fit or fit_by_load, _sound(predicted))
+    by = {each.word: each for each in LEAVE_OUTS}[leave]
+    if len(set(by.keys(sample))) < 2:
+        raise InputError(f"--refit {leave}: rows of two {leave} or more are needed")
+    left = by.predictions(sample, fit or fit_by_load, _sound(predicted))
     low, high = _bands(predicted, left)
     refits = list(entries)
-    for i, place in enumerate(at):
-        time = float(left.estimate[i])
+    for i in np.flatnonzero(left.fold >= 0).tolist():
+        place, time = at[i], float(left.estimate[i])
         made = Prediction(entries[place].bound or 0.0, time, time * low[i], time * high[i])
         method = f"refitted, {leave} left out"
         refits[place] = replace(entries[place], prediction=made, profile=method, seen=False)
     return refits
-
-
-def _key(entry: Entry, leave: str) -> str:
-    """What rows share that are left out together."""
-    if leave == "configurations" and entry.measurement is not None:
-        return configuration_of(entry.measurement)
-    return entry.model if leave == "models" else entry.group
 
 
 @dataclass(frozen=True)
@@ -110,13 +104,17 @@ def _sound(entries: Sequence[Entry]) -> np.ndarray:
 
 
 def _bands(entries: Sequence[Entry], left: LeftOut) -> tuple[np.ndarray, np.ndarray]:
-    """Quantiles of measured over predicted by quantity, of the rows of other folds."""
+    """Quantiles of measured over predicted by quantity, of the rows of other folds.
+
+    Where all rows of a kind were left out together, those of the profile.
+    """
     ratio, fold = left.ratio, left.fold
     kinds = np.array([f"{entry.quantity} {entry.part}" for entry in entries])
-    low, high = np.ones(len(entries)), np.ones(len(entries))
+    made = [entry.prediction for entry in entries if entry.prediction is not None]
+    low, high = (np.array([getattr(x, end) / x.estimate for x in made]) for end in ("low", "high"))
     for kind in np.unique(kinds):
-        for k in np.unique(fold):
-            here, others = (kinds == kind) & (fold == k), (kinds == kind) & (fold != k)
+        for k in np.unique(fold[fold >= 0]):
+            here, others = ((kinds == kind) & (fold >= 0) & mask for mask in (fold == k, fold != k))
             if others.any():
                 low[here], high[here] = np.quantile(ratio[others], [TAIL, 1 - TAIL])
     return low, high

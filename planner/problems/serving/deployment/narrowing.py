@@ -12,7 +12,6 @@ from planner.catalogue.hull import HullDimension
 from planner.catalogue.models import repository
 from planner.problems.serving.deployment.uncovered import dimensions_outside
 from planner.problems.serving.plan import NarrowingRun
-from planner.problems.serving.step.shares import by_coefficient
 from planner.scenario.keys.references import File
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ def _variances(pool: EvaluatedPool) -> Iterator[tuple[float, HullDimension]]:
     out, hull = dimensions_outside(pool), pool.task.profile.hull
     if not out or hull is None:
         return
-    shares = by_coefficient(pool.step, pool.batch)["tpot" if pool.decodes else "ttft"]
+    shares = pool.rests_on["tpot" if pool.decodes else "ttft"]
     for dimension in [dimension for dimension in out if dimension.name != UNTOLD]:
         rests = [name for name in shares if dimension.holds(name)]
         yield sum((shares[name] * hull.widths.get(name, 1.0)) ** 2 for name in rests), dimension

@@ -27,6 +27,7 @@ from planner.problems.serving.step.drafting import break_even
 from planner.problems.serving.step.engine_effects import loop_symbols
 from planner.problems.serving.step.kernels import PARTS, walked
 from planner.problems.serving.step.queueing import TAILS
+from planner.problems.serving.step.shares import by_coefficient
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.plan_limits import PROMISES
 from planner.text.errors import SolverError
@@ -83,6 +84,11 @@ class EvaluatedPool:
     def step(self) -> Step:
         """The model of this layout that the plan was chosen on."""
         return Step(self.task, self.layouts, bound=self.task.uses_bound)
+
+    @cached_property
+    def rests_on(self) -> Mapping[str, Mapping[str, float]]:
+        """Shares of both times by coefficient, as the profile estimates them."""
+        return by_coefficient(Step(self.task, self.layouts, bound=False), self.batch)
 
     @property
     def prefills(self) -> bool:

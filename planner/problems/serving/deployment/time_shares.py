@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.problems.serving.step.shares import by_coefficient
-
 if TYPE_CHECKING:
     from planner.problems.serving.deployment.pool import EvaluatedPool
 
@@ -26,7 +24,7 @@ def rests_on(pools: Sequence[EvaluatedPool]) -> dict[str, Mapping[str, float]]:
     A pool is paid for the time that it takes: of tokens, or of prompts where it only reads them.
     """
     costs = costs_of(pools, "usd_per_request")
-    parts = [by_coefficient(pool.step, pool.batch) for pool in pools]
+    parts = [pool.rests_on for pool in pools]
     paid = [x["tpot" if p.decodes else "ttft"] for x, p in zip(parts, pools, strict=True)]
     price = {
         name: float(np.average([part[name] for part in paid], weights=costs)) for name in paid[0]
