@@ -20,7 +20,7 @@ from planner.calibration import cross_validation, hierarchy
 from planner.calibration.covered import hull_of
 from planner.calibration.cross_validation import LeftOut, folds
 from planner.calibration.curve_file import collectives_text
-from planner.calibration.hierarchy import Hierarchy, Loss, Prior
+from planner.calibration.hierarchy import Effect, Hierarchy, Loss, Prior
 from planner.calibration.leave_outs import LeaveOutScore, LeaveOutStudy, scores_text
 from planner.calibration.profile_file import shipped_text, thin_text
 from planner.calibration.sample import Sample, digests_text, published_sample
@@ -29,7 +29,7 @@ from planner.catalogue.hull import Hull
 from planner.measurements.readers import runs, steadies
 from planner.text.tables import table
 
-DRAWS = 20
+DRAWS, PRUNINGS = 20, 3
 # What is left out of a fit, its kind of place, and how its errors are called.
 PREFIXES = {
     "configurations": ("known", ""),
@@ -45,7 +45,8 @@ class FitSpec:
     """A profile to be: name, date, source, priors and families of adjustments.
 
     Where engines differ by years, the shared part is a `base` of profiles of one engine and
-    nobody's estimate.
+    nobody's estimate. `worth` is what an adjustment has to add to the sum of a fit, None where all
+    are kept, each shrunk.
     """
 
     name: str
@@ -55,6 +56,7 @@ class FitSpec:
     families: tuple[EffectFamily, ...]
     base: bool = False
     loss: Loss = field(default_factory=Loss)
+    worth: float | None = None
 
 
 def _spec(name: str) -> FitSpec:
@@ -109,10 +111,22 @@ def profiles(steady: Path, of_runs: Sequence[Path]) -> list[Fitted]:
 def fit_of(spec: FitSpec) -> Callable[[Sample], Hierarchy]:
     """The fit of a specification, as a function of the rows it may see."""
 
+    def solved(
+        sample: Sample, candidates: tuple[Effect, ...], start: Hierarchy | None = None
+    ) -> Hierarchy:
+        return hierarchy.fitted(sample, candidates, spec.prior, start=start, loss=spec.loss)
+
     def fit(sample: Sample) -> Hierarchy:
-        candidates = hierarchy.effects(sample.places, spec.families)
-        fit = hierarchy.fitted(sample, candidates, spec.prior, loss=spec.loss)
-        return replace(fit, families=spec.families)
+        candidates, worth = hierarchy.effects(sample.places, spec.families), spec.worth
+        if worth is None:
+            return replace(solved(sample, candidates), families=spec.families)
+        pruned = hierarchy.pruned(
+            lambda effects, start: solved(sample, effects, start),
+            candidates,
+            lambda draft: hierarchy.worthwhile(sample, draft, spec.prior, worth, loss=spec.loss),
+            PRUNINGS,
+        )
+        return replace(pruned, families=spec.families)
 
     return fit
 

@@ -29,6 +29,7 @@ from planner.catalogue.bands.coefficient_spread import (
     CoefficientSpread,
     Holds,
     holds_at,
+    variances,
 )
 from planner.catalogue.hull import Hull, hull_from
 from planner.text.errors import CatalogueError, did_you_mean
@@ -222,11 +223,7 @@ class Profile:
     def _sigmas(self, shares: np.ndarray) -> np.ndarray:
         if self.covariance is None:
             return np.zeros(shares.shape[1])
-        variance = np.full(shares.shape[1], NOISE**2)
-        for share, row in zip(shares, self.covariance, strict=True):
-            # Not as a product of matrices, whose last digits depend on how many there are.
-            variance += share * (row[:, None] * shares).sum(axis=0)
-        return np.sqrt(variance)
+        return np.sqrt(variances(self.covariance, shares) + NOISE**2)
 
     def at(self, place: Place) -> Profile:
         """The profile for one place: adjustments worked in, and the band of what is known there.

@@ -176,6 +176,19 @@ class CoefficientSpread:
         return ends
 
 
+def variances(covariance: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """Variances of n logarithms that rest on coefficients by shares of shape (n_coefficients, n).
+
+    Added up in one order: the last digits of a product of matrices depend on how many there are.
+    """
+    variance = np.zeros(shares.shape[1])
+    for share, row in zip(shares, covariance, strict=True):
+        for weight, other in zip(row.tolist(), shares, strict=True):
+            if weight:
+                variance += share * (weight * other)
+    return variance
+
+
 def triangle_text(factor: np.ndarray) -> str:
     """A lower triangle as text: its rows in half precision, base 64."""
     rows = factor[np.tril_indices(len(factor))]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 QUANTITIES = ("tpot", "ttft")
 REST = 1e-9  # of the time of a coefficient that is switched off
 TINY = 1e-30  # s
+DIGITS = 9  # of a share: the last ones hang on what else is computed beside
 
 
 def shares(step: Step, batch: float, groups: Sequence[Collection[str]]) -> dict[str, np.ndarray]:
@@ -75,5 +76,5 @@ def resting_on(step: Step, batch: np.ndarray) -> dict[str, np.ndarray]:
         without = step.under({**values, name: _off(name, values[name])}).work(batch)
         for quantity, column in rows.items():
             part = np.abs(1 - without[quantity] / np.maximum(whole[quantity], TINY))
-            column.append(np.broadcast_to(np.minimum(part, 1.0), count))
+            column.append(np.broadcast_to(np.minimum(part, 1.0), count).round(DIGITS))
     return {quantity: np.array(column) for quantity, column in rows.items()}
