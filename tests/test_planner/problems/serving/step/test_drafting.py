@@ -223,6 +223,26 @@ def test_published_speed_ups_and_the_side_of_break_even():
     assert min(told["eagle3-vllm-a100:EAGLE-3", batch] for batch in (2, 32, 56)) > 1
 
 
+def test_heads_stop_paying_where_they_did_on_the_chip_that_the_text_names():
+    """EAGLE beyond a batch of 16 and before 48, EAGLE-3 not before 56 (arXiv 2503.01840, table 4).
+
+    Its caption says A100, its text RTX 3090, whose products are fewer for the bytes that it reads.
+    """
+    card = {"memory": "24 GB", "memory_bandwidth": "936 GB/s", "flops": {"bf16": "71 TFLOP/s"}}
+    short = {"workload": {"input_tokens": 60, "output_tokens": 120}}
+    gains = {
+        (method, batch): pace("llama-3.1-8b", card, 1, batch, **short)
+        / pace("llama-3.1-8b", card, 1, batch, {"drafts": 2, "method": method}, **short)
+        for method in ("eagle", "eagle-3")
+        for batch in (2, 16, 48, 56)
+    }
+    assert gains["eagle", 16] > 1 > gains["eagle", 48]
+    assert gains["eagle-3", 48] > 1
+    published = {("eagle-3", 2): 1.75, ("eagle-3", 16): 1.49, ("eagle-3", 56): 1.01}
+    for at, gain in published.items():
+        assert gains[at] == pytest.approx(gain, rel=0.1)
+
+
 @pytest.mark.parametrize(("system", "ep", "measured"), [("hgx-h200", 4, 158), ("hgx-b200", 2, 275)])
 def test_one_user_of_deepseek_r1_with_three_drafts(system, ep, measured):
     """TensorRT-LLM's best practice: tokens per second of one user on eight chips (m01854, m01855).
