@@ -165,10 +165,11 @@ def test_deepseek_has_a_rival_of_the_other_mode_and_of_another_family():
 def test_another_family_wins_from_the_change_that_is_told():
     """DeepSeek on one pool: the plan's family against the rival's, each enforced by limits."""
     scenario = asked(DEEPSEEK, choose={"mode": "aggregated", "tp": 1, "cp": 1, "pp": [1, 2]})
-    own = {"pp": 1, "tp_expert": 1}
+    own = {"pp": 1, "tp_expert": 1, "overlap": "none"}
     limits = {
-        "with pipeline stages": {"pp": 2, "tp_expert": 1},
-        "with experts cut into parts": {"pp": 1, "tp_expert": [2, 4, 8], "ep": [2, 4, 8, 16]},
+        "with pipeline stages": {**own, "pp": 2},
+        "with experts cut into parts": {**own, "tp_expert": [2, 4, 8], "ep": [2, 4, 8, 16]},
+        "with overlapped half-batches": {**own, "overlap": "two-batch"},
     }
     found = [each for each in explained(scenario) if each["kind"] in limits]
     assert found
