@@ -19,7 +19,12 @@ from planner.problems.serving.outputs import ABSENT, OUTPUTS
 from planner.problems.serving.parameters import BATCHES, PEAKS, names_of
 from planner.problems.serving.plan_sections import BANDS, LAYOUT, NUMBERS
 from planner.problems.serving.question import Scenario
-from planner.problems.serving.search.batch import SAME_PRICE, fixed_batches, layouts_of
+from planner.problems.serving.search.batch import (
+    LARGEST_BATCH,
+    SAME_PRICE,
+    fixed_batches,
+    layouts_of,
+)
 from planner.problems.serving.step.kernels import PARTS
 from planner.problems.serving.step.layouts import Layouts
 from planner.problems.serving.step.shares import resting_on
@@ -109,6 +114,11 @@ class FixedPointModel:
         """Sequences per replica for one sequence in all."""
         return 1.0 / float(self.layouts.replicas[0])
 
+    def cuts(self, values: Mapping[str, np.ndarray]) -> np.ndarray | bool:
+        """Whether a batch has a sequence for each half of every rank; a prompt is cut anywhere."""
+        _, batch, fill = self._fixed_point(values)
+        return self.task.mode == "prefill" or batch * fill > self.layouts.group
+
     def _fixed_point(self, values: Mapping[str, np.ndarray]) -> tuple[Task, np.ndarray, np.ndarray]:
         """The task, sequences per replica and share of slots in use at some values."""
         task = with_arrays(self.task, self.scenario, values)
@@ -170,6 +180,7 @@ class TwoLayouts:
         cheaper = other_score < score * (1 - SAME_PRICE)
         nearer = np.asarray(theirs["short_by"]) < np.asarray(mine["short_by"])
         second = np.where(keeps | other_keeps, other_keeps & (cheaper | ~keeps), nearer)
+        second = second & self.second.cuts(values)
         names = dict.fromkeys((*mine, *theirs))
         nothing = CodedColumn(np.zeros(second.size, dtype=np.int64), (None,))
         return {n: _either(second, mine.get(n, nothing), theirs.get(n, nothing)) for n in names}
@@ -228,7 +239,8 @@ def model_of(
         return None
     if scenario.objective == "energy" and task.power is None:
         return None
-    layouts = layouts_of(task)
+    # Which of the batches can be cut is decided one by one.
+    layouts = layouts_of(replace(task, batches=(LARGEST_BATCH,) if task.batches else None))
     if len(layouts) > 2 or np.unique([*_ways(layouts)], axis=1).shape[1] > 1:
         return None
     alone = [layouts.take(np.array([i])) for i in range(len(layouts))]

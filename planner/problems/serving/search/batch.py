@@ -69,6 +69,7 @@ def layouts_of(task: Task) -> Layouts:
         tiled=task.tiled,
         limits=frozenset(limits_of.items()),
     )
+    layouts = layouts.take(_cuttable(task, layouts))
     if not len(layouts):
         wanted: dict[str, Sequence[object]] = dict(task.limits_of)
         if wanted.pop("halves", None):
@@ -79,10 +80,26 @@ def layouts_of(task: Task) -> Layouts:
             f"tp divides the {task.sizes.n_q_heads} attention heads, tp * dp_attention fits into "
             f"or is a multiple of the domain of {task.machine.chips_per_domain} chips, "
             f"ep * tp_expert = tp * dp_attention, pp is at most {task.sizes.n_layers}"
-            + (", overlap takes dp_attention and ep above 1" if "overlap" in wanted else "")
+            + (
+                ", overlap takes dp_attention and ep above 1, and two sequences a rank"
+                * ("overlap" in wanted)
+            )
         )
         raise FieldError(("choose", words))
     return layouts
+
+
+def _cuttable(task: Task, layouts: Layouts) -> np.ndarray:
+    """Layouts whose halves hold a sequence each, as far as the question says how many there are.
+
+    The fastest step is that of one sequence, which nothing cuts; a prompt is cut anywhere.
+    """
+    whole = layouts.halves == 1
+    if task.mode == "prefill":
+        return whole | True
+    if task.batches is not None:
+        return whole | (max(task.batches) > layouts.replicas * layouts.group)
+    return whole | (task.objective != "latency")
 
 
 def search(step: Step, largest: np.ndarray | None = None) -> Found:

@@ -112,18 +112,26 @@ def test_the_more_is_hidden_the_faster(mode):
 
 
 def test_halves_are_taken_where_they_are_faster():
-    """Across network cards a large batch is cut and one sequence a chip is not; the plan of the
-    free question is the better of both."""
-    for batch, overlap in ((72, "none"), (72 * 256, "two-batch")):
-        question_of = deployed(system="hgx-h100", chips=72, choose={"batch": batch},
-                            workload={"input_tokens": 1950, "output_tokens": 100})  # fmt: skip
-        free = planner.solve(question_of).answer
-        prices = {}
-        for word in ("none", "two-batch"):
-            question_of["choose"]["overlap"] = word
-            prices[word] = planner.solve(question_of).answer.plan.usd_per_mtok
-        assert free.plan.layout.overlap == min(prices, key=prices.get) == overlap
-        assert free.plan.usd_per_mtok == pytest.approx(min(prices.values()), rel=1e-12)
+    """Across network cards a large batch is cut, and the plan is the better of both."""
+    question_of = deployed(system="hgx-h100", chips=72, choose={"batch": 72 * 256},
+                           workload={"input_tokens": 1950, "output_tokens": 100})  # fmt: skip
+    free = planner.solve(question_of).answer
+    prices = {}
+    for word in ("none", "two-batch"):
+        question_of["choose"]["overlap"] = word
+        prices[word] = planner.solve(question_of).answer.plan.usd_per_mtok
+    assert free.plan.layout.overlap == min(prices, key=prices.get) == "two-batch"
+    assert free.plan.usd_per_mtok == pytest.approx(min(prices.values()), rel=1e-12)
+
+
+def test_one_sequence_is_not_cut():
+    """Ranks with one sequence each have nothing to overlap it with, whatever would be faster."""
+    question_of = deployed(system="hgx-h100", chips=72, choose={"batch": 72},
+                           workload={"input_tokens": 1950, "output_tokens": 100})  # fmt: skip
+    assert planner.solve(question_of).answer.plan.layout.overlap == "none"
+    question_of["choose"]["overlap"] = "two-batch"
+    with pytest.raises(InputError, match="two sequences a rank"):
+        planner.solve(question_of)
 
 
 @pytest.mark.parametrize("halves", [(1,), (2,), (1, 2)])
