@@ -25,7 +25,7 @@ from planner.scenario.keys.references import File, ProfileField
 from planner.scenario.keys.speculation_keys import Speculation
 from planner.scenario.keys.system_keys import SystemDescription, SystemField, resolved_system
 from planner.scenario.keys.uncertain import Uncertain
-from planner.scenario.keys.workload import Choose, Current, Promises, Workload
+from planner.scenario.keys.workload import Choose, Current, Limits, Promises, Workload
 from planner.scenario.kinds import PROBLEMS
 
 OBJECTIVES = ("cost", "throughput", "latency", "energy")
@@ -64,6 +64,7 @@ class Scenario(QuestionRecord):
     )
     workload: Workload = Field(description="what the requests are like")
     promises: Promises = Field(default_factory=Promises, description="what must hold")
+    limits: Limits = Field(default_factory=Limits, description="what the site allows")
     choose: Choose = Field(default_factory=Choose, description="limits on, or values of, choices")
     objective: Annotated[str, Word(OBJECTIVES)] = Field("cost", description="what is best")
     estimate: Annotated[str, Word(ESTIMATES)] = Field(

@@ -154,6 +154,13 @@ class Workload(Record):
         return value
 
 
+class Limits(Record):
+    """What the site allows; every one is optional."""
+
+    power: Annotated[float, Quantity("power")] | None = None
+    """of all chips paid, cooling included [J/s]"""
+
+
 class Promises(Record):
     """What must hold; every one is optional."""
 

@@ -221,7 +221,7 @@ def _looped(step: Step) -> bool:
 def _decided(step: Step) -> bool:
     """Whether the batch is no choice of the program."""
     task = step.task
-    decided = task.batches is not None or task.loaded
+    decided = task.batches is not None or task.loaded or task.site_power is not None
     return decided or task.mode == "prefill" or task.objective == "latency"
 
 

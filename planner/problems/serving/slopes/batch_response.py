@@ -199,6 +199,8 @@ class FixedLayout:
         ratios = {"need": values["need"] / self.row["M_cap"]}
         if task.mode == "aggregated" and not task.uses_bound:
             ratios["mixed"] = values["mixed"]
+        if task.site_power is not None and "watts" in values:
+            ratios["watts"] = values["watts"] * self.row["n_chips"] / task.site_power
         for name in ("tpot", "ttft"):
             if name in task.promises:
                 ratios[name] = values[name] / task.promises[name]
@@ -263,7 +265,7 @@ class FixedLayout:
         directions: Directions,
     ) -> np.ndarray:
         """d ln (quantity over its limit), shape (2, n + 1)."""
-        limit = {"need": "M_cap", "mixed": ""}.get(name, f"{LIMIT}{name}")
+        limit = {"need": "M_cap", "mixed": "", "watts": ""}.get(name, f"{LIMIT}{name}")
         limit_slope = np.array([*symbol_slopes(directions, limit), 0.0])
         if name != "e2e":
             return slopes[name] - limit_slope

@@ -54,6 +54,7 @@ _DECODED: Outputs = {
 _READ: Outputs = {"usd_per_input_token": C_in, "input_tokens_per_s": X_in}
 _ENERGY: Outputs = {"joule_per_request": E_seq, "joule_per_token": E_tok}
 _DRAWN: Outputs = {"watts": P_chip}
+_SITE: Outputs = {"site_watts": P_chip * n_chips}
 _ESTIMATED: Outputs = {
     "mixed": phi_mixed, "step": T_dec,
     **{f"part.{part}": sp.Add(*map(SYMBOLS.__getitem__, names)) for part, names in PARTS.items()},
@@ -162,7 +163,7 @@ def pool_outputs(mode: str, bound: bool, powered: str) -> dict[str, sp.Expr]:
         **(_BOUNDED if bound else _ESTIMATED),
         **(_DECODED if mode != "prefill" else {}),
         **(_READ if mode != "decode" else {}),
-        **({**_ENERGY, **_DRAWN} if powered else {}),
+        **({**_ENERGY, **_DRAWN, **_SITE} if powered else {}),
         "usd_per_token": outputs.PRICE[mode].symbol,
     }
 

@@ -135,6 +135,9 @@ def _unanswered(scenario: Scenario) -> Iterator[tuple[str, str]]:
     if scenario.workload.concurrency is not None:
         words = "a closed loop of two pools is not planned by this version"
         yield "workload.concurrency", f"{words}; give demand, or choose mode: aggregated"
+    if scenario.limits.power is not None:
+        words = "how two pools share the power of a site is not decided by this version"
+        yield "limits.power", f"{words}; choose mode: aggregated"
     if scenario.chips[-1] < 2:
         yield "chips", "two pools need two chips; choose mode: aggregated"
 

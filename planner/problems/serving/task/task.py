@@ -57,7 +57,8 @@ class Task:
 
     Lengths in token, times in s, `price` in USD/(chip*s), of which `electricity` pays the power;
     `power` in W per chip, `site` (PUE) times that of the chip: what it draws all the time or, where
-    `draw` says how it follows from the work, the least it draws.
+    `draw` says how it follows from the work, the least it draws. `site_power` is the most that all
+    chips may draw, None where the site allows any.
     `batches` are totals over all replicas; None leaves the batch to the search. `promises` holds
     ttft [s], tpot [s/token] and e2e [s], those that were made. `ideal` splits KV heads and experts
     evenly over any number of chips, as no engine does, for bounds of rows whose layout is unknown.
@@ -98,6 +99,7 @@ class Task:
     drafter: Drafter | None = None
     power: float | None = None
     draw: ChipPower | None = None
+    site_power: float | None = None
     site: float = 1.0
     ideal: bool = False
     arrivals: float | None = None
@@ -122,6 +124,8 @@ class Task:
         if self.arrivals is not None:
             limits["load"] = 1.0 - self.headroom
             limits["readers"] = BUSIEST
+        if self.site_power is not None:
+            limits["site_watts"] = self.site_power
         names = {promise: name for name, promise in PROMISES.items()}
         return limits | {names[promise]: limit for promise, limit in self.promises.items()}
 

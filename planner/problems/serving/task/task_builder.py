@@ -100,6 +100,7 @@ class TaskBuilder:
             reserve=0.0 if lecture else RESERVE,
             power=drawn if draw is None else draw.least * site,
             draw=draw,
+            site_power=_site_power(scenario, hardware.chip.name, drawn),
             site=site,
             electricity=_electricity(scenario, hardware.chip.name, drawn),
             # How much a pool can carry is asked first; the load is divided between pools later.
@@ -139,6 +140,17 @@ def _loop(lengths: Workload) -> ClosedLoop | None:
     if lengths.concurrency is None:
         return None
     return ClosedLoop(even=not (lengths.input_tokens.cv or lengths.output_tokens.cv))
+
+
+def _site_power(scenario: Scenario, chip: str, drawn: float | None) -> float | None:
+    """The most that all chips may draw [J/s], None where the site allows any.
+
+    Raises FieldError if nobody knows how much power the chip draws.
+    """
+    if scenario.limits.power is not None and drawn is None:
+        words = f"the catalogue has no power figure for {chip}; give power: in the system"
+        raise FieldError(("limits.power", words))
+    return scenario.limits.power
 
 
 def _electricity(scenario: Scenario, chip: str, drawn: float | None) -> float:

@@ -16,6 +16,7 @@ from planner.catalogue.models import load
 from planner.measurements.measurement import Measurement
 from planner.measurements.readers.power_rows import read_power
 from planner.measurements.roofline_bound import bound_of
+from planner.text.errors import InputError
 from tests.paths import shared
 
 ASKED: dict[str, Any] = {
@@ -144,3 +145,44 @@ def test_elasticities_of_energy_are_differences(path):
         sides.append(document(**{**changes, "system": system})["plan"]["joule_per_token"])
     difference = math.log(sides[0] / sides[1]) / math.log(1.01 / 0.99)
     assert slope == pytest.approx(difference, abs=5e-3)
+
+
+def test_the_power_of_a_site_bounds_the_plan():
+    """What is drawn stays below the limit, less of it is never cheaper, and none is told."""
+    assert document("limits.power=1 MW", pue=1.25)["plan"] == document(pue=1.25)["plan"]
+    prices, rates = [], []
+    for watts in (6000, 5000, 4000):
+        plan = document(f"limits.power={watts} W", pue=1.25)["plan"]
+        assert plan["watts_per_chip"] * plan["chips"] <= watts * (1 + 1e-9)
+        prices.append(plan["usd_per_mtok"])
+    assert prices == sorted(prices)
+    for watts in (5000, 2000):
+        plan = document(
+            f"limits.power={watts} W", pue=1.25, chips={"from": 1, "to": 8},
+            objective="throughput",
+        )["plan"]  # fmt: skip
+        assert plan["watts_per_chip"] * plan["chips"] <= watts * (1 + 1e-9)
+        rates.append(plan["tokens_per_s"])
+    assert rates == sorted(rates, reverse=True)
+
+
+def test_too_little_power_is_refused_with_what_it_would_take():
+    """The factor by which the nearest plan is over; twice two pools are not shared out."""
+    missed = document("limits.power=1 kW")["infeasible"]
+    assert missed[0]["promise"] == "power"
+    enough = 1.001 * missed[0]["short_by"]
+    assert document(f"limits.power={enough} kW")["plan"] is not None
+    with pytest.raises(InputError, match="two pools share the power"):
+        document("limits.power=1 MW", choose={"mode": "disaggregated"})
+
+
+@pytest.mark.parametrize("model", ["llama-3.1-8b", "qwen3-30b-a3b"])
+def test_power_of_a_chip_grows_with_the_batch(model):
+    """The search for the largest batch within a limit rests on it."""
+    choose = {"mode": "decode", "weights": "bf16"}
+    drawn = [
+        document(model=model, chips=1, choose={**choose, "batch": batch}, promises={})["plan"]
+        for batch in (1, 2, 4, 8, 16, 32)
+    ]
+    watts = [plan["watts_per_chip"] for plan in drawn]
+    assert watts == sorted(watts)
