@@ -7,6 +7,7 @@ a pass costs once is counted by the share of it that a prompt fills.
 """
 
 from formulas.algebra.notation import *
+from formulas.serving.prefill import in_passes
 
 prompts_before = Equation.of(
     n_ahead,
@@ -16,23 +17,8 @@ prompts_before = Equation.of(
     source=little_1961.at("the number that arrive during a stay"),
 )
 
-pass_filling = Equation.of(x_fill, L_new / (c_chunk * n_chunks), "passes are filled across prompts")
-
-pass_time = Equation.of(
-    T_pf_pass,
-    T_pf_w + T_pf_over + T_draft_pass + n_chunks * (n_ar * t_ar + n_a2a * t_a2a) + n_hop * t_hop,
-    "weights are read, and kernels launched, once a pass",
-)
-
-prompt_itself = Equation.of(
-    T_pf_each,
-    T_pf_math
-    + T_draft_pf
-    + maximum(T_pf_attn, T_ring)
-    + n_ar * (n_chunks * a_ar_pf + V_ar_pf / w_ar_pf + g_ar_pf * sqrt(n_chunks * V_ar_pf)) / e_ar_pf
-    + n_a2a * (n_chunks * a_x_pf + V_x_pf / w_x_pf + g_x_pf * sqrt(n_chunks * V_x_pf)) / e_a2a
-    + n_hop * V_ar_pf / r_hop,
-    "keys and values go round behind the arithmetic of attention",
+prompt_ahead = Equation.of(
+    T_ahead, in_passes(L_new / c_chunk), "passes are filled across prompts", source=derived
 )
 
 loop_first_token = Equation.of(
@@ -41,8 +27,7 @@ loop_first_token = Equation.of(
     * (
         T_ttft
         + n_back * T_dec
-        + n_ahead
-        * (x_pf * f_stage * (T_pf_each + x_fill * T_pf_pass) / pp + L_new * one_seq * t_tok)
+        + n_ahead * (x_pf * f_stage * T_ahead / pp + L_new * one_seq * t_tok)
     )
     + n_rounds * L_out * one_seq * T_tpot,
     "prompts of a copy are read one behind the other, in shared passes",
@@ -53,13 +38,14 @@ loop_first_token = Equation.of(
 prefill_loop_first_token = Equation(
     "time to first token of a pool that prefills, in a closed loop",
     T_loop,
-    T_ttft + (x_ramp * n_burst + B - one_seq) / one_seq * x_pf * T_pf_busy,
+    T_ttft
+    + maximum(0, x_ramp * n_burst + B - one_seq * n_chunks / n_shared) / one_seq * x_pf * T_pf_busy,
     assumes=(
         "the first requests come all at once",
-        "later ones meet the B - 1 that the pool is behind with",
+        "later ones meet those of the B that share no pass with them",
     ),
     source=derived,
 )
 
-CLOSED_LOOP = (prompts_before, pass_filling, pass_time, prompt_itself, loop_first_token)
+CLOSED_LOOP = (prompts_before, prompt_ahead, loop_first_token)
 PREFILL_LOOP = (prefill_loop_first_token,)

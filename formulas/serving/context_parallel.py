@@ -64,3 +64,5 @@ ring_time = Equation.of(
     "slowed by the engine as an all-reduce is",
     source=yang_2024.at("section 3, ring pass-KV"),
 )
+
+RING = (ring_bytes, ring_time)

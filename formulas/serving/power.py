@@ -35,7 +35,7 @@ weight_energy = Equation.of(
     WHOLE,
 )
 
-_PROMPT = x_pf * (j_byte * T_pf_w * W_chip * e_w / (pp * dp) + P_peak * T_pf_math_bound)
+_PROMPT = x_pf * (j_byte * n_half * n_shared * V_pass / (pp * dp) + P_peak * T_pf_math_bound)
 _STEPS = L_dec * one_seq / (g * B) * (j_byte * V_kv_dec + P_peak * T_tiled)
 
 RUN = {

@@ -73,10 +73,26 @@ prefill_time = Equation.of(
     "keys and values go round behind the arithmetic of attention",
 )
 
+
+def in_passes(number: Expr) -> Expr:
+    """The time of one prompt that is charged so many passes."""
+    read = Equation.of(T_pf_w, n_half * n_chunks * V_pass / (W_chip * e_w))
+    sent = (*PREFILL_NETWORK, *context_parallel.RING)
+    parts = (read, prefill_overhead, speculation.draft_prompt_passes, *sent)
+    return prefill_time.substitute(*parts).rhs.subs(n_chunks, number)
+
+
+shared_time = Equation.of(
+    T_pf_shared,
+    in_passes(n_shared),
+    "what a pass costs once is borne alike by all prompts that it reads",
+    source=derived,
+)
+
 time_to_first_token = Equation(
     "time to first token without queueing",
     T_ttft,
-    T_pf * ((1 - 1 / n_chunks) * f_stage / pp + 1 / n_chunks)
+    T_read * ((1 - 1 / n_chunks) * f_stage / pp + 1 / n_chunks)
     + s_mixed * (n_chunks + n_sched) * T_dec
     + L_new * one_seq * t_tok
     + t_request,
@@ -90,15 +106,14 @@ time_to_first_token = Equation(
 
 prefill_busy = Equation.of(
     T_pf_busy,
-    f_stage * T_pf / (pp * dp),
+    f_stage * T_pf_shared / (pp * dp),
     "stages and ranks work on prompts of their own, the fullest stage sets the pace",
 )
 
 PREFILL = (
     *equations_of(globals()),
     overlap.hidden_share,
-    context_parallel.ring_bytes,
-    context_parallel.ring_time,
+    *context_parallel.RING,
     speculation.draft_prompt_time,
     speculation.draft_prompt_passes,
     *PREFILL_NETWORK,

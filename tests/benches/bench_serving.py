@@ -30,7 +30,7 @@ pytestmark = pytest.mark.benchmark
 POINTS = 1_000_000
 EXAMPLE = EXAMPLES / "serve-deepseek-v3-h200.yaml"
 OUTPUTS = {
-    "estimate": (ESTIMATE, ("T_ttft", "T_tpot", "M_need", "C_mix")),
+    "estimate": (ESTIMATE["aggregated"], ("T_ttft", "T_tpot", "M_need", "C_mix")),
     "bound": (BOUND, ("T_ttft_bound", "T_tpot_bound", "M_need", "T_slot_bound")),
 }
 

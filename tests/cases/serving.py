@@ -165,7 +165,7 @@ def decided(task: Task, most: int, *, slowly: bool = False) -> Decided:
     The layouts are bound one at a time; `slowly` also evaluates one point at a time.
     """
     bound = task.uses_bound
-    equations, names = (BOUND, NAMES[True]) if bound else (ESTIMATE, NAMES[False])
+    equations, names = (BOUND, NAMES[True]) if bound else (ESTIMATE[task.mode], NAMES[False])
     compiled = kernel(equations, names)
     parts = []
     for number, row in enumerate(all_layouts(task)):
@@ -190,7 +190,15 @@ def decided(task: Task, most: int, *, slowly: bool = False) -> Decided:
 
 def _batches(task: Task, row: tuple[int, ...], most: int) -> tuple[np.ndarray, np.ndarray]:
     if task.mode == "prefill":
-        return np.array([1.0 * row[1] * row[3]]), np.ones(1)
+        ranks, new = row[1] * row[3], task.input_tokens * (1 - task.cached_input)
+        room = max(math.ceil(task.chunk * row[2] / new), 1)
+        if task.batches is None:
+            most = 1 if task.uses_bound else room
+            return np.arange(1.0, most + 1) * ranks, np.ones(most)
+        totals = np.array(task.batches)
+        each = np.ceil(totals / (row[6] * ranks))
+        fits = np.full(each.size, True) if task.uses_bound else each <= room
+        return each[fits] * ranks, totals[fits] / (each[fits] * ranks * row[6])
     if task.batches is None:
         return np.arange(1.0, most + 1), np.ones(most)
     each = np.array([math.ceil(total / row[6]) * 1.0 for total in task.batches])

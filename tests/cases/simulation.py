@@ -23,8 +23,9 @@ LOOKS = 5000  # moments at which requests inside are counted
 class Replica:
     """Steps that take `fixed` + `each` * sequences + `read` * prompt tokens [s].
 
-    `chunk` are the prompt tokens that a step of a rank reads at most. Ranks `in_step` all take as
-    long as the slowest of them. With `prompts_first` nothing decodes while a prompt is there.
+    Those that read any take `once` more. `chunk` are the prompt tokens that a step of a rank reads
+    at most. Ranks `in_step` all take as long as the slowest of them. With `prompts_first` nothing
+    decodes while a prompt is there.
     """
 
     fixed: float
@@ -34,6 +35,7 @@ class Replica:
     ranks: int = 1
     in_step: bool = False
     prompts_first: bool = False
+    once: float = 0.0
 
     def decode(self, sequences: float) -> float:
         """A step that reads no prompt [s]."""
@@ -97,7 +99,8 @@ class _Rank:
         tokens, active = replica.chunk - left, len(self.ending)
         if replica.prompts_first and tokens:
             active = 0
-        return (replica.decode(active) if active else 0.0) + replica.read * tokens, active, tokens
+        reading = replica.read * tokens + replica.once * (tokens > 0)
+        return (replica.decode(active) if active else 0.0) + reading, active, tokens
 
     def end(self, now: float, active: int, requests: _Requests) -> list[int]:
         """Hand out tokens; the requests that had their last."""

@@ -107,7 +107,7 @@ class FixedPointModel:
         """The equations that define these symbols."""
         from planner.problems.serving.step.equations import BOUND, ESTIMATE
 
-        return BOUND if self.task.uses_bound else ESTIMATE
+        return BOUND if self.task.uses_bound else ESTIMATE[self.task.mode]
 
     @property
     def batch_scale(self) -> float:
@@ -232,7 +232,7 @@ def model_of(
     if len(resolved.tasks) != 1 or resolved.pools:
         return None
     task = resolved.tasks[0]
-    fixed = task.mode == "prefill" or (task.batches is not None and len(task.batches) == 1)
+    fixed = task.batches is not None and len(task.batches) == 1
     emitted = [min(values) for name, values in ends.items() if LENGTHS.get(name) == "output_tokens"]
     one_token = task.mode == "aggregated" and any(least <= 1 for least in emitted)
     if task.arrivals is not None or not fixed or one_token:

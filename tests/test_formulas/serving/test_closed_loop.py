@@ -1,13 +1,14 @@
-"""A prompt's own time and that of its passes, and first tokens in a closed loop."""
+"""First tokens in a closed loop."""
 
 import numpy as np
 import pytest
 
 from formulas.numerics.evaluate import kernel
-from formulas.serving.closed_loop import CLOSED_LOOP, loop_first_token
+from formulas.serving.closed_loop import loop_first_token, prompt_ahead
+from formulas.serving.passes import pass_weights
 from formulas.serving.prefill import PREFILL
 
-LOWERED = kernel([*PREFILL, *CLOSED_LOOP], ["T_pf", "T_pf_pass", "T_pf_each", "x_fill"])
+LOWERED = kernel([*PREFILL, pass_weights, prompt_ahead], ["T_pf", "T_ahead"])
 DRAW = np.random.default_rng(11)
 
 
@@ -17,16 +18,12 @@ def drawn(**given):
 
 
 @pytest.mark.parametrize("_", range(20))
-def test_a_prompt_is_its_passes_and_itself(_):
-    """The two parts into which a loop divides a prompt add up to what reads it."""
-    found = LOWERED(**drawn(x_hit=0.2, L_in=50.0, c_chunk=8.0, n_half=1.0))
-    assert found["T_pf_pass"] + found["T_pf_each"] == pytest.approx(found["T_pf"], rel=1e-12)
-
-
-def test_prompts_that_fill_their_passes_share_none():
-    """2,048 tokens are half of two passes of 2,048 each, and all of one."""
-    assert LOWERED(**drawn(x_hit=0.0, L_in=2048.0, c_chunk=2048.0))["x_fill"] == 1
-    assert LOWERED(**drawn(x_hit=0.0, L_in=512.0, c_chunk=2048.0))["x_fill"] == 0.25
+def test_a_prompt_that_fills_its_passes_shares_none(_):
+    """Six full passes take as long behind others as alone, a tenth of a pass less."""
+    full = LOWERED(**drawn(x_hit=0.0, L_in=48.0, c_chunk=8.0, n_half=1.0))
+    assert full["T_ahead"] == pytest.approx(full["T_pf"], rel=1e-12)
+    short = LOWERED(**drawn(x_hit=0.0, L_in=0.8, c_chunk=8.0, n_half=1.0))
+    assert short["T_ahead"] < short["T_pf"]
 
 
 def test_nobody_waits_alone():

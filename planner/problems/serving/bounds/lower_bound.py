@@ -180,7 +180,7 @@ def layout_given(step: Step, batch: float, at: float) -> dict[str, float]:
     return {
         **row,
         **_limits(step),
-        **tangents(row, at),
+        **tangents(row, at, task.mode),
         "lo": span[0],
         "hi": span[1],
         **unsaved(step, at),
@@ -278,11 +278,12 @@ def _solve(
         halved=_halved(step, rows),
     )
     new = task.input_tokens * (1 - task.cached_input)
+    shared["n_chunks"] = float(np.ceil(new / shared["c_chunk"]))
     symbols = {
         **shared,
         **_limits(step),
-        **chords(shared, low, high),
-        "n_chunks": float(np.ceil(new / shared["c_chunk"])),
+        **chords(shared, low, high, task.mode),
+        "least_passes": float(new / shared["c_chunk"]) / ROOM,
         "lo": low,
         "hi": high,
         "unsaved": least_unsaved(shared),

@@ -15,9 +15,11 @@ from planner.problems.serving.step.step import Step
 LEAST_SHARE = 1e-9  # of a step's traffic, where on-chip memory holds all of it
 ROOM = 1 + 1e-5  # a chord needs two ends
 MOST_MOVED = 1e18  # bytes of one step, beyond any machine
+NOTHING = 1e-12  # share of the experts that decoding leaves to a pass, where it reads about all
+ENDLESS = 1e30  # tokens of a chunk that is never full
 
 
-def chords(values: dict[str, float], low: float, high: float) -> dict[str, float]:
+def chords(values: dict[str, float], low: float, high: float, mode: str) -> dict[str, float]:
     """Under-estimates on [low, high]: coverage, and sequences other than one's own.
 
     Open arrivals meet all of the batch; that all but one are met is then an under-estimate too.
@@ -27,26 +29,56 @@ def chords(values: dict[str, float], low: float, high: float) -> dict[str, float
     seen = np.maximum(ends / values["cp"], [1.0, ROOM])
     others = np.maximum(ends - 1.0, 0.0)
     c_others, s_others = _line(ends, others) if others[0] > 0 else (0.0, 1.0)
-    return {**_covered(values, seen, seen), "c_others": c_others, "s_others": s_others}
+    # A rank has its share of a stage's sequences; fewer than one of them count as they are.
+    ranks = ends / [values["most_dp"], values["least_dp"]]
+    c_pass, s_pass = _line(ranks, shared_passes(values, ranks, mode))
+    most = _seen(values, np.ceil(ends[1:] / values["cp"]))
+    return {
+        **_covered(values, seen, seen), "c_others": c_others, "s_others": s_others,
+        "c_pass": c_pass, "s_pass": -s_pass,
+        # It falls ever faster: what the most sequences leave is left by all.
+        "c_left": max(1.0 - float(most[0]), NOTHING), "s_left": 0.0,
+    }  # fmt: skip
 
 
-def tangents(values: dict[str, float], batch: float) -> dict[str, float]:
-    """Monomials in B that touch coverage and the sequences a request meets at this batch."""
+def tangents(values: dict[str, float], batch: float, mode: str) -> dict[str, float]:
+    """Monomials in B that touch at this batch: coverage, passes, sequences a request meets."""
     near = batch * np.array([1 - 1e-6, 1 + 1e-6])
     seen = near / (values["pp"] * values["cp"])
-    covered = _covered(values, near, seen)
+    ranks = near / (values["pp"] * values["dp"])
+    room = values["L_in"] * (1 - values["x_hit"]) / values["c_chunk"]
+    c_pass, s_pass = _line(ranks, np.maximum(shared_passes(values, ranks, mode), room))
+    left = 1.0 - _seen(values, seen)
+    c_left, s_left = _line(near, left) if left[1] > NOTHING else (NOTHING, 0.0)
     met = batch - values["x_own"]
     s_others = batch / met
-    return {**covered, "c_others": met / batch**s_others, "s_others": s_others}
+    return {
+        **_covered(values, near, seen), "c_others": met / batch**s_others, "s_others": s_others,
+        "c_pass": c_pass, "s_pass": -s_pass, "c_left": c_left, "s_left": -s_left,
+    }  # fmt: skip
+
+
+def shared_passes(values: dict[str, float], sequences: np.ndarray, mode: str) -> np.ndarray:
+    """Passes of one prompt beside those of so many sequences of a rank, in chunks without end.
+
+    Prompts come out of step, or together: both are log-log concave in the sequences.
+    """
+    row = {**values, "B": sequences, "pp": 1.0, "dp": 1.0, "L_new": 1.0, "c_chunk": ENDLESS}
+    return np.asarray(fed(lowered("passes", mode), row)["n_shared"])
 
 
 def _covered(values: dict[str, float], at: np.ndarray, sequences: np.ndarray) -> dict[str, float]:
     """Monomials in the batch `at` through the coverages of a step and of a pass of its drafter."""
-    picked = values["k_experts"] / values["n_experts"]
     drafted = values["k_draft"] / values["e_draft"]
-    c_cov, s_cov = _line(at, _coverage(picked, sequences * values["m_pos"] / values["n_half"]))
+    c_cov, s_cov = _line(at, _seen(values, sequences))
     c_seen, s_seen = _line(at, _coverage(drafted, sequences))
     return {"c_cov": c_cov, "s_cov": s_cov, "c_seen": c_seen, "s_seen": s_seen}
+
+
+def _seen(values: dict[str, float], sequences: np.ndarray) -> np.ndarray:
+    """Share of the experts that a step of so many sequences of a slice reads, or a half of it."""
+    picked = values["k_experts"] / values["n_experts"]
+    return _coverage(picked, sequences * values["m_pos"] / values["n_half"])
 
 
 def _coverage(picked: float, positions: np.ndarray) -> np.ndarray:

@@ -17,6 +17,7 @@ from formulas.serving import outputs, power
 from formulas.serving.bounds import BOUNDS, math_bound, prefill_math_bound
 from formulas.serving.closed_loop import CLOSED_LOOP
 from formulas.serving.decode import DECODE
+from formulas.serving.passes import PASSES
 from formulas.serving.prefill import PREFILL
 from formulas.serving.throughput import AGGREGATED, AGGREGATED_BOUND, MEMORY
 from planner.problems.serving.bounds.kept_programs import DRAWN, MARK
@@ -27,10 +28,14 @@ def _parameter(name: str) -> sp.Symbol:
     return auxiliary(f"{name}{MARK}", positive=True)
 
 
-# Coefficient and exponent of the monomials that stand in for coverages and for B - 1.
+# Coefficient and exponent of the monomials that stand in for coverages, for B - 1, for passes by
+# the sequences of a rank, and for the share of the experts that decoding leaves to a pass.
 CHORDS = {
     name: _parameter(name)
-    for name in ("c_cov", "s_cov", "c_seen", "s_seen", "c_others", "s_others")
+    for name in (
+        *("c_cov", "s_cov", "c_seen", "s_seen", "c_others", "s_others"),
+        *("c_pass", "s_pass", "c_left", "s_left"),
+    )
 }
 # Interval of the batch, largest numbers of ranks, stages and chips, promised limits, and the share
 # of memory traffic that on-chip memory cannot save; power as a monomial of what work asks for.
@@ -39,7 +44,7 @@ LIMITS = {
     for name in (
         *("lo", "hi", "least_dp", "most_dp", "least_pp", "most_pp", "most_chips"),
         *("ttft", "tpot", "latency", "unsaved", "steep", "batch", "paid", "factor", "most_moved"),
-        *("drawn", "given_way", "not_given_way", "unused"),
+        *("drawn", "given_way", "not_given_way", "unused", "least_passes"),
     )
 }
 # Memory traffic of a step, a choice of its own: a power of it touches what on-chip memory leaves.
@@ -86,11 +91,17 @@ def relaxed_layouts(
         P.subject("stages share the batch", sp.Le(B, pp * b_stage))
     P.define(sp.Eq(ep, tp * dp), sp.Eq(xtp, sp.Integer(1)))
     P.define(
-        *_equations(bound, LIMITS["unsaved"] * (V_w_bound + V_kv_dec), halved=halved),
+        *_equations(bound, LIMITS["unsaved"] * (V_w_bound + V_kv_dec), mode, halved=halved),
         relax={B - x_own * one_seq: one_seq * pp * others},
     )
     if not bound:
-        P.define(*_covered(b_slice))
+        P.define(*_covered(b_slice), *_left(mode, b_slice))
+        P.choose(n_shared, within=(LIMITS["least_passes"], n_chunks))
+        P.roof(
+            n_shared,
+            room=L_new / c_chunk,
+            shared=CHORDS["c_pass"] / (b_stage / (dp * one_seq)) ** CHORDS["s_pass"],
+        )
     if objective == "latency":
         P.minimise(_of(outputs.LATENCY[mode], bound, mode))
     else:
@@ -128,12 +139,17 @@ def layout(
         sp.Eq(b_own, b_rank / cp),
         sp.Eq(b_slice, b_stage / cp),
         sp.Eq(b_state, b_mem / cp),
-        *_equations(bound, LIMITS["unsaved"] * MOVED ** LIMITS["steep"], halved=halved),
-        *(CLOSED_LOOP if loop else ()),
+        *_equations(
+            bound, LIMITS["unsaved"] * MOVED ** LIMITS["steep"], mode, halved=halved, loop=loop
+        ),
         relax={B - x_own * one_seq: CHORDS["c_others"] * B ** CHORDS["s_others"]},
     )
     if not bound:
-        P.define(*_covered(B))
+        P.define(
+            *_covered(B),
+            sp.Eq(n_shared, CHORDS["c_pass"] / (B / (dp * pp * one_seq)) ** CHORDS["s_pass"]),
+            *_left(mode, B),
+        )
     _promise(P, bound, promises, mode, loop)
     if objective == "throughput":
         return 1 / _of(outputs.request_rate, bound, mode)
@@ -149,6 +165,12 @@ def _covered(sequences: sp.Symbol) -> tuple[sp.Eq, sp.Eq]:
         sp.Eq(coverage, CHORDS["c_cov"] * sequences ** CHORDS["s_cov"]),
         sp.Eq(cov_draft, CHORDS["c_seen"] * sequences ** CHORDS["s_seen"]),
     )
+
+
+def _left(mode: str, sequences: sp.Symbol) -> list[sp.Eq]:
+    """What a pass that shares its step reads: experts that decoding leaves, by a monomial."""
+    left = CHORDS["c_left"] / sequences ** CHORDS["s_left"]
+    return [sp.Eq(V_pass, S_routed * left * u_ep / (ep * xtp))] if mode == "aggregated" else []
 
 
 def _drawn(P: GeometricProgram, mode: str, loop: bool) -> sp.Expr:
@@ -168,7 +190,9 @@ def _drawn(P: GeometricProgram, mode: str, loop: bool) -> sp.Expr:
     return whole.subs({e.symbol: e.rhs for e in slot})
 
 
-def _equations(bound: bool, unsaved: sp.Expr, *, halved: bool) -> list[Equation | sp.Eq]:
+def _equations(
+    bound: bool, unsaved: sp.Expr, mode: str, *, halved: bool, loop: bool = False
+) -> list[Equation | sp.Eq]:
     """The equations of the model, less those that a program replaces; bytes `unsaved` on chip.
 
     Only of passes cut in halves is something hidden; whole ones are spared the longer of two times.
@@ -176,9 +200,17 @@ def _equations(bound: bool, unsaved: sp.Expr, *, halved: bool) -> list[Equation 
     whole = (
         (*BOUNDS, *MEMORY, *AGGREGATED_BOUND)
         if bound
-        else (*DECODE, *PREFILL, *MEMORY, *AGGREGATED)
+        else (
+            *DECODE,
+            *PREFILL,
+            *PASSES[mode],
+            *MEMORY,
+            *AGGREGATED,
+            *(CLOSED_LOOP if loop else ()),
+        )
     )
-    replaced = CEILED | {n_chunks, coverage, cov_draft, f_pace, T_mem_bound, T_exposed}
+    replaced = CEILED | {n_chunks, n_new, n_shared, coverage, cov_draft, f_pace, T_mem_bound}
+    replaced |= {T_exposed} | ({V_pass} if mode == "aggregated" else set())
     equations: list[Equation | sp.Eq] = [
         e if halved or not e.rhs.has(x_hid) else sp.Eq(e.symbol, put(e.rhs, {x_hid: sp.S.Zero}))
         for e in dict.fromkeys(whole)

@@ -37,6 +37,7 @@ from planner.problems.serving.point import (
     ServingEstimate,
     ServingPoint,
 )
+from planner.problems.serving.search.pass_sizes import quickest_pass
 from planner.problems.serving.search.sizing import carrying
 from planner.problems.serving.step.pools_step import (
     load_share,
@@ -327,8 +328,9 @@ def evaluate_pair(
     task = tasks.prefill.with_layout(arrivals=pair.requests if waits else None)
     share = load_share(pair.requests, pair.slots[0], pair.replicas[0])
     step = _sized(reading, pair.rows[0], pair.replicas[0], pair.chips[0]).with_values_of(task)
-    ranks = float(step.layouts.pp[0] * step.layouts.dp_attention[0])
-    prefill = evaluate(task, step.layouts, ranks, 1.0 if waits else share, sized=step)
+    # What arrives may share a pass with fewer than at the most that the pair was matched at.
+    reads = (float(quickest_pass(step)[0]) if waits else 0.0) or pair.reads
+    prefill = evaluate(task, step.layouts, reads, 1.0 if waits else share, sized=step)
     batch = carried() if carried else carried_batches([(tasks, decoding, pair)])[0]
     step = _decoding(tasks, decoding, pair)
     pools = (prefill, evaluate(step.task, step.layouts, batch, sized=step))

@@ -20,14 +20,14 @@ from planner.problems.serving.deployment.pool_matching import shards
 from planner.problems.serving.deployment.pool_pairs import search_pools
 from planner.problems.serving.deployment.questions import OnePool, Question, TwoPools
 from planner.problems.serving.plan import ExceededPromise, RelaxedPromise
-from planner.problems.serving.search.batch import fixed_batches, search
+from planner.problems.serving.search.batch import fixed_batches, search, tried_batches
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.plan_limits import LIMITS, PROMISES
 from planner.problems.serving.task.task import Task
 from planner.protocol.bracket import Bracket, bracketed
 from planner.protocol.plan import MissedPromise
 
-PHYSICS = ("need", "mixed")  # limits that nobody made and nobody can relax
+PHYSICS = ("need", "mixed", "together")  # limits that nobody made and nobody can relax
 CLOSE = 5e-7  # share of a value below which no smaller one is sought
 
 
@@ -112,7 +112,8 @@ def _first_token_factor(question: TwoPools) -> float:
     promised = question.pair.prefill.promises.get("ttft")
     if promised is None:
         return 0.0
-    _, batch, _ = fixed_batches(prefill.task, prefill.layouts)
+    rows, batch, _ = tried_batches(prefill)
+    prefill = prefill.take(rows)
     values = prefill(batch)
     transfer = question.pair.transfer(shards(prefill), float(shards(decode).max()))
     fits = np.broadcast_to(values["need"] <= prefill.task.chip.memory, batch.shape)

@@ -20,7 +20,7 @@ from planner.problems.serving.point import (
     StepTimes,
     UniformRouting,
 )
-from planner.problems.serving.search.batch import LARGEST_BATCH, feasible, fixed_batches
+from planner.problems.serving.search.batch import LARGEST_BATCH, feasible, tried_batches
 from planner.problems.serving.search.occupancy import Crowding, crowding
 from planner.problems.serving.search.sizing import carrying
 from planner.problems.serving.step.drafting import break_even
@@ -285,7 +285,7 @@ def _smallest(step: Step) -> tuple[Step, np.ndarray, np.ndarray]:
         carries = batch > 0
         return step.take(carries), batch[carries], ones[carries]
     if task.batches is not None or task.mode == "prefill":
-        rows, batch, fill = fixed_batches(task, step.layouts)
+        rows, batch, fill = tried_batches(step)
         return step.take(rows), batch, fill
     return step, ones, ones
 

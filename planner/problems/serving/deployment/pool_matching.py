@@ -25,6 +25,7 @@ from planner.problems.serving.search.batch import (
     fixed_batches,
     largest_at,
     largest_feasible,
+    tried_batches,
 )
 from planner.problems.serving.search.sizing import busiest
 from planner.problems.serving.step.layouts import ChipSplit
@@ -115,7 +116,8 @@ def prefill_layouts(step: Step, transfer: np.ndarray) -> PhaseLayouts:
     `transfer` are the seconds that a cache takes to the other pool, for every layout.
     """
     task = step.task
-    _, batch, _ = fixed_batches(task, step.layouts)
+    tried, batch, _ = tried_batches(step)
+    whole, step, transfer = step, step.take(tried), transfer[tried]
 
     def keeps(values: dict[str, np.ndarray], rows: np.ndarray) -> np.ndarray:
         delayed = _delayed(values, transfer[rows])
@@ -130,7 +132,7 @@ def prefill_layouts(step: Step, transfer: np.ndarray) -> PhaseLayouts:
         rows, fill = busiest(step, batch, keeps)
         values = step.take(rows)(batch[rows], fill)
     values = _delayed(values, transfer[rows])
-    return _columns(step, rows, batch[rows], fill, values, "ttft")
+    return _columns(whole, tried[rows], batch[rows], fill, values, "ttft")
 
 
 def decode_layouts(
@@ -348,9 +350,16 @@ class _Receiving:
 
     def grouped(self, prefill: PhaseLayouts) -> PhaseLayouts:
         """Sized keys as layouts, one group for each number of receiving chips."""
-        place = np.full(self.layouts.size, -1)
-        place[prefill.rows] = np.arange(prefill.rows.size)
-        wanted = place[self.keys]
-        number, layout = np.nonzero(wanted >= 0)
-        sized = prefill.take(wanted[number, layout])
-        return replace(sized, rows=layout, group=self.numbers[number])
+        # A key may be there at several batches: each of its entries is placed by itself.
+        number, layout = (each.ravel() for each in np.indices(self.keys.shape))
+        order = np.argsort(prefill.rows, kind="stable")
+        begin, end = (
+            np.searchsorted(prefill.rows[order], self.keys.ravel(), side=side)
+            for side in ("left", "right")
+        )
+        count = end - begin
+        wanted = np.repeat(begin - np.cumsum(count) + count, count) + np.arange(count.sum())
+        sized = prefill.take(order[wanted])
+        return replace(
+            sized, rows=np.repeat(layout, count), group=self.numbers[np.repeat(number, count)]
+        )

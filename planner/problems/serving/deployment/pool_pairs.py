@@ -41,8 +41,9 @@ class Pair:
     """A layout of each pool, with replicas and chips of both, and the requests/s they serve.
 
     `score` is the objective, `latency` that of a request [s]; `rows` index the layouts of the two
-    steps, `batch` is that of a decoding replica at its most. `fills` are the shares of its time
-    that a replica of either pool may be used, `slots` the times it spends per request [s].
+    steps, `batch` is that of a decoding replica at its most, `reads` that of a reading one. `fills`
+    are the shares of its time that a replica of either pool may be used, `slots` the times it
+    spends per request [s].
     """
 
     score: float
@@ -52,6 +53,7 @@ class Pair:
     chips: tuple[int, int]
     requests: float
     batch: float
+    reads: float
     fills: tuple[float, float]
     slots: tuple[float, float]
 
@@ -176,6 +178,7 @@ def _split(tasks: TaskPair, a: PhaseLayouts, b: PhaseLayouts, chips: np.ndarray)
                     chips=(taken, int(chips[k]) - taken),
                     requests=float(served[k]),
                     batch=float(b.batch[k]),
+                    reads=float(a.batch[k]),
                     fills=(float(a.fill[k]), float(b.fill[k])),
                     slots=(float(a.slot[k]), float(b.slot[k])),
                 )

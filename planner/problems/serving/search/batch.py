@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from planner.problems.serving.search.pass_sizes import pass_sizes
 from planner.problems.serving.search.sizing import busiest, carrying, fitted
 from planner.problems.serving.step.layouts import OVERLAP, Layouts, enumerate_layouts
 from planner.problems.serving.step.step import Step
@@ -130,12 +131,11 @@ def search_together(
         if step.bound and task.objective != "latency":
             batch = _smallest_as_cheap(step, rows, batch)
     else:
-        rows, batch, fill = fixed_batches(task, layouts)
+        rows, batch, fill = tried_batches(step)
         if task.arrivals is not None:
-            rows, fill = busiest(
-                step, batch, lambda values, at: feasible(step.limits_at(at), values)
-            )
-            batch = batch[rows]
+            part = step.take(rows)
+            at, fill = busiest(part, batch, lambda values, at: feasible(part.limits_at(at), values))
+            rows, batch = rows[at], batch[at]
         largest, looked = np.zeros(len(layouts)), np.zeros(len(layouts))
     chosen_step = step.take(rows)
     values = chosen_step(batch, fill)
@@ -337,15 +337,21 @@ def _smallest_as_cheap(step: Step, rows: np.ndarray, batch: np.ndarray) -> np.nd
     return np.minimum(high * group, batch)
 
 
+def tried_batches(step: Step) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The batches the question fixes, or how many prompts may share a pass of a pool of readers."""
+    if step.task.mode == "prefill" and step.task.batches is None:
+        rows, batch = pass_sizes(step)
+        return rows, batch, np.ones(rows.size)
+    return fixed_batches(step.task, step.layouts)
+
+
 def fixed_batches(task: Task, layouts: Layouts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The batches the question fixes, spread over the replicas: the fullest one sets the pace."""
-    if task.mode == "prefill":
-        # One prompt per rank and stage keeps every chip busy; more only wait.
-        ranks = (layouts.pp * layouts.dp_attention) * 1.0
-        return np.arange(len(layouts)), ranks, np.ones(len(layouts))
+    # Ranks and stages that read prompts side by side have as many each.
+    alike = layouts.pp * layouts.dp_attention if task.mode == "prefill" else 1
     rows, batch, fill = [], [], []
     for total in task.batches or ():
-        per_replica = np.ceil(total / layouts.replicas)
+        per_replica = alike * np.ceil(total / (layouts.replicas * alike))
         rows.append(np.arange(len(layouts)))
         batch.append(per_replica)
         fill.append(total / (per_replica * layouts.replicas))

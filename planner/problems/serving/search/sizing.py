@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from planner.problems.serving.search.pass_sizes import quickest_pass
 from planner.problems.serving.step.step import Step
 
 HALVINGS = 40  # of the share of time that readers may be busy
@@ -27,8 +28,7 @@ def carrying(step: Step, largest: int | np.ndarray) -> np.ndarray:
     """
     layouts = step.layouts
     if step.task.mode == "prefill":
-        ranks = (layouts.pp * layouts.dp_attention) * 1.0
-        return np.where(_carries(step, ranks), ranks, 0.0)
+        return quickest_pass(step)
     batches = np.zeros(len(layouts))
     group = layouts.group * 1.0
     most = np.maximum(np.floor(largest / group), 1)

@@ -350,6 +350,7 @@ def _workload(task: Task) -> dict[str, float]:
         "s_mixed": 1.0 if task.mode == "aggregated" else 0.0,
         "kappa": task.kappa,
         "x_eager": 0.0 if captures(task.engine) else 1.0,
+        "x_cohort": 1.0 if task.even else 0.0,
         "x_own": 1.0 if task.arrivals is None else 0.0,
         "v_occ": task.input_spread,
         "g": task.tokens_per_step,

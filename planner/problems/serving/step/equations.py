@@ -20,6 +20,7 @@ from formulas.serving.bounds import BOUNDS, least_weights_read, math_bound, pref
 from formulas.serving.closed_loop import CLOSED_LOOP, PREFILL_LOOP
 from formulas.serving.decode import DECODE, cache_read
 from formulas.serving.older_kernels import STATIC_PROMPTS, cache_slowness
+from formulas.serving.passes import PASSES
 from formulas.serving.pools import POOLS_RATE, two_pools
 from formulas.serving.prefill import PREFILL, PREFILL_SHARED, new_tokens
 from formulas.serving.speculation import break_even_batch
@@ -35,7 +36,10 @@ from planner.problems.serving.step.kernels import (
 
 Definitions: TypeAlias = tuple[Equation, ...]
 Outputs: TypeAlias = Mapping[str, sp.Expr]
-ESTIMATE = tuple(dict.fromkeys((*DECODE, *PREFILL, *MEMORY, *AGGREGATED)))
+ESTIMATE: Mapping[str, Definitions] = {  # by the phases that a pool runs
+    mode: tuple(dict.fromkeys((*DECODE, *PREFILL, *shared, *MEMORY, *AGGREGATED)))
+    for mode, shared in PASSES.items()
+}
 BOUND = tuple(dict.fromkeys((*BOUNDS, *MEMORY, *AGGREGATED_BOUND)))
 
 
@@ -73,7 +77,7 @@ _POOLS: Outputs = {
     "tokens_per_s_per_user": X_user,
 }  # fmt: skip
 # What reading one prompt is made of; when its first token comes is another matter.
-PROMPT = (hop_latency, *(e for e in PREFILL if e.symbol.name != "T_ttft"))
+PROMPT = (hop_latency, *(e for e in PREFILL if e.symbol.name not in ("T_ttft", "T_pf_busy")))
 
 
 # The time to read a static batch is made of its prompts' times.
@@ -133,7 +137,7 @@ def symbols(*names: str) -> Outputs:
 
 def pool(mode: str, bound: bool, load: str, powered: str = "") -> Definitions:
     """All equations of a pool, from its layout to its price."""
-    times = BOUND if bound else ESTIMATE
+    times = BOUND if bound else ESTIMATE[mode]
     slot: Definitions = outputs.ROOFLINE_SLOT if bound else ()
     if mode == "prefill":
         times, slot = tuple(e for e in times if e.symbol != T_slot), outputs.READING_SLOT
@@ -163,6 +167,7 @@ def pool_outputs(mode: str, bound: bool, powered: str) -> dict[str, sp.Expr]:
         **(_BOUNDED if bound else _ESTIMATED),
         **(_DECODED if mode != "prefill" else {}),
         **(_READ if mode != "decode" else {}),
+        **({"together": sp.Integer(0) if bound else x_room} if mode == "prefill" else {}),
         **({**_ENERGY, **_DRAWN, **_SITE} if powered else {}),
         "usd_per_token": outputs.PRICE[mode].symbol,
     }
@@ -207,9 +212,16 @@ def prompt(*names: str) -> tuple[Definitions, Outputs]:
     return (*PROMPT, *STATIC_PROMPTS), symbols(*names)
 
 
+def passes(mode: str) -> tuple[Definitions, Outputs]:
+    """Passes of one prompt, those that it shares counted by its share."""
+    return tuple(e for e in PASSES[mode] if e.symbol in (n_new, n_shared)), symbols("n_shared")
+
+
 def closed_loop(mode: str) -> tuple[Definitions, Outputs]:
     """The time to first token in a closed loop."""
-    return PREFILL_LOOP if mode == "prefill" else (*PROMPT, *CLOSED_LOOP), symbols("T_loop")
+    covered = tuple(e for e in DECODE if e.symbol in (coverage, b_slice, b_stage))
+    prompts = (*covered, *PROMPT, *PASSES[mode])
+    return (*prompts, *(PREFILL_LOOP if mode == "prefill" else CLOSED_LOOP)), symbols("T_loop")
 
 
 def pools_outputs(*, powered: bool) -> dict[str, sp.Expr]:

@@ -72,6 +72,12 @@ class Step:
         return not self.bound and (self.task.loop is not None or self.task.static)
 
     @property
+    def prompts_of_a_pass(self) -> np.ndarray:
+        """Prompts that fill a pass of a rank, the last of them in part; shape (n_layouts,)."""
+        new = self._values["L_in"] * (1 - self._values["x_hit"])
+        return np.maximum(np.ceil(self._values["c_chunk"] / new), np.ones(len(self.layouts)))
+
+    @property
     def limits(self) -> dict[str, float | np.ndarray]:
         """Upper limits by output, numbers or one for each layout."""
         return {name: self._rowwise.get(name, limit) for name, limit in self.task.limits.items()}

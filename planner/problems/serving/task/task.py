@@ -70,8 +70,9 @@ class Task:
     `redundant` experts of each layer are copies of others, `skew` is the factor by which uneven
     routing fills the fullest expert rank.
     `engine` names whose kernels run, empty for none in particular. In a closed `loop` first tokens
-    wait for the prompts of others; of a `static` batch all prompts are read in one go. A step has
-    as many positions as its `drafter` drew tokens, and one; without a drafter they cost nothing.
+    wait for the prompts of others; of a `static` batch all prompts are read in one go. In a closed
+    loop of `even` lengths requests keep in step, and their prompts come together. A step has as
+    many positions as its `drafter` drew tokens, and one; without a drafter they cost nothing.
     """
 
     sizes: Sizes
@@ -114,6 +115,7 @@ class Task:
     engine: str = ""
     loop: ClosedLoop | None = None
     static: bool = False
+    even: bool = False
 
     @property
     def limits(self) -> dict[str, float]:
@@ -121,6 +123,8 @@ class Task:
         limits = {"need": self.chip.memory}
         if self.mode == "aggregated":
             limits["mixed"] = 1.0
+        if self.mode == "prefill" and self.batches is not None:
+            limits["together"] = 1.0
         if self.arrivals is not None:
             limits["load"] = 1.0 - self.headroom
             limits["readers"] = BUSIEST

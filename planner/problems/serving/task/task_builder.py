@@ -70,7 +70,7 @@ class TaskBuilder:
         scenario, lengths = self.scenario, self.scenario.workload
         drafted = speculating(scenario.speculation, self.sizes, self.drafts)
         lecture, power = scenario.assumptions == "lecture", hardware.chip.power
-        waits = arrivals(scenario)
+        waits, loop = arrivals(scenario), _loop(lengths)
         site, draw = scenario.pue or 1.0, None
         drawn = power and power * site
         if not (lecture or hardware.draws_given):
@@ -115,7 +115,8 @@ class TaskBuilder:
             redundant=self.redundant,
             skew=lengths.routing_skew,
             engine=engine,
-            loop=_loop(lengths) if mode == "aggregated" and not lecture else None,
+            loop=loop if mode == "aggregated" and not lecture else None,
+            even=loop is not None and loop.even and not lecture,
         )
 
     def pools(self, hardware: Sequence[Hardware]) -> Iterator[TaskPair]:

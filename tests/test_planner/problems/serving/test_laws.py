@@ -37,13 +37,20 @@ def over_batches(step: Step, row: int) -> dict[str, np.ndarray]:
 @settings(max_examples=20, deadline=None, derandomize=True)
 @given(questions())
 def test_serving_promised_quantities_never_fall_with_the_batch(task: Task) -> None:
-    """So a bisection finds the largest batch that keeps every promise, in either model."""
+    """So a bisection finds the largest batch that keeps every promise, in either model.
+
+    What a pass reads shrinks as decoding reads more, so that holds while no step carries more than
+    one: as long as prefill keeps up, which no larger batch brings back.
+    """
     for bound in (False, True):
         step = Step(task, searched(task).layouts, bound=bound)
         for row in range(len(step.layouts)):
             values = over_batches(step, row)
+            assert (np.diff(values["mixed"]) >= 0).all()
+            flows = values["mixed"][1:] <= 1
             for name in PROMISED:
-                assert (np.diff(values[name]) >= -1e-12 * values[name][1:]).all(), name
+                falls = np.diff(values[name]) < -1e-12 * values[name][1:]
+                assert not falls[flows].any(), name
 
 
 @settings(max_examples=20, deadline=None, derandomize=True)

@@ -169,12 +169,11 @@ def test_each_point_is_what_solve_answers_at_its_speed(answered):
 
 def test_promises_hold_along_the_frontier():
     """Every plan keeps TTFT and TPOT; a tighter TTFT never makes a speed cheaper."""
-    loose = planner.pareto(small(promises={"ttft": "80 ms", "tpot": "20 ms"}))
     tight = planner.pareto(small(promises={"ttft": "50 ms", "tpot": "20 ms"}))
     assert all(row["ttft"] <= 0.05 and row["tpot"] <= 0.02 for row in tight.rows)
-    for row in tight.rows:
-        cheaper = [r["usd_per_mtok"] for r in loose.rows if r["tpot"] <= row["tpot"] * EDGE]
-        assert not cheaper or min(cheaper) <= row["usd_per_mtok"] * 1.06
+    for row in tight.rows[::4]:
+        loose = planner.solve(small(promises={"ttft": "80 ms", "tpot": row["tpot"] * EDGE}))
+        assert loose.cost <= row["usd_per_mtok"] * EDGE
 
 
 def test_a_given_load_is_carried_at_every_speed():

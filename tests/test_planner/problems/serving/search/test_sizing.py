@@ -33,22 +33,25 @@ WAITS = ("T_line", "T_join", "S_occ")
 
 
 @cache
-def times(*, bound: bool) -> Kernel:
-    return kernel(BOUND if bound else ESTIMATE, NAMES[bound])
+def times(mode: str, *, bound: bool) -> Kernel:
+    return kernel(BOUND if bound else ESTIMATE[mode], NAMES[bound])
 
 
 @cache
-def queues(*names: str) -> Kernel:
-    return kernel((*ESTIMATE, *QUEUE), names)
+def queues(mode: str, *names: str) -> Kernel:
+    return kernel((*ESTIMATE[mode], *QUEUE), names)
 
 
 def points(task: Task, row: tuple[int, ...]) -> dict[str, Any]:
     """Every whole batch of one layout: times, memory, rate of a replica, from the equations."""
     step = Step(task, columns([row]), bound=task.uses_bound)
-    ranks = float(row[1] * row[3])
-    batch = np.array([ranks]) if task.mode == "prefill" else np.arange(1.0, MOST + 1)
+    batch = np.arange(1.0, MOST + 1)
+    if task.mode == "prefill":
+        new = task.input_tokens * (1 - task.cached_input)
+        room = 1 if task.uses_bound else max(math.ceil(task.chunk * row[2] / new), 1)
+        batch = batch[:room] * row[1] * row[3]
     values = {k: float(np.ravel(v)[0]) for k, v in step.values(np.ones(1)).items()} | {"B": batch}
-    compiled = times(bound=task.uses_bound)
+    compiled = times(task.mode, bound=task.uses_bound)
     found = compiled(**{name: values[name] for name in compiled.names})
     end = "_bound" if task.uses_bound else ""
     slot = found[f"T_pf_busy{end}" if task.mode == "prefill" else f"T_slot{end}"]
@@ -64,7 +67,7 @@ def waits(task: Task, at: dict[str, Any], index: int, rate: float) -> dict[str, 
     if task.uses_bound or task.mode == "decode":
         return {"readers": 0.0, "wait": 0.0, **dict.fromkeys(TAILS, 0.0)}
     given_ = {**at["values"], "B": float(at["B"][index]), "x_load": rate}
-    compiled, busy_only = queues(*WAITS), queues("rho_pf")
+    compiled, busy_only = queues(task.mode, *WAITS), queues(task.mode, "rho_pf")
     busy = float(busy_only(**{n: given_[n] for n in busy_only.names})["rho_pf"])
     if busy >= BUSIEST * (1 + 1e-12):
         return {"readers": busy, "wait": math.inf, **dict.fromkeys(TAILS, math.inf)}
@@ -189,7 +192,11 @@ def test_the_batch_is_the_smallest_that_carries_the_load(task: Task) -> None:
 @settings(max_examples=15, deadline=None, derandomize=True)
 @given(fleets())
 def test_a_load_that_is_too_large_is_short_by_what_it_exceeds_the_most(task: Task) -> None:
-    """Divided by the factor reported the load is carried, a millionth above it is not."""
+    """Divided by the factor reported the load is carried, a hundredth above it is not.
+
+    Where readers of prompts limit it, one slot more than are ever full carries up to half a percent
+    more.
+    """
     heavy = replace(task, arrivals=50 * (task.arrivals or 0.0), objective="cost")
     asked = one_pool(heavy)
     if asked.searched.rows.size:
@@ -201,7 +208,7 @@ def test_a_load_that_is_too_large_is_short_by_what_it_exceeds_the_most(task: Tas
         assert not one_pool(easy).searched.rows.size
         return
     factor = missed[0][1]
-    for slack, carried in ((1 - 1e-9, True), (1 + 1e-6, False)):
+    for slack, carried in ((1 - 1e-9, True), (1 + 1e-2, False)):
         eased = replace(heavy, arrivals=(heavy.arrivals or 0.0) / factor * slack)
         assert bool(one_pool(eased).searched.rows.size) is carried
 

@@ -79,7 +79,9 @@ class Again:
         row = step.values(np.array([1.0]))
         self.row = {name: float(np.ravel(v)[0]) for name, v in row.items()}
         self.suffix = "_bound" if self.bound else ""
-        kept = tuple(e for e in (BOUND if self.bound else ESTIMATE) if e.symbol.name not in SMOOTH)
+        kept = tuple(
+            e for e in (BOUND if self.bound else ESTIMATE[task.mode]) if e.symbol.name not in SMOOTH
+        )
         names = [f"{n}{self.suffix}" for n in ("T_tpot", "T_ttft", "T_slot", "T_pf_busy")]
         names += ["M_need"] + ([] if self.bound else ["phi_mixed"])
         self.kernel = kernel(kept, names)
