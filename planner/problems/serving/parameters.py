@@ -121,7 +121,8 @@ def _of_system(scenario: Scenario, k: int, machine: Hardware, prefix: str) -> It
     yield row("flops", None, lambda f: {unit: rate * f for unit, rate in chip.flops.items()})
     if chip.sram and scenario.estimate == "bound":
         yield row("sram", chip.sram)
-    if chip.power and (scenario.objective == "energy" or scenario.power_price):
+    fixed = machine.draws_given or scenario.assumptions == "lecture"
+    if chip.power and ((fixed and scenario.objective == "energy") or scenario.power_price):
         yield row("power", chip.power)
     if machine.fabric is None and scenario.assumptions != "lecture":
         for link in ("scale_up", "scale_out"):

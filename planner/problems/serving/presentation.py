@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     )
 
 BAR = 24
-POWER = {"given": "as given", "least": "the least that serves"}
+POWER = {"given": "as given, whatever the work", "least": "the least that serves"}
 SOURCES = (
     Path(__file__), Path(__file__).with_name("closed_form.py"),
     Path(__file__).parent / "step" / "equations.py",
