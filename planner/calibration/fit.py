@@ -13,6 +13,7 @@ import argparse
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from planner.calibration.profile_file import shipped_text, thin_text
 from planner.calibration.sample import Sample, digests_text, published_sample
 from planner.catalogue.bands.coefficient_spread import EffectFamily, Quantiles
 from planner.catalogue.hull import Hull
+from planner.measurements.measurement import Measurement
 from planner.measurements.readers import runs, steadies
 from planner.text.tables import table
 
@@ -63,17 +65,19 @@ def _spec(name: str) -> FitSpec:
     """What is expected of a kind of measurements, by the name of its profile."""
     spec, groups = dict(PRIORS[name]), PRIORS["groups"]
     families = tuple(
-        EffectFamily(
-            tuple(row["by"]),
-            tuple(groups[row["of"]] if isinstance(row["of"], str) else row["of"]),
-            row["width"],
-            row.get("monthly", False),
-        )
+        EffectFamily(tuple(row["by"]), of, row["width"], row.get("monthly", False))
         for row in spec.pop("families")
+        for of in _together(groups, row)
     )
     prior = {key: (value, width) for key, (value, width) in spec.pop("prior").items()}
     loss = Loss(**spec.pop("loss", {}))
     return FitSpec(name=name, prior=prior, families=families, loss=loss, **spec)
+
+
+def _together(groups: Mapping[str, Sequence[str]], row: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """The coefficients that one effect of a family moves: all of them, or each by itself."""
+    of = groups[row["of"]] if isinstance(row["of"], str) else row["of"]
+    return [(name,) for name in of] if row.get("apart") else [tuple(of)]
 
 
 RUNS, STEADY = _spec("engines-2026"), _spec("steady-2024")
@@ -97,10 +101,16 @@ class Fitted:
     left_out: tuple[LeaveOutScore, ...]
 
 
-def profiles(steady: Path, of_runs: Sequence[Path]) -> list[Fitted]:
+def rows_of_runs(tables: Sequence[Path]) -> list[Measurement]:
+    """The rows of several tables of runs, whose ids hold the table's name."""
+    return [
+        replace(row, id=f"{path.stem}:{row.id}") for path in tables for row in runs(path).rows
+    ]
+
+
+def profiles(steady: Path, tables: Sequence[Path]) -> list[Fitted]:
     """Every profile that ships: engines of 2026 under load, and steady batches before."""
-    static = steadies(steady).rows
-    rows = [replace(row, id=f"{path.stem}:{row.id}") for path in of_runs for row in runs(path).rows]
+    rows, static = rows_of_runs(tables), steadies(steady).rows
     untold = published_sample(rows, "untold", RUNS.as_of)
     return [
         fit_profile(RUNS, published_sample((*rows, *static), "runs", RUNS.as_of), untold),

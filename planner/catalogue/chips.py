@@ -54,6 +54,11 @@ class Chip:
     figures: Mapping[str, Figure] = field(default_factory=dict, hash=False, repr=False)
     architecture: str = ""
 
+    @property
+    def maker(self) -> str:
+        """Who makes it, with whom a title begins."""
+        return self.title.split(" ", maxsplit=1)[0]
+
     def peak(self, dtype: str) -> float:
         """Dense FLOP/s of a matrix product in `dtype` [flop/s].
 

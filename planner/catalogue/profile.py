@@ -55,6 +55,7 @@ class Place:
 
     chip: str = ""
     architecture: str = ""
+    maker: str = ""
     engine: str = ""
     version: str = ""
     math: str = ""
@@ -74,6 +75,7 @@ class Place:
         return place(
             chip=chip.name,
             architecture=chip.architecture,
+            maker=chip.maker,
             math=sizes.weight_dtype[part],
             cache=sizes.kv_dtype,
             attention=LATENT if any(cache.latent for cache in sizes.caches) else GROUPED,

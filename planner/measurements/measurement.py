@@ -81,7 +81,8 @@ class Measurement:
     steps and held them back for `hold`. `by_sequence` says that chips hold the caches of sequences
     of their own, where they would hold copies of the same KV heads. Of `halves` above one, two
     half-batches of every pass overlapped. `chunk` are the prompt tokens that a pass reads where the
-    run's script says so, 0 where the engine's own number holds [token].
+    run's script says so, 0 where the engine's own number holds [token]; `most` the requests that a
+    replica runs at once, 0 where its memory alone limits them.
     """
 
     id: str
@@ -116,6 +117,7 @@ class Measurement:
     by_sequence: bool = False
     halves: int = 1
     chunk: float = 0.0
+    most: float = 0.0
 
     @property
     def chip_name(self) -> str:

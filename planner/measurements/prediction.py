@@ -92,10 +92,11 @@ class RowStep:
         return Step(task, self.layouts, bound=False)
 
     def _loop(self) -> ClosedLoop:
-        """The loop that the rows ran in; the batch is limited to what memory holds."""
+        """The loop that the rows ran in; the batch is what memory holds and the engine lets in."""
         task = _task(self.first, "aggregated", self.layouts, None)
         alone = self._step(task).work(np.ones(len(self.rows)))
         most = resident_most(task, self.layouts, alone["memory.weights"], alone["memory.kv"])
+        most = np.minimum(most, [row.most or np.inf for row in self.rows])
         sent, self.batch = self.batch, np.minimum(self.batch, most)
         if self.first.pooled:
             pools = [row.pools for row in self.rows if row.pools is not None]

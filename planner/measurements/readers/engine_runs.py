@@ -234,6 +234,7 @@ def run(row: sheets.Row, line: str, repeats: str, refused: list[NotComputed]) ->
         even=settings.even,
         poll=settings.poll,
         hold=settings.hold,
+        most=settings.most,
         chunk=settings.chunk,
     )
     placed = _placed(common, row, sizes, chip)

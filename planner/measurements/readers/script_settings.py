@@ -26,6 +26,7 @@ class ScriptSettings:
     even : all requests have the same lengths.
     cache : number format of the cache, empty where the engine's own is kept.
     poll, hold : decode steps between two looks for new requests, and for which these are held back.
+    most : requests that run at once, 0 where memory alone limits them.
     chunk : prompt tokens that a pass reads, 0 where the engine's own number is kept. [token]
     drafts, drafting : tokens drafted per step of a run with drafts, and whether this one has them.
     """
@@ -35,6 +36,7 @@ class ScriptSettings:
     cache: str = ""
     poll: float = 0.0
     hold: float = 0.0
+    most: float = 0.0
     chunk: float = 0.0
     drafts: int = 0
     drafting: bool = False

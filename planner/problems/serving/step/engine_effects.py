@@ -15,6 +15,7 @@ import numpy as np
 
 from planner.problems.serving.step.kernels import fed, lowered
 from planner.problems.serving.task.task import WEIGHT_ONLY
+from planner.text.tables import table
 
 if TYPE_CHECKING:
     from formulas.numerics.kernel import Kernel
@@ -80,21 +81,8 @@ class EngineTraits:
 
 
 ENGINES: Mapping[str, EngineTraits] = {
-    "vllm": EngineTraits(),
-    "sglang": EngineTraits(set_aside=0.75, prompts_first="all"),
-    "trtllm": EngineTraits(set_aside=1.0, prompts_first="few"),
-    "trtllm-2024": EngineTraits(
-        fused=True,
-        unsplit=True,
-        largest_group=16.0,
-        set_aside=1.0,
-        prompts_first="few",
-        captures=False,
-    ),
-    "fastertransformer-2022": EngineTraits(fused=True, unsplit=True, captures=False),
-    "pope-2022": EngineTraits(fused=True),
-    # n_ubatch, 512 by default.
-    "llama.cpp": EngineTraits(chunk=512.0, fused=True, widens=True),
+    name: EngineTraits(**row)
+    for name, row in table("planner.problems.serving.step", "engine_traits.toml").items()
 }
 
 
@@ -118,7 +106,10 @@ def captures(engine: str) -> bool:
 
 
 def _engine(name: str) -> EngineTraits:
-    return ENGINES.get(name) or ENGINES.get(name.split("-", maxsplit=1)[0]) or EngineTraits()
+    if name in ENGINES:
+        return ENGINES[name]
+    # A plugin, or a port to other chips, keeps the scheduler of the engine that it names.
+    return next((ENGINES[word] for word in name.split("-") if word in ENGINES), EngineTraits())
 
 
 def slows(task: Task) -> bool:

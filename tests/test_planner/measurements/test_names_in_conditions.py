@@ -1,0 +1,97 @@
+"""No model, engine version or script is told apart by its name where that could change a time.
+
+What a published script set is data by the runs that it made (`published_scripts.toml`), and what an
+engine of a year does is data by its name (`engine_traits.toml`).
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from planner.catalogue.models import names
+from tests.paths import ROOT
+
+# Formats of configurations, wording and claims of a lecture hold names and change no time.
+ASIDE = ("planner/architecture", "planner/claims", "planner/report", "planner/scenario")
+FAMILIES = sorted({re.match(r"[a-z]+", name)[0] for name in names()} - {"phi"})
+MODEL = re.compile(
+    rf"\b({'|'.join(FAMILIES)})(?![.\w])|\b({'|'.join(FAMILIES)})-?\d", re.IGNORECASE
+)
+VERSION = re.compile(
+    r"^v?\d+\.\d+\.\d+(rc\d+|\.post\d+)*$|^(vllm|sglang|trtllm|llama\.cpp).*\d{4}$"
+)
+SCRIPT = re.compile(
+    r"inferencex|benchmark_serving|bench_serving|dsr1|mlperf|dashboard", re.IGNORECASE
+)
+MATCHES = {"startswith", "endswith", "match", "fullmatch", "search", "fnmatch", "fnmatchcase"}
+
+
+def conditions(tree: ast.AST) -> Iterator[ast.AST]:
+    """What a condition compares: sides of comparisons, patterns, cases, keys of look-ups."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare):
+            yield from (node.left, *node.comparators)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            yield from node.args if node.func.attr in MATCHES else ()
+        elif isinstance(node, ast.match_case):
+            yield node.pattern
+        elif isinstance(node, ast.Dict):
+            yield from (key for key in node.keys if key is not None)
+
+
+def suspects(text: str) -> list[str]:
+    """Names in the conditions of a source, with their lines."""
+    listed = []
+    for part in conditions(ast.parse(text)):
+        for node in ast.walk(part):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                word = node.value
+                if MODEL.search(word) or VERSION.search(word) or SCRIPT.search(word):
+                    listed.append(f"{node.lineno}: {word}")
+    return listed
+
+
+def test_no_condition_names_a_model_a_version_or_a_script():
+    """Every source of both packages, but for those that only read configurations or speak."""
+    sources = [*(ROOT / "planner").rglob("*.py"), *(ROOT / "formulas").rglob("*.py")]
+    assert len(sources) > 300
+    listed = {
+        str(path.relative_to(ROOT)): names_there
+        for path in sources
+        if not str(path.relative_to(ROOT)).startswith(ASIDE)
+        and (names_there := suspects(path.read_text(encoding="utf-8")))
+    }
+    assert not listed
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "x = 2 if row.model.startswith('deepseek') else 1",
+        "if name == 'qwen3-32b': t *= 2",
+        "FACTOR = {'llama-3.1-8b': 1.3}",
+        "if version in ('1.2.0rc6.post3', '0.5.1'): t += 1",
+        "if source == 'InferenceX': poll = 30",
+        "DRAFTS = {'1.1.0rc2.post2': 3}",
+        "if engine == 'trtllm-2024': t = 1",
+    ],
+)
+def test_such_conditions_are_seen(source):
+    """The test would see each of the ways in which names used to change times."""
+    assert suspects(source)
+
+
+@pytest.mark.parametrize("source", ["if engine == 'trtllm': x = 1", "if kind == 'latent': x = 2"])
+def test_engines_and_kinds_of_attention_may_be_told_apart(source):
+    """Engines are told apart by families and traits; attention by what it keeps."""
+    assert not suspects(source)
+
+
+def test_the_paths_that_are_left_aside_are_there():
+    """A folder that moves is looked at again."""
+    assert all((Path(ROOT) / part).is_dir() for part in ASIDE)
