@@ -24,11 +24,13 @@ from planner.calibration.features import Features, features
 from planner.catalogue.profile import Place
 from planner.measurements.measurement import Measurement, Readings, is_new, place_of, unfit
 from planner.measurements.roofline_bound import alike, bounds_of
+from planner.text.tables import table
 
 TTFT_WEIGHT = 0.3  # first tokens under load hold queueing that no coefficient describes
 # The few published steps of engines of 2025 are all there is of groups of more than eight chips.
 WIDE_WEIGHT = 5.0
 NO_LAYOUT, NO_NETWORK = "layout not understood", "no network known between the chips"
+MAKERS: Mapping[str, float] = table("planner.calibration", "fit_priors.toml")["weights"]
 POOLED_WEIGHT = 0.5  # the number of requests that decode is worked out, not given
 
 
@@ -165,11 +167,12 @@ def sample_of(
 
 def weight_of(row: Measurement) -> float:
     """What a row counts in a fit."""
+    share = MAKERS.get(row.chip.maker, 1.0)
     if row.looped and row.quantity == "ttft":
-        return TTFT_WEIGHT
+        return share * TTFT_WEIGHT
     if not row.looped and is_new(row):
-        return WIDE_WEIGHT
-    return POOLED_WEIGHT if row.pooled else 1.0
+        return share * WIDE_WEIGHT
+    return share * (POOLED_WEIGHT if row.pooled else 1.0)
 
 
 def _unfit(row: Measurement, bound: float) -> str:

@@ -31,6 +31,7 @@ from planner.catalogue.bands.coefficient_spread import (
     holds_at,
     variances,
 )
+from planner.catalogue.bands.makers import lent_sentence, maker_factor
 from planner.catalogue.hull import Hull, hull_from
 from planner.text.errors import CatalogueError, did_you_mean
 from planner.text.tables import file_names, table
@@ -234,16 +235,19 @@ class Profile:
         """
         if self.engine != "any" and not place.engine:
             place = replace(place, engine=self.engine)
-        factors = dict.fromkeys(COEFFICIENTS, 1.0)
+        lent = maker_factor(place.maker, self.chips)
+        factors = {name: lent.times(name) for name in COEFFICIENTS}
         for adjustment in self.adjustments:
             if adjustment.holds(place):
                 for name in adjustment.of:
                     factors[name] *= adjustment.times(place)
-        seen = replace(self.scaled(factors), bands=self._bands(place), adjustments=())
+        bands = {q: Band(*lent.wider(b.low, b.high)) for q, b in self._bands(place).items()}
+        seen = replace(self.scaled(factors), bands=bands, adjustments=())
         unknowns = len(COEFFICIENTS) + len(self.adjustments)
         if self.coefficient_spread is None or len(self.coefficient_spread.factor) != unknowns:
             return seen  # it is of other adjustments than these
         spread = self.coefficient_spread.covariance(COEFFICIENTS, self.adjustments, place)
+        spread = spread + lent.spread**2  # all times together
         return replace(seen, covariance=spread, regime=self.coefficient_spread.regime(place))
 
     def scaled(self, factors: Mapping[str, float]) -> Profile:
@@ -371,7 +375,7 @@ def choose_profile(wanted: str, chip: str) -> tuple[Profile, str | None]:
         return chosen, None
     return chosen, (
         f"profile {chosen.name} was fitted on {', '.join(chosen.chips)}, not on {chip}: its "
-        "band is that of chips left out of the fit"
+        f"band is that of chips left out of the fit{lent_sentence(chip, chosen.chips)}"
     )
 
 

@@ -189,7 +189,7 @@ def _settings(row: sheets.Row, run: Measurement) -> ScriptSettings:
     isl, osl = (sheets.tokens(row, name) for name in ("isl", "osl"))
     return script_settings(
         {
-            "source": row["source"],
+            "source": row.get("source", ""),
             "engine": row["backend"],
             "version": row["backend_version"],
             "model": run.model,
@@ -287,7 +287,9 @@ def _stated(row: sheets.Row, line: str, repeats: str) -> Measurement:
     return Measurement(
         id=line,
         source="serving runs",
-        engine=published_names.aliases().engines.get(row["source"], f"{row['backend']}-2026"),
+        engine=published_names.aliases().engines.get(
+            row.get("source", ""), f"{row['backend']}-2026"
+        ),
         model=base,
         sizes=stored,
         chip=chip,
@@ -302,7 +304,7 @@ def _stated(row: sheets.Row, line: str, repeats: str) -> Measurement:
         seconds=0.0,
         quality="wip" if row.get("wip") == "True" else "run",
         precision=weights or sheets.USUAL_CACHE,
-        version=row["backend_version"] or row["engine"].lower(),
+        version=row["backend_version"] or row.get("engine", "").lower(),
         looped=True,
         leanest=published_names.sizes_on(chip, name, weights, sheets.NARROWEST_CACHE),
         speculated=None if stored.mtp_blocks and name != PLAIN else False,
