@@ -103,9 +103,7 @@ class Fitted:
 
 def rows_of_runs(tables: Sequence[Path]) -> list[Measurement]:
     """The rows of several tables of runs, whose ids hold the table's name."""
-    return [
-        replace(row, id=f"{path.stem}:{row.id}") for path in tables for row in runs(path).rows
-    ]
+    return [replace(row, id=f"{path.stem}:{row.id}") for path in tables for row in runs(path).rows]
 
 
 def profiles(steady: Path, tables: Sequence[Path]) -> list[Fitted]:

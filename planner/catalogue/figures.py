@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -41,3 +42,12 @@ def figure(row: Mapping[str, Any], owner: Mapping[str, Any], dimension: str) -> 
     base = parse(f"{row['value']} {row['unit']}", dimension)
     origin = {key: row.get(key, owner[key]) for key in ("source", "as_of", "verified")}
     return Figure(row["value"], row["unit"], base, **origin, note=row.get("note", ""))
+
+
+def months_between(earlier: str, later: str) -> float:
+    """Months from one date (YYYY-MM or YYYY-MM-DD) to a later one, 0 where it is not later."""
+    year, month, *day = map(int, earlier.split("-"))
+    to_year, to_month, *to_day = map(int, later.split("-"))
+    months = 12 * (to_year - year) + to_month - month
+    exact = months + ((to_day or [15])[0] - (day or [15])[0]) / 30.4
+    return max(exact, 0.0) if math.isfinite(exact) else 0.0

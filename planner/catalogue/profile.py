@@ -56,7 +56,6 @@ class Place:
 
     chip: str = ""
     architecture: str = ""
-    maker: str = ""
     engine: str = ""
     version: str = ""
     math: str = ""
@@ -67,6 +66,7 @@ class Place:
     pooled: bool = False
     assumed: bool = False
     shape: str = ""
+    maker: str = ""
 
     @classmethod
     def of(cls, sizes: Sizes, chip: Chip, **more: object) -> Place:
@@ -113,15 +113,6 @@ class Adjustment:
     def times(self, place: Place) -> float:
         """The factor on times at a place in scope."""
         return self.factor**place.months if self.monthly else self.factor
-
-
-def months_between(earlier: str, later: str) -> float:
-    """Months from one date (YYYY-MM or YYYY-MM-DD) to a later one, 0 where it is not later."""
-    year, month, *day = map(int, earlier.split("-"))
-    to_year, to_month, *to_day = map(int, later.split("-"))
-    months = 12 * (to_year - year) + to_month - month
-    exact = months + ((to_day or [15])[0] - (day or [15])[0]) / 30.4
-    return max(exact, 0.0) if math.isfinite(exact) else 0.0
 
 
 COEFFICIENTS = tuple(table("planner.catalogue", "coefficients.toml"))

@@ -13,7 +13,8 @@ from functools import cache, cached_property
 
 from planner.architecture.counts import Sizes
 from planner.catalogue.chips import Chip
-from planner.catalogue.profile import Place, Profile, months_between, profile
+from planner.catalogue.figures import months_between
+from planner.catalogue.profile import Place, Profile, profile
 from planner.measurements.published_names import aliases
 from topologies import Machine, TopologyError, machine
 

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from planner.catalogue.chips import chip
+from planner.catalogue.figures import months_between
 from planner.catalogue.profile import (
     COEFFICIENTS,
     EFFICIENCIES,
     Adjustment,
     Place,
     choose_profile,
-    months_between,
     profile,
     profile_from,
     profile_names,
