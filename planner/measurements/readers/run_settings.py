@@ -62,7 +62,8 @@ def ways_of(row: Row, experts: int, pool: str = "") -> dict[str, int]:
         # Beyond one machine of eight, copies of attention send tokens to experts: a matrix cut
         # 32-fold would need every token on every chip. SGLang's DeepEP runs are exported so.
         tp_expert, ep = 1, stage
-    if all(experts_stated) and not pool:
+    # One by one is how tables write that nothing is said of experts.
+    if all(experts_stated) and not pool and tp_expert * ep > 1:
         refuse_unequal(tp, dp, tp_expert, ep)
     if stage % ep:
         raise Refused(f"{ep} expert groups on {stage} chips")
