@@ -382,9 +382,8 @@ def pools_symbols(
             f"n_chips_{name}": float(pool.layouts.chips[0]),
             f"n_{name}": float(pool.replicas) - spare,
             f"X_{name}": float(replica_rates(np.array([slot]), fill, free)[0]),
+            **({f"P_chip_{name}": drawn["watts"]} if "watts" in drawn else {}),
         }
-        if "watts" in drawn:
-            symbols[f"P_chip_{name}"] = drawn["watts"]
     return symbols if tasks.demand is None else {**symbols, "X_arr": tasks.demand}
 
 
