@@ -223,8 +223,7 @@ class Candidate:
             return None if value is None else (value * ratio.low, value * ratio.high)
 
         # What a request costs in chip time is what throughput lacks.
-        price = profile.band("usd_per_mtok", rests["usd_per_mtok"], beyond)
-        rate = plan.tokens_per_s
+        rate, price = plan.tokens_per_s, profile.band("usd_per_mtok", rests["usd_per_mtok"], beyond)
         return ServingBand(
             coverage=profile.coverage,
             profile=profile.name,
