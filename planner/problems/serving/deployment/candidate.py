@@ -327,7 +327,6 @@ def evaluate_pair(
     task = tasks.prefill.with_layout(arrivals=pair.requests if waits else None)
     share = load_share(pair.requests, pair.slots[0], pair.replicas[0])
     step = _sized(reading, pair.rows[0], pair.replicas[0], pair.chips[0]).with_values_of(task)
-    # What arrives may share a pass with fewer than at the most that the pair was matched at.
     reads = (float(quickest_pass(step)[0]) if waits else 0.0) or pair.reads
     prefill = evaluate(task, step.layouts, reads, 1.0 if waits else share, sized=step)
     batch = carried() if carried else carried_batches([(tasks, decoding, pair)])[0]
