@@ -136,7 +136,7 @@ def _choices(
     if layout is not None:
         ways = {name: layout[name] for name in WAYS if experts or name not in ("ep", "tp_expert")}
         choose |= {**ways, "replicas": 1, "mode": choose.get("mode", "aggregated")}
-    if row["batch"] not in UNKNOWN:
+    if row["batch"] not in UNKNOWN and not facts.get("sent"):
         choose["batch"] = int(sheets.positive(row, "batch"))
     if row["kv_dtype"] not in UNKNOWN:
         choose["kv"] = published_names.format_of(row["kv_dtype"])
