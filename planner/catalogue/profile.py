@@ -31,7 +31,7 @@ from planner.catalogue.bands.coefficient_spread import (
     holds_at,
     variances,
 )
-from planner.catalogue.bands.makers import lent_sentence, maker_factor
+from planner.catalogue.chips import lent_sentence, maker_factor
 from planner.catalogue.hull import Hull, hull_from
 from planner.text.errors import CatalogueError, did_you_mean
 from planner.text.tables import file_names, table
@@ -117,6 +117,7 @@ class Adjustment:
 
 COEFFICIENTS = tuple(table("planner.catalogue", "coefficients.toml"))
 EFFICIENCIES = frozenset(name for name in COEFFICIENTS if name.startswith("e_"))
+STEPS_WAITED = "n_sched"  # a number of steps, not a time
 HIDES = "e_ovl"  # no time is divided by it: it is the share of a time that another hides
 # Coefficients switched off: nothing takes time, and nothing is hidden.
 OFF: Mapping[str, float] = {
@@ -227,7 +228,7 @@ class Profile:
         if self.engine != "any" and not place.engine:
             place = replace(place, engine=self.engine)
         lent = maker_factor(place.maker, self.chips)
-        factors = {name: lent.times(name) for name in COEFFICIENTS}
+        factors = {**dict.fromkeys(COEFFICIENTS, 1 / lent.factor), STEPS_WAITED: 1.0}
         for adjustment in self.adjustments:
             if adjustment.holds(place):
                 for name in adjustment.of:

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from planner.catalogue.bands.makers import MakerFactor, lent_sentence, maker_factor
-from planner.catalogue.chips import chip, chip_names
+from planner.catalogue.chips import MakerFactor, chip, chip_names, lent_sentence, maker_factor
 from planner.catalogue.profile import COEFFICIENTS, Place, profile
 from planner.protocol.solve import solve
 
