@@ -22,9 +22,8 @@ if TYPE_CHECKING:
     from planner.calibration.own_profile import Calibrated
     from planner.measurements.entry import Entry
     from planner.measurements.readers.sheets import MeasurementTable
-    from planner.protocol.deployment_scores import DeploymentScores
     from planner.protocol.plan import Plan
-    from planner.protocol.validation_result import ValidationDocument
+    from planner.protocol.validation_result import DeploymentScores, ValidationDocument
     from planner.scenario.loading import Source
     from planner.uncertainty.global_study import Study
     from topologies.fabric.fabric import Fabric

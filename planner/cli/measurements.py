@@ -145,7 +145,7 @@ def _deployments(data: Sequence[Path], ids: str, *, json: bool) -> None:
     from dataclasses import asdict
 
     from planner.library import deployments as answer
-    from planner.report.text.deployments_text import deployments_text
+    from planner.report.text.validation_text import deployments_text
 
     if len(data) != 1:
         raise InputError(f"--deployments: of which table? {len(data)} were given by --data")

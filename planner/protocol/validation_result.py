@@ -1,14 +1,16 @@
 """What a validation finds, as one typed result: text, page and JSON show it.
 
 A file has sections, one for each quantity of each part of it; a section has scores of the estimate
-beside those of plain baselines, groups by engine, chip and model, and single rows.
+beside those of plain baselines, groups by engine, chip and model, and single rows. Published
+deployments are answered as questions instead, one score for each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from math import nan
+from math import log, nan
+from statistics import median
 
 from planner.protocol.document import document_of
 
@@ -276,3 +278,72 @@ class ValidationDocument:
     def to_json(self) -> dict[str, object]:
         """The document as JSON."""
         return {**document_of(self), "files": [each.to_json() for each in self.files]}
+
+
+@dataclass(frozen=True)
+class DeploymentScore:
+    """A published deployment and the answer to the same question.
+
+    Attributes
+    ----------
+    id, source, setting : of the row.
+    measured, estimate, low, high : tokens per second of all chips, or seconds per token where
+        `quantity` is `token`; None where nothing was found.
+    quantity : `output`, `input` or `total` tokens per second, or `token`.
+    layout : what runs, in words.
+    free, assumed : what was chosen freely, and what was taken for what nobody tells.
+    outside : what of the question the fit of the profile never saw.
+    refused : why there is no answer to a deployment that ran; empty where there is one.
+    """
+
+    id: str
+    source: str
+    setting: str
+    quantity: str
+    measured: float
+    estimate: float | None = None
+    low: float | None = None
+    high: float | None = None
+    layout: str = ""
+    free: tuple[str, ...] = ()
+    assumed: str = ""
+    outside: str = ""
+    refused: str = ""
+
+    @property
+    def ratio(self) -> float | None:
+        """Predicted over measured speed; a time per token is turned round. [1]"""
+        if self.estimate is None:
+            return None
+        speed = self.measured / self.estimate
+        return speed if self.quantity == "token" else 1 / speed
+
+    @property
+    def inside(self) -> bool:
+        """Whether the published value lies in the band."""
+        low, high = self.low, self.high
+        return low is not None and high is not None and low <= self.measured <= high
+
+
+@dataclass(frozen=True)
+class DeploymentScores:
+    """The deployments of one table, in their order."""
+
+    table: str
+    rows: tuple[DeploymentScore, ...] = ()
+
+    @property
+    def inside(self) -> int:
+        """How many lie in their bands."""
+        return sum(row.inside for row in self.rows)
+
+    @property
+    def infeasible(self) -> int:
+        """How many of them, all of which ran, have no answer."""
+        return sum(row.estimate is None for row in self.rows)
+
+    @property
+    def median_error(self) -> float:
+        """The median of the logarithm of predicted over measured, its sign left off. [1]"""
+        errors = [abs(log(row.ratio)) for row in self.rows if row.ratio is not None]
+        return median(errors) if errors else nan

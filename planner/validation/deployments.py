@@ -7,6 +7,7 @@ ask it: the same search, bands and refusals.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,8 @@ from planner.measurements.readers.deployment_questions import (
     DeploymentQuestion,
     deployment_questions,
 )
-from planner.protocol.deployment_scores import DeploymentScore, DeploymentScores
 from planner.protocol.solve import solve
+from planner.protocol.validation_result import DeploymentScore, DeploymentScores
 from planner.text.errors import PlannerError
 from topologies import TopologyError
 
@@ -39,17 +40,9 @@ def deployment_score(question: DeploymentQuestion) -> DeploymentScore:
         refused = _why(document)
     except (PlannerError, TopologyError) as error:
         refused = " ".join(str(error).split())
-    stated = DeploymentScore(
-        question.id,
-        question.source,
-        question.setting,
-        question.quantity,
-        question.measured,
-        free=question.free,
-        assumed=question.assumed,
-        refused=refused,
-    )
-    return stated if refused else _answered(stated, document)
+    if refused:
+        return replace(question.stated, refused=refused)
+    return _answered(question.stated, document)
 
 
 def _why(document: Mapping[str, Any]) -> str:
@@ -70,16 +63,11 @@ def _answered(stated: DeploymentScore, document: Mapping[str, Any]) -> Deploymen
         cheap, dear = band["usd_per_mtok"]
         price = plan["usd_per_mtok"]
         low, high = estimate * price / dear, estimate * price / cheap
-    return DeploymentScore(
-        **{
-            **{name: getattr(stated, name) for name in stated.__dataclass_fields__},
-            "estimate": estimate,
-            "low": low,
-            "high": high,
-            "layout": _words(plan),
-            "outside": "; ".join(_outside(document)),
-        }
-    )
+    outside = (str(each.get("what", each)) for each in document.get("outside") or ())
+    return replace(
+        stated, estimate=estimate, low=low, high=high, layout=_words(plan),
+        outside="; ".join(outside),
+    )  # fmt: skip
 
 
 def _words(plan: Mapping[str, Any]) -> str:
@@ -93,7 +81,3 @@ def _words(plan: Mapping[str, Any]) -> str:
 def _ways(layout: Mapping[str, Any]) -> str:
     ways = (f"{name} {n}" for name, n in layout.items() if isinstance(n, int) and n > 1)
     return " ".join(ways) or "one chip"
-
-
-def _outside(document: Mapping[str, Any]) -> list[str]:
-    return [str(each.get("what", each)) for each in document.get("outside") or ()]

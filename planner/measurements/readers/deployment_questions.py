@@ -14,6 +14,7 @@ from planner.measurements import published_names
 from planner.measurements.measurement import layout_of
 from planner.measurements.readers import sheets
 from planner.measurements.readers.script_settings import meets
+from planner.protocol.validation_result import DeploymentScore
 from planner.text.tables import table
 
 UNKNOWN = ("", "?")
@@ -24,26 +25,13 @@ DRAFTED = re.compile(r"MTP(\d)")
 
 @dataclass(frozen=True)
 class DeploymentQuestion:
-    """One published deployment.
+    """A published deployment, `stated` as far as its row goes, and the `scenario` that asks for it.
 
-    Attributes
-    ----------
-    id, source, setting : of the row; `setting` in short.
-    measured, quantity : what was published, and of what: `output`, `input` or `total` tokens per
-        second of all chips [token/s], or `token`, seconds per token of one sequence [s].
-    scenario : the question, as a scenario file would hold it.
-    free, assumed : what neither the row nor its source says and is chosen freely, and what was
-        taken for a number that is needed.
+    What neither the row nor its source says is free in the scenario.
     """
 
-    id: str
-    source: str
-    setting: str
-    measured: float
-    quantity: str
+    stated: DeploymentScore
     scenario: Mapping[str, object]
-    free: tuple[str, ...]
-    assumed: str
 
 
 def deployment_questions(source: sheets.Source, ids: Sequence[str]) -> list[DeploymentQuestion]:
@@ -111,16 +99,13 @@ def _question(row: sheets.Row) -> DeploymentQuestion:
         assumed.append("drafted tokens are taken as by the catalogue's curve of the model")
     quantity, measured = _measured(row, chips, str(facts.get("counted", "")))
     wanted = {"layout": "tp", "batch": "batch", "cache format": "kv", "overlap": "overlap"}
-    return DeploymentQuestion(
-        row.get("id", ""),
-        row.get("source", ""),
-        f"{row['model']} {row['weight_dtype']} {chips} {chip.name} {phase} {row['layout']}".strip(),
-        measured,
-        quantity,
-        scenario,
-        tuple(name for name, key in wanted.items() if key not in choose),
-        "; ".join(assumed),
-    )
+    setting = f"{row['model']} {row['weight_dtype']} {chips} {chip.name} {phase} {row['layout']}"
+    stated = DeploymentScore(
+        row.get("id", ""), row.get("source", ""), setting.strip(), quantity, measured,
+        free=tuple(name for name, key in wanted.items() if key not in choose),
+        assumed="; ".join(assumed),
+    )  # fmt: skip
+    return DeploymentQuestion(stated, scenario)
 
 
 def _choices(

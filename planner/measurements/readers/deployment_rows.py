@@ -16,7 +16,7 @@ from planner.measurements import published_names
 from planner.measurements.entry import Entry
 from planner.measurements.measurement import Measurement, NotComputed, Readings, layout_of
 from planner.measurements.readers import sheets
-from planner.measurements.readers.layout_checks import refuse_overfull
+from planner.measurements.readers.run_layouts import refuse_overfull
 from topologies import machine
 
 QUANTITIES = {"ttft_ms": "ttft", "tpot_ms": "tpot"}

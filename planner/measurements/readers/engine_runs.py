@@ -19,8 +19,8 @@ from planner.architecture.counts import Sizes
 from planner.catalogue.chips import Chip
 from planner.measurements import published_names
 from planner.measurements.measurement import Measurement, NotComputed, Readings
-from planner.measurements.readers import run_settings, sheets
-from planner.measurements.readers.layout_checks import refuse_overfull
+from planner.measurements.readers import run_layouts, sheets
+from planner.measurements.readers.run_layouts import refuse_overfull
 from planner.measurements.readers.script_settings import (
     ScriptSettings,
     plain_export,
@@ -110,8 +110,8 @@ def _configuration(row: sheets.Row) -> tuple[object, ...] | None:
             ranks = sheets.count(row, "decode_tp_size") * copies
             layout: tuple[object, ...] = (ranks, row["measured_on"])
         else:
-            ways = run_settings.ways_of(row, 1)
-            layout = (run_settings.chips_of(ways), ways["dp_attention"] > 1)
+            ways = run_layouts.ways_of(row, 1)
+            layout = (run_layouts.chips_of(ways), ways["dp_attention"] > 1)
     except published_names.Refused:
         return None
     return (*(row.get(name, "") for name in SAME_SWEEP), *layout)
@@ -254,13 +254,13 @@ def run(row: sheets.Row, line: str, repeats: str, refused: list[NotComputed]) ->
 def _placed(run: Measurement, row: sheets.Row, sizes: Sizes, chip: Chip) -> dict[str, Measurement]:
     """The run where each quantity is made: layout, chips and batch of one replica or one worker."""
     if row["mode"] != "disagg" and not _added_up(row):
-        layout = run_settings.ways_of(row, sizes.n_experts)
-        chips = run_settings.chips_of(layout)
+        layout = run_layouts.ways_of(row, sizes.n_experts)
+        chips = run_layouts.chips_of(layout)
         alone = replace(run, layout=layout, chips=chips, batch=_batch(row))
         return dict.fromkeys(QUANTITIES.values(), alone)
-    pools = run_settings.pools_of(row, sizes, chip)
+    pools = run_layouts.pools_of(row, sizes, chip)
     lengths = sheets.positive(row, "isl"), sheets.positive(row, "osl")
-    decoding = run_settings.in_decode(pools, *lengths, sizes, chip)
+    decoding = run_layouts.in_decode(pools, *lengths, sizes, chip)
     waiting = pools.concurrency - decoding
     assumed = "" if pools.decode.stated else "the workers of both pools and what they copy"
     if sheets.number_or_none(row, "concurrency") is None:

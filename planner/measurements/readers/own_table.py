@@ -32,7 +32,7 @@ from planner.catalogue.systems import system, system_names
 from planner.measurements import published_names
 from planner.measurements.measurement import ONE, Measurement, NotComputed, Readings
 from planner.measurements.readers import sheets
-from planner.measurements.readers.layout_checks import refuse_overfull
+from planner.measurements.readers.run_layouts import refuse_overfull
 from planner.measurements.roofline_bound import strange_units
 from planner.text.errors import InputError, did_you_mean, quoted
 from planner.text.tables import table

@@ -11,7 +11,7 @@ from planner.catalogue.chips import Chip
 from planner.measurements import published_names
 from planner.measurements.measurement import ONE, Measurement, NotComputed, Readings, layout_of
 from planner.measurements.readers import sheets
-from planner.measurements.readers.layout_checks import refuse_overfull
+from planner.measurements.readers.run_layouts import refuse_overfull
 
 # A row needs the first; others may be missing, as if they were blank.
 NEEDED = ("model", "phase", "chip", "n_chips", "weight_dtype", "context_or_isl", "metric", "value")

@@ -9,53 +9,23 @@ import pytest
 
 from planner.measurements.published_names import Refused
 from planner.measurements.readers.deployment_questions import deployment_questions
-from planner.protocol.deployment_scores import DeploymentScore, DeploymentScores
+from planner.protocol.validation_result import DeploymentScore, DeploymentScores
 from planner.validation.deployments import deployment_score, deployment_scores
 from tests.paths import shared
 
 TABLE = "serving_steady.csv"
 # The open deployments of the contract, spec/13, section 3.
-OPEN = [
-    "m01812",
-    "m01813",
-    "m01814",
-    "m01815",
-    "m01816",
-    "m01817",
-    "m01818",
-    "m01819",
-    "m01820",
-    "m01822",
-    "m01829",
-    "m01830",
-    "m01831",
-    "m01832",
-    "m01851",
-    "m01852",
-    "m01853",
-    "m01854",
-    "m01855",
-    "m01900",
-    "m01901",
-    "m01722",
-    "m01723",
-    "m01736",
-    "m01737",
-    "m01747",
-    "m01741",
-    "m01767",
-    "m01770",
-    "m01776",
-    "m01797",
-    "m01806",
-    "m01804",
-]
+OPEN = [f"m0{n}" for n in (
+    1812, 1813, 1814, 1815, 1816, 1817, 1818, 1819, 1820, 1822, 1829, 1830,
+    1831, 1832, 1851, 1852, 1853, 1854, 1855, 1900, 1901, 1722, 1723, 1736,
+    1737, 1747, 1741, 1767, 1770, 1776, 1797, 1806, 1804,
+)]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def questions():
     """The open deployments as questions, by id."""
-    return {each.id: each for each in deployment_questions(shared(TABLE), OPEN)}
+    return {each.stated.id: each for each in deployment_questions(shared(TABLE), OPEN)}
 
 
 def test_every_open_deployment_is_a_question(questions):
@@ -63,7 +33,7 @@ def test_every_open_deployment_is_a_question(questions):
     assert list(questions) == OPEN
     for each in questions.values():
         assert {"problem", "model", "system", "chips", "workload"} <= set(each.scenario)
-        assert ("layout" in each.free) == ("tp" not in each.scenario["choose"])
+        assert ("layout" in each.stated.free) == ("tp" not in each.scenario["choose"])
 
 
 def test_what_a_row_states_is_fixed(questions):
@@ -72,7 +42,7 @@ def test_what_a_row_states_is_fixed(questions):
     assert choose["dp_attention"] == choose["ep"] == 72
     assert choose["batch"] == 18432
     assert choose["overlap"] == "two-batch"
-    assert questions["m01820"].free == ()
+    assert questions["m01820"].stated.free == ()
     assert questions["m01822"].scenario["choose"]["overlap"] == "none"
     assert questions["m01747"].scenario["choose"] == {"weights": "fp8"}
     assert questions["m01736"].scenario["promises"] == {"ttft": "0.45 s", "tpot": "0.04 s"}
@@ -82,9 +52,13 @@ def test_rates_are_of_all_chips(questions):
     """Per-chip rates times chips; a time per token stays one."""
     with shared(TABLE).open(encoding="utf-8") as stream:
         rows = {row["id"]: row for row in csv.DictReader(stream)}
-    assert questions["m01815"].measured == pytest.approx(128 * float(rows["m01815"]["value"]))
-    assert questions["m01854"].quantity == "token"
-    assert questions["m01854"].measured == pytest.approx(float(rows["m01854"]["value"]) / 1e3)
+    assert questions["m01815"].stated.measured == pytest.approx(
+        128 * float(rows["m01815"]["value"])
+    )
+    assert questions["m01854"].stated.quantity == "token"
+    assert questions["m01854"].stated.measured == pytest.approx(
+        float(rows["m01854"]["value"]) / 1e3
+    )
 
 
 def test_a_row_that_no_question_can_be_made_of_is_named(tmp_path):

@@ -15,7 +15,7 @@ from planner.measurements.published_names import (
     sizes_on,
 )
 from planner.measurements.readers import runs
-from planner.measurements.readers.run_settings import chips_of, pools_of, ways_of
+from planner.measurements.readers.run_layouts import chips_of, pools_of, ways_of
 from planner.measurements.roofline_bound import bounds_of
 from planner.text.errors import InputError
 from tests.paths import SHARED, shared

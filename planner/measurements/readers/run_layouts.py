@@ -5,7 +5,8 @@ turned these into columns. The older multiplied: `tp` = 8 and `ep` = 8 without c
 ways 64 and expert columns 8 x 8; with copies, attention ways 64. The newer writes ways: tensor 8,
 experts 1 x 8, or attention 8. Some runs stand in the file in both forms with the same times to the
 last digit, which shows both readings: 16 | 4 x 4 is 4 | 1 x 4, and 64 copies | 8 x 8 is
-8 copies | 1 x 8.
+8 copies | 1 x 8. Ways that do not multiply, and weights beyond the memory, cannot have run: such a
+row is refused, with the reading that would make sense.
 
 The two pools of a disaggregated run, their missing numbers inferred without any measured time.
 
@@ -26,8 +27,54 @@ from planner.architecture.counts import Sizes
 from planner.catalogue.chips import Chip
 from planner.measurements.measurement import ONE, RunPool, RunPools
 from planner.measurements.published_names import Refused
-from planner.measurements.readers.layout_checks import copies_left_out, refuse_unequal
 from planner.measurements.readers.sheets import Row, count, number, number_or_none
+
+GIB_OF_GB = 2**30 / 1e9  # what is listed as GB of memory is GiB on the cards
+
+
+def capacity(chip: Chip) -> float:
+    """The most that a chip can hold: what its driver reports, else the larger reading [byte]."""
+    figure = chip.figures.get("memory")
+    larger = GIB_OF_GB if figure is not None and figure.unit == "GB" else 1.0
+    return chip.memory_reported or chip.memory * larger
+
+
+def refuse_overfull(sizes: Sizes, chip: Chip, chips: int) -> None:
+    """Raises Refused if the weights of one replica exceed the memory of its chips."""
+    stored, room = sum(sizes.weight_bytes.values()), capacity(chip)
+    if stored <= chips * room:
+        return
+    least = 2 ** math.ceil(math.log2(stored / room))
+    raise Refused(
+        f"{stored / 1e9:.0f} GB of weights do not fit on {chips} {chip.name} "
+        f"({chips * room / 1e9:.0f} GB): {least} would hold them; are ways left out, such as "
+        "copies of attention, or is another number format meant?"
+    )
+
+
+def copies_left_out(tp: int, expert_ways: int) -> int:
+    """Copies of attention where a table gives tensor ways and the experts' ways alone.
+
+    Every chip of a stage holds a share of the experts: tp x dp = tp_expert x ep. Raises Refused if
+    no whole number of copies does.
+    """
+    if expert_ways % tp:
+        raise Refused(
+            f"ways do not multiply: experts on {expert_ways} chips, tp {tp} does not divide them"
+        )
+    return expert_ways // tp
+
+
+def refuse_unequal(tp: int, copies: int, tp_expert: int, ep: int) -> None:
+    """Raises Refused unless tp x dp = tp_expert x ep."""
+    stage, experts = tp * copies, tp_expert * ep
+    if stage == experts:
+        return
+    meant = f": dp {experts // tp} would" if experts % tp == 0 else ""
+    raise Refused(
+        f"ways do not multiply: tp {tp} x dp {copies} are {stage} chips, the experts' "
+        f"tp {tp_expert} x ep {ep} are {experts}{meant}"
+    )
 
 
 def ways_of(row: Row, experts: int, pool: str = "") -> dict[str, int]:

@@ -7,8 +7,7 @@ import pytest
 from planner.catalogue.chips import chip
 from planner.measurements.published_names import Refused, sizes_of
 from planner.measurements.readers import runs
-from planner.measurements.readers.layout_checks import capacity, refuse_overfull
-from planner.measurements.readers.run_settings import chips_of, ways_of
+from planner.measurements.readers.run_layouts import capacity, chips_of, refuse_overfull, ways_of
 from tests.paths import shared
 
 EXPERTS = 128
