@@ -144,8 +144,9 @@ def lent_sentence(name: str, chips: Sequence[str]) -> str:
     ----------
     chips : names of those that a profile was fitted on.
     """
-    maker, makers = chip(name).maker, _makers(tuple(chips))
-    if maker in makers or not makers:
+    makers = _makers(tuple(chips))
+    maker = chip(name).maker if name in _all() else ""  # a described chip has no known maker
+    if not (maker and makers) or maker in makers:
         return ""
     lent, names = _factor(maker, makers), " and ".join(sorted(makers))
     if not lent.spread:
@@ -162,7 +163,7 @@ def lent_sentence(name: str, chips: Sequence[str]) -> str:
 
 @cache
 def _makers(chips: tuple[str, ...]) -> frozenset[str]:
-    return frozenset(chip(name).maker for name in chips)
+    return frozenset(chip(name).maker for name in chips if name in _all())
 
 
 @cache

@@ -21,6 +21,7 @@ from planner.cli.app import main
 from planner.engines import ENGINES, Export, export
 from planner.engines.deployment import Deployment, checkpoint, deployments
 from planner.engines.release import OptionRow
+from planner.problems.serving.step.engine_effects import overlaps
 from planner.scenario import checked
 from planner.scenario.tree import Tree
 from planner.text.errors import Infeasible, InputError
@@ -29,16 +30,17 @@ from tests.paths import DATA, ROOT
 EXAMPLES = ROOT / "examples"
 RECORDED = json.loads((DATA / "engine_options.json").read_text("utf-8"))
 DEEPSEEK = "serve-deepseek-v3-h200"
-RACK = ("choose.dp_attention=64", "choose.ep=64")
+WHOLE = "choose.overlap=none"
+RACK = ("choose.dp_attention=64", "choose.ep=64", WHOLE)
 CASES = {
     "one node": (DEEPSEEK, ("choose.tp=1", "choose.pp=1", "choose.dp_attention=8")),
-    "two nodes": (DEEPSEEK, ("choose.tp=1", "choose.dp_attention=16", "choose.kv=fp8")),
+    "two nodes": (DEEPSEEK, ("choose.tp=1", "choose.dp_attention=16", "choose.kv=fp8", WHOLE)),
     "a rack": ("serve-deepseek-v3-gb200", RACK),
-    "drafts": (DEEPSEEK, ("speculation={drafts: 3, acceptance: 0.7}",)),
+    "drafts": (DEEPSEEK, ("speculation={drafts: 3, acceptance: 0.7}", WHOLE)),
     "stages": (DEEPSEEK, ("choose.pp=2", "choose.tp=1", "choose.dp_attention=8", "choose.ep=8")),
     "two batches": (
         DEEPSEEK,
-        ("choose.tp=1", "choose.dp_attention=16", "choose.overlap=two-batch"),
+        ("choose.tp=1", "choose.dp_attention=16", "choose.ep=16", "choose.overlap=two-batch"),
     ),
     "dense": ("serve-llama-70b-fast", ("choose.weights=bf16",)),
     "converted": ("serve-llama-70b-fast", ("choose.weights=fp8",)),
@@ -189,7 +191,7 @@ def test_every_request_of_the_scenario_fits_the_longest_length():
 
 def test_the_longest_length_is_the_models_at_most():
     """Spread lengths are cut at the context the model was made for."""
-    spread = ("workload.input_tokens={mean: 60000, cv: 2}", "promises.ttft=null")
+    spread = ("workload.input_tokens={mean: 60000, cv: 2}", "promises.ttft=null", "choose.ep=32")
     assert values(export(solved(DEEPSEEK, spread), "vllm"))["--max-model-len"] == 163840
 
 
@@ -203,7 +205,7 @@ def layouts() -> list[dict[str, int]]:
 @pytest.mark.parametrize("sizes", layouts(), ids=str)
 def test_each_engine_refuses_just_what_it_cannot_split(sizes):
     """vLLM: all or no expert parallelism; TensorRT-LLM: all or no copies; SGLang: any."""
-    base = deployed(DEEPSEEK, ("choose.tp=1", "choose.dp_attention=16"))
+    base = deployed(DEEPSEEK, ("choose.tp=1", "choose.dp_attention=16", WHOLE))
     plan = replace(base, layout={**base.layout, **sizes})
     runs = {name: not list(page.reasons(plan)) for name, page in ENGINES.items()}
     assert runs["vllm"] == (sizes["ep"] in (1, 16))
@@ -213,7 +215,8 @@ def test_each_engine_refuses_just_what_it_cannot_split(sizes):
 
 DRAFTS = "speculation={drafts: 2, acceptance: 0.6}"
 REASONS = {
-    "ep and expert tp": ("vllm", DEEPSEEK, ("choose.dp_attention=8", "choose.ep=4"), "choose.ep=8"),
+    "ep and expert tp": (
+        "vllm", DEEPSEEK, ("choose.tp=1", "choose.dp_attention=8", "choose.ep=4"), "choose.ep=8"),
     "tp and copies": (
         "trtllm", DEEPSEEK, ("choose.tp=4", "choose.dp_attention=2"), "choose.tp=8"),
     "conversion": (
@@ -264,11 +267,12 @@ def test_fp4_weights_are_unpacked_where_the_engine_can():
 
 def test_a_refusal_names_a_runner_up_that_runs():
     """The changes that a refusal gives lead to a plan that the engine takes."""
-    sets = ("choose.tp=1", "choose.dp_attention=8", "choose.tp_expert=[4, 8]")
+    slower = "promises.ttft=3 s"
+    sets = ("choose.tp=1", "choose.dp_attention=8", "choose.tp_expert=[4, 8]", slower)
     with pytest.raises(Infeasible, match="runners-up") as refused:
         export(solved(DEEPSEEK, sets), "vllm")
     again = re.findall(r"--set (\S+)", str(refused.value).splitlines()[-1])
-    plan = solved(DEEPSEEK, tuple(again))
+    plan = solved(DEEPSEEK, (*again, slower))
     assert plan.layout["tp_expert"] == 8
     assert "--enable-expert-parallel" not in values(export(plan, "vllm"))
 
@@ -456,7 +460,10 @@ TWO = (
     "current=null",
     "choose.prefill.pp=1",
     "choose.prefill.dp_attention=8",
+    "choose.prefill.ep=8",
     "choose.decode.dp_attention=16",
+    "choose.decode.ep=16",
+    WHOLE,
 )
 
 
@@ -511,7 +518,9 @@ def test_a_pool_that_an_engine_cannot_run_is_named_with_its_own_change():
     """A remedy for one of two pools is a choice of that pool."""
     sets = (
         "current=null",
+        "choose.prefill.tp=1",
         "choose.prefill.dp_attention=8",
+        "choose.prefill.ep=8",
         "choose.decode.dp_attention=8",
         "choose.decode.ep=4",
     )
@@ -544,7 +553,7 @@ def command(*words: str) -> int:
     return int(exit_.value.code or 0)
 
 
-ONE = ["--set", "choose.mode=aggregated"]
+ONE = ["--set", "choose.mode=aggregated", "--set", WHOLE]
 
 
 @pytest.mark.parametrize(
@@ -582,6 +591,17 @@ def test_two_batches_overlap_by_an_option_or_not_at_all():
         assert name not in values(exported("one node", engine))
     with pytest.raises(Infeasible, match=r"half-batches overlap(?s:.*)choose\.overlap=none"):
         exported("two batches", "trtllm")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_named_engine_is_planned_for_as_its_release_runs(engine):
+    """Overlap is chosen freely only where an option of the engine starts it."""
+    release = ENGINES[engine].release
+    assert overlaps(engine) == release.overlaps
+    sets = ("choose.tp=1", "choose.dp_attention=16", f"profile={engine}-2026")
+    kinds = [rival.kind for rival in solved(DEEPSEEK, sets).answer.rivals]
+    assert any("overlapped half-batches" in kind for kind in kinds) == release.overlaps
+    assert solved(DEEPSEEK, (*sets, "choose.overlap=two-batch")).layout["overlap"] == "two-batch"
 
 
 def test_files_are_written_where_they_are_wanted(tmp_path, capsys):

@@ -111,9 +111,15 @@ class OnePool:
         return Decided(looked.layouts_considered, looked.points_considered, looked.points_evaluated)
 
     def points(self) -> list[Point]:
-        """The best batch of the best few layouts."""
-        _, leading = np.unique(self.searched.rows, return_index=True)
-        return [self.point(int(i)) for i in np.sort(leading)[: 1 + ALTERNATIVES]]
+        """The best batch of the best few layouts, one cut in halves no other than it whole."""
+        rows, layouts = self.searched.rows, self.step.layouts
+        _, leading = np.unique(rows, return_index=True)
+        best: dict[tuple[int, ...], int] = {}
+        for i in np.sort(leading).tolist():
+            if len(best) > ALTERNATIVES:
+                break
+            best.setdefault(layouts.split(int(rows[i])), i)
+        return [self.point(i) for i in best.values()]
 
     def relaxation(self, incumbent: float) -> Relaxation:
         """A bound over every layout and batch."""

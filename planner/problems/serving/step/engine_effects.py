@@ -68,6 +68,8 @@ class EngineTraits:
     captures
         Its decode steps are launched as one recorded graph (CUDA graphs: vLLM, SGLang and
         TensorRT-LLM by default), not kernel by kernel.
+    overlaps
+        It has an option that lets two half-batches overlap; `planner.engines` knows which.
     """
 
     chunk: float = CHUNK
@@ -78,6 +80,7 @@ class EngineTraits:
     set_aside: float = 0.5
     prompts_first: str = ""
     captures: bool = True
+    overlaps: bool = True
 
 
 ENGINES: Mapping[str, EngineTraits] = {
@@ -103,6 +106,11 @@ def chunk_of(engine: str) -> float:
 def captures(engine: str) -> bool:
     """Whether an engine launches a decode step as one recorded graph."""
     return _engine(engine).captures
+
+
+def overlaps(engine: str) -> bool:
+    """Whether an engine has an option that lets two half-batches overlap."""
+    return _engine(engine).overlaps
 
 
 def _engine(name: str) -> EngineTraits:

@@ -107,6 +107,11 @@ class Layouts:
         names = [f.name for f in fields(cls)]
         return cls(*(np.concatenate([getattr(each, n) for each in several]) for n in names))
 
+    def split(self, i: int) -> tuple[int, ...]:
+        """What one layout is beside its half-batches."""
+        names = (f.name for f in fields(self) if f.name != "halves")
+        return tuple(int(getattr(self, name)[i]) for name in names)
+
     def row(self, i: int) -> dict[str, Any]:
         """One layout as plain numbers, in the words of the answer."""
         ways = {name: int(getattr(self, name)[i]) for name in (*AXES, "replicas")}

@@ -36,8 +36,13 @@ def modes(scenario: Scenario) -> tuple[str, ...]:
     return ("aggregated",) if single else ("aggregated", "disaggregated")
 
 
-def limits_of(scenario: Scenario, pool: str | None) -> Mapping[str, tuple[int, ...]]:
-    """Allowed values by axis of a layout, of one of two pools or of a single one."""
+def limits_of(
+    scenario: Scenario, pool: str | None, *, halved: bool = True
+) -> Mapping[str, tuple[int, ...]]:
+    """Allowed values by axis of a layout, of one of two pools or of a single one.
+
+    `halved` says whether half-batches may overlap where nobody chooses.
+    """
     choose, tokens = scenario.choose, scenario.workload.input_tokens.mean
     pool_choice = getattr(choose, pool) if pool else None
     limits = {}
@@ -49,6 +54,8 @@ def limits_of(scenario: Scenario, pool: str | None) -> Mapping[str, tuple[int, .
         if value is not None:
             limits[key] = tuple(value)
     overlap = getattr(pool_choice, "overlap", None) or choose.overlap
+    if overlap is None and not halved:
+        overlap = ("none",)
     if overlap is not None:
         limits["halves"] = tuple(HALVES[word] for word in overlap)
     return limits

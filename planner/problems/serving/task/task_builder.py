@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from planner.catalogue.chip_power import chip_power
 from planner.catalogue.profile import Place
 from planner.network.system_network import between
-from planner.problems.serving.step.engine_effects import chunk_of, engine_called
+from planner.problems.serving.step.engine_effects import chunk_of, engine_called, overlaps
 from planner.problems.serving.task.drafter import speculating
 from planner.problems.serving.task.requests import (
     arrivals,
@@ -84,7 +84,7 @@ class TaskBuilder:
             price=hardware.price + _electricity(scenario, hardware.chip.name, drawn),
             profile=hardware.profile.at(Place.of(self.sizes, hardware.chip, pooled=pooled)),
             chips=scenario.chips,
-            limits_of=limits_of(scenario, mode if pooled else None),
+            limits_of=limits_of(scenario, mode if pooled else None, halved=overlaps(engine)),
             input_tokens=lengths.input_tokens.mean,
             output_tokens=outputs(mode, lengths.output_tokens.mean, pooled=pooled),
             context=lengths.input_tokens.mean if mode == "prefill" else context(lengths),
