@@ -8,16 +8,34 @@ of `B/pp` sequences spends in it from the first layer to the last; with `pp` mic
 that is also the time in which the whole batch advances by one step.
 
 How the sequences in flight are spread over ranks and stages, and who waits for whom.
+
+Where attention is copied and experts are spread, a pass may be cut in halves (`n_half` = 2), one at
+work while the other sends. Each half reads the weights and pays every latency for itself, and a
+share `e_ovl` of the shorter of work and sending disappears behind the longer.
 """
 
 from formulas.algebra.notation import *
 from formulas.network import collectives
-from formulas.serving import context_parallel, overlap, speculation
+from formulas.serving import context_parallel, speculation
 
 SHARDING = pope_2022.at("section 3.2")
 EXPERTS = deepseek_v3.at("section 3.4")
 SUM = "terms follow one another: on measured steps the sum fits better than the maximum"
 MEMORY_TIME = lecture_equations.at("equation 3")
+
+hidden_share = Equation(
+    "share of the shorter of work and sending that is hidden",
+    x_hid,
+    e_ovl * (n_half - 1),
+    assumes=("one half works while the other sends",),
+    source=deepseek_v3.at("section 3.4.2"),
+)
+
+
+def overlapped(work: Expr, sending: Expr) -> Expr:
+    """Time of both [s]: their sum, less the hidden share of the shorter one."""
+    return (1 - x_hid) * (work + sending) + x_hid * maximum(work, sending)
+
 
 rank_sequences = Equation.of(
     b_rank,
@@ -173,14 +191,13 @@ exposed_sending = Equation.of(
 
 decode_time = Equation.of(
     T_dec,
-    overlap.overlapped(T_work, T_sent) + T_hop + T_spec,
+    overlapped(T_work, T_sent) + T_hop + T_spec,
     SUM,
     "two half-batches hide a share of the shorter of work and sending",
 )
 
 DECODE = (
     *equations_of(globals()),
-    overlap.hidden_share,
     context_parallel.own_sequences,
     context_parallel.slice_sequences,
     context_parallel.partial_bytes,

@@ -7,7 +7,7 @@ coefficients add. All prompts of a batch are read in one go; each attends to its
 """
 
 from formulas.algebra.notation import *
-from formulas.serving import overlap
+from formulas.serving.decode import overlapped
 
 cache_slowness = Equation.of(
     x_lone,
@@ -50,9 +50,7 @@ reading_beside = Equation.of(
 
 batch_prompts = Equation.of(
     T_pf_all,
-    overlap.overlapped(
-        n_pr * (T_pf_math + maximum(T_pf_attn, T_ring)) + T_pf_beside + T_pf_over, T_pf_net
-    )
+    overlapped(n_pr * (T_pf_math + maximum(T_pf_attn, T_ring)) + T_pf_beside + T_pf_over, T_pf_net)
     + T_hop_pf,
     "reading, collectives and overheads are those of all the batch's tokens in one prompt",
     "arithmetic is that of each prompt by itself",

@@ -6,7 +6,7 @@ prompts at once: per prompt every operator costs what it costs on `tp * cp` chip
 """
 
 from formulas.algebra.notation import *
-from formulas.serving import context_parallel, overlap, speculation
+from formulas.serving import context_parallel, decode, speculation
 from formulas.serving.prefill_network import PREFILL_NETWORK
 
 new_tokens = Equation.of(
@@ -64,7 +64,7 @@ prefill_overhead = Equation(
 
 prefill_time = Equation.of(
     T_pf,
-    overlap.overlapped(T_pf_math + maximum(T_pf_attn, T_ring) + T_pf_w + T_pf_over, T_pf_net)
+    decode.overlapped(T_pf_math + maximum(T_pf_attn, T_ring) + T_pf_w + T_pf_over, T_pf_net)
     + T_hop_pf
     + T_draft_pf
     + T_draft_pass,
@@ -112,7 +112,7 @@ prefill_busy = Equation.of(
 
 PREFILL = (
     *equations_of(globals()),
-    overlap.hidden_share,
+    decode.hidden_share,
     *context_parallel.RING,
     speculation.draft_prompt_time,
     speculation.draft_prompt_passes,

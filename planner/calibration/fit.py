@@ -18,13 +18,12 @@ from typing import Any
 import numpy as np
 
 from planner.calibration import cross_validation, hierarchy
-from planner.calibration.covered import hull_of
 from planner.calibration.cross_validation import LeftOut, folds
 from planner.calibration.curve_file import collectives_text
 from planner.calibration.hierarchy import Effect, Hierarchy, Loss, Prior
 from planner.calibration.leave_outs import LeaveOutScore, LeaveOutStudy, scores_text
 from planner.calibration.profile_file import shipped_text, thin_text
-from planner.calibration.sample import Sample, digests_text, published_sample
+from planner.calibration.sample import Sample, digests_text, hull_of, published_sample
 from planner.catalogue.bands.coefficient_spread import EffectFamily, Quantiles
 from planner.catalogue.hull import Hull
 from planner.measurements.measurement import Measurement

@@ -11,7 +11,6 @@ import numpy as np
 
 from planner.benchmark import ceilings, read_measured
 from planner.calibration import cross_validation
-from planner.calibration.covered import hull_of
 from planner.calibration.cross_validation import constant, score
 from planner.calibration.own_fit import OwnFit, estimates_at, left_out, own_fit, seen_by_rows
 from planner.calibration.sample import (
@@ -19,6 +18,7 @@ from planner.calibration.sample import (
     Rows,
     Sample,
     conditions_of,
+    hull_of,
     own_rows,
     own_sample,
     row_digest,

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from planner.catalogue.chips import MATH
+from planner.problems.serving.deployment.beyond_fit import distances_at
 from planner.problems.serving.deployment.pool import ROOFS
-from planner.problems.serving.deployment.uncovered import distances_at
 from planner.problems.serving.outputs import ABSENT, OUTPUTS
 from planner.problems.serving.parameters import BATCHES, PEAKS, names_of
 from planner.problems.serving.plan_sections import BANDS, LAYOUT, NUMBERS

@@ -14,6 +14,7 @@ import numpy as np
 from planner.problems.serving.bounds.binding_limits import binding, worth
 from planner.problems.serving.bounds.lower_bound import elastic
 from planner.problems.serving.choice import Choice
+from planner.problems.serving.deployment.beyond_fit import distances, farther
 from planner.problems.serving.deployment.drawn_power import drawn_bands, power_from
 from planner.problems.serving.deployment.pool import (
     HOUR,
@@ -21,14 +22,14 @@ from planner.problems.serving.deployment.pool import (
     EvaluatedPool,
     Later,
     agree,
+    costs_of,
     evaluate,
     per_million,
     recomputed,
+    rests_on,
 )
 from planner.problems.serving.deployment.pool_matching import shards
 from planner.problems.serving.deployment.pool_pairs import Pair
-from planner.problems.serving.deployment.time_shares import costs_of, rests_on
-from planner.problems.serving.deployment.uncovered import distances, farther
 from planner.problems.serving.point import (
     BorneLoad,
     CacheTransfer,
@@ -37,8 +38,7 @@ from planner.problems.serving.point import (
     ServingEstimate,
     ServingPoint,
 )
-from planner.problems.serving.search.pass_sizes import quickest_pass
-from planner.problems.serving.search.sizing import carrying
+from planner.problems.serving.search.sizing import carrying, quickest_pass
 from planner.problems.serving.step.pools_step import (
     load_share,
     pools_recomputed,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from planner.catalogue.chips import chip_names
 from planner.catalogue.hull import HullDimension
 from planner.catalogue.models import repository
-from planner.problems.serving.deployment.uncovered import dimensions_outside
+from planner.problems.serving.deployment.beyond_fit import dimensions_outside
 from planner.problems.serving.plan import NarrowingRun
 from planner.scenario.keys.references import File
 

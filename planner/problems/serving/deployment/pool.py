@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, TypeVar
@@ -324,3 +324,24 @@ def recomputed(step: Step, batch: float, fill: float = 1.0) -> dict[str, float]:
         at = {**line, "x_tail": share, "rho_pf": max(line["rho_pf"], share)}
         tails[tail] = walked("recomputed_tail", names=frozenset(at))(at)["T_first"]
     return {**again, "readers": line["rho_pf"], "wait": line["T_wait"], **tails}
+
+
+def costs_of(pools: Sequence[EvaluatedPool], word: str) -> list[float]:
+    """What each of several pools counts for when none waits for the other."""
+    if len(pools) == 1:
+        return [1.0]
+    return [x.chosen_by[word] * (1.0 if word == "latency" else x.utilisation) for x in pools]
+
+
+def rests_on(pools: Sequence[EvaluatedPool]) -> dict[str, Mapping[str, float]]:
+    """Shares of both times and of the price by coefficient, by quantity.
+
+    A pool is paid for the time that it takes: of tokens, or of prompts where it only reads them.
+    """
+    costs = costs_of(pools, "usd_per_request")
+    parts = [pool.rests_on for pool in pools]
+    paid = [x["tpot" if p.decodes else "ttft"] for x, p in zip(parts, pools, strict=True)]
+    price = {
+        name: float(np.average([part[name] for part in paid], weights=costs)) for name in paid[0]
+    }
+    return {"tpot": parts[-1]["tpot"], "ttft": parts[0]["ttft"], "usd_per_mtok": price}

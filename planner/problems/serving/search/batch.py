@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.problems.serving.search.pass_sizes import pass_sizes
-from planner.problems.serving.search.sizing import busiest, carrying, fitted
+from planner.problems.serving.search.sizing import busiest, carrying, fitted, pass_sizes
 from planner.problems.serving.step.layouts import OVERLAP, Layouts, enumerate_layouts
 from planner.problems.serving.step.step import Step
 from planner.text.errors import FieldError

@@ -4,6 +4,10 @@ With open arrivals nobody chooses the batch. Requests gather until as many leave
 batch is the smallest one whose slots carry the load, B g/T(B) = load per replica. More replicas
 mean less load on each, a smaller batch and shorter queues: whatever is kept by some number of
 chips is kept by more, and the fewest are found by bisection.
+
+A pool that only reads takes several prompts into one pass. The more share a pass the less each
+costs, and the later is its first token: every number is tried up to `EVERY`, then steps of a
+quarter, up to as many as fill a pass.
 """
 
 from __future__ import annotations
@@ -12,9 +16,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from planner.problems.serving.search.pass_sizes import quickest_pass
 from planner.problems.serving.step.step import Step
 
+EVERY, STEP = 8.0, 1.25  # prompts a rank, and the factor to the next number beyond
 HALVINGS = 40  # of the share of time that readers may be busy
 
 
@@ -152,3 +156,42 @@ def _carries(step: Step, batch: np.ndarray) -> np.ndarray:
 
 def _paying(step: Step, chips: np.ndarray, domain: int) -> Step:
     return step.on(step.layouts.on(chips, domain))
+
+
+def pass_sizes(step: Step) -> tuple[np.ndarray, np.ndarray]:
+    """Layouts, as rows, and prompts of a replica in flight that are worth trying.
+
+    Shapes (n_points,); every layout has one prompt per rank and stage as its first.
+    """
+    layouts = step.layouts
+    ranks = (layouts.pp * layouts.dp_attention) * 1.0
+    # No roof has anything that a pass costs once.
+    room = np.ones(len(layouts)) if step.bound else step.prompts_of_a_pass
+    rows, sizes = [np.arange(len(layouts))], [np.ones(len(layouts))]
+    number = 1.0
+    while number < room.max(initial=1.0):
+        at = np.flatnonzero(room > number)
+        number = np.floor(number * STEP) if number >= EVERY else number + 1
+        rows.append(at)
+        sizes.append(np.minimum(number, room[at]))
+    tried = np.concatenate(rows)
+    return tried, np.concatenate(sizes) * ranks[tried]
+
+
+def quickest_pass(step: Step) -> np.ndarray:
+    """Prompts in flight of each layout whose first token is earliest under its load, 0 if none.
+
+    Where few share a pass they wait for it longer; where many do, for each other. Of those that
+    carry the load the ones that keep every promise come first.
+    """
+    rows, batch = pass_sizes(step)
+    part = step.take(rows)
+    values = {name: np.broadcast_to(value, rows.shape) for name, value in part(batch).items()}
+    carries = values["load"] <= part.limits["load"]
+    in_time = np.all([values[name] <= limit for name, limit in part.limits.items()], axis=0)
+    best = np.zeros(len(step.layouts))
+    order = np.lexsort((batch, values["ttft"], ~in_time, rows))
+    order = order[carries[order]]
+    at, first = np.unique(rows[order], return_index=True)
+    best[at] = batch[order[first]]
+    return best
