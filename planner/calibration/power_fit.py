@@ -17,7 +17,7 @@ from scipy.optimize import least_squares
 
 from planner.calibration.cross_validation import fold_by_name, folds, score
 from planner.calibration.profile_file import number, pair
-from planner.catalogue.chip_power import KNOWN, NEW_CHIP, NEW_MODEL
+from planner.catalogue.chips import KNOWN, NEW_CHIP, NEW_MODEL
 from planner.catalogue.profile import COVERAGE
 from planner.measurements.measurement import Measurement, network_between
 from planner.measurements.prediction import NO_ENGINE

@@ -17,8 +17,7 @@ from planner.calibration.power_fit import (
     scores_of,
     text,
 )
-from planner.catalogue.chip_power import KNOWN, NEW_CHIP, NEW_MODEL, chip_power
-from planner.catalogue.chips import chip
+from planner.catalogue.chips import KNOWN, NEW_CHIP, NEW_MODEL, chip, chip_power
 from planner.measurements.published_names import Refused
 from planner.measurements.readers.power_rows import NEEDED, read_power
 from planner.text.tables import file_names

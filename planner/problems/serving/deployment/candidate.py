@@ -39,7 +39,7 @@ from planner.problems.serving.point import (
     ServingPoint,
 )
 from planner.problems.serving.search.sizing import carrying, quickest_pass
-from planner.problems.serving.step.pools_step import (
+from planner.problems.serving.step.kernels import (
     load_share,
     pools_recomputed,
     pools_values,

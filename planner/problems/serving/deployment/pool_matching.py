@@ -28,8 +28,8 @@ from planner.problems.serving.search.batch import (
     tried_batches,
 )
 from planner.problems.serving.search.sizing import busiest
+from planner.problems.serving.step.kernels import replica_rates
 from planner.problems.serving.step.layouts import ChipSplit
-from planner.problems.serving.step.pools_step import replica_rates
 from planner.problems.serving.step.step import Step
 
 if TYPE_CHECKING:

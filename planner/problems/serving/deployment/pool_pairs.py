@@ -26,8 +26,8 @@ from planner.problems.serving.deployment.pool_matching import (
 )
 from planner.problems.serving.search.batch import SAME_PRICE
 from planner.problems.serving.search.sizing import first
+from planner.problems.serving.step.kernels import split_values
 from planner.problems.serving.step.layouts import replicas_left, replicas_most
-from planner.problems.serving.step.pools_step import split_values
 from planner.problems.serving.step.step import Step, alike
 from planner.problems.serving.task.task import Task, TaskPair
 

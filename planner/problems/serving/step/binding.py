@@ -30,7 +30,7 @@ from planner.problems.serving.step.engine_effects import captures
 from topologies.groups.group_rate import rate_table
 
 if TYPE_CHECKING:
-    from planner.catalogue.chip_power import ChipPower
+    from planner.catalogue.chips import ChipPower
     from planner.problems.serving.point import PlannedPool, ServingPoint
     from planner.problems.serving.step.layouts import Layouts
     from planner.problems.serving.task.task import Task

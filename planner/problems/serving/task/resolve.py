@@ -15,8 +15,7 @@ from planner.architecture.abstract import abstract_sizes
 from planner.architecture.counts import Sizes, sizes
 from planner.architecture.huggingface import read_config
 from planner.catalogue import models
-from planner.catalogue.chip_power import chip_power
-from planner.catalogue.chips import Chip
+from planner.catalogue.chips import Chip, chip_power
 from planner.catalogue.profile import Profile, choose_profile
 from planner.catalogue.systems import System
 from planner.network.system_network import fabric_of, machine_of

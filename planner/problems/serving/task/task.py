@@ -16,8 +16,7 @@ from planner.text.errors import CatalogueError, InputError
 
 if TYPE_CHECKING:
     from planner.architecture.counts import Sizes
-    from planner.catalogue.chip_power import ChipPower
-    from planner.catalogue.chips import Chip
+    from planner.catalogue.chips import Chip, ChipPower
     from planner.catalogue.profile import Profile
     from planner.problems.serving.task.drafter import Drafter
     from topologies.fabric.fabric import Fabric

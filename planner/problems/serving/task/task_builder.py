@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING
 
-from planner.catalogue.chip_power import chip_power
+from planner.catalogue.chips import chip_power
 from planner.catalogue.profile import Place
 from planner.network.system_network import between
 from planner.problems.serving.step.engine_effects import chunk_of, engine_called, overlaps

@@ -10,8 +10,7 @@ import pytest
 import planner
 from planner.architecture import sizes
 from planner.calibration.power_fit import PRIORS
-from planner.catalogue.chip_power import chip_power
-from planner.catalogue.chips import chip
+from planner.catalogue.chips import chip, chip_power
 from planner.catalogue.models import load
 from planner.measurements.measurement import Measurement
 from planner.measurements.readers.power_rows import read_power
