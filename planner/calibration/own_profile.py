@@ -124,7 +124,7 @@ def _files(files: Mapping[str, Readings]) -> list[results.CalibrationFile]:
 def _counts(rows: Rows) -> results.CalibrationRows:
     runs, used = {row.id for row in rows.usable}, len(rows.usable)
     values = used + sum(rows.left_out.values())
-    return results.CalibrationRows(rows.lines, values, used, len(runs), rows.left_out)
+    return results.CalibrationRows(rows.lines, values, used, len(runs), rows.left_out, rows.refused)
 
 
 def _too_few(rows: Rows) -> str:

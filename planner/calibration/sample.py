@@ -230,28 +230,36 @@ NO_ENGINE = "unknown"
 
 @dataclass(frozen=True)
 class Rows:
-    """The values of all files that may be fitted, and how many were left out, by reason.
+    """The values of all files that may be fitted, and the rows of those left out, by reason.
 
     `lines` counts the data lines read. Ids hold the file's name, so that they are of one row.
     """
 
     usable: tuple[Measurement, ...]
-    left_out: dict[str, int]
+    refused: Mapping[str, Sequence[str]]
     lines: int
+
+    @property
+    def left_out(self) -> dict[str, int]:
+        """How many values were left out, by reason, most frequent first."""
+        return dict(Counter({why: len(rows) for why, rows in self.refused.items()}).most_common())
 
 
 def own_rows(files: Mapping[str, Readings]) -> Rows:
     """The values of files, by name, that a fit may see; the others are counted by reason."""
-    left_out: Counter[str] = Counter()
+    refused: dict[str, list[str]] = defaultdict(list)
     rows: list[Measurement] = []
     for name, readings in files.items():
-        left_out.update(alike(each.reason) for each in readings.refused)
+        for each in readings.refused:
+            refused[alike(each.reason)].append(f"{name}:{each.id}")
         rows += [replace(row, id=f"{name}:{row.id}") for row in readings.rows]
     reasons = _reasons(rows)
-    left_out.update(why for why in reasons if why)
+    for row, why in zip(rows, reasons, strict=True):
+        if why:
+            refused[why].append(row.id)
     usable = tuple(row for row, why in zip(rows, reasons, strict=True) if not why)
     lines = sum(readings.lines for readings in files.values())
-    return Rows(usable, dict(left_out.most_common()), lines)
+    return Rows(usable, refused, lines)
 
 
 def own_sample(rows: Rows, as_of: str) -> Sample:

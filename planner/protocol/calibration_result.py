@@ -22,13 +22,17 @@ class CalibrationFile:
 
 @dataclass(frozen=True)
 class CalibrationRows:
-    """How many lines, values and runs there are, how many are used, and others by reason."""
+    """How many lines, values and runs there are, how many are used, and others by reason.
+
+    `left_out_rows` names the rows of each reason.
+    """
 
     lines: int
     values: int
     used: int
     runs: int
     left_out: Mapping[str, int]
+    left_out_rows: Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True)

@@ -158,8 +158,9 @@ class PlotPoint:
 class ValidationSection:
     """What is said of one quantity of one part of a file.
 
-    `refused` counts rows by reason, `in_sample` those that the fit saw; `scores` are None where
-    nothing can be scored, `without_speculation` and `unseen` where all rows are alike in that.
+    `refused` counts rows by reason, `refused_rows` gives their lines, `in_sample` counts those
+    that the fit saw; `scores` are None where nothing can be scored, `without_speculation` and
+    `unseen` where all rows are alike in that.
     """
 
     part: str
@@ -168,6 +169,7 @@ class ValidationSection:
     rows: int
     predicted: int
     refused: Mapping[str, int]
+    refused_rows: Mapping[str, Sequence[int]]
     in_sample: int
     sample_known: bool
     scores: SectionScores | None

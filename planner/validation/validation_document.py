@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from importlib.metadata import version
@@ -115,6 +115,11 @@ def _section(
     suspects = entry_scores.speculating(distinct)
     rest = [entry for entry in distinct if entry_scores.settled(entry) not in suspects]
     unseen = [entry for entry in distinct if entry.seen is False]
+    refused: dict[str, list[int]] = defaultdict(list)
+    for entry in distinct:
+        if entry.reason:
+            refused[alike(entry.reason)].append(entry.line)
+    counts = Counter({why: len(lines) for why, lines in refused.items()})
     ranked = sorted(scored, key=lambda e: -abs(_ratio(e) - 1))
     return validation_result.ValidationSection(
         part,
@@ -122,7 +127,8 @@ def _section(
         entries[0].column,
         rows=len(distinct),
         predicted=len(scored),
-        refused=dict(Counter(alike(e.reason) for e in distinct if e.reason).most_common()),
+        refused=dict(counts.most_common()),
+        refused_rows=refused,
         in_sample=sum(e.seen is True for e in scored),
         sample_known=all(e.seen is not None for e in scored),
         scores=entry_scores.section(distinct),

@@ -22,6 +22,7 @@ that vLLM, SGLang and others use for them.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -205,8 +206,8 @@ def _place(row: sheets.Row, sizes: Sizes, chip: Chip) -> tuple[dict[str, int], i
     ways = sheets.count({"tp": str(tp)}, "tp") if tp is not None else 1
     replica = ways * pp * copies
     replicas = (chips or replica) / replica
-    if replicas != int(replicas):
-        raise published_names.Refused(f"{chips:g} chips are no multiple of a replica's {replica}")
+    if chips and replicas != int(replicas):
+        raise published_names.Refused(_chips_meant(chips, ways, copies, pp))
     if sizes.n_q_heads % ways:
         raise published_names.Refused(
             f"tp {ways} does not divide the {sizes.n_q_heads} attention heads"
@@ -216,11 +217,26 @@ def _place(row: sheets.Row, sizes: Sizes, chip: Chip) -> tuple[dict[str, int], i
     if ep > 1 and not sizes.n_experts:
         raise published_names.Refused(f"{ep} expert groups for a model without experts")
     if ways * copies % ep:
-        raise published_names.Refused(f"{ep} expert groups on {ways * copies} chips")
+        meant = math.gcd(ep, ways * copies)
+        raise published_names.Refused(
+            f"{ep} expert groups on {ways * copies} chips: ep {meant} with tensor parallelism of "
+            f"{ways * copies // meant} inside each would be all of them"
+        )
     refuse_overfull(sizes, chip, replica)
     experts = {"ep": ep, "tp_expert": ways * copies // ep} if sizes.n_experts else {}
     layout = {**ONE, "tp": ways, "pp": pp, "dp_attention": copies, **experts}
     return layout, replica, int(replicas), assumed
+
+
+def _chips_meant(chips: float, ways: int, copies: int, pp: int) -> str:
+    """Why so many chips hold no whole replicas, and what they would hold.
+
+    Engines count the chips of all copies of attention as tensor ways; here tp is of one copy.
+    """
+    words = f"{chips:g} chips are no multiple of a replica's {ways * copies * pp}"
+    if copies > 1 and ways % copies == 0 and chips % (ways * pp) == 0:
+        words += f": is tp {ways // copies} in each of {copies} copies of attention meant?"
+    return words
 
 
 def columns_of(names: Sequence[str], facts: Mapping[str, object], where: str) -> dict[str, str]:

@@ -42,7 +42,7 @@ def _rows(document: CalibrationResult) -> list[str]:
         f"{rows.used:,} of {rows.values:,} values used, of {rows.runs:,} "
         f"run{'s' * (rows.runs != 1)}"
     )
-    return lines + reasons(rows.left_out, "left out", "left out")
+    return lines + reasons(rows.left_out, "left out", "left out", rows.left_out_rows)
 
 
 def _errors(document: FittedCalibration) -> list[str]:

@@ -10,6 +10,7 @@ from planner.text.wording import duration, printable, wrapped
 
 HEAD = f"{'':<27}{'rows':>6}{'median':>8}{'mean':>8}{'in 10%':>8}{'in 20%':>8}  10-90% ratio"
 NAMES = {"tpot": "TPOT", "ttft": "TTFT", "e2e": "end to end"}
+PLACES = 5  # rows named of a reason
 REASONS = 8  # told one by one; the rest are counted together
 SHARES = ("median", "mean", "within_10", "within_20")
 BASELINES = {"constant": "constant x roofline", "roofline": "plain roofline"}
@@ -104,7 +105,7 @@ def _engines(unseen: Mapping[str, int]) -> list[str]:
 def _section(row: result.ValidationSection, labels: Mapping[str, str]) -> list[str]:
     lines = [_title(row)]
     lines += _scores(row, row.scores) if row.scores else wrapped("nothing to score")
-    lines += reasons(row.refused, "without", "without,")
+    lines += reasons(row.refused, "without", "without,", row.refused_rows)
     if row.scores is not None:
         for name, rows in row.by.items():
             lines += _groups(labels[name], rows)
@@ -171,10 +172,17 @@ def score_line(label: str, score: result.Score) -> str:
     )
 
 
-def reasons(counts: Mapping[str, int], lack: str, rest_lack: str) -> list[str]:
-    """How many rows lack something for which reason; behind the first ones how many others do."""
+def reasons(
+    counts: Mapping[str, int], lack: str, rest_lack: str, rows: Mapping[str, Sequence[object]]
+) -> list[str]:
+    """How many rows lack something for which reason, which first; then how many others do."""
     ranked = list(counts.items())
-    lines = [line for why, n in ranked[:REASONS] for line in wrapped(f"{n:,} {lack}: {why}")]
+    lines = []
+    for why, n in ranked[:REASONS]:
+        named = [f"line {x}" if isinstance(x, int) else str(x) for x in rows[why]]
+        places = list(dict.fromkeys(named))
+        first = ", ".join(places[:PLACES]) + (", …" if len(places) > PLACES else "")
+        lines += wrapped(f"{n:,} {lack} ({first}): {why}")
     if rest := [n for _, n in ranked[REASONS:]]:
         lines += wrapped(f"{sum(rest):,} {rest_lack} for {len(rest)} other reasons")
     return lines

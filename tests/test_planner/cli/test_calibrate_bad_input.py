@@ -78,6 +78,25 @@ def test_rows_left_out_are_named_and_counted(calibrated, tmp_path):
         assert told in reasons
 
 
+def test_layouts_that_cannot_be_are_refused_by_row_with_one_that_could(calibrated, run, tmp_path):
+    """SGLang counts the chips of all copies in its --tp: eight copies of tp 8 are not eight chips.
+
+    The line stands beside the reason in what is fitted and in what is validated.
+    """
+    head = "model,chip,weights,n_chips,tp,dp_attention,ep,concurrency,input_tokens,output_tokens"
+    path = tmp_path / "own.csv"
+    rows = ["8,8,8,8", "8,8,1,3", "1,1,1,1", "8,8,1,8"]
+    lines = [f"deepseek-v3,h200,fp8,{row},16,1000,500,30" for row in rows]
+    path.write_text("\n".join([f"{head},tpot_ms", *lines]) + "\n")
+    told = ["tp 1 in each of 8 copies", "ep 1 with tensor parallelism of 8", "8 would hold them"]
+    _, out, _ = calibrated(path)
+    _, scored, _ = run("validate", "--data", path)
+    for line, reading in enumerate(told, start=2):
+        for text, place in ((out, f"(own.csv:{line})"), (scored, f"(line {line})")):
+            reason = " ".join(text.split()).split(place)[1].split(" left out (")[0]
+            assert reading in reason.split(" without (")[0]
+
+
 def test_one_run_is_enough_and_every_answer_says_so(calibrated, run, tmp_path):
     """There is no row to test on, and none is claimed; a plan by the profile warns."""
     path = made_up(tmp_path / "one.csv", settings(tp=(2,))[:1], {})

@@ -79,7 +79,8 @@ def test_errors_fall_and_stand_beside_baselines(calibrated, rows):
     assert status == 0
     assert found["status"] == "fitted"
     assert found["rows"] == {
-        "lines": 24, "values": 48, "used": 48, "runs": 24, "left_out": {}
+        "lines": 24, "values": 48, "used": 48, "runs": 24, "left_out": {},
+        "left_out_rows": {},
     }  # fmt: skip
     tpot = found["errors"]["tpot"]
     assert tpot["after"]["median"] < 0.05 < tpot["before"]["median"]
