@@ -37,6 +37,12 @@ def score(predicted: np.ndarray, measured: np.ndarray) -> Score:
     )
 
 
+def group_error(ratio: np.ndarray, groups: np.ndarray) -> float:
+    """The mean over groups of the median |ln ratio|, each of shape (n_rows,)."""
+    error = np.abs(np.log(ratio))
+    return float(np.mean([np.median(error[groups == name]) for name in np.unique(groups)]))
+
+
 def quantiles(ratio: np.ndarray) -> list[float]:
     """The range that holds COVERAGE of ratios to come, n of them seen (split conformal)."""
     ordered, n = np.sort(ratio), len(ratio)

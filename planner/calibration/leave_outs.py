@@ -17,6 +17,7 @@ from planner.calibration.cross_validation import (
     LeftOut,
     constant,
     folds,
+    group_error,
     leave_out,
     score,
 )
@@ -37,11 +38,11 @@ from planner.catalogue.bands.coefficient_spread import (
 )
 from planner.catalogue.profile import COVERAGE, Place
 from planner.measurements.measurement import Measurement
+from planner.text.tolerances import TENTH
 
 FEW_DRAWS = 5  # sets left out, from which they tell a band of their own
 NODE = 8  # chips
 TAIL = (1 - COVERAGE) / 2
-NORMAL_TENTH = 1.2816  # standard deviations of a normal, from its middle to a tenth at its end
 BATCHES = 4.0  # a range of batches holds those up to so many times its least
 
 
@@ -151,7 +152,7 @@ class Residuals:
     def scatter(self) -> float:
         """What the middle COVERAGE of known places is off beyond their standard deviation."""
         low, high = quantiles_by_group(self.error, self.group, (TAIL, 1 - TAIL))
-        spread = ((high - low) / (2 * NORMAL_TENTH)) ** 2
+        spread = ((high - low) / (2 * TENTH)) ** 2
         return max(spread - mean_by_group(self.sigma**2, self.group), 0.0) ** 0.5
 
     def ends(self, scatter: float) -> tuple[float, float, float]:
@@ -275,7 +276,7 @@ class LeaveOutStudy:
         seconds, roofs = part.sample.seconds, part.sample.columns.roofline
         error = score(part.estimate, seconds)
         guesses = (part.estimate, constant(roofs, seconds, part.fold), roofs)
-        logs = [_group_log(times, seconds, group) for times in guesses]
+        logs = [group_error(times / seconds, group) for times in guesses]
         inside, widths = np.zeros(len(seconds)), np.zeros(len(seconds))
         for draw in np.unique(rows.draw):
             here = rows.draw == draw
@@ -324,12 +325,6 @@ def residuals_of(left: LeftOut, index: np.ndarray, *, apart: bool = True) -> dic
             np.log(ratio[alone]), wide[alone], left.fold[at], group[at], index[at]
         )
     return residuals
-
-
-def _group_log(times: np.ndarray, seconds: np.ndarray, group: np.ndarray) -> float:
-    """The mean over groups of the median |ln (predicted / measured)|."""
-    off = np.abs(np.log(times / seconds))
-    return float(np.mean([np.median(off[group == name]) for name in np.unique(group)]))
 
 
 def scores_text(scores: Iterable[LeaveOutScore]) -> str:

@@ -44,8 +44,8 @@ from planner.catalogue.profile import (
     Profile,
 )
 from planner.protocol.calibration_result import FittedCoefficient
+from planner.text.tolerances import TENTH
 
-TENTH = 1.2816  # standard deviations from the middle to the ends of an 80 % interval
 NARROWEST, WIDEST = 0.2, 0.7  # standard deviation of a coefficient's logarithm beforehand
 FIRM = 1e-3  # the same where the chip's measured limit is met
 ABSENT = 1e-9  # s, or steps: in place of the nothing that a profile may hold

@@ -15,8 +15,9 @@ from pathlib import Path
 import numpy as np
 from scipy.optimize import least_squares
 
-from planner.calibration.cross_validation import fold_by_name, folds, score
-from planner.calibration.profile_file import number, pair
+from planner.calibration.cross_validation import fold_by_name, folds, group_error, score
+from planner.calibration.leave_outs import TAIL, quantiles_by_group
+from planner.calibration.profile_file import listed, number, pair
 from planner.catalogue.chips import KNOWN, NEW_CHIP, NEW_MODEL
 from planner.catalogue.profile import COVERAGE
 from planner.measurements.measurement import Measurement, network_between
@@ -28,11 +29,11 @@ from planner.problems.serving.step.kernels import fed, lowered
 from planner.problems.serving.step.layouts import Layouts
 from planner.problems.serving.step.step import Step
 from planner.text.tables import table
+from planner.text.tolerances import TENTH
 
 PRIORS = table("planner.calibration", "power_priors.toml")
 NAMES = ("idle", "byte", "peak")
 CENTRE, WIDTH = np.array([PRIORS[name] for name in NAMES]).T
-TAIL = 1.2816  # standard deviations beyond which a tenth lies
 
 
 @dataclass(frozen=True)
@@ -104,9 +105,8 @@ def _of_row(row: PowerRow) -> tuple[float, float]:
     layouts = Layouts(**{axis: np.array([way]) for axis, way in ways.items()})
     step = Step(task_of(made, "decode", network, NO_ENGINE, layouts.chips), layouts, bound=False)
     symbols = {**step.values(np.array([row.batch])), "n_tile": float(PRIORS["tile"])}
-    work = {
-        name: float(np.ravel(x)[0]) for name, x in fed(lowered("counted_work"), symbols).items()
-    }
+    counts = fed(lowered("counted_work"), symbols)
+    work = {name: float(np.ravel(count)[0]) for name, count in counts.items()}
     steps, prompts = row.rate / row.batch, row.rate / row.output
     return (
         (work["V_w"] + work["V_kv_dec"]) * steps,
@@ -159,15 +159,9 @@ def band(ratio: np.ndarray, models: np.ndarray, *, even: bool = False) -> list[f
 
     It is `even` to both sides where a few chips tell how far off another is, not to which side.
     """
-    _, member, count = np.unique(models, return_inverse=True, return_counts=True)
-    weight = 1.0 / count[member]
     if even:
-        ratio, weight = np.concatenate([ratio, 1 / ratio]), np.tile(weight, 2)
-    order = np.argsort(ratio)
-    share = (np.cumsum(weight[order]) - weight[order] / 2) / weight.sum()
-    tail = (1 - COVERAGE) / 2
-    low, high = np.interp([tail, 1 - tail], share, ratio[order])
-    return [float(low), float(high)]
+        ratio, models = np.concatenate([ratio, 1 / ratio]), np.tile(models, 2)
+    return quantiles_by_group(ratio, models, (TAIL, 1 - TAIL))
 
 
 @dataclass(frozen=True)
@@ -206,11 +200,10 @@ def text(scores: PowerScores) -> str:
     lines = [f"{'power per chip':<26}{'rows':>5}{'median':>9}{'mean':>8}{'models, mean |log|':>22}"]
     for name, watts in {**scores.predicted, **scores.baselines}.items():
         made = score(watts, scores.rows.watts)
-        ratio = np.abs(np.log(watts / scores.rows.watts))
-        groups = [np.median(ratio[scores.models == model]) for model in np.unique(scores.models)]
+        by_model = group_error(watts / scores.rows.watts, scores.models)
         lines.append(
             f"{WORDS[name]:<26}{made.n:>5}{made.median:>9.1%}{made.mean:>8.1%}"
-            f"{np.mean(groups):>15.3f} of {len(groups)}"
+            f"{by_model:>15.3f} of {len(np.unique(scores.models))}"
         )
     return "\n".join(lines)
 
@@ -228,18 +221,18 @@ def file_text(rows: Sequence[PowerRow], scores: PowerScores, fit: PowerFit) -> s
 
 def _head(rows: Sequence[PowerRow], scores: PowerScores, fit: PowerFit) -> Iterator[str]:
     measured = scores.rows.watts
-    yield "# Written by planner.calibration.power_fit: what chips draw while they serve."
-    yield "# idle, least, peak: J/s; byte: J/byte. A chip without rows takes what is shared, where"
-    yield "# idle, least and peak are shares of rated power. Bands hold measured / predicted."
-    yield f'as_of = "{PRIORS["as_of"]}"'
-    yield f'source = "{PRIORS["source"]}"'
-    yield f"rows = {len(rows)}"
-    yield f"coverage = {COVERAGE}"
-    yield f"tile = {PRIORS['tile']}"
-    yield f"soft = {PRIORS['soft']}"
-    names = ", ".join(f'"{name}"' for name in sorted({row.model for row in rows}))
-    yield f"models = [{names}]"
-    yield "\n[bands]"
+    yield f"""# Written by planner.calibration.power_fit: what chips draw while they serve.
+# idle, least, peak: J/s; byte: J/byte. A chip without rows takes what is shared, where
+# idle, least and peak are shares of rated power. Bands hold measured / predicted.
+as_of = "{PRIORS["as_of"]}"
+source = "{PRIORS["source"]}"
+rows = {len(rows)}
+coverage = {COVERAGE}
+tile = {PRIORS["tile"]}
+soft = {PRIORS["soft"]}
+models = {listed(sorted({row.model for row in rows}))}
+
+[bands]"""
     for name, watts in scores.predicted.items():
         yield f"{name} = {pair(band(measured / watts, scores.models, even=name == NEW_CHIP))}"
     yield "\n[errors]"
@@ -249,14 +242,14 @@ def _head(rows: Sequence[PowerRow], scores: PowerScores, fit: PowerFit) -> Itera
     yield "\n[shared]"
     for name, value in zip(NAMES, fit.of(""), strict=True):
         yield f"{name} = {number(float(value))}"
-    yield f"least = {number(float(fit.of('')[0] * np.exp(-TAIL * PRIORS['between'])))}"
+    yield f"least = {number(float(fit.of('')[0] * np.exp(-TENTH * PRIORS['between'])))}"
 
 
 def _chips(rows: Sequence[PowerRow], fit: PowerFit) -> Iterator[str]:
     rated = {row.chip.name: float(row.chip.power or 0.0) for row in rows}
     for chip in sorted(fit.chips):
         unit = np.array([rated[chip], 1.0, rated[chip]])
-        values, ends = fit.of(chip) * unit, TAIL * fit.spread[chip]
+        values, ends = fit.of(chip) * unit, TENTH * fit.spread[chip]
         yield f"\n[chips.{chip}]"
         yield f"rows = {sum(row.chip.name == chip for row in rows)}"
         for name, value, end in zip(NAMES, values, ends, strict=True):

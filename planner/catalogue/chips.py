@@ -13,13 +13,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from statistics import NormalDist, fmean, stdev
+from statistics import fmean, stdev
 from types import MappingProxyType
 from typing import Any
 
 from planner.catalogue.figures import Figure, entry, figure
 from planner.text.errors import CatalogueError
 from planner.text.tables import table
+from planner.text.tolerances import TENTH
 
 FILES = ("chips_nvidia.toml", "chips_workstation.toml", "chips_others.toml")
 DIMENSION = {
@@ -34,7 +35,6 @@ PEAKS = ("bf16", "fp8", "int8", "fp4")
 MATH = {"bf16": "bf16", "fp16": "bf16", "fp8": "fp8", "int8": "int8"} | dict.fromkeys(
     ("fp4", "nvfp4", "mxfp4"), "fp4"
 )
-NINE_TENTHS = NormalDist().inv_cdf(0.9)
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class MakerFactor:
 
     def wider(self, low: float, high: float) -> tuple[float, float]:
         """The ends of a band of measured over predicted, with the spread in them [1]."""
-        added = NINE_TENTHS * self.spread
+        added = TENTH * self.spread
         below, above = (math.hypot(min(math.log(end), 0.0), added) for end in (low, 1 / high))
         return min(low, math.exp(-below)), max(high, math.exp(above))
 

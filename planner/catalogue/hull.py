@@ -54,19 +54,10 @@ class HullDimension:
 @cache
 def dimensions() -> Mapping[str, HullDimension]:
     """Every dimension by name, those that are sets first."""
-    rows: Mapping[str, Mapping[str, Any]] = table("planner.catalogue", "hull.toml")
+    lists = ("tells", "beside")
     return {
-        name: HullDimension(
-            name,
-            row["title"],
-            row["words"],
-            tuple(row["tells"]),
-            row.get("unit", ""),
-            row.get("prompts", False),
-            tuple(row.get("beside", ())),
-            row.get("regime", ""),
-        )
-        for name, row in rows.items()
+        name: HullDimension(name, **row | {key: tuple(row.get(key, ())) for key in lists})
+        for name, row in table("planner.catalogue", "hull.toml").items()
     }
 
 
@@ -128,14 +119,10 @@ class Hull:
             name: tuple(sorted({*self.names.get(name, ()), *more.names.get(name, ())}))
             for name in (*self.names, *more.names)
         }
-        ends = {
-            name: [hull.ranges[name] for hull in (self, more) if name in hull.ranges]
-            for name in (*self.ranges, *more.ranges)
-        }
-        ranges = {
-            name: (min(low for low, _ in pairs), max(high for _, high in pairs))
-            for name, pairs in ends.items()
-        }
+        ranges = {**self.ranges, **more.ranges}
+        for name in self.ranges.keys() & more.ranges.keys():
+            (low, high), (lower, higher) = self.ranges[name], more.ranges[name]
+            ranges[name] = min(low, lower), max(high, higher)
         return Hull(names, ranges, {**more.widths, **self.widths})
 
 
@@ -158,19 +145,18 @@ def names_at(place: Place, *, experts: bool) -> dict[str, Value]:
     return {name: value for name, value in names.items() if value}
 
 
-def hull_from(raw: Mapping[str, object]) -> Hull:
+def hull_from(raw: Mapping[str, Any]) -> Hull:
     """A hull from the table of a profile's file; raises TypeError or ValueError if it is none."""
-    names: dict[str, tuple[str, ...]] = {}
-    ranges: dict[str, tuple[float, float]] = {}
-    widths: dict[str, float] = {}
+    names, ranges = {}, {}
     for name, value in raw.items():
-        if name == "widths" and isinstance(value, Mapping):
-            widths = {str(key): float(width) for key, width in value.items()}
-        elif name not in dimensions() or not isinstance(value, list):
+        if name == "widths":
+            continue
+        if name not in dimensions() or not isinstance(value, list):
             raise ValueError(f"the hull has no {name}")
-        elif dimensions()[name].unit:
+        if dimensions()[name].unit:
             low, high = map(float, value)
-            ranges[name] = (low, high)
+            ranges[name] = low, high
         else:
             names[name] = tuple(map(str, value))
+    widths = {name: float(width) for name, width in dict(raw.get("widths", {})).items()}
     return Hull(names, ranges, widths)

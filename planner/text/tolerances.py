@@ -15,5 +15,8 @@ AGREE = 1e-6
 Conic solvers stop at residuals of 1e-8 of their scaled data, so that answers keep some six digits.
 """
 
+TENTH = 1.2816
+"""Standard deviations from the middle of a normal to the tenth at either end [-]."""
+
 UNSEEN = 5e-4
 """Elasticity, or relative difference, that three printed digits do not show [-]."""

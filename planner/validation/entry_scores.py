@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from planner.calibration.cross_validation import constant, folds, score
+from planner.calibration.cross_validation import constant, folds, group_error, score
 from planner.calibration.sample import configuration_of
 from planner.catalogue.profile import COVERAGE
 from planner.measurements.entry import Entry
@@ -63,21 +63,15 @@ def section(entries: Sequence[Entry]) -> SectionScores | None:
     estimate, band = scores(times), BandShare(COVERAGE, band_share(scored))
     seconds = np.array([entry.seconds for entry in scored], dtype=float)
     groups = np.array([entry.group for entry in scored])
-    count, error = len(np.unique(groups)), _mean_of_groups(times / seconds, groups)
+    count, error = len(np.unique(groups)), group_error(times / seconds, groups)
     if not all(entry.roofline for entry in scored):
         even = GroupErrors(count, error, None, None)
         return SectionScores(estimate, band, None, None, even, curve_shape(scored))
     roofs = np.array([entry.roofline for entry in scored], dtype=float)
     scaled = constant(roofs, seconds, folds(groups))
-    baselines = (_mean_of_groups(x / seconds, groups) for x in (roofs, scaled))
+    baselines = (group_error(x / seconds, groups) for x in (roofs, scaled))
     even = GroupErrors(count, error, *baselines)
     return SectionScores(estimate, band, scores(roofs), scores(scaled), even, curve_shape(scored))
-
-
-def _mean_of_groups(ratio: np.ndarray, groups: np.ndarray) -> float:
-    """Mean over groups of the median |log ratio|."""
-    error = np.abs(np.log(ratio))
-    return float(np.mean([np.median(error[groups == name]) for name in np.unique(groups)]))
 
 
 def curve_shape(scored: Sequence[Entry]) -> CurveShape | None:

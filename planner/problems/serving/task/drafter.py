@@ -16,6 +16,7 @@ from planner.catalogue import models
 from planner.catalogue.acceptance import acceptance, draft_method, fitted, lengths
 from planner.scenario.keys.speculation_keys import MODEL as DRAFT_MODEL
 from planner.text.errors import FieldError
+from planner.text.tolerances import TENTH
 
 if TYPE_CHECKING:
     from planner.architecture.caches import CacheKind
@@ -132,7 +133,6 @@ def _share(count: float, size: float) -> float:
 
 AUTO_MOST = 8  # drafts that are tried where nobody says: published curves end there
 PADDING = 0.01  # share of the words by which tables of one family differ
-QUANTILE = 1.2816  # standard deviations that hold four fifths
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ def speculating(speculation: Speculation | None, sizes: Sizes, drafts: int) -> S
     elif method.passes:
         drafter = predictor(sizes, method)
     curve = acceptance(sizes.name, name)
-    low, mean, high = (float(lengths[drafts]) for lengths in curve.range(drafts, QUANTILE))
+    low, mean, high = (float(lengths[drafts]) for lengths in curve.range(drafts, TENTH))
     if speculation.acceptance is not None:
         low = mean = high = float(lengths(speculation.acceptance, 1.0, drafts)[drafts])
     if isinstance(speculation.accepted, float):
