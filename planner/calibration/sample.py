@@ -250,8 +250,8 @@ def own_rows(files: Mapping[str, Readings]) -> Rows:
     refused: dict[str, list[str]] = defaultdict(list)
     rows: list[Measurement] = []
     for name, readings in files.items():
-        for each in readings.refused:
-            refused[alike(each.reason)].append(f"{name}:{each.id}")
+        for value in readings.refused:
+            refused[alike(value.reason)].append(f"{name}:{value.id}")
         rows += [replace(row, id=f"{name}:{row.id}") for row in readings.rows]
     reasons = _reasons(rows)
     for row, why in zip(rows, reasons, strict=True):

@@ -88,10 +88,14 @@ def test_layouts_that_cannot_be_are_refused_by_row_with_one_that_could(calibrate
     rows = ["8,8,8,8", "8,8,1,3", "1,1,1,1", "8,8,1,8"]
     lines = [f"deepseek-v3,h200,fp8,{row},16,1000,500,30" for row in rows]
     path.write_text("\n".join([f"{head},tpot_ms", *lines]) + "\n")
-    told = ["tp 1 in each of 8 copies", "ep 1 with tensor parallelism of 8", "8 would hold them"]
+    readings = [
+        "tp 1 in each of 8 copies",
+        "ep 1 with tensor parallelism of 8",
+        "8 would hold them",
+    ]
     _, out, _ = calibrated(path)
     _, scored, _ = run("validate", "--data", path)
-    for line, reading in enumerate(told, start=2):
+    for line, reading in enumerate(readings, start=2):
         for text, place in ((out, f"(own.csv:{line})"), (scored, f"(line {line})")):
             reason = " ".join(text.split()).split(place)[1].split(" left out (")[0]
             assert reading in reason.split(" without (")[0]
