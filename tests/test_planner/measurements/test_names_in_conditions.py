@@ -49,7 +49,7 @@ def words(tree: ast.AST) -> Iterator[tuple[int, str]]:
                 yield node.lineno, node.value
         elif isinstance(node, ast.keyword) and node.arg:
             yield node.value.lineno, node.arg
-        elif isinstance(node, ast.Name):
+        elif isinstance(node, ast.Name) and node.id not in CITED:
             yield node.lineno, node.id
 
 
@@ -58,8 +58,7 @@ def suspects(text: str) -> list[str]:
     return [
         f"{line}: {word}"
         for line, word in words(ast.parse(text))
-        if word not in CITED
-        and (MODEL.search(word.replace("_", "-")) or VERSION.search(word) or SCRIPT.search(word))
+        if MODEL.search(word.replace("_", "-")) or VERSION.search(word) or SCRIPT.search(word)
     ]
 
 
