@@ -160,7 +160,7 @@ def _positive(line: Line) -> bool:
 
 def _outside(plan: Plan[Any]) -> str:
     """What no measured row covers, and how much of the time rests on it."""
-    lines = [Line(each.words, f"{each.share:.0%} of the {each.of}") for each in plan.outside]
+    lines = [Line(each.words, each.rests, note=each.reach) for each in plan.outside]
     return _table("outside the fit", lines)
 
 

@@ -61,16 +61,23 @@ class Outside:
     fitted: tuple[str | float, ...]
     share: Annotated[float, Unit("1")]
     of: str
-    words: str = field(repr=False)
     value: str | float = json_key("asked")
+    words: str = field(default="", repr=False, compare=False)
+
+    @property
+    def rests(self) -> str:
+        """The share in words; empty where it rounds to nothing."""
+        return f"{self.share:.0%} of the {self.of}".replace("%", " %") * (self.share >= LEAST_SHARE)
+
+    @property
+    def reach(self) -> str:
+        """Where the rows of a number end; empty for a name."""
+        ends = dict.fromkeys(f"{end:,.0f}" for end in self.fitted if not isinstance(end, str))
+        return f"fit: {' to '.join(ends)}" if ends else ""
 
     def __str__(self) -> str:
-        part = f"{self.share:.0%}".replace("%", " %") if self.share >= LEAST_SHARE else "< 1 %"
-        rests = f"{part if self.share else '0 %'} of the {self.of}"
-        if isinstance(self.value, str):
-            return f"{self.words} ({rests})"
-        ends = dict.fromkeys(f"{end:,.0f}" for end in self.fitted if isinstance(end, int | float))
-        return f"{self.words} (fit: {' to '.join(ends)}; {rests})"
+        notes = "; ".join(filter(None, (self.reach, self.rests)))
+        return f"{self.words} ({notes})" if notes else self.words
 
 
 def outside_text(outside: Sequence[Outside]) -> str:

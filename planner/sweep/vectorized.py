@@ -63,10 +63,28 @@ class ClosedForm:
             if isinstance(model, str):
                 table.refuse(whole, model)
             else:
-                table.put(whole, number, model({name: v[whole] for name, v in values.items()}))
+                table.put(whole, number, _evaluated(model, values, rows))
         axes = zip(self.survey.columns, places, strict=True)
         values_of = {column.name: shown(column, at) for column, at in axes}
         return beside(values_of, table.columns((perf_counter() - start) / count))
+
+
+def _evaluated(
+    model: ArrayModel, values: Mapping[str, np.ndarray], rows: np.ndarray
+) -> dict[str, np.ndarray | CodedColumn]:
+    """The columns of a model at some rows; a lone one is computed twice.
+
+    Kernels group factors by their shapes, and one value has that of a number: its last digits would
+    be others than in company.
+    """
+    at = np.resize(rows, max(len(rows), 2))
+    columns = model({name: value[at] for name, value in values.items()})
+    return {
+        name: CodedColumn(column.codes[: len(rows)], column.words)
+        if isinstance(column, CodedColumn)
+        else np.broadcast_to(column, at.shape)[: len(rows)]
+        for name, column in columns.items()
+    }
 
 
 def closed_form(survey: Survey) -> ClosedForm | None:

@@ -110,10 +110,10 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
 
 
-def row(label: str, text: str) -> str:
+def row(label: str, text: str, width: int = LABEL) -> str:
     """A label and its text, wrapped beside it."""
     return textwrap.fill(
-        text, WIDTH, initial_indent=f"{label:<{LABEL}}", subsequent_indent=" " * LABEL
+        text, WIDTH, initial_indent=f"{label:<{width}}", subsequent_indent=" " * width
     )
 
 

@@ -84,7 +84,7 @@ def hardware(point: records.LifecyclePoint, whole: records.LifecycleAnswer) -> s
         say.row("a unit is", contents),
         say.row("it carries", rate),
         f"{'price':<{say.LABEL}}{text:<42} bound ${least:.3g}/Mtok",
-        *([say.row("", outside_text(whole.outside))] if whole.outside else []),
+        *say.filled(outside_text(whole.outside)),
         say.row("times", ", ".join(times)),
         say.row("by size", slope),
         say.row("checkpoints", stored),

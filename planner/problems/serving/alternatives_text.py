@@ -15,6 +15,7 @@ from planner.text.wording import duration, row, wrapped
 if TYPE_CHECKING:
     from planner.problems.serving.plan import ServingAnswer, ServingPlan, WinningChange
 
+PRICE = 18  # columns of a price that has its plan beside it
 UNSURE = 0.05  # chance from which on it is worth a word that a runner-up may be the better one
 WORSE = {"cost": "dearer", "latency": "slower", "energy": "more energy"}
 WORDS = {row.path.rpartition(".")[2]: row.words for row in QUANTITIES if row.words}
@@ -36,7 +37,8 @@ def alternatives(answer: ServingAnswer) -> str:
         price = f"${plan.usd_per_mtok:.4g}/Mtok"
         chance = getattr(plan, "chance_better", None) or 0.0
         likely = f" ({chance:.0%} to be cheaper)" if chance >= UNSURE else ""
-        lines.append(f"  {price:<16}{layout_text(plan)}, batch {plan.batch}{tpot}{likely}")
+        text = f"{layout_text(plan)}, batch {plan.batch}{tpot}{likely}"
+        lines.append(row(f"  {price}", text, PRICE))
     return "\n".join(lines)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,7 @@ from planner.text.wording import (
     below,
     duration,
     excess,
+    filled,
     length,
     named,
     numbers,
@@ -39,11 +40,11 @@ if TYPE_CHECKING:
     from planner.problems.serving.point import (
         BorneLoad,
         DraftedTokens,
-        ServingBand,
         ServingEstimate,
         ServingPoint,
     )
 
+Row = tuple[str, str, Callable[[float], str], str]
 BAR = 24
 POWER = {"given": "as given, whatever the work", "least": "the least that serves"}
 SOURCES = (
@@ -130,12 +131,11 @@ def _arriving(demand: float | str) -> str:
 
 
 def _chosen(point: ServingPoint, whole: ServingAnswer) -> str:
-    band, bound = whole.band, whole.bound
     lines = _pool(point) if point.layout else _pools(point)
     lines += systems(whole)
     if point.drafting:
         lines.append(row("drafts", _drafting(point.drafting)))
-    rows = [
+    times: list[Row] = [
         ("price", "usd_per_mtok", lambda v: f"${v:.3g}/Mtok", "input and output together"),
         ("  output", "usd_per_mtok_output", lambda v: f"${v:.3g}/Mtok", ""),
         ("  input", "usd_per_mtok_input", lambda v: f"${v:.3g}/Mtok", ""),
@@ -143,30 +143,15 @@ def _chosen(point: ServingPoint, whole: ServingAnswer) -> str:
         ("TTFT", "ttft", duration, "waiting included" if point.demand else "without queueing"),
         ("throughput", "tokens_per_s", lambda v: f"{v:,.0f} tok/s", ""),
         ("per chip", "tokens_per_s_per_chip", lambda v: f"{v:,.0f} tok/s", ""),
+    ]
+    drawn = POWER.get(point.power_from or "", "")
+    bill: list[Row] = [
         ("bill", "usd_per_hour", lambda v: f"${v:,.2f}/hour", _power(point)),
         ("energy", "joule_per_token", lambda v: f"{v:.3g} J/token", ""),
-        (
-            "  power",
-            "watts_per_chip",
-            lambda v: f"{v:,.0f} W/chip",
-            POWER.get(point.power_from or "", ""),
-        ),
+        ("  power", "watts_per_chip", lambda v: f"{v:,.0f} W/chip", drawn),
     ]
-    for label, key, form, note in rows:
-        value, span, floor = (getattr(part, key, None) for part in (point, band, bound))
-        if value is None:
-            continue
-        ends = f"{form(span[0])} to {form(span[1])}" if span else note
-        least = f"bound {form(floor)}" if floor is not None else ""
-        lines.append(f"{label:<{LABEL}}{form(value):<16} {ends:<28} {least}".rstrip())
-    if band and whole.outside:
-        lines.append(row("", _outside(band, whole)))
-        lines += _narrowing(whole.narrow) if whole.narrow else []
-    elif band:
-        shares = f"ranges hold {band.coverage:.0%} of measured runs (profile {band.profile})"
-        lines.append(row("", shares))
-    elif whole.estimate:
-        lines.append(_expected(whole.estimate))
+    lines += [*_figures(times, whole), *_reach(whole), *_figures(bill, whole)]
+    lines += _narrowing(whole.narrow) if whole.narrow else []
     if point.demand:
         lines += ["", *_demand(point.demand)]
     return "\n".join(lines) + "\n\n" + _shares(point)
@@ -180,11 +165,28 @@ def _drafting(drafting: DraftedTokens) -> str:
     return f"{emitted}; they pay {pays}"
 
 
-def _outside(band: ServingBand, whole: ServingAnswer) -> str:
-    """What lies beyond the measurements, and how far off a price there may be."""
-    value = whole.plan.usd_per_mtok if whole.plan else 1.0
-    low, high = (end / value for end in band.usd_per_mtok or (value, value))
-    return f"{outside_text(whole.outside)}; band {low:.2f}-{high:.2f}"
+def _figures(rows: Sequence[Row], whole: ServingAnswer) -> Iterator[str]:
+    """Rows of (label, attribute, form, note): the plan's figures with their ranges and bounds."""
+    for label, key, form, note in rows:
+        parts = (whole.plan, whole.band, whole.bound)
+        value, span, floor = (getattr(part, key, None) for part in parts)
+        if value is None:
+            continue
+        ends = f"{form(span[0])} to {form(span[1])}" if span else note
+        least = f"bound {form(floor)}" if floor is not None else ""
+        yield f"{label:<{LABEL}}{form(value):<16} {ends:<28} {least}".rstrip()
+
+
+def _reach(whole: ServingAnswer) -> list[str]:
+    """What the ranges hold, or what lies beyond the measurements and how far off a price may be."""
+    band, plan = whole.band, whole.plan
+    if band is None or plan is None:
+        return [_expected(whole.estimate)] if whole.estimate else []
+    if not whole.outside:
+        words = f"ranges hold {band.coverage:.0%} of measured runs (profile {band.profile})"
+        return [row("", words)]
+    low, high = (end / plan.usd_per_mtok for end in band.usd_per_mtok or (plan.usd_per_mtok,) * 2)
+    return filled(f"{outside_text(whole.outside)}; band {low:.2f}-{high:.2f}")
 
 
 def _narrowing(run: NarrowingRun) -> list[str]:

@@ -48,7 +48,7 @@ def question(row: Measurement) -> dict:
     }
     if row.looped:
         workload["concurrency"] = round(row.batch)
-    elif mode == "decode":
+    elif mode in ("decode", "prefill"):  # of prompts those that share a pass
         choose["batch"] = round(row.batch)
     drafts = {"speculation": {"drafts": row.drafts}} if row.drafts else {}
     return {

@@ -12,8 +12,7 @@ from planner.catalogue.bands.coefficient_spread import KNOWN
 from planner.catalogue.hull import HullDimension, Value, names_at
 from planner.catalogue.profile import Place
 from planner.problems.serving.step.layouts import OVERLAP
-from planner.problems.serving.step.shares import shares
-from planner.protocol.plan import Outside
+from planner.protocol.plan import LEAST_SHARE, Outside
 
 if TYPE_CHECKING:
     from planner.problems.serving.deployment.candidate import Candidate
@@ -21,62 +20,78 @@ if TYPE_CHECKING:
     from planner.problems.serving.step.layouts import Layouts
     from planner.problems.serving.task.task import Task
 
-
 ROLES = ("prefill", "decode")
+TIMES = {"tpot": "step", "ttft": "first token"}
 
 
 def outside_fit(candidate: Candidate) -> tuple[Outside, ...]:
-    """What of a plan no row of the profile covers, the largest share of its time first.
+    """What of a plan no row of the profile covers, what widens its band most first.
 
     Empty for a bound, which rests on no row.
     """
     if candidate.task.uses_bound:
         return ()
-    merged: dict[tuple[str, Value], Outside] = {}
+    merged: dict[tuple[str, Value], tuple[float, Outside]] = {}
     roles = ROLES if candidate.joint else ("",)
     for role, pool in zip(roles, candidate.pools, strict=True):
-        for dimension, part in pool_outside(pool):
+        for variance, dimension, part in pool_outside(pool):
             key = dimension.name, part.value
             if key in merged:
-                merged[key] = max(merged[key], part, key=lambda part: part.share)
+                merged[key] = max(merged[key], (variance, part), key=lambda pair: pair[1].share)
             elif role and dimension.unit:
-                merged[key] = replace(part, words=f"{part.words} to {role}")
+                merged[key] = variance, replace(part, words=f"{part.words} to {role}")
             else:
-                merged[key] = part
-    return tuple(sorted(merged.values(), key=lambda part: -part.share))
+                merged[key] = variance, part
+    ranked = sorted(merged.values(), key=lambda pair: (-pair[0], -pair[1].share))
+    return tuple(part for _, part in ranked)
 
 
-def dimensions_outside(pool: EvaluatedPool) -> tuple[HullDimension, ...]:
-    """The dimensions in which a pool lies outside; none of a profile that does not say its hull."""
-    hull = pool.task.profile.hull
-    return () if hull is None else hull.outside(_point(pool))
+def pool_outside(pool: EvaluatedPool) -> list[tuple[float, HullDimension, Outside]]:
+    """The dimensions in which a pool lies outside, and what that says of its own time.
 
-
-def pool_outside(pool: EvaluatedPool) -> list[tuple[HullDimension, Outside]]:
-    """The dimensions in which a pool lies outside, and what that says of its own time."""
-    out, point, coefficients = dimensions_outside(pool), _point(pool), pool.task.profile.values
-    if not out:
+    Each comes with the variance of the logarithm of that time [1] that rests on coefficients which
+    no row there told. Those of which neither the time nor the band has any part are left out.
+    """
+    hull, point = pool.task.profile.hull, _point(pool)
+    if hull is None:
         return []
-    groups = [{c for c in coefficients if one.holds(c)} for one in out]
-    parts = shares(pool.step, pool.batch, groups)
-    return [
-        (each, _outside(pool, each, point[each.name], {k: float(v[i]) for k, v in parts.items()}))
-        for i, each in enumerate(out)
-    ]
+    beyond, parts = distances([pool]), []
+    for dimension in hull.outside(point):
+        time, shares = _rests(pool, dimension)
+        share = min(sum(shares.values()), 1.0)
+        if share < LEAST_SHARE and not _widens(pool, time, dimension, beyond):
+            continue
+        variance = sum((x * hull.widths.get(name, 1.0)) ** 2 for name, x in shares.items())
+        value, fitted = point[dimension.name], hull.fitted(dimension.name)
+        words = dimension.asking(value)
+        part = Outside(dimension.title, fitted, share, TIMES[time], value, words)
+        parts.append((variance, dimension, part))
+    return parts
 
 
-def _outside(
-    pool: EvaluatedPool, dimension: HullDimension, value: Value, parts: Mapping[str, float]
-) -> Outside:
-    """One dimension in words; of both times the one that it is said of, the larger for prompts."""
-    hull, times = pool.task.profile.hull, [("step", parts["tpot"]), ("first token", parts["ttft"])]
-    if not (pool.prefills and pool.decodes):
-        times = times[pool.prefills :][:1]
-    elif not dimension.prompts:
+def _rests(pool: EvaluatedPool, dimension: HullDimension) -> tuple[str, dict[str, float]]:
+    """Shares of a time by coefficient that rows there would have told.
+
+    Of both times it is the one that a dimension is said of, the larger share for prompts.
+    """
+    times = [name for name, has in (("tpot", pool.decodes), ("ttft", pool.prefills)) if has]
+    if not dimension.prompts:
         times = times[:1]
-    of, share = max(times, key=lambda pair: pair[1])
-    fitted = hull.fitted(dimension.name) if hull else ()
-    return Outside(dimension.title, fitted, share, of, dimension.asking(value), value)
+    rests = {
+        name: {c: x for c, x in pool.rests_on[name].items() if dimension.holds(c)} for name in times
+    }
+    return max(rests.items(), key=lambda pair: sum(pair[1].values()))
+
+
+def _widens(
+    pool: EvaluatedPool, time: str, dimension: HullDimension, beyond: Mapping[str, np.bool_]
+) -> bool:
+    """Whether the band of a time would be narrower at the same distance but for a dimension."""
+    if dimension.regime not in beyond:
+        return False
+    rests, profile = pool.rests_on[time], pool.task.profile
+    others = {kind: holds for kind, holds in beyond.items() if kind != dimension.regime}
+    return profile.band(time, rests, beyond) != profile.band(time, rests, others)
 
 
 def distances(pools: Sequence[EvaluatedPool]) -> dict[str, np.bool_]:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from planner.catalogue.chips import chip_names
-from planner.catalogue.hull import HullDimension
 from planner.catalogue.models import repository
-from planner.problems.serving.deployment.beyond_fit import dimensions_outside
+from planner.problems.serving.deployment.beyond_fit import pool_outside
 from planner.problems.serving.plan import NarrowingRun
 from planner.scenario.keys.references import File
 
@@ -39,7 +37,8 @@ def narrowing(candidate: Candidate, scenario: Scenario) -> NarrowingRun | None:
         (variance, dimension, pool)
         for pool in candidate.pools
         if pool.task.chip.name in chip_names()
-        for variance, dimension in _variances(pool)
+        for variance, dimension, _ in pool_outside(pool)
+        if dimension.name != UNTOLD
     ]
     if not worth:
         return None
@@ -47,17 +46,6 @@ def narrowing(candidate: Candidate, scenario: Scenario) -> NarrowingRun | None:
     commands = (_load(pool, place), _read(scenario))
     whole = pool.layouts.halves[0] == 1
     return NarrowingRun(dimension.title, math.sqrt(variance), commands, overlap_off=not whole)
-
-
-def _variances(pool: EvaluatedPool) -> Iterator[tuple[float, HullDimension]]:
-    """Variance of the logarithm of the pool's time that rests on each dimension outside."""
-    out, hull = dimensions_outside(pool), pool.task.profile.hull
-    if not out or hull is None:
-        return
-    shares = pool.rests_on["tpot" if pool.decodes else "ttft"]
-    for dimension in [dimension for dimension in out if dimension.name != UNTOLD]:
-        rests = [name for name in shares if dimension.holds(name)]
-        yield sum((shares[name] * hull.widths.get(name, 1.0)) ** 2 for name in rests), dimension
 
 
 def _load(pool: EvaluatedPool, place: str) -> str:

@@ -299,7 +299,7 @@ def test_the_command_prints_a_table_or_one_document(scenario, capsys):
     document = json.loads(out)
     assert (status, document["status"]) == (0, "optimal")
     assert 1 <= len(document["points"]) <= 4
-    assert set(document["points"][0]) == {"plan", "band", "bound", "estimate"}
+    assert set(document["points"][0]) == {"plan", "band", "outside", "bound", "estimate"}
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.json", "a.txt", "a.svg"])
