@@ -183,9 +183,9 @@ def variances(covariance: np.ndarray, shares: np.ndarray) -> np.ndarray:
     """
     variance = np.zeros(shares.shape[1])
     for share, row in zip(shares, covariance, strict=True):
-        for weight, other in zip(row.tolist(), shares, strict=True):
+        for weight, factor in zip(row.tolist(), shares, strict=True):
             if weight:
-                variance += share * (weight * other)
+                variance += share * (weight * factor)
     return variance
 
 

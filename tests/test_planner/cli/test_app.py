@@ -7,14 +7,14 @@ import math
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from planner.cli.app import main
 from tests.paths import ROOT
+from tests.test_planner.cli.conftest import Run
 
 SMALL = """\
 problem: serving
@@ -39,21 +39,6 @@ LAYOUT = {"tp", "pp", "cp", "dp_attention", "ep", "tp_expert", "replicas", "over
 MEMORY = {"capacity", "weights", "kv", "state", "activations", "reserved", "free"}
 STEP = {"weights", "kv", "compute", "collectives", "overhead", "drafts", "prefill"}
 KINDS = ("chips", "systems", "models", "laws", "prices", "profiles")
-
-Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs the command line in this process: exit status, standard output, standard error."""
-
-    def ran(*words: object) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as exit_:
-            main([str(word) for word in words])
-        told = capsys.readouterr()
-        return int(exit_.value.code or 0), told.out, told.err
-
-    return ran
 
 
 @pytest.fixture

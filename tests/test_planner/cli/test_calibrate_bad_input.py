@@ -3,31 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from planner.catalogue.profile import profile
-from planner.cli.app import main
 from tests.cases.calibration import made_up, settings, table
+from tests.test_planner.cli.conftest import Run
 
-Run = Callable[..., tuple[int, str, str]]
 CHANGED = {"e_w": 0.8, "t_layer": 1.5}
 LIKE = "engines-2026"
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs a command in this process: exit status, standard output, standard error."""
-
-    def ran(*words: object) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as exit_:
-            main([str(word) for word in words])
-        told = capsys.readouterr()
-        return int(exit_.value.code or 0), told.out, told.err
-
-    return ran
 
 
 @pytest.fixture(scope="module")

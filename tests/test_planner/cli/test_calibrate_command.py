@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,8 +15,8 @@ from planner.measurements.readers.own_table import COLUMNS
 from tests.cases.calibration import PLACEHOLDER, known, known_file, made_up, settings
 from tests.paths import EXAMPLES
 from tests.test_planner.benchmark.test_record_file import found as measured
+from tests.test_planner.cli.conftest import Run
 
-Run = Callable[..., tuple[int, str, str]]
 CHANGED = {"e_w": 0.8, "t_layer": 1.5}
 SCENARIO = """problem: serving
 model: llama-3.1-70b
@@ -28,19 +27,6 @@ workload: {{input_tokens: 1024, output_tokens: 256}}
 promises: {{tpot: 50 ms}}
 choose: {{weights: fp8, mode: aggregated}}
 """
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs a command in this process: exit status, standard output, standard error."""
-
-    def ran(*words: object) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as exit_:
-            main([str(word) for word in words])
-        told = capsys.readouterr()
-        return int(exit_.value.code or 0), told.out, told.err
-
-    return ran
 
 
 @pytest.fixture(scope="module")

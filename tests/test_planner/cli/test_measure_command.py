@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +16,12 @@ from planner.benchmark.record import toml
 from planner.catalogue import models
 from planner.catalogue.chips import chip
 from planner.catalogue.profile import Place, profile
-from planner.cli.app import main
 from planner.text.errors import InputError
 from tests.cases.measuring_device import Imagined
 from tests.test_planner.benchmark.test_record_file import found
+from tests.test_planner.cli.conftest import Run
 
-Run = Callable[..., tuple[int, str, str]]
+COMMAND = ("measure",)
 SCENARIO = {
     "problem": "serving",
     "model": "llama-3.1-70b",
@@ -37,19 +36,6 @@ def device(monkeypatch: pytest.MonkeyPatch) -> Imagined:
     made = Imagined()
     monkeypatch.setattr(torch_device, "torch_device", lambda place: made)
     return made
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs the command in this process: exit status, standard output, standard error."""
-
-    def ran(*words: object) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as exit_:
-            main(["measure", *(str(word) for word in words)])
-        told = capsys.readouterr()
-        return int(exit_.value.code or 0), told.out, told.err
-
-    return ran
 
 
 @pytest.mark.usefixtures("device")

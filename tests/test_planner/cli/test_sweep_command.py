@@ -5,14 +5,12 @@ from __future__ import annotations
 import csv
 import errno
 import json
-from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from planner.cli.app import main
 from planner.protocol.problem import problem_of
 from planner.sweep import chunk as solving
 from planner.sweep import parts as parts_module
@@ -31,22 +29,14 @@ promises: {ttft: 2 s, tpot: 50 ms}
 OVER = ("--over", "promises.tpot=20 ms,1 us,50 ms", "--over", "system=hgx-h100,hgx-h200")
 FIXED = ("--set", "choose.batch=32", "--set", "choose.mode=aggregated")
 
-Run = Callable[..., tuple[int, str, str]]
+COMMAND = ("sweep", "small.yaml")
 
 
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: Any) -> Run:
-    """Runs a sweep of the small scenario in a folder of its own: status, output, error."""
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: Any) -> None:
+    """Runs sweeps of the small scenario in a folder of its own."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "small.yaml").write_text(SMALL)
-
-    def ran(*words: object) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as exit_:
-            main(["sweep", "small.yaml", *map(str, words)])
-        told = capsys.readouterr()
-        return int(exit_.value.code or 0), told.out, told.err
-
-    return ran
 
 
 def rows(file: str) -> list[dict[str, str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -12,13 +12,13 @@ from xml.etree import ElementTree
 import pytest
 
 import topologies
-from planner.cli.app import main
 from planner.network.network_document import measured
 from planner.network.network_source import network
 from planner.report.files import dumps
 from planner.report.text.topology import topology_text
+from tests.test_planner.cli.conftest import Run
 
-Run = Callable[..., tuple[int, str, str]]
+COMMAND = ("topology",)
 
 TORUS = """\
 kind: torus
@@ -30,19 +30,6 @@ KEYS = {
     "leaving", "in_network_reduce", "groups", "collectives", "faults", "warnings", "doubts",
     "source", "as_of", "figures",
 }  # fmt: skip
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs the command in this process: exit status, standard output, standard error."""
-
-    def ran(*words: object) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as exit_:
-            main(["topology", *(str(word) for word in words)])
-        told = capsys.readouterr()
-        return int(exit_.value.code or 0), told.out, told.err
-
-    return ran
 
 
 def document(run: Run, *words: object) -> Any:

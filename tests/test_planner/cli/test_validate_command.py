@@ -6,14 +6,12 @@ import csv
 import json
 import os
 import re
-from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
 from planner.catalogue.models import record
-from planner.cli.app import main
 from tests.cases.validation import (
     RUN_HEAD,
     STEADY_HEAD,
@@ -23,25 +21,12 @@ from tests.cases.validation import (
     written,
 )
 
-Run = Callable[..., tuple[int, str, str]]
+COMMAND = ("validate",)
 RATES = [
     steady_row("time", "step_ms", 6.0),
     steady_row("rate", "tok_s_total", 1333.3333),
     steady_row("mfu", "mfu", 0.5, phase="prefill"),
 ]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs the command in this process: exit status, standard output, standard error."""
-
-    def ran(*words: object) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as exit_:
-            main(["validate", *(str(word) for word in words)])
-        told = capsys.readouterr()
-        return int(exit_.value.code or 0), told.out, told.err
-
-    return ran
 
 
 @pytest.fixture
