@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -20,14 +20,9 @@ from planner.calibration.leave_outs import TAIL, quantiles_by_group
 from planner.calibration.profile_file import listed, number, pair
 from planner.catalogue.chips import KNOWN, NEW_CHIP, NEW_MODEL
 from planner.catalogue.profile import COVERAGE
-from planner.measurements.measurement import Measurement, network_between
-from planner.measurements.prediction import NO_ENGINE
-from planner.measurements.published_names import machine_of
+from planner.measurements.prediction import RowStep
 from planner.measurements.readers.power_rows import PowerRow, read_power
-from planner.measurements.roofline_bound import task_of
 from planner.problems.serving.step.kernels import fed, lowered
-from planner.problems.serving.step.layouts import Layouts
-from planner.problems.serving.step.step import Step
 from planner.text.tables import table
 from planner.text.tolerances import TENTH
 
@@ -78,32 +73,13 @@ class PowerFit:
 
 def counted(rows: Sequence[PowerRow]) -> CountedPower:
     """What rows read and multiply per second, by the equations that their times come from."""
-    work = [_of_row(row) for row in rows]
-    read, multiplied = np.array(work).T
-    return CountedPower(
-        np.array([row.chip.name for row in rows]),
-        np.array([row.watts for row in rows]),
-        np.array([row.chip.power for row in rows], dtype=float),
-        read,
-        multiplied,
-    )
+    drawn = [(row.watts, row.chip.power, *_of_row(row)) for row in rows]
+    return CountedPower(np.array([row.chip.name for row in rows]), *np.array(drawn, dtype=float).T)
 
 
 def _of_row(row: PowerRow) -> tuple[float, float]:
     """Bytes per second, and seconds of arithmetic at peak per second, of one chip."""
-    network = network_between(row.chip.name, machine_of(row.chip.name), row.chips)
-    assert network is not None, row.id
-    made = Measurement(
-        row.id, "", "", row.model, row.sizes, row.chip, None, row.chips, None, row.batch,
-        row.prompt, row.output, row.prompt + row.output / 2, "step", 1.0, "",
-    )  # fmt: skip
-    experts = row.chips if row.split and row.sizes.n_experts else 1
-    shards = row.chips // experts if row.sizes.n_experts else 1
-    ways = {field.name: 1 for field in fields(Layouts)} | {
-        "tp": row.chips, "ep": experts, "tp_expert": shards, "chips": row.chips,
-    }  # fmt: skip
-    layouts = Layouts(**{axis: np.array([way]) for axis, way in ways.items()})
-    step = Step(task_of(made, "decode", network, NO_ENGINE, layouts.chips), layouts, bound=False)
+    step = RowStep([row]).step
     symbols = {**step.values(np.array([row.batch])), "n_tile": float(PRIORS["tile"])}
     counts = fed(lowered("counted_work"), symbols)
     work = {name: float(np.ravel(count)[0]) for name, count in counts.items()}

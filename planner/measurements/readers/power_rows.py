@@ -12,9 +12,15 @@ from types import SimpleNamespace
 
 from planner.architecture.abstract import abstract_sizes
 from planner.architecture.counts import Sizes
-from planner.catalogue.chips import Chip
-from planner.measurements.measurement import NotComputed
-from planner.measurements.published_names import Refused, base_of, chip_of, format_of, sizes_of
+from planner.measurements.measurement import ONE, Measurement, NotComputed
+from planner.measurements.published_names import (
+    Refused,
+    base_of,
+    chip_of,
+    format_of,
+    machine_of,
+    sizes_of,
+)
 from planner.measurements.readers import sheets
 
 NEEDED = (
@@ -26,26 +32,16 @@ ARITHMETIC = ("bf16", "fp8")  # formats that engines multiply in; narrower weigh
 
 
 @dataclass(frozen=True)
-class PowerRow:
-    """One measured power: what ran, and what each chip drew.
+class PowerRow(Measurement):
+    """One measured power: a decode step of what ran, and what each chip drew meanwhile.
 
-    `rate` are generated tokens per second of all `chips`, `batch` the sequences in flight, `prompt`
-    and `output` tokens of a request; `watts` are per chip. `host_bound` marks runs whose chips wait
-    for their host. `split` says that each chip holds experts of its own.
+    `rate` are generated tokens per second of all `chips` [token/s], `watts` are per chip [J/s].
+    `host_bound` marks runs whose chips wait for their host.
     """
 
-    id: str
-    model: str
-    sizes: Sizes
-    chip: Chip
-    chips: int
-    split: bool
-    batch: float
-    prompt: float
-    output: float
-    rate: float
-    watts: float
-    host_bound: bool
+    rate: float = 0.0
+    watts: float = 0.0
+    host_bound: bool = False
 
     @property
     def configuration(self) -> str:
@@ -84,21 +80,19 @@ def _read(row: sheets.Row, prompts: Mapping[str, float]) -> PowerRow:
         raise Refused(f"nobody says what {chip.name} is rated for")
     if row["task"] not in prompts:
         raise Refused(f"no length of prompts is known for the task {row['task']!r}")
-    counted, model = _model(row)
+    sizes, model = _model(row)
+    chips = int(sheets.positive(row, "gpus"))
+    experts = chips if float(row["ep"] or 1) > 1 and sizes.n_experts else 1
+    shards = chips // experts if sizes.n_experts else 1
+    prompt, output = float(prompts[row["task"]]), sheets.positive(row, "avg_output_tokens")
     return PowerRow(
-        id=row["id"],
-        model=model,
-        sizes=counted,
-        chip=chip,
-        chips=int(sheets.positive(row, "gpus")),
-        split=float(row["ep"] or 1) > 1,
-        batch=sheets.positive(row, "avg_batch"),
-        prompt=float(prompts[row["task"]]),
-        output=sheets.positive(row, "avg_output_tokens"),
+        row["id"], "power", "", model, sizes, chip, machine_of(chip.name), chips,
+        {**ONE, "tp": chips, "ep": experts, "tp_expert": shards}, sheets.positive(row, "avg_batch"),
+        prompt, output, prompt + output / 2, "step", 0.0, "",
         rate=sheets.positive(row, "output_tokens_per_s"),
         watts=sheets.positive(row, "power_per_gpu_w"),
         host_bound=row["host_bound"] == "1",
-    )
+    )  # fmt: skip
 
 
 def _model(row: sheets.Row) -> tuple[Sizes, str]:

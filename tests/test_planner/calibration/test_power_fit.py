@@ -73,7 +73,7 @@ def test_the_shipped_coefficients_are_those_of_the_fit(rows, scores):
 def test_what_is_counted_is_the_arithmetic_of_the_tokens(rows):
     """A dense model on one chip: bytes and FLOP per second by hand, caches apart."""
     row = next(r for r in rows if r.model == "llama-3.1-8b" and r.chip.name == "h100")
-    work = counted([replace(row, prompt=1.0, output=2.0, rate=row.batch, batch=row.batch)])
+    work = counted([replace(row, prompt=1.0, output=2.0, context=2.0, rate=row.batch)])
     sizes = row.sizes
     weights = sum(sizes.streamed_bytes.values())
     assert work.bytes[0] == pytest.approx(weights + row.batch * sizes.read_bytes(2.0), rel=1e-3)

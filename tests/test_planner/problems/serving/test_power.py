@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +13,6 @@ from planner.architecture import sizes
 from planner.calibration.power_fit import PRIORS
 from planner.catalogue.chips import chip, chip_power
 from planner.catalogue.models import load
-from planner.measurements.measurement import Measurement
 from planner.measurements.readers.power_rows import read_power
 from planner.measurements.roofline_bound import bound_of
 from planner.text.errors import InputError
@@ -88,10 +88,8 @@ def test_no_measured_energy_lies_below_the_bound():
     """Rows of the table: energy of a token against idle power at the least time of a step."""
     rows, _ = read_power(shared("energy.csv"), PRIORS["prompts"])
     for row in rows:
-        step = bound_of(
-            Measurement(row.id, "", "", row.model, row.sizes, row.chip, None, row.chips, None,
-                        row.batch, 1.0, row.output, row.output / 2, "step", 1.0, "")
-        )  # fmt: skip
+        any_layout = {"prompt": 1.0, "context": row.output / 2, "layout": None, "machine": None}
+        step = bound_of(replace(row, **any_layout))
         least = chip_power(row.chip, row.model).least * row.chips * step / row.batch
         assert row.watts * row.chips / row.rate > least, row.id
 
