@@ -1,7 +1,7 @@
-"""What the rows of a profile cover: beyond it an estimate rests on what no row there told.
+"""What the rows of a profile cover: beyond it an estimate rests on what no row there measured.
 
 A hull is a box. Each dimension is a set of names or a range of numbers, a row of `hull.toml` that
-also says which coefficients a row there would have told.
+also says which coefficients a row there would have measured.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class HullDimension:
     name: str
     title: str
     words: str
-    tells: tuple[str, ...]
+    coefficients: tuple[str, ...]
     unit: str = ""
     prompts: bool = False
     beside: tuple[str, ...] = ()
@@ -40,7 +40,7 @@ class HullDimension:
 
     def holds(self, coefficient: str) -> bool:
         """Whether rows elsewhere tell nothing of a coefficient here."""
-        return any(fnmatchcase(coefficient, pattern) for pattern in self.tells)
+        return any(fnmatchcase(coefficient, pattern) for pattern in self.coefficients)
 
     def asking(self, value: Value) -> str:
         """What is asked for in words."""
@@ -54,7 +54,7 @@ class HullDimension:
 @cache
 def dimensions() -> Mapping[str, HullDimension]:
     """Every dimension by name, those that are sets first."""
-    lists = ("tells", "beside")
+    lists = ("coefficients", "beside")
     return {
         name: HullDimension(name, **row | {key: tuple(row.get(key, ())) for key in lists})
         for name, row in table("planner.catalogue", "hull.toml").items()

@@ -1,9 +1,9 @@
-"""How far from its estimate a time may be, by which coefficients it rests on and what told them.
+"""How far from its estimate a time may be, by the coefficients it rests on and what measured them.
 
 What is not known of a coefficient at a place has two parts: the covariance that the fitted rows
-leave, and the prior variance of every effect that no row there told. A time rests on coefficients
-by its shares, so its standard deviation follows from both. Quantiles of errors over that standard
-deviation, of rows that no fit saw, turn it into a band.
+leave, and the prior variance of every effect that no row there measured. A time rests on
+coefficients by its shares, so its standard deviation follows from both. Quantiles of errors over
+that standard deviation, of rows that no fit saw, turn it into a band.
 """
 
 from __future__ import annotations
@@ -123,14 +123,14 @@ class CoefficientSpread:
             reach[n + i] = times_at(effect, place) * touched(effect.of, coefficients)
         factor = reach.T @ self.factor
         spread: np.ndarray = factor @ factor.T
-        for family in self.untold(effects, place):
+        for family in self.unmeasured(effects, place):
             on = touched(family.of, coefficients)
             by = family.width * (place.months if family.monthly else 1.0)
             spread += by**2 * np.outer(on, on)
         return spread
 
-    def untold(self, effects: Sequence[Effective], place: Place) -> list[EffectFamily]:
-        """The families of which no row at such a place told an effect."""
+    def unmeasured(self, effects: Sequence[Effective], place: Place) -> list[EffectFamily]:
+        """The families of which no row at such a place measured an effect."""
         at = [effect for effect in effects if holds_at(effect, place)]
         return [f for f in self.families if not any(f.holds(effect) for effect in at)]
 

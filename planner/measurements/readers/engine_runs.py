@@ -29,9 +29,9 @@ from planner.measurements.readers.script_settings import (
 
 QUANTITIES = {"tpot_ms": "tpot", "ttft_ms": "ttft"}
 # What two rows of one run share beside both times. Exports differ in the sixteenth digit; times of
-# fewer than TELLING digits agree by chance.
+# fewer than LONG digits agree by chance.
 SAME_RUN = ("mode", "system", "backend", "isl", "osl", "concurrency")
-TELLING, SAME_DIGITS = 8, 12
+LONG, SAME_DIGITS = 8, 12
 OTHER_DAY = ("measured_on", "image", "wip")
 # What a run with speculation shares with one of the plain export, beside the layout.
 SAME_SWEEP = (*SAME_RUN, "backend_version", "gemm_quant_mode")
@@ -119,7 +119,7 @@ def _configuration(row: sheets.Row) -> tuple[object, ...] | None:
 
 def _identity(row: sheets.Row) -> tuple[str, ...]:
     times = [row.get(column, "") for column in QUANTITIES]
-    if all(sum(map(str.isdigit, time)) >= TELLING for time in times):
+    if all(sum(map(str.isdigit, time)) >= LONG for time in times):
         try:
             rounded = [f"{float(time):.{SAME_DIGITS}g}" for time in times]
         except ValueError:

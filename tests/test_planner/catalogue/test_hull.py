@@ -68,11 +68,11 @@ def test_every_profile_has_a_hull(name):
 
 def test_every_coefficient_is_told_by_some_dimension_that_is_not_a_whole_machine():
     """And no pattern names a coefficient that is gone."""
-    narrow = [each for each in dimensions().values() if "*" not in each.tells]
+    narrow = [each for each in dimensions().values() if "*" not in each.coefficients]
     untold = [c for c in COEFFICIENTS if not any(each.holds(c) for each in narrow)]
     assert untold == ["n_sched"]  # of an engine alone
     for dimension in dimensions().values():
-        for pattern in dimension.tells:
+        for pattern in dimension.coefficients:
             one = type(dimension)("", "", "", (pattern,))
             assert any(map(one.holds, COEFFICIENTS)), pattern
 
