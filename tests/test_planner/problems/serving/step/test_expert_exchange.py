@@ -39,11 +39,12 @@ def measured(chips: int) -> float:
 
 
 def estimated(chips: int) -> float:
-    """The same of one layer by our equations [s]."""
+    """The same of one layer by our equations, with nothing of an engine around it [s]."""
     task = resolve(load(SCENARIO)).tasks[0]
     one = np.ones(1, dtype=int)
     layouts = Layouts(one, one, one, chips * one, chips * one, one, one, 128 * one, one)
-    step = Step(task, layouts, bound=False)
+    alone = {**task.profile.values, "e_a2a": 1.0, "t_a2a": 0.0}
+    step = Step(task, layouts, bound=False).under(alone)
     found = step(np.array([128.0 * chips]))
     return float(np.ravel(found["part.collectives"])[0]) / task.sizes.n_moe_layers
 
