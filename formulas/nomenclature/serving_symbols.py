@@ -68,6 +68,7 @@ n_blocks    = _symbol("n_blocks",    "1",                 "layers")
 n_moe       = _symbol("n_moe",       "1",                 "layers with routed experts")
 b_act       = _symbol("b_act",       "byte",              "bytes of one activation")
 b_logit     = _symbol("b_logit",     "byte",              "bytes of one logit")
+h_mid       = _symbol("h_mid",       "1/token",           "elements of an expert's inner vector")
 b_disp      = _symbol("b_disp",      "byte",              "bytes of one element on the way to an expert")
 b_comb      = _symbol("b_comb",      "byte",              "bytes of one element on the way back")
 b_store     = _symbol("b_store",     "byte/token",        "cache bytes stored per token of context")
@@ -105,6 +106,7 @@ t_a2a       = _symbol("t_a2a",       "s",                 "what an engine adds t
 t_hop       = _symbol("t_hop",       "s",                 "latency of one hop, network and software")
 n_ep        = _symbol("n_ep",        "1",                 "layers whose experts one batch splits")
 c_imb       = _symbol("c_imb",       "seq**(1/2)",        "expert imbalance per square root of the batch")
+c_rank      = _symbol("c_rank",      "seq**(1/2)",        "sequences of the fullest rank beyond the mean, per square root of it")
 
 # serving: times of one step
 V_w         = _symbol("V_w",         "byte",              "weight bytes one chip reads in one step")
@@ -201,6 +203,7 @@ w_cp        = _symbol("w_cp",        "byte/s",            "bytes of a round betw
 g_cp        = _symbol("g_cp",        "s/byte**(1/2)",     "square-root term of a round between parts")
 
 # prefill
+T_pf_x      = _symbol("T_pf_x",      "s",                 "moving one prompt's tokens through the experts' kernels")
 T_pf_attn   = _symbol("T_pf_attn",   "s",                 "arithmetic of attention of one prompt")
 V_ring      = _symbol("V_ring",      "byte",              "cache bytes that pass one chip in one layer while a prompt is read")
 T_ring      = _symbol("T_ring",      "s",                 "passing keys and values of one prompt round")

@@ -39,8 +39,9 @@ def overlapped(work: Expr, sending: Expr) -> Expr:
 
 rank_sequences = Equation.of(
     b_rank,
-    ceiling(B / (pp * dp)),
-    "every rank waits for the fullest one",
+    ceiling(B / (pp * dp)) + c_rank * sqrt(B / (pp * dp)),
+    "every rank waits for the fullest one, the mean of dp ranks plus about sqrt(2 ln dp) standard "
+    "deviations where requests come as they come",
     "pp microbatches in flight",
 )
 

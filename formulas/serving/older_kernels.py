@@ -50,7 +50,9 @@ reading_beside = Equation.of(
 
 batch_prompts = Equation.of(
     T_pf_all,
-    overlapped(n_pr * (T_pf_math + maximum(T_pf_attn, T_ring)) + T_pf_beside + T_pf_over, T_pf_net)
+    overlapped(
+        n_pr * (T_pf_math + T_pf_x + maximum(T_pf_attn, T_ring)) + T_pf_beside + T_pf_over, T_pf_net
+    )
     + T_hop_pf,
     "reading, collectives and overheads are those of all the batch's tokens in one prompt",
     "arithmetic is that of each prompt by itself",

@@ -45,6 +45,22 @@ prefill_attention = Equation.of(
     source=yang_2024.at("section 3, load-balanced sharding"),
 )
 
+prefill_expert_traffic = Equation.of(
+    T_pf_x,
+    x_ep
+    * L_new
+    * one_seq
+    * b_act
+    * n_moe
+    * k_experts
+    * (5 * xtp * h_exp + 6 * h_mid)
+    / (tp * cp * W_chip * e_w),
+    "a token's vector is gathered, read, written, read and added up for each of its experts",
+    "two inner vectors are written and read, then their product",
+    "products with dense weights keep such vectors on the chip's own memory",
+    source=derived,
+)
+
 prefill_weights = Equation.of(
     T_pf_w,
     n_half * n_chunks * (S_fixed / tp + S_routed * u_ep / (ep * xtp)) / (W_chip * e_w),
@@ -64,7 +80,9 @@ prefill_overhead = Equation(
 
 prefill_time = Equation.of(
     T_pf,
-    decode.overlapped(T_pf_math + maximum(T_pf_attn, T_ring) + T_pf_w + T_pf_over, T_pf_net)
+    decode.overlapped(
+        T_pf_math + T_pf_x + maximum(T_pf_attn, T_ring) + T_pf_w + T_pf_over, T_pf_net
+    )
     + T_hop_pf
     + T_draft_pf
     + T_draft_pass,

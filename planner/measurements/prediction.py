@@ -130,7 +130,9 @@ def _task(row: Measurement, mode: str, layouts: Layouts, loop: ClosedLoop | None
         raise InputError(f"no network is known that joins {row.chips} {row.chip.name}")
     static = mode == "prefill" and not row.looped
     task = task_of(row, mode, network, NO_ENGINE, layouts.chips)
-    return replace(task, engine=row.engine, loop=loop, static=static, even=row.even)
+    return replace(
+        task, engine=row.engine, loop=loop, static=static, even=row.even, pooled=row.pooled
+    )
 
 
 def _layouts(rows: Sequence[Measurement]) -> Layouts:

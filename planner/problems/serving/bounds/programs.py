@@ -76,7 +76,7 @@ def relaxed_layouts(
     for part in (b_own, b_slice, b_state):
         P.choose(part, within=(1, hi * LIMITS["most_pp"]))
     P.choose(B, within=(1, hi * LIMITS["most_pp"]))
-    P.roof(b_rank, share=b_stage / dp)
+    P.roof(b_rank, share=b_stage / dp + c_rank * sp.sqrt(b_stage / dp))
     others = CHORDS["c_others"] * b_stage ** CHORDS["s_others"]
     P.roof(b_mem, share=b_stage / dp, flight=pp * others / dp)
     for part, whole in ((b_own, b_rank), (b_slice, b_stage), (b_state, b_mem)):
@@ -133,7 +133,7 @@ def layout(
         P.choose(MOVED, within=(1, LIMITS["most_moved"]))
         P.roof(MOVED, memory=V_w_bound + V_kv_dec)
     P.define(
-        sp.Eq(b_rank, B / (pp * dp)),
+        sp.Eq(b_rank, B / (pp * dp) + c_rank * sp.sqrt(B / (pp * dp))),
         sp.Eq(b_stage, B / pp),
         sp.Eq(b_mem, B / dp),
         sp.Eq(b_own, b_rank / cp),

@@ -213,6 +213,8 @@ def layout_values(
         "f_heads": 1.0 / tp if ideal else heads,
         **evenness(task, layouts),
         "c_imb": imbalance(task, ep),
+        "c_rank": np.where(task.pooled and task.mode == "decode" and not bound, 1.0, 0.0)
+        * np.sqrt(2 * np.log(dp)),
         "n_ar": np.where(tp > 1, _all_reduces(sizes, dp), 0.0),
         "n_a2a": np.where(dp > 1, sizes.n_moe_layers, 0) * 1.0,
         # Ranks of one batch skip the experts of others; what they add up is all-reduced.
@@ -306,6 +308,7 @@ def _model(task: Task) -> dict[str, float]:
         "k_experts": float(sizes.n_experts_active or 1),
         "h_act": float(sizes.hidden),
         "h_exp": float(sizes.expert_width),
+        "h_mid": _inner(sizes),
         "h_wide": float(LIVE_VECTORS * sizes.hidden),
         "vocab": float(sizes.vocab),
         "n_blocks": float(sizes.n_layers),
@@ -319,10 +322,16 @@ def _model(task: Task) -> dict[str, float]:
     }
 
 
+def _inner(sizes: Sizes) -> float:
+    """Width of an expert's inner vector, of three matrices."""
+    matrices = 3 * sizes.n_moe_layers * sizes.n_experts_active * sizes.expert_width
+    return float(sizes.active["routed"]) / matrices if matrices else 0.0
+
+
 def _lecture_model(task: Task) -> dict[str, float]:
     """The lecture's reading: all weights are read, attention and network cost nothing."""
     absent = ("R_bnd", "A_bnd", "A_state", "A_bnd_pf", "h_part", "a_kv", "a_pf", "h_act", "h_exp",
-              "h_wide", "vocab")  # fmt: skip
+              "h_mid", "h_wide", "vocab")  # fmt: skip
     return {**_model(task), **dict.fromkeys(absent, 0.0), "n_experts": 1.0, "k_experts": 1.0}
 
 

@@ -237,7 +237,7 @@ def static_first_token(task: Task, values: Mapping[str, float | np.ndarray]) -> 
     """
     prompts = values["B"] / values["dp"]
     wide, beside = _read_beside(task)
-    arithmetic = lowered("prompt", "T_pf_math", "T_pf_attn", "T_ring", "T_pf_peak")
+    arithmetic = lowered("prompt", "T_pf_math", "T_pf_x", "T_pf_attn", "T_ring", "T_pf_peak")
     # All prompts of a copy of attention in one.
     merged = {**values, "L_in": values["L_in"] * prompts}
     reading = lowered("prompt", "T_pf_read", "T_pf_net", "T_hop_pf", "T_pf_over", "n_chunks")
