@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from planner.measurements import published_names
 from planner.measurements.measurement import layout_of
@@ -18,7 +19,7 @@ from planner.protocol.validation_result import DeploymentScore
 from planner.text.tables import table
 
 UNKNOWN = ("", "?")
-MODE = {"decode": "decode", "prefill": "prefill"}
+PHASES = ("decode", "prefill")
 WAYS = ("tp", "pp", "dp_attention", "ep", "tp_expert")
 DRAFTED = re.compile(r"MTP(\d)")
 
@@ -53,12 +54,14 @@ def deployment_questions(source: sheets.Source, ids: Sequence[str]) -> list[Depl
     return made
 
 
-def _facts_of(row: sheets.Row) -> dict[str, object]:
-    facts: dict[str, object] = {}
+def _facts_of(row: sheets.Row) -> dict[str, Any]:
+    """What is known of a row's source; sections of a scenario are joined."""
+    facts: dict[str, Any] = {}
     stated = {name: row.get(name, "") for name in ("source", "phase", "model", "chip", "notes")}
     for entry in table("planner.measurements", "published_deployments.toml")["facts"]:
         if meets(stated, entry["when"]):
-            facts |= entry
+            for name, fact in entry.items():
+                facts[name] = facts.get(name, {}) | fact if isinstance(fact, dict) else fact
     return facts
 
 
@@ -67,54 +70,46 @@ def _question(row: sheets.Row) -> DeploymentQuestion:
     weights = published_names.format_of(row["weight_dtype"])
     model, left_over = published_names.checkpoint_of(row["model"], weights)
     experts = published_names.sizes_of(row["model"], weights, None).n_experts
-    chips = sheets.number_or_none(row, "n_chips") or facts.get("chips")
-    if not isinstance(chips, int | float):
+    chips = int(sheets.number_or_none(row, "n_chips") or facts.get("chips", 0))
+    if not chips:
         raise published_names.Refused("n_chips is not given")
-    phase, chips = row["phase"], int(chips)
     choose = _choices(row, facts, chips, experts)
     if left_over is not None:
         choose["weights"] = left_over
-    workload = _workload(row, facts)
     scenario: dict[str, object] = {
         "problem": "serving",
         "model": model,
         "system": published_names.machine_of(chip.name) or chip.name,
         "chips": chips,
         "price": "$1/hour",
-        "workload": workload,
+        "workload": _workload(row, facts),
         "choose": choose,
+        **{name: facts[name] for name in ("promises", "speculation") if name in facts},
     }
-    promises: dict[str, object] = {
-        name: f"{facts[name]} s" for name in ("ttft", "tpot") if name in facts
-    }
-    if "speed" in facts:
-        promises["tokens_per_s_per_user"] = facts["speed"]
-    if promises:
-        scenario["promises"] = promises
+    assumed = [facts["assumed"]] if "assumed" in facts else []
     drafted = DRAFTED.search(row["notes"])
-    drafts = int(drafted[1]) if drafted else facts.get("drafts", 0)
-    assumed = [str(facts["assumed"])] if "assumed" in facts else []
-    if drafts:
-        scenario["speculation"] = {"drafts": drafts}
+    if drafted:
+        scenario["speculation"] = {"drafts": int(drafted[1])}
+    if "speculation" in scenario:
         assumed.append("drafted tokens are taken as by the catalogue's curve of the model")
-    quantity, measured = _measured(row, chips, str(facts.get("counted", "")))
+    quantity, measured = _measured(row, chips, facts.get("counted", ""))
     wanted = {"layout": "tp", "batch": "batch", "cache format": "kv", "overlap": "overlap"}
-    setting = f"{row['model']} {row['weight_dtype']} {chips} {chip.name} {phase} {row['layout']}"
+    words = (row["model"], row["weight_dtype"], chips, chip.name, row["phase"], row["layout"])
     stated = DeploymentScore(
-        row.get("id", ""), row.get("source", ""), setting.strip(), quantity, measured,
-        free=tuple(name for name, key in wanted.items() if key not in choose),
+        row.get("id", ""), row.get("source", ""), " ".join(map(str, words)).strip(), quantity,
+        measured, free=tuple(name for name, key in wanted.items() if key not in choose),
         assumed="; ".join(assumed),
     )  # fmt: skip
     return DeploymentQuestion(stated, scenario)
 
 
 def _choices(
-    row: sheets.Row, facts: Mapping[str, object], chips: int, experts: int
+    row: sheets.Row, facts: Mapping[str, Any], chips: int, experts: int
 ) -> dict[str, object]:
-    """What was chosen of a layout, a batch and formats, as far as it is told."""
-    choose = {name: facts[name] for name in ("ep", "chunk", "redundant_experts") if name in facts}
-    if row["phase"] in MODE:
-        choose["mode"] = MODE[row["phase"]]
+    """What was chosen of a layout, a batch and formats, as far as it is stated."""
+    choose = dict(facts.get("choose", {}))
+    if row["phase"] in PHASES:
+        choose["mode"] = row["phase"]
     elif "disaggregated" in row["layout"]:
         choose["mode"] = "disaggregated"
     layout = layout_of(row["layout"], chips, experts)
@@ -125,33 +120,27 @@ def _choices(
         choose["batch"] = int(sheets.positive(row, "batch"))
     if row["kv_dtype"] not in UNKNOWN:
         choose["kv"] = published_names.format_of(row["kv_dtype"])
-    if "TBO" in row["layout"] or "overlap" in facts:
+    if "TBO" in row["layout"]:
         choose["overlap"] = "none" if "no TBO" in row["layout"] else "two-batch"
     return choose
 
 
-def _workload(row: sheets.Row, facts: Mapping[str, object]) -> dict[str, object]:
+def _workload(row: sheets.Row, facts: Mapping[str, Any]) -> dict[str, object]:
     """Lengths of prompts and answers; a decode row gives the context that a step reads."""
-    context = sheets.number_or_none(row, "context_or_isl") or facts.get("input_tokens")
-    output = sheets.number_or_none(row, "osl") or facts.get("output_tokens")
-    if not isinstance(context, int | float):
+    given = facts.get("workload", {})
+    prompt = sheets.number_or_none(row, "context_or_isl") or given.get("input_tokens")
+    output = sheets.number_or_none(row, "osl") or given.get("output_tokens")
+    if prompt is None:
         raise published_names.Refused("context_or_isl is not given")
     if row["phase"] == "prefill":
-        workload: dict[str, object] = {"input_tokens": float(context), "output_tokens": 2.0}
+        output = 2.0
     elif row["phase"] == "decode":
-        written = float(output) if isinstance(output, int | float) else 2.0
-        workload = {
-            "input_tokens": max(float(context) - written / 2, 1.0), "output_tokens": written
-        }  # fmt: skip
-    else:
-        if not isinstance(output, int | float):
-            raise published_names.Refused("osl is not given")
-        workload = {"input_tokens": float(context), "output_tokens": float(output)}
-    if "spread" in facts:
-        workload["output_tokens"] = {"mean": workload["output_tokens"], "cv": facts["spread"]}
-    if "cached" in facts:
-        workload["cached_input"] = facts["cached"]
-    return workload
+        output = output or 2.0
+        prompt = max(prompt - output / 2, 1.0)
+    elif output is None:
+        raise published_names.Refused("osl is not given")
+    answers = {"mean": output, "cv": facts["spread"]} if "spread" in facts else output
+    return {**given, "input_tokens": prompt, "output_tokens": answers}
 
 
 def _measured(row: sheets.Row, chips: int, counted: str) -> tuple[str, float]:
