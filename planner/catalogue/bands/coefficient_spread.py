@@ -182,10 +182,12 @@ def variances(covariance: np.ndarray, shares: np.ndarray) -> np.ndarray:
     Added up in one order: the last digits of a product of matrices depend on how many there are.
     """
     variance = np.zeros(shares.shape[1])
-    for share, row in zip(shares, covariance, strict=True):
-        for weight, factor in zip(row.tolist(), shares, strict=True):
-            if weight:
-                variance += share * (weight * factor)
+    live = np.flatnonzero(shares.any(axis=1)).tolist()
+    for place, i in enumerate(live):
+        beside = covariance[i, i] / 2 * shares[i]
+        for j in live[place + 1 :]:
+            beside += covariance[i, j] * shares[j]
+        variance += 2 * shares[i] * beside
     return variance
 
 

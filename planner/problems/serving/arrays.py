@@ -69,11 +69,12 @@ class FixedPointModel:
         count = max((len(value) for value in values.values()), default=1)
         totals = [values[name] for name in BATCHES if name in values]
         task, batch, fill = self._fixed_point(values)
-        chosen = Step(task, self.layouts, bound=task.uses_bound)(batch, fill)
+        step = Step(task, self.layouts, bound=task.uses_bound)
+        chosen = step(batch, fill)
         bound = chosen if task.uses_bound else Step(task, self.layouts, bound=True)(batch, fill)
         columns: dict[str, float | np.ndarray | CodedColumn] = {**_quantities(task, chosen, bound)}
         if not task.uses_bound:
-            columns |= self._bands(task, columns, batch)
+            columns |= _bands(step, columns, batch)
         columns |= _verdict(task, chosen, count)
         columns |= {"bottleneck": self._bottleneck(task, chosen, count)}
         lost = np.broadcast_to(columns["status"] != OPTIMAL, count)
@@ -132,21 +133,6 @@ class FixedPointModel:
             return batch, fill
         per_replica = np.ceil(totals / self.layouts.replicas)
         return per_replica, totals / (per_replica * self.layouts.replicas)
-
-    def _bands(
-        self, task: Task, columns: Mapping[str, object], batch: np.ndarray
-    ) -> dict[str, np.ndarray]:
-        """Ends of the bands of the columns that have one."""
-        rests = resting_on(Step(task, self.layouts, bound=False), batch)
-        beyond = distances_at(task, self.layouts, batch)
-        ends: dict[str, np.ndarray] = {}
-        for name in BANDS:
-            value = columns.get(name)
-            if isinstance(value, float | np.ndarray):
-                time = "ttft" if name == "ttft" or task.mode == "prefill" else "tpot"
-                low, high = task.profile.band_ends(name, rests[time], beyond)
-                ends |= {f"{name}_low": value * low, f"{name}_high": value * high}
-        return ends
 
     def _bottleneck(self, task: Task, chosen: Mapping[str, np.ndarray], count: int) -> CodedColumn:
         """The largest part of a step, or the highest roof."""
@@ -209,6 +195,20 @@ def _quantities(
         if name in BANDS:
             quantities[f"{name}_bound"] = bound[word] * output.scale
     return quantities
+
+
+def _bands(step: Step, columns: Mapping[str, object], batch: np.ndarray) -> dict[str, np.ndarray]:
+    """Ends of the bands of the columns that have one."""
+    task, rests = step.task, resting_on(step, batch)
+    beyond = distances_at(task, step.layouts, batch)
+    ends: dict[str, np.ndarray] = {}
+    for name in BANDS:
+        value = columns.get(name)
+        if isinstance(value, float | np.ndarray):
+            time = "ttft" if name == "ttft" or task.mode == "prefill" else "tpot"
+            low, high = task.profile.band_ends(name, rests[time], beyond)
+            ends |= {f"{name}_low": value * low, f"{name}_high": value * high}
+    return ends
 
 
 def _timed(task: Task, chosen: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -62,19 +62,24 @@ def _share(times: np.ndarray) -> np.ndarray:
 def resting_on(step: Step, batch: np.ndarray) -> dict[str, np.ndarray]:
     """Shares of both times by coefficient, each of shape (n_coefficients, n).
 
-    For times that are sums it is d ln time / d ln coefficient.
+    For times that are sums it is d ln time / d ln coefficient. All are of one evaluation, in which
+    what rests on no coefficient is computed once.
 
     Parameters
     ----------
     step : of one layout, at n values of other numbers where `batch` has shape (n,).
     """
-    values = step.task.profile.values
-    whole = step.work(batch)
-    count = np.broadcast_shapes(*(whole[name].shape for name in QUANTITIES))
-    rows: dict[str, list[np.ndarray]] = {name: [] for name in QUANTITIES}
-    for name in COEFFICIENTS:
-        without = step.under({**values, name: _off(name, values[name])}).work(batch)
-        for quantity, column in rows.items():
-            part = np.abs(1 - without[quantity] / np.maximum(whole[quantity], TINY))
-            column.append(np.broadcast_to(np.minimum(part, 1.0), count).round(DIGITS))
-    return {quantity: np.array(column) for quantity, column in rows.items()}
+    off = np.eye(len(COEFFICIENTS) + 1, len(COEFFICIENTS), dtype=bool)  # the last row is none
+    switched = {
+        name: np.where(off[:, i, None], _off(name, step.task.profile.values[name]),
+                       step.task.profile.values[name])
+        for i, name in enumerate(COEFFICIENTS)
+    }  # fmt: skip
+    every = step.under(switched).work(batch)
+    rows: dict[str, np.ndarray] = {}
+    for quantity in QUANTITIES:
+        times = np.atleast_2d(every[quantity])
+        times = np.broadcast_to(times, (len(off), times.shape[1]))
+        parts = np.abs(1 - times[:-1] / np.maximum(times[-1], TINY))
+        rows[quantity] = np.minimum(parts, 1.0).round(DIGITS)
+    return rows
