@@ -8,7 +8,7 @@ deployments are answered as questions instead, one score for each.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from math import log, nan
 from statistics import median
 
@@ -329,10 +329,11 @@ class DeploymentScore:
 
 @dataclass(frozen=True)
 class DeploymentScores:
-    """The deployments of one table, in their order."""
+    """The deployments of one table, in their order, and ids that could not be asked, by reason."""
 
     table: str
     rows: tuple[DeploymentScore, ...] = ()
+    left_out: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def inside(self) -> int:

@@ -24,12 +24,13 @@ RATES = {"output": "tokens_per_s", "input": "input_tokens_per_s"}
 
 
 def deployment_scores(path: Path, ids: Sequence[str] = ()) -> DeploymentScores:
-    """The deployments of a table by id, all of them where none is named, each with its answer.
+    """The deployments of a table by id, each with its answer; all that can be asked without ids.
 
-    Raises InputError if a row has no such id or cannot be asked.
+    Raises InputError if a row has no such id, or one that is named cannot be asked.
     """
-    questions = deployment_questions(path, ids)
-    return DeploymentScores(path.name, tuple(map(deployment_score, questions)))
+    left_out: dict[str, list[str]] = {}
+    questions = deployment_questions(path, ids, left_out)
+    return DeploymentScores(path.name, tuple(map(deployment_score, questions)), left_out)
 
 
 def deployment_score(question: DeploymentQuestion) -> DeploymentScore:

@@ -16,11 +16,16 @@ from planner.measurements.measurement import layout_of
 from planner.measurements.readers import sheets
 from planner.measurements.readers.script_settings import meets
 from planner.protocol.validation_result import DeploymentScore
+from planner.text.errors import PlannerError
 from planner.text.tables import table
 
 UNKNOWN = ("", "?")
 PHASES = ("decode", "prefill")
 WAYS = ("tp", "pp", "dp_attention", "ep", "tp_expert")
+COLUMNS = (
+    "id", "source", "model", "phase", "chip", "n_chips", "layout", "weight_dtype", "kv_dtype",
+    "batch", "context_or_isl", "osl", "metric", "value", "notes",
+)  # fmt: skip
 DRAFTED = re.compile(r"MTP(\d)")
 
 
@@ -35,12 +40,17 @@ class DeploymentQuestion:
     scenario: Mapping[str, object]
 
 
-def deployment_questions(source: sheets.Source, ids: Sequence[str]) -> list[DeploymentQuestion]:
+def deployment_questions(
+    source: sheets.Source, ids: Sequence[str], left_out: dict[str, list[str]] | None = None
+) -> list[DeploymentQuestion]:
     """The questions of rows by id, in the order of the ids; of every row where none is named.
 
-    Raises Refused, with the id, if a row cannot be put into the catalogue's words or a number that
-    no question can do without is missing.
+    A row cannot be asked that is not in the catalogue's words, lacks a number that no question can
+    do without, or gives no rate: where none is named, its id goes to `left_out`, by reason.
+
+    Raises InputError if a column is missing; Refused, with the id, if a named row cannot be asked.
     """
+    sheets.needs(source, COLUMNS)
     rows = {row.get("id", ""): row for row in sheets.rows_of(source)}
     missing = [name for name in ids if name not in rows]
     if missing:
@@ -49,8 +59,10 @@ def deployment_questions(source: sheets.Source, ids: Sequence[str]) -> list[Depl
     for name in ids or rows:
         try:
             made.append(_question(rows[name]))
-        except published_names.Refused as why:
-            raise published_names.Refused(f"{name}: {why}") from None
+        except PlannerError as why:
+            if ids or left_out is None:
+                raise published_names.Refused(f"{name}: {why}") from None
+            left_out.setdefault(str(why), []).append(name)
     return made
 
 

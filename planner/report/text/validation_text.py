@@ -276,7 +276,9 @@ DEPLOYMENTS = f"{'':<9}{'published':>11}{'answer':>11}{'ratio':>7}  {'80% band':
 
 def deployments_text(scores: result.DeploymentScores) -> str:
     """One line of figures for each deployment, what ran and what was free below it."""
-    lines = [f"{scores.table}: {len(scores.rows)} published deployments", "", DEPLOYMENTS]
+    lines = [f"{scores.table}: {len(scores.rows)} published deployments"]
+    counts = {why: len(ids) for why, ids in scores.left_out.items()}
+    lines += [*reasons(counts, "not asked", "not asked", scores.left_out), "", DEPLOYMENTS]
     for row in scores.rows:
         lines += _deployment(row)
     lines += [

@@ -10,6 +10,7 @@ import pytest
 from planner.measurements.published_names import Refused
 from planner.measurements.readers.deployment_questions import deployment_questions
 from planner.protocol.validation_result import DeploymentScore, DeploymentScores
+from planner.text.errors import InputError
 from planner.validation.deployments import deployment_score, deployment_scores
 from tests.paths import shared
 
@@ -108,3 +109,22 @@ def test_the_open_deployments():
     assert scores.infeasible <= 1
     assert scores.inside >= 24
     assert scores.median_error <= 0.19
+
+
+def test_without_ids_what_cannot_be_asked_is_listed_by_its_reason(tmp_path):
+    """A row that gives no rate is no question: named it is refused, else it is left out aloud."""
+    with shared(TABLE).open(encoding="utf-8") as stream:
+        rows = [row for row in csv.DictReader(stream) if row["id"] in ("m00001", "m01854")]
+    path = tmp_path / "some.csv"
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.DictWriter(stream, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+    scores = deployment_scores(path)
+    assert [row.id for row in scores.rows] == ["m01854"]
+    assert scores.left_out == {"no rate of tokens: ttft_ms": ["m00001"]}
+    with pytest.raises(InputError, match="m00001: no rate of tokens"):
+        deployment_scores(path, ["m00001"])
+    path.write_text("id,model\nx,y\n")
+    with pytest.raises(InputError, match="missing columns source, phase"):
+        deployment_scores(path)
