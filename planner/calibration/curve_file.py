@@ -15,7 +15,7 @@ import numpy as np
 
 from planner.calibration import curve_pooling
 from planner.calibration.curve_pooling import DELAY, Evidence, MeasuredCurves, cells_of, envelope
-from planner.calibration.profile_file import keys_of, number, pair
+from planner.calibration.profile_file import inline, keys_of, pair
 from planner.catalogue.collective_curves import ANY, Between, Curve
 from planner.catalogue.profile import COVERAGE
 from planner.measurements.measurement import CollectiveRow
@@ -86,7 +86,7 @@ def written(
         "\n[bands]",
         *(f"{kind} = {pair(band, DIGITS)}" for kind, band in evidence.bands().items()),
         "\n[errors]",
-        *(f"{name} = {_table(scores)}" for name, scores in evidence.errors().items()),
+        *(f"{name} = {inline(scores, DIGITS)}" for name, scores in evidence.errors().items()),
         *(line for each in crossings(rows, floors) for line in _between(each)),
         *(line for curve in curves for line in _curve(curve)),
     ]
@@ -153,15 +153,9 @@ def _curve(curve: Curve) -> Iterator[str]:
     yield from keys_of(curve, "chip", "operation", "algorithm", "n", "rate", digits=DIGITS)
     yield from keys_of(curve, "traffic", digits=10)
     yield from keys_of(curve, "evidence", "alpha", "efficiency", "gamma", digits=DIGITS)
-    ends = ", ".join(f"{name} = {pair(each, DIGITS)}" for name, each in curve.intervals.items())
-    yield f"intervals = {{ {ends} }}"
+    yield f"intervals = {inline(curve.intervals, DIGITS)}"
     yield f"bytes = {pair(curve.sizes, 10)}"
     yield f"us = {pair((1e6 * t for t in curve.seconds), 6)}"
-
-
-def _table(values: Mapping[str, float]) -> str:
-    cells = ", ".join(f"{name} = {number(value, DIGITS)}" for name, value in values.items())
-    return f"{{ {cells} }}"
 
 
 def crossings(rows: Sequence[CollectiveRow], inner: dict[str, float]) -> list[Between]:

@@ -17,7 +17,7 @@ from scipy.optimize import least_squares
 
 from planner.calibration.cross_validation import fold_by_name, folds, group_error, score
 from planner.calibration.leave_outs import TAIL, quantiles_by_group
-from planner.calibration.profile_file import listed, number, pair
+from planner.calibration.profile_file import listed, section
 from planner.catalogue.chips import KNOWN, NEW_CHIP, NEW_MODEL
 from planner.catalogue.profile import COVERAGE
 from planner.measurements.prediction import RowStep
@@ -206,32 +206,28 @@ rows = {len(rows)}
 coverage = {COVERAGE}
 tile = {PRIORS["tile"]}
 soft = {PRIORS["soft"]}
-models = {listed(sorted({row.model for row in rows}))}
-
-[bands]"""
-    for name, watts in scores.predicted.items():
-        yield f"{name} = {pair(band(measured / watts, scores.models, even=name == NEW_CHIP))}"
-    yield "\n[errors]"
-    for name, watts in scores.predicted.items():
-        for key, value in score(watts, measured).named(name).items():
-            yield f"{key} = {number(float(value))}"
-    yield "\n[shared]"
-    for name, value in zip(NAMES, fit.of(""), strict=True):
-        yield f"{name} = {number(float(value))}"
-    yield f"least = {number(float(fit.of('')[0] * np.exp(-TENTH * PRIORS['between'])))}"
+models = {listed(sorted({row.model for row in rows}))}"""
+    bands = {
+        name: tuple(band(measured / watts, scores.models, even=name == NEW_CHIP))
+        for name, watts in scores.predicted.items()
+    }
+    yield from section("bands", bands)
+    errors = [score(watts, measured).named(name) for name, watts in scores.predicted.items()]
+    yield from section("errors", {key: float(x) for each in errors for key, x in each.items()})
+    shared = fit.of("")
+    least = shared[0] * np.exp(-TENTH * PRIORS["between"])
+    yield from section("shared", {**dict(zip(NAMES, shared, strict=True)), "least": least})
 
 
 def _chips(rows: Sequence[PowerRow], fit: PowerFit) -> Iterator[str]:
     rated = {row.chip.name: float(row.chip.power or 0.0) for row in rows}
     for chip in sorted(fit.chips):
         unit = np.array([rated[chip], 1.0, rated[chip]])
-        values, ends = fit.of(chip) * unit, TENTH * fit.spread[chip]
-        yield f"\n[chips.{chip}]"
-        yield f"rows = {sum(row.chip.name == chip for row in rows)}"
+        values, ends = fit.of(chip) * unit, np.exp(TENTH * fit.spread[chip])
+        figures: dict[str, object] = {"rows": sum(row.chip.name == chip for row in rows)}
         for name, value, end in zip(NAMES, values, ends, strict=True):
-            yield f"{name} = {number(float(value))}"
-            yield f"{name}_interval = {pair([value * np.exp(-end), value * np.exp(end)])}"
-        yield f"least = {number(float(values[0] * np.exp(-ends[0])))}"
+            figures |= {name: value, f"{name}_interval": (value / end, value * end)}
+        yield from section(f"chips.{chip}", {**figures, "least": values[0] / ends[0]})
 
 
 def main(arguments: list[str] | None = None) -> None:

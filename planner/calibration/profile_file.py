@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from planner.catalogue.bands.coefficient_spread import (
@@ -47,27 +47,36 @@ def keys_of(of: object, *names: str, digits: int = DIGITS) -> Iterator[str]:
     yield from (f"{name} = {_value(getattr(of, name), digits)}" for name in names)
 
 
+def section(
+    name: str, values: Mapping[str, object], digits: int = DIGITS, remark: str = ""
+) -> Iterator[str]:
+    """A table of a TOML file, a line each, after an empty one and a remark."""
+    yield from ("", *([f"# {remark}"] if remark else ()), f"[{name}]")
+    yield from (f"{key} = {_value(value, digits)}" for key, value in values.items())
+
+
+def inline(values: Mapping[str, object], digits: int = DIGITS) -> str:
+    """A table in one line."""
+    cells = ", ".join(f"{key} = {_value(value, digits)}" for key, value in values.items())
+    return f"{{ {cells} }}"
+
+
 def _tables(profile: Profile, remark: str, digits: int, key: Callable[[str], str]) -> Iterator[str]:
     """Every table of a profile's file; `remark` on its spread, engines of bands spelt by `key`."""
-    yield from ("", "[coefficients]")
-    yield from (f"{name} = {number(profile.values[name], digits)}" for name in COEFFICIENTS)
-    yield from ("", "[intervals]")
-    yield from (f"{name} = {pair(ends, digits)}" for name, ends in profile.intervals.items())
-    for adjustment in profile.adjustments:
-        yield from ("", "[[adjustments]]", f"of = {listed(adjustment.of)}")
-        yield from (f"{key} = {_text(value)}" for key, value in adjustment.scope.items())
-        yield f"factor = {number(adjustment.factor, digits)}"
-        yield f"interval = {pair(adjustment.interval, digits)}"
-        yield from ["monthly = true"] if adjustment.monthly else []
+    yield from section("coefficients", {c: profile.values[c] for c in COEFFICIENTS}, digits)
+    yield from section("intervals", profile.intervals, digits)
+    for x in profile.adjustments:
+        monthly = {"monthly": True} if x.monthly else {}
+        values = {"of": x.of, **x.scope, "factor": x.factor, "interval": x.interval, **monthly}
+        yield from section("[adjustments]", values, digits)
     for kind, engines in profile.all_bands.items():
         for engine, bands in engines.items():
-            yield from ("", f"[bands.{_key(kind)}.{key(engine)}]")
-            yield from (f"{q} = {pair((x.low, x.high), digits)}" for q, x in bands.items())
+            ends = {quantity: (band.low, band.high) for quantity, band in bands.items()}
+            yield from section(f"bands.{_key(kind)}.{key(engine)}", ends, digits)
     if profile.spread:
-        yield from ("", f"# Of logarithms of measured over predicted price{remark}", "[spread]")
-        yield from (f"{name} = {number(value, digits)}" for name, value in profile.spread.items())
-    yield from ("", "[errors]")
-    yield from (f"{name} = {number(value, digits)}" for name, value in profile.errors.items())
+        words = f"Of logarithms of measured over predicted price{remark}"
+        yield from section("spread", profile.spread, digits, words)
+    yield from section("errors", profile.errors, digits)
     if profile.hull is not None:
         yield from hull_lines(profile.hull)
     if profile.coefficient_spread is not None:
@@ -76,13 +85,11 @@ def _tables(profile: Profile, remark: str, digits: int, key: Callable[[str], str
 
 def hull_lines(hull: Hull) -> Iterator[str]:
     """What the rows cover, as a table of a profile's file."""
-    yield from ("", "# What the rows cover: names, and ends of ranges.", "[hull]")
-    yield from (f"{name} = {listed(values)}" for name, values in hull.names.items())
-    yield from (f"{name} = {pair(ends)}" for name, ends in hull.ranges.items())
+    words = "What the rows cover: names, and ends of ranges."
+    yield from section("hull", {**hull.names, **hull.ranges}, remark=words)
     if hull.widths:
-        yield from ("", "# Standard deviations of logarithms before any row was seen.")
-        yield "[hull.widths]"
-        yield from (f"{name} = {number(width)}" for name, width in hull.widths.items())
+        words = "Standard deviations of logarithms before any row was seen."
+        yield from section("hull.widths", hull.widths, remark=words)
 
 
 def _uncertainty(spread: CoefficientSpread) -> Iterator[str]:
@@ -90,16 +97,14 @@ def _uncertainty(spread: CoefficientSpread) -> Iterator[str]:
     yield from ("", "# Of logarithms of coefficients, then adjustments, in their order: the lower")
     yield "# triangle of the covariance's factor, row by row in half precision, base 64."
     yield from ("[uncertainty]", f'factor = "{triangle_text(spread.factor)}"', "families = [")
-    for family in spread.families:
-        monthly = ", monthly = true" if family.monthly else ""
-        width = number(family.width, SHIPPED_DIGITS)
-        of = f"by = {listed(family.keys)}, of = {listed(family.of)}"
-        yield f"  {{ {of}, width = {width}{monthly} }},"
-    yield from ("]", "", "[uncertainty.values]")
-    yield from (f"{kind} = {listed(values)}" for kind, values in spread.values.items())
+    for x in spread.families:
+        monthly = {"monthly": True} if x.monthly else {}
+        cells = {"by": x.keys, "of": x.of, "width": x.width, **monthly}
+        yield f"  {inline(cells, SHIPPED_DIGITS)},"
+    yield "]"
+    yield from section("uncertainty.values", spread.values)
     for kind, quantities in spread.quantiles.items():
-        yield from ("", f"[uncertainty.quantiles.{kind}]")
-        yield from (f"{name} = {pair(z, SHIPPED_DIGITS)}" for name, z in quantities.items())
+        yield from section(f"uncertainty.quantiles.{kind}", quantities, SHIPPED_DIGITS)
 
 
 def listed(texts: Iterable[str]) -> str:
@@ -118,9 +123,13 @@ def number(value: float, digits: int = DIGITS) -> str:
 
 
 def _value(value: object, digits: int) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return number(value, digits)
     if isinstance(value, tuple):
-        return listed(value)
-    return number(value, digits) if isinstance(value, int | float) else _text(str(value))
+        return listed(value) if all(isinstance(x, str) for x in value) else pair(value, digits)
+    return _text(str(value))
 
 
 def _key(name: str) -> str:
@@ -162,9 +171,7 @@ def _left_out(scores: Iterable[LeaveOutScore]) -> Iterator[str]:
     )
     yield "# mean over groups (model, chip, engine) of the median |ln (predicted / measured)|."
     yield "left_out = ["
-    for score in scores:
-        cells = ", ".join(f"{k} = {_value(v, SHIPPED_DIGITS)}" for k, v in vars(score).items())
-        yield f"  {{ {cells} }},"
+    yield from (f"  {inline(vars(score), SHIPPED_DIGITS)}," for score in scores)
     yield "]"
 
 
@@ -218,8 +225,7 @@ def thin_text(fit: Fitted, engine: str, as_of: str) -> str:
         f'as_of = "{as_of or fit.spec.as_of}"',
         f"chips = {listed(_sorted(place.chip for place in places))}",
         f"rows = {int(rows)}",
-        "\n[errors]",
-        *(f"{name} = {number(value, SHIPPED_DIGITS)}" for name, value in scores.items()),
+        *section("errors", scores, SHIPPED_DIGITS),
     ]
     return "\n".join(lines) + "\n"
 
