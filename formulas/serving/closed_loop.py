@@ -39,9 +39,19 @@ prefill_loop_first_token = Equation(
     "time to first token of a pool that prefills, in a closed loop",
     T_loop,
     T_ttft
-    + maximum(0, x_ramp * n_burst + B - one_seq * n_chunks / n_shared) / one_seq * x_pf * T_pf_busy,
+    + minimum(1, maximum(0, n_burst / one_seq - 1)) * T_read / 2
+    + maximum(
+        0,
+        x_ramp * (n_burst + sqrt(2 * n_burst * one_seq * dp * log(dp)))
+        + B
+        - one_seq * n_chunks / n_shared,
+    )
+    / one_seq
+    * x_pf
+    * T_pf_busy,
     assumes=(
-        "the first requests come all at once",
+        "where others are in flight a pass is under way, and half of it still to come",
+        "the first requests come all at once, and the fullest of dp ranks sets their pace",
         "later ones meet those of the B that share no pass with them",
     ),
     source=derived,
