@@ -53,7 +53,7 @@ CASES = {
 KEYS = {
     "schema", "problem", "status", "scenario", "plan", "band", "bound", "certificate", "binding",
     "elasticities", "alternatives", "heuristic", "compute_optimal", "demand", "laws",
-    "infeasible", "provenance",
+    "infeasible", "outside", "provenance",
 }  # fmt: skip
 WITHOUT = ("below the floor", "too little data", "one FLOP")
 
