@@ -235,14 +235,8 @@ def serving_question(part: Serving) -> ServingQuestion:
     with _within("serving"):
         plain = scenario.model_copy(update={"choose": Choose(mode="aggregated")})
         resolved = serving.resolve(plain)
-    hardware = tuple(
-        serving.Hardware(
-            t.chip, t.machine, t.price - t.electricity, t.profile, t.fabric, t.draw is None
-        )
-        for t in resolved.tasks
-    )
     data = tuple(source for source in resolved.data if source.what != "model")
-    return ServingQuestion(scenario, hardware, part.utilisation, data, resolved.warnings)
+    return ServingQuestion(scenario, resolved.hardware, part.utilisation, data, resolved.warnings)
 
 
 @contextmanager

@@ -41,6 +41,7 @@ OF_CHIPS = ("tp", "dp_attention", "pp", "replicas")  # ways that multiply to chi
 class ServingTasks:
     """The tasks of one scenario, what was looked up for them, and what the user should know."""
 
+    hardware: tuple[Hardware, ...]
     tasks: tuple[Task, ...]
     pools: tuple[TaskPair, ...]
     data: tuple[DataSource, ...]
@@ -82,7 +83,7 @@ def resolve(scenario: Scenario, today: date | None = None) -> ServingTasks:
     with _at("model"):
         model = _model(scenario, notes)
     notes.warnings.extend(_unproven(scenario))
-    hardware = [_hardware(scenario, system, notes) for system in scenario.systems()]
+    hardware = tuple(_hardware(scenario, system, notes) for system in scenario.systems())
     tasks: list[Task] = []
     pools: list[TaskPair] = []
     for weights, kv, activations, chunk, redundant in _formats(scenario):
@@ -103,7 +104,7 @@ def resolve(scenario: Scenario, today: date | None = None) -> ServingTasks:
             else:
                 tasks += (builder.task(machine, mode) for machine in hardware)
     warned = tuple(dict.fromkeys(notes.warnings))
-    return ServingTasks(tuple(tasks), tuple(pools), tuple(notes.data), warned)
+    return ServingTasks(hardware, tuple(tasks), tuple(pools), tuple(notes.data), warned)
 
 
 @contextmanager

@@ -180,7 +180,11 @@ def test_a_draft_model_shares_its_words():
 
 
 MODELS = {"llama3.1-8b": "llama-3.1-8b", "llama3-8b": "llama-3-8b"}
-SYSTEMS = {"A100?": "hgx-a100", "H100": "hgx-h100", "H100?": "hgx-h100", "H200": "hgx-h200",
+# Of a table whose caption says A100 and whose text says RTX 3090 (arXiv 2503.01840, table 4): the
+# latter, whose products are fewer for the bytes that it reads, on the short prompts it holds.
+CARD = {"memory": "24 GB", "memory_bandwidth": "936 GB/s", "flops": {"bf16": "71 TFLOP/s"}}
+SHORT = {"workload": {"input_tokens": 60, "output_tokens": 120}}
+SYSTEMS = {"A100?": CARD, "H100": "hgx-h100", "H100?": "hgx-h100", "H200": "hgx-h200",
            "B200": "hgx-b200", "MI300X": "mi300x-8"}  # fmt: skip
 NEARLY_ALL = 0.97  # of the drafts, where a row says that the threshold lets nearly every one pass
 
@@ -202,11 +206,12 @@ def published():
         ranks = chips if "per rank" in row["notes"] else 1
         choose = {"mode": "decode", "replicas": 1, "batch": int(row["batch"]) * ranks, **wide}
         model = MODELS.get(row["model"], row["model"])
-        yield row, (model, SYSTEMS[row["chip"]], chips, 1), speculation, {"choose": choose}
+        more = {"choose": choose, **(SHORT if row["chip"] == "A100?" else {})}
+        yield row, (model, SYSTEMS[row["chip"]], chips, 1), speculation, more
 
 
 def test_published_speed_ups_and_the_side_of_break_even():
-    """At least four in five pairs on the right side; EAGLE-3 pays up to where it did."""
+    """At least nine in ten pairs on the right side; EAGLE and EAGLE-3 pay up to where they did."""
     right, ratios, told = [], [], {}
     for row, at, speculation, more in published():
         ours = pace(*at, None, **more) / pace(*at, speculation, **more)
@@ -214,33 +219,14 @@ def test_published_speed_ups_and_the_side_of_break_even():
         ratios.append(ours / float(row["speed_up"]))
         told[row["curve"], int(row["batch"])] = ours
     assert len(right) >= 30
-    assert np.mean(right) >= 0.8
-    assert np.median(np.abs(np.log(ratios))) < 0.15
+    assert np.mean(right) >= 0.9
+    assert np.median(np.abs(np.log(ratios))) < 0.12
     for curve in ("EAGLE", "EAGLE-3"):
         curves = [(b, s) for (name, b), s in told.items() if name == f"eagle3-vllm-a100:{curve}"]
         gains = [gain for _, gain in sorted(curves)]
         assert (np.diff(gains) < 0).all()
-    assert min(told["eagle3-vllm-a100:EAGLE-3", batch] for batch in (2, 32, 56)) > 1
-
-
-def test_heads_stop_paying_where_they_did_on_the_chip_that_the_text_names():
-    """EAGLE beyond a batch of 16 and before 48, EAGLE-3 not before 56 (arXiv 2503.01840, table 4).
-
-    Its caption says A100, its text RTX 3090, whose products are fewer for the bytes that it reads.
-    """
-    card = {"memory": "24 GB", "memory_bandwidth": "936 GB/s", "flops": {"bf16": "71 TFLOP/s"}}
-    short = {"workload": {"input_tokens": 60, "output_tokens": 120}}
-    gains = {
-        (method, batch): pace("llama-3.1-8b", card, 1, batch, **short)
-        / pace("llama-3.1-8b", card, 1, batch, {"drafts": 2, "method": method}, **short)
-        for method in ("eagle", "eagle-3")
-        for batch in (2, 16, 48, 56)
-    }
-    assert gains["eagle", 16] > 1 > gains["eagle", 48]
-    assert gains["eagle-3", 48] > 1
-    published = {("eagle-3", 2): 1.75, ("eagle-3", 16): 1.49, ("eagle-3", 56): 1.01}
-    for at, gain in published.items():
-        assert gains[at] == pytest.approx(gain, rel=0.1)
+    assert told["eagle3-vllm-a100:EAGLE", 16] > 1 > told["eagle3-vllm-a100:EAGLE", 48]
+    assert told["eagle3-vllm-a100:EAGLE-3", 56] > 1
 
 
 @pytest.mark.parametrize(("system", "ep", "measured"), [("hgx-h200", 4, 158), ("hgx-b200", 2, 275)])
