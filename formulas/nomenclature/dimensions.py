@@ -1,4 +1,4 @@
-"""Units as exponents over nine bases, and the unit of a SymPy expression.
+"""Units as exponents over ten bases, and the unit of a SymPy expression.
 
 Counts are bases of their own: a sequence is not a token and a token is not a parameter, so an
 equation that forgets how many tokens a sequence emits does not pass.
@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import sympy as sp
 
-BASES = ("s", "byte", "flop", "param", "token", "seq", "chip", "USD", "J")
+BASES = ("s", "byte", "flop", "param", "token", "seq", "chip", "USD", "J", "g")
 COUNTS = ("token", "seq", "chip", "param")
 
 

@@ -155,7 +155,7 @@ output_price = Equation(
 )
 
 request_energy = Equation.of(
-    E_seq, _per_request(P_chip), "chips draw their rated power all the time"
+    E_seq, _per_request(P_chip), "all chips count, idle ones too"
 )
 
 
@@ -166,6 +166,10 @@ def _energy(name: str, tokens: Expr) -> Equation:
 mixed_energy = _energy("energy of a token at the scenario's mix", BOTH)
 input_energy = _energy("energy of a prompt token, of a pool that only reads", L_in)
 output_energy = _energy("energy of a generated token, of a pool that only decodes", L_out)
+
+ELECTRICITY_ALONE = "of electricity alone: nothing of making chips and buildings"
+request_carbon = Equation.of(m_seq, m_grid * E_seq, ELECTRICITY_ALONE)
+token_carbon = Equation.of(m_tok, m_grid * E_tok, ELECTRICITY_ALONE)
 
 # --- a pool that has one phase only, and the roofline --------------------------------------------
 
@@ -227,4 +231,4 @@ ENERGY = {"aggregated": mixed_energy, "decode": output_energy, "prefill": input_
 
 def one_pool(mode: str, load: str) -> tuple[Equation, ...]:
     """Outputs of a pool in a mode, under a load (`none`, `given` or `most`)."""
-    return (*FILLS[load], *COMMON, LATENCY[mode], ENERGY[mode])
+    return (*FILLS[load], *COMMON, LATENCY[mode], ENERGY[mode], request_carbon, token_carbon)

@@ -1,6 +1,6 @@
 """Quantities as people write them, "3.35 TB/s", read into base units and shown again.
 
-Base units: s, byte, flop (2 per multiply-add), param, token, seq, chip, USD, J. A bare number is
+Base units: s, byte, flop (2 per multiply-add), param, token, seq, chip, USD, J, g. A bare number is
 in the base unit of the dimension asked for. GB is 1e9 bytes and GiB 1024**3; `b` is a bit and `B`
 a byte, case counts. Nothing is evaluated.
 """
@@ -90,6 +90,8 @@ def show(value: float, dimension: str) -> str:
         return f"${value * 1e6:{'.2f' if value >= 1e-7 or value == 0 else '.2g'}}/Mtoken"
     if dimension == "energy_price":
         return f"${value * 3.6e6:.4g}/kWh"
+    if dimension == "carbon":
+        return f"{value * 3.6e6:.4g} g/kWh"
     if dimension == "share":
         return f"{value * 100:.3g}%"
     if dimension == "time":

@@ -220,6 +220,7 @@ _FORMS: Mapping[str, Callable[[float], str]] = {
     "s": duration,
     "byte": size,
     "USD": money,
+    "g per million tokens": lambda value: f"{figure(value)} g/Mtok",
     "USD per million tokens": lambda value: f"${value:.4g}/Mtok",
     "USD per million input tokens": lambda value: f"${value:.4g}/Mtok in",
     "USD per million output tokens": lambda value: f"${value:.4g}/Mtok out",

@@ -1,6 +1,6 @@
 """The one table of unit words, and the small grammar that joins them: `$/GPU-hour`, `USD/(chip*s)`.
 
-A unit is a scale and exponents of the base units s, byte, flop, param, token, seq, chip, USD, J;
+A unit is a scale and exponents of the base units s, byte, flop, param, token, seq, chip, USD, J, g;
 units.toml holds them all. A plain number is in base units. `B` is a byte and `b` a bit, case
 counts.
 """

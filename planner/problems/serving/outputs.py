@@ -64,6 +64,8 @@ OUTPUTS = (
     _output("requests_per_s", "requests", "seq/s", "requests", rises=True),
     _output("watts_per_chip", "power per chip", "J/s", "watts", "power"),
     _output("joule_per_token", "energy", "J/token", "joule_per_token", "energy"),
+    _output("grams_per_mtok", "carbon dioxide", "g per million tokens", "grams_per_token", "carbon",
+            scale=10**6),
     _output("batch", "in flight", "seq", "sequences"),
 )  # fmt: skip
 BY_NAME = {output.name: output for output in OUTPUTS}

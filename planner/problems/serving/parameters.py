@@ -185,9 +185,9 @@ def _of_prices(scenario: Scenario, hardware: Sequence[Hardware]) -> Iterator[Par
         for k, machine in enumerate(hardware):
             put = partial(_described, scenario, k, "price")
             yield _row(f"system.{k}.price", machine.price, put, quantity="system.price")
-    for name in ("power_price", "pue"):
+    for name in ("power_price", "carbon", "pue"):
         value = getattr(scenario, name)
-        if value is not None and (name == "power_price" or value > 1):
+        if value is not None and (name != "pue" or value > 1):
             yield _row(name, value, partial(_put, scenario, None, name))
 
 

@@ -22,7 +22,7 @@ DRAWN = 3  # next best plans
 LAYOUT = ("tp", "pp", "cp", "dp_attention", "ep", "tp_expert", "replicas", "overlap")
 BANDS = ("usd_per_mtok", "tpot", "ttft")
 # In the order of the outputs; a table of plans has chips, and no energy.
-UNLISTED = ("watts_per_chip", "joule_per_token", "batch")
+UNLISTED = ("watts_per_chip", "joule_per_token", "grams_per_mtok", "batch")
 NUMBERS = {x.name: x.unit for x in OUTPUTS if x.name not in UNLISTED}
 NUMBERS |= {"chips": "chip", "batch": "seq"}
 WORDS = ("mode", "chip", "weights", "kv", "bottleneck")

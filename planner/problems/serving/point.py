@@ -18,6 +18,7 @@ Rate = Annotated[float, Unit("seq/s")]
 TokenRate = Annotated[float, Unit("token/s")]
 Share = Annotated[float, Unit("1")]
 Watts = Annotated[float, Unit("J/s")]
+Grams = Annotated[float, Unit("g per million tokens")]
 PerToken = Annotated[float, Unit("J/token")]
 Ends = tuple[float, float]
 
@@ -164,6 +165,8 @@ class ServingPoint:
     power_from: str | None
     joule_per_token: PerToken | None
     joule_per_request: Annotated[float, Unit("J/seq")] | None
+    grams_per_mtok: Grams | None
+    grams_per_request: Annotated[float, Unit("g/seq")] | None
     memory_per_chip: MemoryUse
     fits_at_full_context: bool
     time_per_step: StepTimes | None
@@ -249,6 +252,7 @@ class ServingBand:
     tokens_per_s: Annotated[Ends, Unit("token/s")] | None = None
     watts_per_chip: Annotated[Ends, Unit("J/s")] | None = None
     joule_per_token: Annotated[Ends, Unit("J/token")] | None = None
+    grams_per_mtok: Annotated[Ends, Unit("g per million tokens")] | None = None
 
 
 def layout_text(point: object) -> str:

@@ -149,6 +149,7 @@ def _chosen(point: ServingPoint, whole: ServingAnswer) -> str:
         ("bill", "usd_per_hour", lambda v: f"${v:,.2f}/hour", _power(point)),
         ("energy", "joule_per_token", lambda v: f"{v:.3g} J/token", ""),
         ("  power", "watts_per_chip", lambda v: f"{v:,.0f} W/chip", drawn),
+        ("  carbon", "grams_per_mtok", lambda v: f"{v:.3g} g CO2/Mtok", "of electricity alone"),
     ]
     lines += [*_figures(times, whole), *_reach(whole), *_figures(bill, whole)]
     lines += _narrowing(whole.narrow) if whole.narrow else []

@@ -83,6 +83,9 @@ class Scenario(QuestionRecord):
     pue: Annotated[float, Quantity("number", least=1.0, at_most=10.0)] | None = Field(
         None, description="power drawn by the site per power drawn by the machines, at least 1"
     )
+    carbon: Annotated[float, Quantity("carbon")] | None = Field(
+        None, description="carbon dioxide that the electricity gave off [g/J]"
+    )
     speculation: Speculation | None = Field(None, description="speculative decoding")
     uncertain: Uncertain | None = Field(
         None, description="distributions of what is not known, by path; for planner sensitivity"

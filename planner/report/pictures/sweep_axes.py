@@ -30,6 +30,7 @@ LARGER: Mapping[str, tuple[tuple[float, str], ...]] = {
     "flop/s": ((1e9, "GFLOP/s"), (1e12, "TFLOP/s"), (1e15, "PFLOP/s")),
     "USD/(chip*s)": ((1 / 3600, "USD/(chip*hour)"),),
     "USD/J": ((1 / 3.6e6, "USD/kWh"),),
+    "g/J": ((1 / 3.6e6, "g/kWh"),),
     "J/s": ((1.0, "W"), (1e3, "kW")),
     "token": ((1.0, "token"), (1e9, "billion tokens"), (1e12, "trillion tokens")),
     "param": ((1.0, "param"), (1e9, "billion parameters")),

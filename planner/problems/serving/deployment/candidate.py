@@ -120,6 +120,7 @@ class Candidate:
         first, last, values = self.pools[0], self.last, self.outputs
         planned = [pool.planned() for pool in self.pools]
         whole, several = planned[-1], len(planned) > 1
+        emits = self.task.carbon is not None
         paid = all(pool.task.electricity for pool in self.pools)
         return ServingPoint(
             mode=self.choice.mode,
@@ -154,6 +155,8 @@ class Candidate:
             power_from=power_from([pool.task for pool in self.pools]),
             joule_per_token=values.get("joule_per_token"),
             joule_per_request=values.get("joule_per_request"),
+            grams_per_mtok=per_million(values, "grams_per_token") if emits else None,
+            grams_per_request=values["grams_per_request"] if emits else None,
             memory_per_chip=whole.memory_per_chip,
             fits_at_full_context=last.fits_at_full_context(),
             time_per_step=last.step_times(),
@@ -367,7 +370,7 @@ def pools_symbols(
         "one_seq": 1.0, "L_in": task.input_tokens, "L_out": task.output_tokens,
         "L_dec": task.output_tokens - 1.0, "T_move": transfer,
         "T_ttft": values[0]["first"], "T_wait": values[0].get("wait", 0.0),
-        "T_tpot": values[1]["tpot"],
+        "T_tpot": values[1]["tpot"], "m_grid": 1.0 if task.carbon is None else task.carbon,
     }  # fmt: skip
     for name, pool, drawn, slot, fill in zip(
         ("pf", "dec"), pools, values, slots, pair.fills if pair else (1.0, 1.0), strict=True

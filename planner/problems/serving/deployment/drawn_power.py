@@ -29,7 +29,7 @@ def power_from(tasks: Sequence[Task]) -> str | None:
 def drawn_bands(
     tasks: Sequence[Task], plan: ServingPoint, time: Band
 ) -> dict[str, tuple[float, float]]:
-    """Ranges of power and of energy by the fields of a band; power that is given has none.
+    """Ranges of power, of energy and of carbon by the fields of a band; power that is given has none.
 
     Chip time and power are off independently of each other, so their logarithms add as squares.
     `time` is the range of chip time per token, as ratios.
@@ -37,17 +37,19 @@ def drawn_bands(
     watts, joules = plan.watts_per_chip, plan.joule_per_token
     if watts is None or joules is None:
         return {}
+
+    def spent(low: float, high: float) -> dict[str, tuple[float, float]]:
+        of = {"joule_per_token": joules, "grams_per_mtok": plan.grams_per_mtok}
+        return {name: (x * low, x * high) for name, x in of.items() if x is not None}
+
     draws = [task.draw for task in tasks if task.draw is not None]
     if not draws:
-        return {"joule_per_token": (joules * time.low, joules * time.high)}
+        return spent(time.low, time.high)
     draw = max(draws, key=lambda law: law.high / law.low)
     most = max(watts, draw.rated * tasks[0].site)
     low = math.exp(-math.hypot(math.log(time.low), math.log(draw.low)))
     high = math.exp(math.hypot(math.log(time.high), math.log(draw.high)))
-    return {
-        "watts_per_chip": (watts * draw.low, min(watts * draw.high, most)),
-        "joule_per_token": (joules * low, joules * high),
-    }
+    return {"watts_per_chip": (watts * draw.low, min(watts * draw.high, most)), **spent(low, high)}
 
 
 def drawn_in_use(task: Task, watts: np.ndarray, used: np.ndarray) -> np.ndarray:

@@ -24,6 +24,7 @@ from planner.problems.serving.step.kernels import lowered
 # What the equations call the outputs that they give, beside a time and a batch that are followed.
 NAMES = {x.name: x.word for x in OUTPUTS if x.name not in ("tpot", "batch")}
 NOISE = 1e-14  # of terms that cancel
+SHARED = ("L_in", "L_out", "L_dec", "m_grid")  # by two pools
 POWERLESS = 1.0  # W; where no power is known its elasticities are those of any
 
 
@@ -78,13 +79,13 @@ def two_pool_slopes(
     symbols = {
         "one_seq": 1.0, "X_arr": 1.0, "T_ttft": first.values["ttft"], "T_wait": 0.0,
         "T_move": transfer[0], "T_tpot": second.values["tpot"],
-        **{name: pools[1].row[name] for name in ("L_in", "L_out", "L_dec")},
+        **{name: pools[1].row[name] for name in SHARED},
     }  # fmt: skip
     flat = 0.0 * requests
     moved = {
         "X_arr": requests, "T_ttft": first.slopes["ttft"], "T_move": transfer[1] + flat,
         "T_tpot": second.slopes["tpot"],
-        **{name: symbol_slopes(directions[1], name) + flat for name in ("L_in", "L_out", "L_dec")},
+        **{name: symbol_slopes(directions[1], name) + flat for name in SHARED},
     }  # fmt: skip
     for place, name in enumerate(("pf", "dec")):
         row, turned = pools[place].row, directions[place]

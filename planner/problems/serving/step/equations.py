@@ -56,7 +56,10 @@ _DECODED: Outputs = {
     "tokens_per_s_per_user": X_user,
 }  # fmt: skip
 _READ: Outputs = {"usd_per_input_token": C_in, "input_tokens_per_s": X_in}
-_ENERGY: Outputs = {"joule_per_request": E_seq, "joule_per_token": E_tok}
+_ENERGY: Outputs = {
+    "joule_per_request": E_seq, "joule_per_token": E_tok, "grams_per_request": m_seq,
+    "grams_per_token": m_tok,
+}  # fmt: skip
 _DRAWN: Outputs = {"watts": P_chip}
 _SITE: Outputs = {"site_watts": P_chip * n_chips}
 _ESTIMATED: Outputs = {

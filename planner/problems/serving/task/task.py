@@ -57,7 +57,7 @@ class Task:
     Lengths in token, times in s, `price` in USD/(chip*s), of which `electricity` pays the power;
     `power` in W per chip, `site` (PUE) times that of the chip: what it draws all the time or, where
     `draw` says how it follows from the work, the least it draws. `site_power` is the most that all
-    chips may draw, None where the site allows any.
+    chips may draw, None where the site allows any; `carbon` is what electricity gave off [g/J].
     `batches` are totals over all replicas; None leaves the batch to the search. `promises` holds
     ttft [s], tpot [s/token] and e2e [s], those that were made. `ideal` splits KV heads and experts
     evenly over any number of chips, as no engine does, for bounds of rows whose layout is unknown.
@@ -108,6 +108,7 @@ class Task:
     input_spread: float = 0.0
     pooled: bool = False
     electricity: float = 0.0
+    carbon: float | None = None
     redundant: int = 0
     skew: float = 1.0
     fabric: Fabric | None = None

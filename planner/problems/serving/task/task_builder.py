@@ -100,9 +100,10 @@ class TaskBuilder:
             reserve=0.0 if lecture else RESERVE,
             power=drawn if draw is None else draw.least * site,
             draw=draw,
-            site_power=_site_power(scenario, hardware.chip.name, drawn),
+            site_power=scenario.limits.power,
             site=site,
             electricity=_electricity(scenario, hardware.chip.name, drawn),
+            carbon=scenario.carbon,
             # How much a pool can carry is asked first; the load is divided between pools later.
             arrivals=waits if waits is None or not pooled else math.inf,
             spare=lengths.spare_replicas,
@@ -143,25 +144,14 @@ def _loop(lengths: Workload) -> ClosedLoop | None:
     return ClosedLoop(even=not (lengths.input_tokens.cv or lengths.output_tokens.cv))
 
 
-def _site_power(scenario: Scenario, chip: str, drawn: float | None) -> float | None:
-    """The most that all chips may draw [J/s], None where the site allows any.
-
-    Raises FieldError if nobody knows how much power the chip draws.
-    """
-    if scenario.limits.power is not None and drawn is None:
-        words = f"the catalogue has no power figure for {chip}; give power: in the system"
-        raise FieldError(("limits.power", words))
-    return scenario.limits.power
-
-
 def _electricity(scenario: Scenario, chip: str, drawn: float | None) -> float:
     """What the power of one chip costs, where the question gives its price [USD/(chip*s)].
 
-    Raises FieldError if nobody knows how much power the chip draws.
+    Raises FieldError if what the question says of power needs that of the chip, and nobody knows.
     """
-    if scenario.power_price is None:
-        return 0.0
-    if drawn is None:
+    asked = {"power_price": scenario.power_price, "carbon": scenario.carbon,
+             "limits.power": scenario.limits.power}  # fmt: skip
+    if drawn is None and any(asked.values()):
         words = f"the catalogue has no power figure for {chip}; give power: in the system"
-        raise FieldError(("power_price", words))
-    return scenario.power_price * drawn
+        raise FieldError(*((path, words) for path, value in asked.items() if value is not None))
+    return (scenario.power_price or 0.0) * (drawn or 0.0)
