@@ -89,6 +89,13 @@ flop_energy = Equation(
     assumes=("energy per FLOP falls as the peak of the dtype rises",),
 )
 
+# Where electricity is paid beside the rent.
+paid_power = Equation.of(
+    p_power, p_joule * P_chip, "electricity is paid for what chips draw, cooling included"
+)
+rented_chip = Equation.of(p_chip, p_rent + p_power, "rent is due for all chips all the time")
+BILLED = (paid_power, rented_chip)
+
 # By the phases that a pool runs: what its work takes, and what is drawn for it.
 WORKED = {
     "prefill": (RUN["prefill"],),

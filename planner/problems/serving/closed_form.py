@@ -23,6 +23,7 @@ from formulas.serving.outputs import (
     ROOFLINE,
     ROOFLINE_SLOT,
 )
+from formulas.serving.power import paid_power, rented_chip
 from formulas.serving.pools import POOLS_RATE, pools_price
 from formulas.serving.prefill import prefill_busy, prefill_time
 from formulas.serving.throughput import (
@@ -33,7 +34,7 @@ from formulas.serving.throughput import (
     token_bound,
 )
 from planner.problems.serving.step import equations
-from planner.problems.serving.step.kernels import fed
+from planner.problems.serving.step.kernels import BILLED, COUNTED, fed
 
 if TYPE_CHECKING:
     from planner.problems.serving.deployment.candidate import Candidate
@@ -52,7 +53,7 @@ def expression(word: str, mode: str, answer: ServingAnswer) -> sp.Expr:
         mode = "decode" if mode == "disaggregated" else mode
         point, drawn = answer.plan, ""
         if point is not None and point.power_from in ("measured", "shared"):
-            drawn = equations.COUNTED
+            drawn = BILLED if answer.electricity_follows else COUNTED
         outputs = equations.pool_outputs(mode, bound, equations.GIVEN)
         made = equations.pool(mode, bound, load, drawn)
         if outputs[word] == P_chip and not drawn:
@@ -62,19 +63,23 @@ def expression(word: str, mode: str, answer: ServingAnswer) -> sp.Expr:
     return next(equation.rhs for equation in made if equation.symbol == outputs[word])
 
 
-def closed_form(mode: str, *, bound: bool, load: str, tpot: bool = False) -> tuple[Equation, ...]:
+def closed_form(
+    mode: str, *, bound: bool, load: str, tpot: bool = False, billed: bool = False
+) -> tuple[Equation, ...]:
     """The price of a plan of that mode and the equations behind it.
 
     Parameters
     ----------
     load : as of a `ServingAnswer`.
     tpot : whether the promise on the time per output token binds, which then comes first.
+    billed : whether electricity is paid beside the rent, by what chips draw.
     """
     if mode == "disaggregated":
         price = (pools_price, POOLS_RATE[load if load == "given" else "none"])
     else:
         price = (PRICE[mode], *(() if load == "none" else reversed(FILLS[load][:2])))
-    whole = (*price, *_slot(mode, bound=bound))
+    paid = (rented_chip, paid_power) if billed else ()
+    whole = (*price, *paid, *_slot(mode, bound=bound))
     if not tpot:
         return whole
     promised = (ROOFLINE[-1], token_bound) if bound else (time_per_output_token,)

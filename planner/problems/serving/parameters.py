@@ -122,7 +122,7 @@ def _of_system(scenario: Scenario, k: int, machine: Hardware, prefix: str) -> It
     if chip.sram and scenario.estimate == "bound":
         yield row("sram", chip.sram)
     fixed = machine.draws_given or scenario.assumptions == "lecture"
-    if chip.power and ((fixed and scenario.objective == "energy") or scenario.power_price):
+    if chip.power and fixed and (scenario.objective == "energy" or scenario.power_price):
         yield row("power", chip.power)
     if machine.fabric is None and scenario.assumptions != "lecture":
         for link in ("scale_up", "scale_out"):

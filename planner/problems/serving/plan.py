@@ -198,6 +198,12 @@ class ServingAnswer(Answer):
         demand = self.scenario["workload"]["demand"]
         return "none" if demand is None else "most" if demand == "max" else "given"
 
+    @property
+    def electricity_follows(self) -> bool:
+        """Whether electricity is paid beside the rent, by what chips draw for their work."""
+        source = None if self.plan is None else self.plan.power_from
+        return self.scenario["power_price"] is not None and source in ("measured", "shared")
+
 
 @dataclass(frozen=True, kw_only=True)
 class ExplainedAnswer(ServingAnswer):

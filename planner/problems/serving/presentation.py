@@ -351,12 +351,13 @@ def _closed_form(plan: ServingPlan) -> Iterable[str]:
     """The equations behind the objective and the promise that binds, as they stand."""
     mode, bound = plan.mode or "", plan.answer.provenance.estimate == "bound"
     load, tpot = plan.answer.load, any("tpot" in limit.name for limit in plan.binding)
+    billed = plan.answer.electricity_follows
 
     def written() -> list[str]:
         from planner.problems.serving.closed_form import closed_form
 
-        return [str(equation) for equation in closed_form(mode, bound=bound, load=load, tpot=tpot)]
+        return [str(equation) for equation in closed_form(mode, bound=bound, load=load, tpot=tpot, billed=billed)]
 
     # Kept as text, since to write an equation SymPy must be loaded.
-    for equation in stored(f"closed_form-{mode}-{bound}-{load}-{tpot}", written, SOURCES):
+    for equation in stored(f"closed_form-{mode}-{bound}-{load}-{tpot}-{billed}", written, SOURCES):
         yield from wrapped(equation)

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 
 MARK = "_"  # ends the names of parameters that are no symbols of the equations
-DRAWN = "energy drawn"  # the objective where power follows from the work
+# The objective where power follows from the work, and where that is paid beside the rent.
+DRAWN, PAID = "energy drawn", "cost with power drawn"
 # Beside the equations.
 SOURCES = (Path(__file__), Path(__file__).with_name("programs.py"), Path(geometric.__file__).parent)
 

@@ -18,11 +18,11 @@ from typing import TypeAlias
 import numpy as np
 
 from planner.catalogue.profile import EFFICIENCIES
-from planner.problems.serving.bounds.kept_programs import DRAWN, MARK, continuous, relaxed
+from planner.problems.serving.bounds.kept_programs import DRAWN, MARK, PAID, continuous, relaxed
 from planner.problems.serving.bounds.monomials import chords, least_unsaved, tangents, unsaved
 from planner.problems.serving.search.batch import Found
 from planner.problems.serving.step.engine_effects import loop_symbols
-from planner.problems.serving.step.kernels import COUNTED, fed
+from planner.problems.serving.step.kernels import BILLED, FOLLOWS, fed
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.plan_limits import PROMISES
 from planner.problems.serving.task.task import Task
@@ -147,8 +147,10 @@ def elastic(step: Step, batch: float) -> ProgramSolution:
 def declared(step: Step) -> dict[str, object]:
     """What the program of a layout is declared by."""
     task, objective = step.task, step.task.objective
-    if objective == "energy" and step.model.powered == COUNTED:
+    if objective == "energy" and step.model.powered in FOLLOWS:
         objective = DRAWN
+    if objective == "cost" and step.model.powered == BILLED:
+        objective = PAID
     return {"bound": step.bound, "objective": objective, "promises": _promised(step),
             "mode": task.mode, "loop": _looped(step),
             "halved": _halved(step, np.array([0]))}  # fmt: skip
@@ -196,7 +198,7 @@ def _halved(step: Step, rows: np.ndarray) -> bool:
 def _power_of_work(step: Step, batch: float) -> dict[str, float]:
     """What is drawn at the plan as a monomial of what its work asks for: factor, exponent."""
     draw = step.task.draw
-    if draw is None or step.model.powered != COUNTED:
+    if draw is None or step.model.powered not in FOLLOWS:
         return {}
     symbols = step.values(np.array([batch]))
     values = fed(step.model.lowered("every_symbol"), symbols)

@@ -20,7 +20,7 @@ from formulas.serving.decode import DECODE
 from formulas.serving.passes import PASSES
 from formulas.serving.prefill import PREFILL
 from formulas.serving.throughput import AGGREGATED, AGGREGATED_BOUND, MEMORY
-from planner.problems.serving.bounds.kept_programs import DRAWN, MARK
+from planner.problems.serving.bounds.kept_programs import DRAWN, MARK, PAID
 from planner.programs.geometric import GeometricProgram, Program
 
 
@@ -154,7 +154,10 @@ def layout(
     if objective == "throughput":
         return 1 / _of(outputs.request_rate, bound, mode)
     if objective == DRAWN:
-        return _drawn(P, mode, loop)
+        return _drawn(P, mode)
+    if objective == PAID:
+        rented = _of(outputs.PRICE[mode], bound, mode, loop).subs(p_chip, p_rent)
+        return rented + p_joule * _drawn(P, mode)
     by_mode = {"latency": outputs.LATENCY, "energy": outputs.ENERGY, "cost": outputs.PRICE}
     return _of(by_mode[objective][mode], bound, mode, loop)
 
@@ -173,7 +176,7 @@ def _left(mode: str, sequences: sp.Symbol) -> list[sp.Eq]:
     return [sp.Eq(V_pass, S_routed * left * u_ep / (ep * xtp))] if mode == "aggregated" else []
 
 
-def _drawn(P: GeometricProgram, mode: str, loop: bool) -> sp.Expr:
+def _drawn(P: GeometricProgram, mode: str) -> sp.Expr:
     """Energy of a token where power follows from the work.
 
     What is drawn is a power of what the work asks for, which it touches at the plan: clocks give

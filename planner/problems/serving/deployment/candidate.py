@@ -378,8 +378,8 @@ def pools_symbols(
         task = pool.task
         spare, free = (task.spare, task.headroom) if pair else (0, 0.0)
         symbols |= {
-            f"p_chip_{name}": task.price,
-            f"p_power_{name}": task.electricity,
+            f"p_chip_{name}": drawn.get("chip_price", task.price),
+            f"p_power_{name}": drawn.get("chip_power_price", task.electricity),
             f"n_chips_{name}": float(pool.layouts.chips[0]),
             f"n_{name}": float(pool.replicas) - spare,
             f"X_{name}": float(replica_rates(np.array([slot]), fill, free)[0]),

@@ -52,9 +52,18 @@ def drawn_bands(
     return {"watts_per_chip": (watts * draw.low, min(watts * draw.high, most)), **spent(low, high)}
 
 
+def chip_cost(task: Task, watts: np.ndarray | float) -> np.ndarray | float:
+    """What the objective counts of a chip that draws so much: J/s, or USD/s."""
+    if task.objective == "energy":
+        return watts
+    if task.draw is None or task.uses_bound or not task.power:
+        return task.price
+    return task.price + task.electricity * (watts / task.power - 1)
+
+
 def drawn_in_use(task: Task, watts: np.ndarray, used: np.ndarray) -> np.ndarray:
     """Power of a chip that is in use, of a mean over all of which a share is `used` [J/s]."""
-    if task.draw is None:
+    if task.draw is None or task.uses_bound:
         return watts
     idle = task.draw.idle * task.site
     return idle + (watts - idle) / used

@@ -18,6 +18,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from planner.problems.serving.deployment.drawn_power import chip_cost
 from planner.problems.serving.deployment.pool_matching import (
     Matched,
     PhaseLayouts,
@@ -228,17 +229,14 @@ def _scored(
     taken = n * a.room.chips
     symbols = {
         "n_pf": np.maximum(n - prefill.spare, 0), "n_dec": np.maximum(m - prefill.spare, 0),
-        "X_pf": a.rate, "X_dec": b.rate, "p_chip_pf": prefill.price,
-        "p_chip_dec": decode.price, "n_chips_pf": taken,
+        "X_pf": a.rate, "X_dec": b.rate, "n_chips_pf": taken,
         "n_chips_dec": np.maximum(chips - taken, 0),
     }  # fmt: skip
-    word = "usd_per_request"
+    word, paid = "usd_per_request", "p_chip"
     if prefill.objective == "energy":
-        word = "joule_per_request"
-        symbols |= {
-            "P_chip_pf": _drawn(prefill, a, symbols["n_pf"], symbols["n_dec"] * b.rate),
-            "P_chip_dec": b.weight,
-        }
+        word, paid = "joule_per_request", "P_chip"
+    symbols[f"{paid}_pf"] = _drawn(prefill, a, symbols["n_pf"], symbols["n_dec"] * b.rate)
+    symbols[f"{paid}_dec"] = b.weight
     load = "none"
     serves = np.minimum(symbols["n_pf"], symbols["n_dec"]) > 0
     if tasks.demand is not None:
@@ -254,15 +252,15 @@ def _scored(
 
 
 def _drawn(task: Task, of: PhaseLayouts, n: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Power of one chip of `n` replicas that read, the other pool serving so much [J/s].
+    """Weight of one chip of `n` replicas that read, the other pool serving so much [J/s, USD/s].
 
     Replicas that decode run steps all the time, with fewer sequences where less is served.
     """
-    if task.draw is None:
+    if task.draw is None or task.uses_bound:
         return of.weight
     most = n * of.rate
     share = np.minimum(others, most) / np.where(most > 0, most, 1.0)
-    least = task.draw.idle * task.site
+    least = chip_cost(task, task.draw.idle * task.site)
     return np.asarray(least + share * (of.weight - least))
 
 

@@ -24,6 +24,7 @@ from planner.problems.serving.step.kernels import lowered
 # What the equations call the outputs that they give, beside a time and a batch that are followed.
 NAMES = {x.name: x.word for x in OUTPUTS if x.name not in ("tpot", "batch")}
 NOISE = 1e-14  # of terms that cancel
+PAID = {"p_chip": "chip_price", "p_power": "chip_power_price"}  # that follow the power drawn
 SHARED = ("L_in", "L_out", "L_dec", "m_grid")  # by two pools
 POWERLESS = 1.0  # W; where no power is known its elasticities are those of any
 
@@ -46,6 +47,9 @@ def one_pool_slopes(
     }  # fmt: skip
     if "watts" in values:
         symbols["P_chip"], moved["P_chip"] = values["watts"], slopes["watts"]
+    for name, word in PAID.items():
+        if word in values:
+            symbols[name], moved[name] = values[word], slopes[word]
     if resized:
         follow = symbol_slopes(directions, "X_arr") + slopes["slot"]
         moved |= {"n_rep": follow, "n_chips": follow}
@@ -95,9 +99,10 @@ def two_pool_slopes(
             symbols[f"{symbol}_{name}"] = row.get(symbol, POWERLESS)
             moved[f"{symbol}_{name}"] = symbol_slopes(turned, symbol) + flat
         response = responses[place]
-        if "watts" in response.values:
-            symbols[f"P_chip_{name}"] = response.values["watts"]
-            moved[f"P_chip_{name}"] = response.slopes["watts"]
+        for symbol, word in {"P_chip": "watts", **PAID}.items():
+            if word in response.values:
+                symbols[f"{symbol}_{name}"] = response.values[word]
+                moved[f"{symbol}_{name}"] = response.slopes[word]
     out = _composed(lowered("pools", "given", *NAMES.values()).tape, symbols, moved)
     elasticities = {name: out[word] for name, word in NAMES.items()}
     elasticities |= {"tpot": second.slopes["tpot"], "batch": second.slopes["batch"]}

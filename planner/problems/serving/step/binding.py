@@ -159,6 +159,8 @@ def shared_values(task: Task) -> dict[str, float]:
         "one_token": 1.0,
         "p_chip": task.price,
         "p_power": task.electricity,
+        "p_rent": task.price - task.electricity,
+        "p_joule": task.electricity / (task.power or 1.0),
         "m_grid": 1.0 if task.carbon is None else task.carbon,
         **({} if task.power is None else {"P_chip": task.power}),
         **({} if task.draw is None else _drawn(task, task.draw)),

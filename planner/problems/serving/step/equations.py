@@ -27,7 +27,8 @@ from formulas.serving.speculation import break_even_batch
 from formulas.serving.throughput import AGGREGATED, AGGREGATED_BOUND, MEMORY
 from planner.problems.serving.step.kernels import (
     BATCH_TIMES,
-    COUNTED,
+    BILLED,
+    FOLLOWS,
     GIVEN,
     PARTS,
     QUEUED_TIMES,
@@ -61,6 +62,7 @@ _ENERGY: Outputs = {
     "grams_per_token": m_tok,
 }  # fmt: skip
 _DRAWN: Outputs = {"watts": P_chip}
+_PAID: Outputs = {"chip_price": p_chip, "chip_power_price": p_power}
 _SITE: Outputs = {"site_watts": P_chip * n_chips}
 _ESTIMATED: Outputs = {
     "mixed": phi_mixed, "step": T_dec,
@@ -147,7 +149,7 @@ def pool(mode: str, bound: bool, load: str, powered: str = "") -> Definitions:
     if bound:
         rest = outputs.DECODING.get(mode, outputs.DECODING["aggregated"])
         slot = (*slot, *outputs.ROOFLINE, rest)
-    work = worked(mode) if powered == COUNTED else ()
+    work = worked(mode) if powered in FOLLOWS else ()
     return (*times, *slot, *work, *_busy(mode, load, powered))
 
 
@@ -159,8 +161,9 @@ def worked(mode: str) -> Definitions:
 
 def _busy(mode: str, load: str, powered: str) -> Definitions:
     """What depends on how busy a replica is."""
-    drawn = power.DRAWN[mode] if powered == COUNTED else ()
-    return (*outputs.one_pool(mode, load), *drawn)
+    drawn = power.DRAWN[mode] if powered in FOLLOWS else ()
+    paid = power.BILLED if powered == BILLED else ()
+    return (*outputs.one_pool(mode, load), *drawn, *paid)
 
 
 def pool_outputs(mode: str, bound: bool, powered: str) -> dict[str, sp.Expr]:
@@ -172,6 +175,7 @@ def pool_outputs(mode: str, bound: bool, powered: str) -> dict[str, sp.Expr]:
         **(_READ if mode != "decode" else {}),
         **({"together": sp.Integer(0) if bound else x_room} if mode == "prefill" else {}),
         **({**_ENERGY, **_DRAWN, **_SITE} if powered else {}),
+        **(_PAID if powered == BILLED else {}),
         "usd_per_token": outputs.PRICE[mode].symbol,
     }
 
@@ -247,7 +251,9 @@ def batch_times(
     mode: str, bound: bool, load: str, powered: str, queued: bool
 ) -> tuple[Definitions, Outputs]:
     """What a batch follows, and the times of which every output is made; `ttft` has no wait."""
-    drawn = ("watts",) if powered == COUNTED else ()
+    drawn = ("watts",) if powered in FOLLOWS else ()
+    if powered == BILLED:
+        drawn = ("watts", "chip_price", "chip_power_price")
     words = (*BATCH_TIMES, *(QUEUED_TIMES if queued else ()), *drawn)
     every = pool_outputs(mode, bound, powered)
     return pool(mode, bound, load, powered), {

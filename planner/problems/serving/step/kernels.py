@@ -33,7 +33,9 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "prefill": ("T_share",),
 }
 WORK = ("T_slot", "T_pf_busy", "T_out", "T_ttft", "T_tpot")  # times that no load changes
-GIVEN, COUNTED = "given", "counted"  # where a chip's power comes from
+# Where a chip's power comes from; what is counted may be paid beside the rent.
+GIVEN, COUNTED, BILLED = "given", "counted", "billed"
+FOLLOWS = (COUNTED, BILLED)
 # What a batch follows, and the times of which every output is made.
 BATCH_TIMES = ("tpot", "slot", "busy", "need", "mixed")
 QUEUED_TIMES = ("step", "arrivals")
@@ -91,7 +93,8 @@ class StepModel:
     """Which equations a pool is computed with: its phases, the roofline or the estimate, its load.
 
     `load` is `none`, `given` where it must be carried, `most` where as much as can be is served;
-    `powered` is `given` where a chip's power is a number, `counted` where it follows from its work.
+    `powered` is `given` where a chip's power is a number, `counted` where it follows from its work,
+    `billed` where it does and is paid beside the rent.
     """
 
     mode: str
@@ -107,7 +110,7 @@ class StepModel:
     @property
     def work(self) -> tuple[str, ...]:
         """Symbols of the work of a request, that no load changes: times [s], energies [J]."""
-        if self.powered != COUNTED:
+        if self.powered not in FOLLOWS:
             return WORK
         return (*WORK, "E_run") if self.mode == "prefill" else (*WORK, "E_run", "E_w")
 

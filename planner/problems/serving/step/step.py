@@ -22,7 +22,7 @@ from planner.problems.serving.step.engine_effects import (
     slows,
     static_first_token,
 )
-from planner.problems.serving.step.kernels import COUNTED, GIVEN, StepModel, fed, lowered
+from planner.problems.serving.step.kernels import BILLED, COUNTED, FOLLOWS, GIVEN, StepModel, fed, lowered
 from planner.problems.serving.step.layouts import Layouts, hop_groups
 from planner.problems.serving.step.queueing import TAILS, queue
 
@@ -63,7 +63,7 @@ class Step:
         task = self.task
         powered = "" if task.power is None else GIVEN
         if task.draw is not None and not self.bound:
-            powered = COUNTED
+            powered = BILLED if task.electricity else COUNTED
         return StepModel(task.mode, self.bound, task.load, powered)
 
     @property
@@ -181,8 +181,10 @@ class Step:
         the slots in use.
         """
         values = {**self._values, "B": batch, "T_wait": 0.0, **self._busy(fill)}
-        if self.model.powered == COUNTED:
+        if self.model.powered in FOLLOWS:
             del values["P_chip"]  # it follows
+        if self.model.powered == BILLED:
+            del values["p_power"], values["p_chip"]
         if self.task.load != "none":
             values["n_rep"] = np.maximum(values["n_rep"], FEW)
         if self.bound or not self.task.engine:

@@ -76,12 +76,14 @@ class TaskBuilder:
         if not (lecture or hardware.draws_given):
             draw = chip_power(hardware.chip, self.sizes.name)
         engine = engine_called(hardware.profile.engine, hardware.profile.as_of)
+        drawn = drawn if draw is None else draw.least * site
+        electricity = _electricity(scenario, hardware.chip.name, drawn)
         return Task(
             sizes=self.sizes,
             chip=hardware.chip,
             machine=hardware.machine,
             fabric=hardware.fabric,
-            price=hardware.price + _electricity(scenario, hardware.chip.name, drawn),
+            price=hardware.price + electricity,
             profile=hardware.profile.at(Place.of(self.sizes, hardware.chip, pooled=pooled)),
             chips=scenario.chips,
             limits_of=limits_of(scenario, mode if pooled else None, halved=overlaps(engine)),
@@ -98,11 +100,11 @@ class TaskBuilder:
             estimate=scenario.estimate,
             lecture=lecture,
             reserve=0.0 if lecture else RESERVE,
-            power=drawn if draw is None else draw.least * site,
+            power=drawn,
             draw=draw,
             site_power=scenario.limits.power,
             site=site,
-            electricity=_electricity(scenario, hardware.chip.name, drawn),
+            electricity=electricity,
             carbon=scenario.carbon,
             # How much a pool can carry is asked first; the load is divided between pools later.
             arrivals=waits if waits is None or not pooled else math.inf,
