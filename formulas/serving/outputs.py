@@ -154,9 +154,7 @@ output_price = Equation(
     source=PRICES,
 )
 
-request_energy = Equation.of(
-    E_seq, _per_request(P_chip), "all chips count, idle ones too"
-)
+request_energy = Equation.of(E_seq, _per_request(P_chip), "all chips count, idle ones too")
 
 
 def _energy(name: str, tokens: Expr) -> Equation:

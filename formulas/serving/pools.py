@@ -123,7 +123,8 @@ def two_pools(load: str) -> tuple[Equation, ...]:
     return (
         POOLS_RATE[load], pools_bill, pools_power_bill, pools_request_price, pools_price,
         pools_input_price, pools_output_price, pools_request_energy, pools_energy,
-        outputs.request_carbon, outputs.token_carbon, pools_chip_power, moved_first_token, outputs.request_latency, outputs.tokens_per_user,
+        pools_chip_power, outputs.request_carbon, outputs.token_carbon, moved_first_token,
+        outputs.request_latency, outputs.tokens_per_user,
         *(_of_pools(e, e.rhs.subs(X_seq, X_pools), source=e.source) for e in alike),
         pools_tokens_per_chip,
     )  # fmt: skip

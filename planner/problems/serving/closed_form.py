@@ -23,8 +23,8 @@ from formulas.serving.outputs import (
     ROOFLINE,
     ROOFLINE_SLOT,
 )
-from formulas.serving.power import paid_power, rented_chip
 from formulas.serving.pools import POOLS_RATE, pools_price
+from formulas.serving.power import paid_power, rented_chip
 from formulas.serving.prefill import prefill_busy, prefill_time
 from formulas.serving.throughput import (
     decode_share,

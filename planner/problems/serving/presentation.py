@@ -356,7 +356,10 @@ def _closed_form(plan: ServingPlan) -> Iterable[str]:
     def written() -> list[str]:
         from planner.problems.serving.closed_form import closed_form
 
-        return [str(equation) for equation in closed_form(mode, bound=bound, load=load, tpot=tpot, billed=billed)]
+        return [
+            str(equation)
+            for equation in closed_form(mode, bound=bound, load=load, tpot=tpot, billed=billed)
+        ]
 
     # Kept as text, since to write an equation SymPy must be loaded.
     for equation in stored(f"closed_form-{mode}-{bound}-{load}-{tpot}-{billed}", written, SOURCES):

@@ -21,8 +21,8 @@ from planner.text.wording import WIDTH, wrapped
 SWITCH = " " * 6
 DIMENSIONS = {
     "byte": "size", "byte/s": "bandwidth", "s": "time", "token": "tokens", "token/s": "token_rate",
-    "USD/(chip*s)": "price", "J/s": "power", "USD/J": "energy_price", "g/J": "carbon", "flop/s": "compute",
-    "seq/s": "request_rate", "param": "params", "USD": "money",
+    "USD/(chip*s)": "price", "J/s": "power", "USD/J": "energy_price", "g/J": "carbon",
+    "flop/s": "compute", "seq/s": "request_rate", "param": "params", "USD": "money",
 }  # fmt: skip
 
 

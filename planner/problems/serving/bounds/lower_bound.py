@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -22,7 +22,7 @@ from planner.problems.serving.bounds.kept_programs import DRAWN, MARK, PAID, con
 from planner.problems.serving.bounds.monomials import chords, least_unsaved, tangents, unsaved
 from planner.problems.serving.search.batch import Found
 from planner.problems.serving.step.engine_effects import loop_symbols
-from planner.problems.serving.step.kernels import BILLED, FOLLOWS, fed
+from planner.problems.serving.step.kernels import BILLED, FOLLOWS, fed, lowered
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.plan_limits import PROMISES
 from planner.problems.serving.task.task import Task
@@ -49,10 +49,14 @@ IDEAL = {"f_pace": 1.0, "r_fill": 1.0}
 
 @dataclass(frozen=True)
 class Relaxation:
-    """A lower bound on the objective over every layout and batch, and how it was found."""
+    """A lower bound on the objective over every layout and batch, and how it was found.
+
+    `work` is what chips draw, or what that costs, beyond the least that they draw for as long.
+    """
 
     value: float
     solves: int
+    work: float = 0.0
 
 
 @dataclass(order=True)
@@ -80,9 +84,10 @@ def relaxation(step: Step, outcome: Found, incumbent: float, *, most: int = SOLV
         return Relaxation(incumbent, 0)
     # Every group is looked at once, however many there are, and some of them are cut.
     most = max(most, len(heap) + most // 2)
+    work = _work(step, outcome)
     # At a batch of any size caches are read as fast as they ever are.
     values = step.values(np.array([ENDLESS]))
-    while heap[0].bound < incumbent * (1 - CLOSE) and solves < most:
+    while heap[0].bound + work(heap[0].bound) < incumbent * (1 - CLOSE) and solves < most:
         weakest = heapq.heappop(heap)
         for part in _halves(step, weakest) if weakest.tried else [weakest]:
             if not part.rows.size:
@@ -97,7 +102,41 @@ def relaxation(step: Step, outcome: Found, incumbent: float, *, most: int = SOLV
                 )
         if not heap:
             return Relaxation(incumbent, solves)
-    return Relaxation(min(heap[0].bound, incumbent), solves)
+    bound = heap[0].bound
+    return Relaxation(min(bound, incumbent), solves, work(bound))
+
+
+def _work(step: Step, outcome: Found) -> Callable[[float], float]:
+    """What a bound rises by for the work of a request, from a bound at the least power.
+
+    Energy grows with the time and with the work that chips do in it: at the least time the least
+    work takes no less than this. Work per request falls with the batch, so the largest has least.
+    """
+    task, draw, rows = step.task, step.task.draw, np.flatnonzero(outcome.largest >= 1)
+    paid = {"energy": 1.0, "cost": task.electricity / (task.power or 1.0)}.get(task.objective, 0.0)
+    if draw is None or step.model.powered not in FOLLOWS or not paid:
+        return lambda bound: 0.0
+    layouts = step.layouts.take(rows)
+    group = layouts.pp * layouts.dp_attention * layouts.cp
+    most = np.maximum(outcome.largest[rows], max(task.batches or (1,)))
+    part = step.take(rows)
+    values = fed(part.model.lowered("every_symbol"), part.values(np.ceil(most / group) * group))
+    energies = values["E_run"] + values.get("E_w", 0.0)
+    least_work = float(np.min(energies * layouts.replica_chips))
+    busy = float(np.min(layouts.replicas * layouts.replica_chips / layouts.chips))
+    limited = lowered("drawn_power")
+    per_time = (task.power if task.objective == "energy" else task.price) or 1.0
+
+    def power(asked: float) -> float:
+        return float(limited(P_asked=asked, P_most=draw.rated, q_soft=draw.soft)["P_work"])
+
+    def more(bound: float) -> float:
+        time = max(bound / per_time, 1e-300)
+        works = power(draw.idle + least_work / (busy * time))
+        drawn = power(draw.idle) * (1 - busy) + works * busy
+        return paid * time * max(drawn * task.site - (task.power or 0.0), 0.0)
+
+    return more
 
 
 def whole_chips(task: Task, load: float, value: float, spare: float) -> float:

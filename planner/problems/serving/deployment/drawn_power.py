@@ -29,7 +29,7 @@ def power_from(tasks: Sequence[Task]) -> str | None:
 def drawn_bands(
     tasks: Sequence[Task], plan: ServingPoint, time: Band
 ) -> dict[str, tuple[float, float]]:
-    """Ranges of power, of energy and of carbon by the fields of a band; power that is given has none.
+    """Ranges of power, energy and carbon by the fields of a band; power that is given has none.
 
     Chip time and power are off independently of each other, so their logarithms add as squares.
     `time` is the range of chip time per token, as ratios.

@@ -225,8 +225,7 @@ def _scored(
     chips: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """Requests per second, and the objective, of each split of n and m replicas."""
-    prefill, decode = tasks.prefill, tasks.decode
-    taken = n * a.room.chips
+    prefill, taken = tasks.prefill, n * a.room.chips
     symbols = {
         "n_pf": np.maximum(n - prefill.spare, 0), "n_dec": np.maximum(m - prefill.spare, 0),
         "X_pf": a.rate, "X_dec": b.rate, "n_chips_pf": taken,

@@ -124,11 +124,11 @@ class OnePool:
     def relaxation(self, incumbent: float) -> Relaxation:
         """A bound over every layout and batch."""
         bound, task = relaxation(self.step, self.searched, incumbent), self.task
-        if not task.loaded or task.objective != "cost" or not self.searched.rows.size:
-            return bound
-        spare = task.spare * self.least_chips
-        least = whole_chips(task, task.arrivals or 0.0, bound.value, spare)
-        return Relaxation(min(least, incumbent), bound.solves)
+        least = bound.value
+        if task.loaded and task.objective == "cost" and self.searched.rows.size:
+            spare = task.spare * self.least_chips
+            least = whole_chips(task, task.arrivals or 0.0, least, spare)
+        return Relaxation(min(least + bound.work, incumbent), bound.solves)
 
     @property
     def least_chips(self) -> int:
@@ -222,6 +222,7 @@ class TwoPools:
         if load is not None and first.objective == "cost" and first.price == second.price:
             spare = first.spare * sum(pool.least_chips for pool in self.pools)
             value = whole_chips(first, load, value, spare)
+        value += sum(bound.work for bound in bounds)
         return Relaxation(min(value, incumbent), sum(bound.solves for bound in bounds))
 
     def paced(self, paces: np.ndarray) -> list[Point | None]:

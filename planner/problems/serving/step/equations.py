@@ -251,9 +251,7 @@ def batch_times(
     mode: str, bound: bool, load: str, powered: str, queued: bool
 ) -> tuple[Definitions, Outputs]:
     """What a batch follows, and the times of which every output is made; `ttft` has no wait."""
-    drawn = ("watts",) if powered in FOLLOWS else ()
-    if powered == BILLED:
-        drawn = ("watts", "chip_price", "chip_power_price")
+    drawn = (*(_DRAWN if powered in FOLLOWS else ()), *(_PAID if powered == BILLED else ()))
     words = (*BATCH_TIMES, *(QUEUED_TIMES if queued else ()), *drawn)
     every = pool_outputs(mode, bound, powered)
     return pool(mode, bound, load, powered), {

@@ -22,7 +22,15 @@ from planner.problems.serving.step.engine_effects import (
     slows,
     static_first_token,
 )
-from planner.problems.serving.step.kernels import BILLED, COUNTED, FOLLOWS, GIVEN, StepModel, fed, lowered
+from planner.problems.serving.step.kernels import (
+    BILLED,
+    COUNTED,
+    FOLLOWS,
+    GIVEN,
+    StepModel,
+    fed,
+    lowered,
+)
 from planner.problems.serving.step.layouts import Layouts, hop_groups
 from planner.problems.serving.step.queueing import TAILS, queue
 

@@ -56,8 +56,9 @@ class Task:
 
     Lengths in token, times in s, `price` in USD/(chip*s), of which `electricity` pays `power`, in W
     per chip, `site` (PUE) times that of the chip: what it draws all the time or, where `draw` says
-    how it follows from the work, the least it draws, on which more is paid for what it does. `site_power` is the most that all
-    chips may draw, None where the site allows any; `carbon` is what electricity gave off [g/J].
+    how it follows from the work, the least it draws, and more is paid for what it does.
+    `site_power` is the most that all chips may draw, None where the site allows any; `carbon` is
+    what electricity gave off [g/J].
     `batches` are totals over all replicas; None leaves the batch to the search. `promises` holds
     ttft [s], tpot [s/token] and e2e [s], those that were made. `ideal` splits KV heads and experts
     evenly over any number of chips, as no engine does, for bounds of rows whose layout is unknown.

@@ -183,3 +183,82 @@ def test_power_of_a_chip_grows_with_the_batch(model):
     ]
     watts = [plan["watts_per_chip"] for plan in drawn]
     assert watts == sorted(watts)
+
+
+PRICED = {"power_price": "$0.30/kWh", "pue": 1.2, "carbon": "350 g/kWh"}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_electricity_is_paid_and_gives_off_carbon_for_what_chips_draw(mode):
+    """Price = rent + energy of a token x price of a kWh; grams = energy x grams of a kWh."""
+    plan, band = (document(choose={"mode": mode}, **PRICED)[part] for part in ("plan", "band"))
+    kwh = plan["joule_per_token"] * 1e6 / 3.6e6
+    tokens = {"decode": 400, "prefill": 2000}.get(mode, 2400)
+    rent = plan["chips"] * 2.5 / 3600 / (plan["requests_per_s"] * tokens) * 1e6
+    assert plan["usd_per_mtok"] == pytest.approx(rent + 0.30 * kwh, rel=1e-9)
+    drawn = plan["watts_per_chip"] * plan["chips"] / 1e3
+    assert plan["power_usd_per_hour"] == pytest.approx(0.30 * drawn)
+    assert plan["usd_per_hour"] == pytest.approx(2.5 * plan["chips"] + 0.30 * drawn)
+    assert plan["grams_per_mtok"] == pytest.approx(350 * kwh)
+    assert plan["grams_per_request"] == pytest.approx(350 * kwh * tokens / 1e6)
+    ends = [end / 350 * 3.6 for end in band["grams_per_mtok"]]
+    assert ends == pytest.approx(band["joule_per_token"])
+
+
+def test_carbon_is_said_where_it_is_asked_and_needs_a_power():
+    """One line of the text; null where nobody asked; a chip of no known power is refused."""
+    plan = planner.solve({**ASKED, "carbon": "350 g/kWh"})
+    assert f"{plan.chosen['grams_per_mtok']:.3g} g CO2/Mtok" in str(plan)
+    assert document()["plan"]["grams_per_mtok"] is None
+    chip_alone = {"memory": "80 GB", "memory_bandwidth": "3 TB/s", "flops": {"bf16": "900 TFLOP/s"}}
+    with pytest.raises(InputError, match=r"carbon.*no power figure"):
+        document(system=chip_alone, chips=1, carbon="350 g/kWh", choose={})
+
+
+@pytest.mark.parametrize("mode", ["aggregated", "disaggregated"])
+def test_elasticities_of_a_bill_with_counted_power_are_differences(mode):
+    """Prices of rent and of electricity by their shares; bandwidth against solving again."""
+    choose = {"mode": "aggregated", "batch": 256, "tp": 1, "replicas": 8}
+    asked = {**ASKED, **PRICED, "choose": choose if mode == "aggregated" else {"mode": mode}}
+    plan = planner.solve(asked)
+    share = plan.chosen["power_usd_per_hour"] / plan.chosen["usd_per_hour"]
+    rows = {row.path: row.right for row in planner.sensitivity(asked).rows}
+    for path, value in {"power_price": share, "pue": share, "price": 1 - share}.items():
+        # Of two pools neither waits for the other, where whole replicas leave one some time.
+        assert rows[path] == pytest.approx(value, abs=1e-6 if mode == "aggregated" else 1e-4)
+    grams = planner.sensitivity(asked, output="carbon")
+    assert {row.path: row.right for row in grams.rows}["carbon"] == pytest.approx(1)
+    if mode == "aggregated":
+        rates = (f"{3.35 * factor} TB/s" for factor in (1.01, 0.99))
+        systems = ({"like": "hgx-h100", "memory_bandwidth": rate} for rate in rates)
+        prices = (document(**{**asked, "system": each})["plan"] for each in systems)
+        above, below = (price["usd_per_mtok"] for price in prices)
+        difference = math.log(above / below) / math.log(1.01 / 0.99)
+        assert rows["system.memory_bandwidth"] == pytest.approx(difference, abs=2e-3)
+
+
+def test_a_bill_explains_itself():
+    """The equations behind the price hold what electricity costs, where it is counted."""
+    billed = planner.solve({**ASKED, **PRICED}).why()
+    assert "p_chip = p_power + p_rent" in billed
+    assert "p_power = P_chip*p_joule" in billed
+    assert "p_joule" not in planner.solve(ASKED).why()
+
+
+@pytest.mark.parametrize("changes", [{"objective": "energy"}, {"power_price": "$2/kWh"}])
+@pytest.mark.parametrize("model", ["llama-3.1-8b", "qwen3-30b-a3b"])
+def test_no_layout_at_any_batch_takes_less_than_the_bound_or_the_plan(changes, model):
+    """Brute force over degrees, replicas and batches of four chips."""
+    asked = {**changes, "model": model, "chips": 4}
+    answer = document(**asked)
+    word = "joule_per_request" if "objective" in changes else "usd_per_mtok"
+    plan, proof = answer["plan"], answer["certificate"]
+    every = []
+    for tp, replicas in ((1, 4), (1, 2), (2, 2), (2, 1), (4, 1)):
+        for batch in (4, 16, 64, 128, 256, 384, 512):
+            choose = {"mode": "aggregated", "tp": tp, "replicas": replicas, "batch": batch}
+            made = document(**{**asked, "choose": choose})["plan"]
+            every += [made[word]] if made else []
+    assert len(every) > 12
+    assert min(every) >= plan[word] * (1 - 1e-9)
+    assert 0.6 * proof["objective"] < proof["relaxation"] <= min(every) * (1 + 1e-9)
