@@ -120,7 +120,6 @@ class Candidate:
         first, last, values = self.pools[0], self.last, self.outputs
         planned = [pool.planned() for pool in self.pools]
         whole, several = planned[-1], len(planned) > 1
-        emits = self.task.carbon is not None
         paid = all(pool.task.electricity for pool in self.pools)
         return ServingPoint(
             mode=self.choice.mode,
@@ -155,8 +154,8 @@ class Candidate:
             power_from=power_from([pool.task for pool in self.pools]),
             joule_per_token=values.get("joule_per_token"),
             joule_per_request=values.get("joule_per_request"),
-            grams_per_mtok=per_million(values, "grams_per_token") if emits else None,
-            grams_per_request=values["grams_per_request"] if emits else None,
+            grams_per_mtok=per_million(values, "grams_per_token") if self.task.carbon else None,
+            grams_per_request=values["grams_per_request"] if self.task.carbon else None,
             memory_per_chip=whole.memory_per_chip,
             fits_at_full_context=last.fits_at_full_context(),
             time_per_step=last.step_times(),
