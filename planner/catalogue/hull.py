@@ -72,19 +72,24 @@ class Hull:
     ranges: Mapping[str, tuple[float, float]]
     widths: Mapping[str, float] = field(default_factory=dict)
 
-    def outside(self, point: Mapping[str, Value]) -> tuple[HullDimension, ...]:
-        """The dimensions in which a point lies outside; what a point does not say, it does not ask.
+    def outside(self, point: Mapping[str, str | np.ndarray]) -> dict[HullDimension, np.ndarray]:
+        """The dimensions in which points lie outside, and which; one not given is not asked.
 
         Parameters
         ----------
-        point : {dimension: name or number}, as `names_at` and the numbers of a plan give it.
+        point : {dimension: name, or numbers of n points}, as `names_at` and a plan give them.
         """
-        out = {name for name, asked in point.items() if not self._covers(name, asked)}
-        return tuple(
-            dimension
-            for name, dimension in dimensions().items()
-            if name in out and not out.intersection(dimension.beside)
-        )
+        out = {name: ~np.asarray(self._covers(name, value)) for name, value in point.items()}
+        beside = {
+            dimension: [out[name] for name in dimension.beside if name in out]
+            for dimension in dimensions().values()
+            if dimension.name in out
+        }
+        alone = {
+            dimension: np.logical_and.reduce([out[dimension.name], *(~each for each in others)])
+            for dimension, others in beside.items()
+        }
+        return {dimension: where for dimension, where in alone.items() if where.any()}
 
     def beyond(self, numbers: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Where numbers of points lie beyond a range, by the kind of distance that this is.
@@ -97,17 +102,17 @@ class Hull:
         for name, values in numbers.items():
             kind = dimensions()[name].regime
             if kind and name in self.ranges:
-                low, high = self.ranges[name]
-                out = (values < low / REACH) | (values > high * REACH)
-                kinds[kind] = kinds.get(kind, np.False_) | out
+                kinds[kind] = kinds.get(kind, np.False_) | ~np.asarray(self._covers(name, values))
         return kinds
 
-    def _covers(self, name: str, value: Value) -> bool:
+    def _covers(self, name: str, value: str | np.ndarray) -> bool | np.ndarray:
         if isinstance(value, str):
             names = self.names.get(name, (value,))
             return any(one == value or one.startswith(value + ON) for one in names)
-        low, high = self.ranges.get(name, (value, value))
-        return low / REACH <= value <= high * REACH
+        if name not in self.ranges:
+            return True
+        low, high = self.ranges[name]
+        return (low / REACH <= value) & (value <= high * REACH)
 
     def fitted(self, name: str) -> tuple[Value, ...]:
         """The names or the ends of the range of a dimension."""
@@ -126,7 +131,7 @@ class Hull:
         return Hull(names, ranges, {**more.widths, **self.widths})
 
 
-def names_at(place: Place, *, experts: bool) -> dict[str, Value]:
+def names_at(place: Place, *, experts: bool) -> dict[str, str]:
     """The names of a place by dimension; of no engine in particular, those of any.
 
     `experts` says whose number format it is.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from planner.catalogue.chips import MATH
-from planner.problems.serving.deployment.beyond_fit import distances_at
+from planner.problems.serving.deployment.beyond_fit import distances_at, outside_column
 from planner.problems.serving.deployment.pool import ROOFS
 from planner.problems.serving.outputs import ABSENT, OUTPUTS
 from planner.problems.serving.parameters import BATCHES, PEAKS, names_of
@@ -80,6 +80,8 @@ class FixedPointModel:
         lost = np.broadcast_to(columns["status"] != OPTIMAL, count)
         for name in VARIES:
             columns[name] = CodedColumn(np.where(lost, 0, 1), (None, self.words[name]))
+        if isinstance(outside := columns.get("outside"), CodedColumn):
+            columns["outside"] = CodedColumn(np.where(lost, 0, outside.codes), outside.words)
         if totals:
             numbers, codes = np.unique(totals[0], return_inverse=True)
             words = (None, *(int(number) for number in numbers))
@@ -197,18 +199,20 @@ def _quantities(
     return quantities
 
 
-def _bands(step: Step, columns: Mapping[str, object], batch: np.ndarray) -> dict[str, np.ndarray]:
-    """Ends of the bands of the columns that have one."""
+def _bands(
+    step: Step, columns: Mapping[str, object], batch: np.ndarray
+) -> dict[str, np.ndarray | CodedColumn]:
+    """Ends of the bands of the columns that have one, and what lies outside the fit."""
     task, rests = step.task, resting_on(step, batch)
     beyond = distances_at(task, step.layouts, batch)
-    ends: dict[str, np.ndarray] = {}
+    ends: dict[str, np.ndarray | CodedColumn] = {}
     for name in BANDS:
         value = columns.get(name)
         if isinstance(value, float | np.ndarray):
             time = "ttft" if name == "ttft" or task.mode == "prefill" else "tpot"
             low, high = task.profile.band_ends(name, rests[time], beyond)
             ends |= {f"{name}_low": value * low, f"{name}_high": value * high}
-    return ends
+    return {**ends, "outside": outside_column(task, step.layouts, batch, rests)}
 
 
 def _timed(task: Task, chosen: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

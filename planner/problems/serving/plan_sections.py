@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from planner.problems.serving.deployment.beyond_fit import outside_cell, outside_fit
 from planner.problems.serving.outputs import BY_NAME, OUTPUTS
 from planner.problems.serving.point import idle, layout_text
 from planner.problems.serving.presentation import question
@@ -32,6 +33,7 @@ COLUMNS: Mapping[str, str] = MappingProxyType(
         **dict.fromkeys(("layout", *WORDS, *LAYOUT), ""),
         **{f"{name}_{end}": NUMBERS[name] for name in BANDS for end in ("low", "high")},
         **{f"{name}_bound": NUMBERS[name] for name in BANDS},
+        "outside": "",
         "gap": "",
     }
 )
@@ -107,7 +109,7 @@ def row_of(best: Candidate, plan: ServingPoint) -> dict[str, object]:
     layout = vars(plan.layout) if plan.layout else {}
     band, bound = best.band(plan), best.floor()
     row = {name: getattr(plan, name) for name in (*NUMBERS, *WORDS)}
-    row |= {"layout": layout_text(plan), "gap": None}
+    row |= {"layout": layout_text(plan), "gap": None, "outside": outside_cell(outside_fit(best))}
     row |= {name: layout.get(name) for name in LAYOUT}
     for name in BANDS:
         low, high = getattr(band, name, None) or (None, None)

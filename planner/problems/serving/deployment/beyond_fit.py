@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.catalogue.bands.coefficient_spread import KNOWN
-from planner.catalogue.hull import HullDimension, Value, names_at
-from planner.catalogue.profile import Place
+from planner.catalogue.hull import HullDimension, Value, dimensions, names_at
+from planner.catalogue.profile import COEFFICIENTS, Place
 from planner.problems.serving.step.layouts import OVERLAP
+from planner.protocol.columns import CodedColumn
 from planner.protocol.plan import LEAST_SHARE, Outside
 
 if TYPE_CHECKING:
@@ -50,48 +51,101 @@ def pool_outside(pool: EvaluatedPool) -> list[tuple[float, HullDimension, Outsid
     """The dimensions in which a pool lies outside, and what that says of its own time.
 
     Each comes with the variance of the logarithm of that time [1] that rests on coefficients which
-    no row there told. Those of which neither the time nor the band has any part are left out.
+    no row there told.
     """
-    hull, point = pool.task.profile.hull, _point(pool)
-    if hull is None:
-        return []
-    beyond, parts = distances([pool]), []
-    for dimension in hull.outside(point):
-        time, shares = _rests(pool, dimension)
-        share = min(sum(shares.values()), 1.0)
-        if share < LEAST_SHARE and not _widens(pool, time, dimension, beyond):
-            continue
-        variance = sum((x * hull.widths.get(name, 1.0)) ** 2 for name, x in shares.items())
-        value, fitted = point[dimension.name], hull.fitted(dimension.name)
-        words = dimension.asking(value)
-        part = Outside(dimension.title, fitted, share, TIMES[time], value, words)
+    task, layouts, batch = pool.task, pool.layouts, np.array([pool.batch])
+    hull, point = task.profile.hull, _point(task, layouts, batch)
+    rests = {name: np.array([[each] for each in of.values()]) for name, of in pool.rests_on.items()}
+    parts = []
+    for dimension, times in shares_outside(task, layouts, batch, rests).items():
+        time, share = max(times.items(), key=lambda pair: float(pair[1][0]))
+        held = [(name, x) for name, x in pool.rests_on[time].items() if dimension.holds(name)]
+        value, fitted = point[dimension.name], hull.fitted(dimension.name) if hull else ()
+        number = value if isinstance(value, str) else float(np.ravel(value)[0])
+        words = dimension.asking(number)
+        widths = hull.widths if hull else {}
+        variance = sum((x * widths.get(name, 1.0)) ** 2 for name, x in held)
+        part = Outside(dimension.title, fitted, float(share[0]), TIMES[time], number, words)
         parts.append((variance, dimension, part))
     return parts
 
 
-def _rests(pool: EvaluatedPool, dimension: HullDimension) -> tuple[str, dict[str, float]]:
-    """Shares of a time by coefficient that rows there would have told.
+def shares_outside(
+    task: Task, layouts: Layouts, batch: np.ndarray, rests: Mapping[str, np.ndarray]
+) -> dict[HullDimension, dict[str, np.ndarray]]:
+    """Shares of the times that a dimension is said of, by dimension and time, each of shape (n,).
 
-    Of both times it is the one that a dimension is said of, the larger share for prompts.
+    Zero where a point lies inside. Points of which neither the time nor the band has any part in a
+    dimension count as inside: one that only widens the band has the least share above zero.
+
+    Parameters
+    ----------
+    rests : shares of both times by coefficient, as `resting_on` gives them.
     """
-    times = [name for name, has in (("tpot", pool.decodes), ("ttft", pool.prefills)) if has]
-    if not dimension.prompts:
-        times = times[:1]
-    rests = {
-        name: {c: x for c, x in pool.rests_on[name].items() if dimension.holds(c)} for name in times
-    }
-    return max(rests.items(), key=lambda pair: sum(pair[1].values()))
+    hull, beyond = task.profile.hull, distances_at(task, layouts, batch)
+    every: dict[HullDimension, dict[str, np.ndarray]] = {}
+    for dimension, out in hull.outside(_point(task, layouts, batch)).items() if hull else ():
+        rows = [i for i, name in enumerate(COEFFICIENTS) if dimension.holds(name)]
+        has = {"tpot": task.mode != "prefill", "ttft": task.mode != "decode"}
+        times = [name for name in TIMES if has[name]][: None if dimension.prompts else 1]
+        shares = {name: np.minimum(rests[name][rows].sum(axis=0), 1.0) for name in times}
+        small = np.maximum.reduce([*shares.values()]) < LEAST_SHARE
+        here = out & ~small
+        if (out & small).any():
+            here = out & (~small | _widens(task, times[0], rests, dimension.regime, beyond))
+        if here.any():
+            least = np.finfo(float).tiny
+            every[dimension] = {
+                name: np.where(here, np.maximum(share, least), 0.0)
+                for name, share in shares.items()
+            }
+    return every
+
+
+def outside_column(
+    task: Task, layouts: Layouts, batch: np.ndarray, rests: Mapping[str, np.ndarray]
+) -> CodedColumn:
+    """What lies outside at n points, as `outside_cell` says it; the first word is none."""
+    count = rests["tpot"].shape[1]
+    every = shares_outside(task, layouts, batch, rests)
+    percents = [
+        np.where(share > 0, np.round(100 * share) + 1, 0)
+        for share in (np.maximum.reduce([*times.values()]) for times in every.values())
+    ]
+    rows, codes = np.unique(np.array([np.zeros(count), *percents]), axis=1, return_inverse=True)
+    titles = [dimension.title for dimension in every]
+    words = [
+        _cell([(title, (n - 1) / 100) for title, n in zip(titles, row, strict=True) if n])
+        for row in rows.T[:, 1:].tolist()
+    ]
+    return CodedColumn(codes.ravel() + 1, (None, *words))
+
+
+def outside_cell(outside: Sequence[Outside]) -> str | None:
+    """What lies outside and its share of the time, as a cell of a table; None where nothing does.
+
+    In the order of the dimensions, so that a column of many points has few words.
+    """
+    order = {dimension.title: place for place, dimension in enumerate(dimensions().values())}
+    return _cell([(x.what, x.share) for x in sorted(outside, key=lambda x: order[x.what])])
+
+
+def _cell(pairs: Sequence[tuple[str, float]]) -> str | None:
+    return "; ".join(f"{what} {share:.0%}" for what, share in pairs) or None
 
 
 def _widens(
-    pool: EvaluatedPool, time: str, dimension: HullDimension, beyond: Mapping[str, np.bool_]
-) -> bool:
-    """Whether the band of a time would be narrower at the same distance but for a dimension."""
-    if dimension.regime not in beyond:
-        return False
-    rests, profile = pool.rests_on[time], pool.task.profile
-    others = {kind: holds for kind, holds in beyond.items() if kind != dimension.regime}
-    return profile.band(time, rests, beyond) != profile.band(time, rests, others)
+    task: Task,
+    time: str,
+    rests: Mapping[str, np.ndarray],
+    regime: str,
+    beyond: Mapping[str, np.ndarray],
+) -> np.ndarray:
+    """Whether bands of a time would be narrower but for one kind of distance, shape (n,)."""
+    others = {kind: holds for kind, holds in beyond.items() if kind != regime}
+    ends = (task.profile.band_ends(time, rests[time], kinds) for kinds in (beyond, others))
+    (low, high), (lower, higher) = ends
+    return (low != lower) | (high != higher)
 
 
 def distances(pools: Sequence[EvaluatedPool]) -> dict[str, np.bool_]:
@@ -111,15 +165,13 @@ def distances_at(task: Task, layouts: Layouts, batch: np.ndarray) -> dict[str, n
     return {} if hull is None else hull.beyond(_numbers(task, layouts, batch))
 
 
-def _point(pool: EvaluatedPool) -> dict[str, Value]:
-    """Where a pool lies, by dimension of a hull."""
-    task, layouts = pool.task, pool.layouts
+def _point(task: Task, layouts: Layouts, batch: np.ndarray) -> dict[str, str | np.ndarray]:
+    """Where pools lie, by dimension of a hull."""
     engine = "" if task.profile.engine == "any" else task.profile.engine
     place = Place.of(task.sizes, task.chip, engine=engine)
-    point = names_at(place, experts=bool(task.sizes.n_experts))
-    point["overlap"] = OVERLAP[int(layouts.halves[0])]
-    numbers = _numbers(task, layouts, np.array([pool.batch]))
-    return point | {name: float(np.ravel(value)[0]) for name, value in numbers.items()}
+    names = names_at(place, experts=bool(task.sizes.n_experts))
+    overlap = OVERLAP[int(layouts.halves[0])]
+    return {**names, "overlap": overlap, **_numbers(task, layouts, batch)}
 
 
 def _numbers(task: Task, layouts: Layouts, batch: np.ndarray) -> dict[str, np.ndarray]:
