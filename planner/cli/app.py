@@ -88,6 +88,7 @@ def pareto(
     sets: list[str] | None = None,
     points: int = 25,
     json: bool = False,
+    strict: bool = False,
     out: Path | None = None,
 ) -> None:
     """Show price against speed, or cost against quality: the best plan at each level."""
@@ -96,7 +97,7 @@ def pareto(
 
     if out is not None:
         check_picture(out, "--out", tuple(TEXTS))
-    curve = answer(file, sets or (), points)
+    curve = answer(file, sets or (), points, strict=strict)
     warn(curve.warnings)
     if out is not None:
         write_frontier(curve, out)

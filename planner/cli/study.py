@@ -99,6 +99,7 @@ def sweep(
     resume: bool = False,
     yes: bool = False,
     certify: bool = False,
+    strict: bool = False,
     sets: list[str] | None = None,
     plot: Path | None = None,
     of: str | None = None,
@@ -115,7 +116,7 @@ def sweep(
     from planner.sweep.run import Outcome, executed, ordered
 
     kind_of(out)
-    order = ordered(file, over or (), sets or (), yes=yes, certify=certify)
+    order = ordered(file, over or (), sets or (), yes=yes, certify=certify, strict=strict)
     order = replace(order, workers=workers, scheduler=scheduler, shown=True)
     if plot is not None:
         from planner.report.pictures.picture_files import check_sweep_picture

@@ -19,6 +19,7 @@ from planner.scenario.kinds import room
 from planner.text.wording import excess
 
 LEAST_SHARE = 0.005  # that rounds to a percent
+BEYOND, STRICT = "outside the fit", "a strict answer stays inside"
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ class Outside:
 
 def outside_text(outside: Sequence[Outside]) -> str:
     """What of an answer lies outside the measurements, in one line; empty where nothing does."""
-    return f"outside the fit: {', '.join(map(str, outside))}" if outside else ""
+    return f"{BEYOND}: {', '.join(map(str, outside))}" if outside else ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from planner.protocol.document import schema_of
-from planner.protocol.plan import Plan, outside_text
+from planner.protocol.plan import BEYOND, STRICT, Plan, outside_text
 from planner.protocol.problem import FrontierAnswer, HasFrontier, problem_of
 from planner.protocol.trade_off import trade_off
 from planner.scenario import opened
@@ -31,28 +31,36 @@ def solve(source: Source, sets: Sequence[str] = (), *, strict: bool = False) -> 
     with _opened(source, sets) as question:
         plan = problem_of(question.problem).answer(question)
         if strict and plan.outside:
-            raise InputError(f"{outside_text(plan.outside)}; a strict answer stays inside")
+            raise InputError(f"{outside_text(plan.outside)}; {STRICT}")
         return plan
 
 
-def pareto(source: Source, sets: Sequence[str] = (), points: int | None = None) -> FrontierAnswer:
+def pareto(
+    source: Source, sets: Sequence[str] = (), points: int | None = None, *, strict: bool = False
+) -> FrontierAnswer:
     """The frontier of a scenario: the best objective at each level of what it limits.
 
     Of serving that is the cheapest plan at each speed, of a budget the least cost at each loss.
 
-    Raises InputError with every mistake in the input; SolverError when a plan does not survive its
-    own checks.
+    Raises InputError with every mistake in the input, or where `strict` refuses a plan; SolverError
+    when a plan does not survive its own checks.
 
     Parameters
     ----------
     source, sets : as for `solve`.
     points : how many levels to look at; as many as usual if None.
+    strict : refuse a frontier of which a plan rests on what no measured row told.
     """
     with _opened(source, sets) as question:
         problem = problem_of(question.problem)
-        if isinstance(problem, HasFrontier):
-            return problem.frontier(question, points)
-        return trade_off(question, points)
+        if not isinstance(problem, HasFrontier):
+            return trade_off(question, points)
+        curve = problem.frontier(question, points)
+        plans = curve.document.get("points", ()) if strict else ()
+        parts = dict.fromkeys(each["what"] for plan in plans for each in plan.get("outside", ()))
+        if parts:
+            raise InputError(f"{BEYOND}: {', '.join(parts)}; {STRICT}")
+        return curve
 
 
 def answer_schema(kind: str) -> dict[str, object]:

@@ -27,6 +27,7 @@ def sweep(
     resume: bool = False,
     yes: bool = False,
     certify: bool = False,
+    strict: bool = False,
     progress: bool = False,
 ) -> Table:
     """Answer a scenario at every point of a grid; a labelled table with a row for each.
@@ -47,6 +48,7 @@ def sweep(
     resume : go on with the parts that an earlier run left beside `out`.
     yes : compute a grid however many points it has.
     certify : prove the gap of every point to an independent bound too.
+    strict : refuse points of which the plan rests on what no measured row told.
     progress : draw a bar on standard error.
     """
     from planner.sweep.parts import Parts
@@ -55,7 +57,7 @@ def sweep(
 
     if workers < 1:
         raise InputError(f"workers: expected at least 1, got {workers}")
-    order = ordered(source, over, sets, yes=yes, certify=certify)
+    order = ordered(source, over, sets, yes=yes, certify=certify, strict=strict)
     order = replace(order, workers=workers, scheduler=scheduler, shown=progress)
     if out is None:
         memory = Memory()

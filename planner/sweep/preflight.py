@@ -15,6 +15,7 @@ from pathlib import Path
 
 from planner.protocol.columns import Cell
 from planner.protocol.parameter import folder_of, unit_of, value_at
+from planner.protocol.problem import problem_of
 from planner.scenario import checked, read
 from planner.scenario.grid import Axis, Grid, Listed, Span, measured
 from planner.scenario.loading import Question, Source
@@ -23,6 +24,7 @@ from planner.text.errors import InputError, Mistake
 from planner.text.tolerances import SAME
 
 LOOKED_AT = 1000  # values of one list that are read before a sweep; those beyond it while it runs
+OUTSIDE = "outside"  # the column that says what lies outside the fit
 
 
 @dataclass(frozen=True)
@@ -62,13 +64,17 @@ class Survey:
     problem: str
     digest: str
     certify: bool = False
+    strict: bool = False
 
 
-def survey(source: Source, sets: Sequence[str], grid: Grid, certify: bool = False) -> Survey:
+def survey(
+    source: Source, sets: Sequence[str], grid: Grid, certify: bool = False, strict: bool = False
+) -> Survey:
     """The sweep of a scenario over a grid, looked at.
 
-    `certify` says that the gap of every point to an independent bound is wanted. Raises InputError
-    with every mistake in the scenario and in the values of the axes.
+    `certify` says that the gap of every point to an independent bound is wanted, `strict` that
+    points outside the fit are refused. Raises InputError with every mistake in the scenario and in
+    the values of the axes.
     """
     tree, folder = changed(read(source), sets), folder_of(source)
     corners = [[0] * len(grid.axes), [len(axis) - 1 for axis in grid.axes]]
@@ -91,8 +97,11 @@ def survey(source: Source, sets: Sequence[str], grid: Grid, certify: bool = Fals
     columns = tuple(
         _column(axis, read_at, problem) for axis, read_at in zip(grid.axes, values, strict=True)
     )
-    digest = _digest(tree, folder, grid, certify)
-    return Survey(tree, folder, grid, columns, problem, digest, certify)
+    if strict and OUTSIDE not in problem_of(problem).columns:
+        words = f"rows of problem {problem} do not say what lies outside the fit"
+        raise InputError(f"strict: {words}; leave it out")
+    digest = _digest(tree, folder, grid, {"certify": certify, "strict": strict})
+    return Survey(tree, folder, grid, columns, problem, digest, certify, strict)
 
 
 def scenario_at(tree: Tree, folder: Path, sets: Sequence[str]) -> Question:
@@ -168,12 +177,12 @@ def _as_written(name: str, values: Listed) -> Column:
     return Column(name, None, values.texts)
 
 
-def _digest(tree: Tree, folder: Path, grid: Grid, certify: bool) -> str:
+def _digest(tree: Tree, folder: Path, grid: Grid, wanted: Mapping[str, bool]) -> str:
     """A hash of the scenario, the files it names, and the grid."""
     axes = [[axis.name, type(axis.values).__name__, *vars(axis.values).values()]
             for axis in grid.axes]  # fmt: skip
     text = json.dumps(
-        [tree.data, axes, *(["certify"] if certify else [])], sort_keys=True, default=str
+        [tree.data, axes, *(word for word, on in wanted.items() if on)], sort_keys=True, default=str
     )
     digest = hashlib.sha256(text.encode())
     for file in sorted(set(_files(tree.data, folder))):

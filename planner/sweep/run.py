@@ -9,14 +9,15 @@ from functools import cached_property
 from importlib.metadata import version
 from time import perf_counter
 
-from planner.protocol.columns import Columns, Row, beside, by_name
+from planner.protocol.columns import Columns, Row, beside, by_name, plain
+from planner.protocol.plan import BEYOND, STRICT
 from planner.protocol.problem import problem_of
 from planner.scenario.grid import grid_of
 from planner.scenario.loading import Source
 from planner.sweep.chunk import Chunk, chunks
 from planner.sweep.formats import Meta
 from planner.sweep.parts import Parts
-from planner.sweep.preflight import Survey, survey
+from planner.sweep.preflight import OUTSIDE, Survey, survey
 from planner.sweep.table import Memory
 from planner.sweep.vectorized import ClosedForm, closed_form
 from planner.sweep.workers import in_processes, serially
@@ -90,6 +91,7 @@ def ordered(
     *,
     yes: bool = False,
     certify: bool = False,
+    strict: bool = False,
 ) -> Order:
     """A sweep looked at; nothing is computed yet.
 
@@ -102,7 +104,7 @@ def ordered(
         raise InputError(
             f"--over makes {count} points, and a sweep takes at most {MOST:,}; give fewer values"
         )
-    looked = survey(source, sets, grid, certify)
+    looked = survey(source, sets, grid, certify, strict)
     order = Order(looked, closed_form(looked))
     most = ASKED_CLOSED if order.closed else ASKED
     if order.points > most and not yes:
@@ -142,8 +144,24 @@ def computed(order: Order, keeper: Parts | Memory) -> None:
         closed = order.closed
         with closing(_evaluated(closed, missing) if closed else _solved(order, missing)) as pieces:
             for first, last, columns in pieces:
-                keeper.keep(first, last, columns)
+                keeper.keep(first, last, _inside(columns) if order.survey.strict else columns)
                 advance(last - first + 1)
+
+
+def _inside(columns: Columns) -> Columns:
+    """The rows, of which those that lie outside the fit are refused and hold no numbers."""
+    outside, names = plain(columns[OUTSIDE]), list(columns)
+    if not any(outside):
+        return columns
+    cells = {
+        name: [None if x else cell for x, cell in zip(outside, plain(columns[name]), strict=True)]
+        for name in names[names.index("status") :]
+        if name not in ("status", "reason", "elapsed_s")
+    }
+    pairs = {name: zip(outside, plain(columns[name]), strict=True) for name in ("status", "reason")}
+    cells["status"] = ["refused" if x else cell for x, cell in pairs["status"]]
+    cells["reason"] = [f"{BEYOND}: {x}; {STRICT}" if x else cell for x, cell in pairs["reason"]]
+    return {name: cells.get(name, column) for name, column in columns.items()}
 
 
 Piece = tuple[int, int, Columns]

@@ -12,6 +12,7 @@ from planner.catalogue.bands.coefficient_spread import KNOWN
 from planner.catalogue.hull import HullDimension, Value, dimensions, names_at
 from planner.catalogue.profile import COEFFICIENTS, Place
 from planner.problems.serving.step.layouts import OVERLAP
+from planner.problems.serving.step.shares import DIGITS
 from planner.protocol.columns import CodedColumn
 from planner.protocol.plan import LEAST_SHARE, Outside
 
@@ -65,7 +66,9 @@ def pool_outside(pool: EvaluatedPool) -> list[tuple[float, HullDimension, Outsid
         words = dimension.asking(number)
         widths = hull.widths if hull else {}
         variance = sum((x * widths.get(name, 1.0)) ** 2 for name, x in held)
-        part = Outside(dimension.title, fitted, float(share[0]), TIMES[time], number, words)
+        part = Outside(
+            dimension.title, fitted, round(float(share[0]), DIGITS), TIMES[time], number, words
+        )
         parts.append((variance, dimension, part))
     return parts
 

@@ -52,6 +52,28 @@ def test_what_is_moved_out_alone_is_what_is_outside(what):
         planner.solve({**BASE, **MOVED[what]}, strict=True)
 
 
+@pytest.mark.parametrize("free", [{}, {"batch": [64, 65]}])
+def test_a_strict_sweep_refuses_the_points_outside(free):
+    """With what and how much of the time; the others are as they are without it."""
+    asked = {**BASE, "choose": {**BASE["choose"], **free}}
+    over = {"workload.input_tokens": [100, 2000]}
+    table, strict = (planner.sweep(asked, over, strict=s).columns for s in (False, True))
+    assert list(strict["status"]) == ["refused", "optimal"]
+    assert table["outside"][0].startswith("context")
+    assert table["outside"][0] in strict["reason"][0]
+    assert table["outside"][1] is None
+    assert strict["usd_per_mtok"][0] is None
+    assert strict["usd_per_mtok"][1] == table["usd_per_mtok"][1]
+
+
+def test_a_strict_frontier_is_refused_where_a_plan_of_it_is_outside():
+    """As one question is."""
+    inside = planner.pareto(BASE, points=2, strict=True)
+    assert all(not point["outside"] for point in inside.document["points"])
+    with pytest.raises(InputError, match="outside the fit: prompt length"):
+        planner.pareto({**BASE, **MOVED["prompt length"]}, points=2, strict=True)
+
+
 def test_two_pools_are_each_looked_at():
     """Prompts are short for one, contexts for the other."""
     short = {"input_tokens": 100, "output_tokens": 100}
