@@ -140,8 +140,8 @@ class Profile:
     """Coefficients of the estimate: efficiencies [1] and overheads [s, s/seq].
 
     `engine` is the engine it speaks for, `any` where it was fitted on several and none is meant.
-    `rows` counts the measurements it was fitted on, `errors` are fractions on rows left out of the
-    fit. `intervals` hold 80 % of refits; coefficients in `unidentified` are not by the rows.
+    `rows` counts the measurements it was fitted on, `errors` and `left_out` are of rows left out.
+    `intervals` hold 80 % of refits; coefficients in `unidentified` are not by the rows.
     `bands` are those in use, `all_bands` {kind of place: {engine: bands}}. `spread` is the width
     of logarithms of measured over predicted price `alike`, between runs of one kind, and of all.
     A `base` is what others are like, and chosen by name alone. `ceilings` are efficiencies that
@@ -172,6 +172,7 @@ class Profile:
     ceilings: Mapping[str, float] = field(default_factory=dict)
     hull: Hull | None = None
     runs: int = 0
+    left_out: tuple[Mapping[str, Any], ...] = field(default=(), compare=False)
     coefficient_spread: CoefficientSpread | None = field(default=None, compare=False)
     covariance: np.ndarray | None = field(default=None, compare=False)
     regime: str = KNOWN
@@ -309,7 +310,7 @@ def profile_from(name: str, raw: Mapping[str, Any]) -> Profile:
     if "like" in raw:
         whole, engine = profile(raw["like"]), raw["engine"]
         bands = whole.bands_of(KNOWN, engine)
-        whole = replace(whole, name=name, engine=engine, bands=bands, base=False)
+        whole = replace(whole, name=name, engine=engine, bands=bands, base=False, left_out=())
         chips, as_of = tuple(raw.get("chips", whole.chips)), raw.get("as_of", whole.as_of)
         errors = dict(raw["errors"])
         return replace(whole, chips=chips, errors=errors, as_of=as_of, rows=raw["rows"])
@@ -338,6 +339,7 @@ def profile_from(name: str, raw: Mapping[str, Any]) -> Profile:
         engines=tuple(raw.get("engines", ())),
         all_bands=everywhere,
         spread=dict(raw.get("spread", {})),
+        left_out=tuple(raw.get("left_out", ())),
         base=raw.get("base", False),
         hull=hull_from(raw["hull"]) if "hull" in raw else None,
         runs=raw.get("runs", 0),

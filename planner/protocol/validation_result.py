@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from math import log, nan
 from statistics import median
+from typing import Any
 
 from planner.protocol.document import document_of
 
@@ -225,6 +226,7 @@ class ProfileRecord:
     """What a profile records of its own errors, on rows that its fits did not see.
 
     `errors` by name; of the profile of collectives, by way to predict a curve, then by name.
+    `left_out` by way of leaving rows out and quantity, empty where a profile has none.
     """
 
     name: str
@@ -236,6 +238,7 @@ class ProfileRecord:
     source: str
     coverage: float
     errors: Mapping[str, float | Mapping[str, float]]
+    left_out: Sequence[Mapping[str, Any]] = ()
 
     @property
     def of_serving(self) -> Mapping[str, float]:

@@ -175,7 +175,16 @@ def _recorded(
     used = [profile(wanted if x == of_user else x) for x in names if x in (of_user, *shipped)]
     records = [
         validation_result.ProfileRecord(
-            x.name, "serving", x.as_of, x.engine, x.chips, x.rows, x.source, x.coverage, x.errors
+            x.name,
+            "serving",
+            x.as_of,
+            x.engine,
+            x.chips,
+            x.rows,
+            x.source,
+            x.coverage,
+            x.errors,
+            x.left_out,
         )
         for x in used
     ]

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from importlib.resources import files
 from math import isnan
+from typing import Any
 
 from planner.protocol import validation_result as result
 from planner.report.files import dumps
@@ -96,6 +97,18 @@ def recorded(errors: Mapping[str, float]) -> str:
         for label, row in left_out(errors)
     ]
     return _table(["", *HEAD[:5], "in band", "constant", "roofline"], body)
+
+
+def ways(left_out: Sequence[Mapping[str, Any]]) -> str:
+    """What a profile records by way of leaving rows out; empty where it records none."""
+    body = [
+        [f"{row['quantity']}, {row['word']} left out", f"{row['rows']:,}", str(row["groups"]),
+         *(_percent(row[x]) for x in ("median", "mean", "within_10")), f"{row['group_log']:.3f}",
+         _percent(row["holds"]), f"{row['width']:.2f}", f"{row['constant_group_log']:.3f}"]
+        for row in left_out
+    ]  # fmt: skip
+    heads = ["median", "mean", "in 10%", "|log| of groups", "in band", "high / low", "constant"]
+    return _table(["", "rows", "groups", *heads], body) if body else ""
 
 
 def network(errors: Mapping[str, Mapping[str, float]]) -> str:
@@ -306,7 +319,8 @@ def _recorded(profiles: Sequence[result.ProfileRecord]) -> str:
             f'<p class="quiet">{row.rows:,} measurements on {escape(", ".join(row.chips))}'
             f": {escape(row.source)}.</p>"
         )
-        parts.append(network(row.of_curves) if row.of_curves else recorded(row.of_serving))
+        table = ways(row.left_out) or recorded(row.of_serving)
+        parts.append(network(row.of_curves) if row.of_curves else table)
     return "\n".join(parts)
 
 

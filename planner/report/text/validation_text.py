@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import nan
+from typing import Any
 
 from planner.protocol import validation_result as result
 from planner.text.wording import duration, printable, wrapped
@@ -17,6 +18,14 @@ BASELINES = {"constant": "constant x roofline", "roofline": "plain roofline"}
 LISTED = 12  # rows of a grouping
 FURTHEST = 5  # rows furthest off
 BELOW = 40  # rows better than their bound
+WAYS = (
+    f"{'':16}{'rows':>7}{'groups':>7}{'median':>8}{'mean':>7}{'in 10%':>7}{'group':>7}"
+    f"{'in band':>8}{'width':>6}{'const':>7}"
+)
+OF_WAYS = (
+    "group: mean over groups of model, chip and engine of the median |log ratio|, and that of a "
+    "constant times the roofline; in band, width: of ranges made without the row, high over low"
+)
 # What the errors that a profile records were measured without, and how their names begin.
 LEFT_OUT = (
     ("rows left out", ""),
@@ -230,8 +239,27 @@ def _recorded(profiles: Sequence[result.ProfileRecord], scored: bool) -> str:
     for profile in profiles:
         lines += ["", f"{profile.name} ({profile.as_of}), {profile.rows:,} measurements"]
         lines += wrapped(profile.source)
-        lines += _network(profile.of_curves) if profile.of_curves else _serving(profile.of_serving)
+        if profile.of_curves:
+            lines += _network(profile.of_curves)
+        else:
+            lines += _ways(profile.left_out) or _serving(profile.of_serving)
     return "\n".join(lines)
+
+
+def _ways(left_out: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Errors by way of leaving rows out, one table for each quantity."""
+    lines: list[str] = []
+    for quantity in dict.fromkeys(row["quantity"] for row in left_out):
+        title = NAMES.get(quantity, f"{quantity.removeprefix('pooled ').upper()} of two pools")
+        lines += ["" * bool(lines), f"{title}, left out", WAYS]
+        lines += [
+            f"  {row['word']:<14}{row['rows']:>7,}{row['groups']:>7}{row['median']:>8.1%}"
+            f"{row['mean']:>7.1%}{row['within_10']:>7.1%}{row['group_log']:>7.3f}"
+            f"{row['holds']:>8.1%}{row['width']:>6.2f}{row['constant_group_log']:>7.3f}"
+            for row in left_out
+            if row["quantity"] == quantity
+        ]
+    return [*lines, *wrapped(OF_WAYS)] if lines else []
 
 
 def _serving(errors: Mapping[str, float]) -> list[str]:

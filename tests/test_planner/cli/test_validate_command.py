@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 import pytest
 
 from planner.catalogue.models import record
+from planner.catalogue.profile import profile
 from tests.cases.validation import (
     RUN_HEAD,
     STEADY_HEAD,
@@ -53,7 +54,7 @@ def test_scores_stand_beside_baselines(run, runs):
     status, out, _ = run("--data", runs)
     assert status == 0
     assert "1 repeats left out; 3 of 4 predicted" in out
-    for told in ("plain roofline", "constant x roofline", "band", "abacus", "groups left out"):
+    for told in ("plain roofline", "constant x roofline", "band", "abacus", "TPOT, left out"):
         assert told in out
     assert max(map(len, out.splitlines())) <= 80
 
@@ -218,12 +219,19 @@ def test_training_runs_have_bounds_alone(run, tmp_path):
 
 
 def test_without_data_profiles_tell_their_own_errors(run):
-    """The errors on rows left out that every shipped profile records, collectives among them."""
+    """The errors on rows left out that every shipped profile records, collectives among them.
+
+    Every way of leaving out has its line for each quantity, with the figures of the profile.
+    """
     status, out, _ = run()
     assert status == 0
-    assert "groups left out" in out
+    lines = [" ".join(line.split()) for line in out.splitlines()]
+    for row in profile("engines-2026").left_out:
+        figures = f"{row['rows']:,} {row['groups']} {row['median']:.1%} {row['mean']:.1%}"
+        assert any(line.startswith(f"{row['word']} {figures}") for line in lines)
     assert "models left out" in out
     assert "unseen chips" in out
+    assert max(map(len, out.splitlines())) <= 80
     document = json.loads(run("--json")[1])
     assert (document["status"], document["files"]) == ("recorded", [])
 
