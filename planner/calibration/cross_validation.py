@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from planner.catalogue.bands.coefficient_spread import KNOWN, NEW_CHIP, NEW_MODEL, NOISE
+from planner.catalogue.coefficient_spread import KNOWN, NEW_CHIP, NEW_MODEL, NOISE
 from planner.catalogue.profile import COEFFICIENTS, COVERAGE, Band, Place, Profile
 from planner.protocol.validation_result import Score
 

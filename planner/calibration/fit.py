@@ -24,7 +24,7 @@ from planner.calibration.hierarchy import Effect, Hierarchy, Loss, Prior
 from planner.calibration.leave_outs import LeaveOutScore, LeaveOutStudy, scores_text
 from planner.calibration.profile_file import shipped_text, thin_text
 from planner.calibration.sample import Sample, digests_text, hull_of, published_sample
-from planner.catalogue.bands.coefficient_spread import EffectFamily, Quantiles
+from planner.catalogue.coefficient_spread import EffectFamily, Quantiles
 from planner.catalogue.hull import Hull
 from planner.measurements.measurement import Measurement
 from planner.measurements.readers import runs, steadies

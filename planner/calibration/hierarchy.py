@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.linalg import cholesky, solve
 
-from planner.catalogue.bands.coefficient_spread import (
+from planner.catalogue.coefficient_spread import (
     CoefficientSpread,
     EffectFamily,
     Quantiles,

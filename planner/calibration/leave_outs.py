@@ -22,7 +22,7 @@ from planner.calibration.cross_validation import (
     score,
 )
 from planner.calibration.sample import Sample, configuration_of
-from planner.catalogue.bands.coefficient_spread import (
+from planner.catalogue.coefficient_spread import (
     ASSUMED,
     DISTANCES,
     KNOWN,

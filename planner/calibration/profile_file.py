@@ -6,12 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from planner.catalogue.bands.coefficient_spread import (
-    KNOWN,
-    CoefficientSpread,
-    triangle_text,
-    values_of,
-)
+from planner.catalogue.coefficient_spread import KNOWN, CoefficientSpread, triangle_text, values_of
 from planner.catalogue.profile import COEFFICIENTS, COVERAGE, Adjustment, Band, Profile
 
 if TYPE_CHECKING:

@@ -18,6 +18,7 @@ from functools import cache
 from hashlib import blake2s
 from importlib.resources import files
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -323,21 +324,17 @@ def hull_of(
     ----------
     widths : standard deviations of the logarithms of coefficients before any row was seen.
     """
-    seen: dict[str, Counter[str]] = defaultdict(Counter)
-    numbers: dict[str, list[float]] = defaultdict(list)
-    resident = _resident(sample)
-    for row, place, batch in zip(sample.rows, sample.places, resident, strict=True):
+    values: dict[str, list[Any]] = defaultdict(list)
+    for row, place, batch in zip(sample.rows, sample.places, _resident(sample), strict=True):
         for name, value in _point(row, place, float(batch)):
-            if isinstance(value, str):
-                seen[name][value] += 1
-            else:
-                numbers[name].append(value)
-    names = {
-        name: tuple(sorted(value for value, n in seen[name].items() if n >= least))
-        for name in dimensions()
-        if name in seen
-    }
-    ranges = {name: _ends(numbers[name], least) for name in dimensions() if name in numbers}
+            values[name].append(value)
+    names, ranges = {}, {}
+    for name, dimension in dimensions().items():
+        if name in values and dimension.unit:
+            ranges[name] = _ends(values[name], least)
+        elif name in values:
+            counts = Counter(values[name])
+            names[name] = tuple(sorted(value for value, n in counts.items() if n >= least))
     return Hull(names, ranges, widths)
 
 

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from planner.catalogue.bands.coefficient_spread import (
+from planner.catalogue.chips import lent_sentence, maker_factor
+from planner.catalogue.coefficient_spread import (
     ASSUMED,
     KNOWN,
     NEW_CHIP,
@@ -31,7 +32,6 @@ from planner.catalogue.bands.coefficient_spread import (
     holds_at,
     variances,
 )
-from planner.catalogue.chips import lent_sentence, maker_factor
 from planner.catalogue.hull import Hull, hull_from
 from planner.text.errors import CatalogueError, did_you_mean
 from planner.text.tables import file_names, table

@@ -17,7 +17,7 @@ from planner.calibration.leave_outs import (
     quantiles_by_group,
 )
 from planner.calibration.sample import Sample
-from planner.catalogue.bands.coefficient_spread import (
+from planner.catalogue.coefficient_spread import (
     DISTANCES,
     CoefficientSpread,
     EffectFamily,

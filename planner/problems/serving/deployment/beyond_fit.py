@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.catalogue.bands.coefficient_spread import KNOWN
+from planner.catalogue.coefficient_spread import KNOWN
 from planner.catalogue.hull import HullDimension, Value, dimensions, names_at
 from planner.catalogue.profile import COEFFICIENTS, Place
 from planner.problems.serving.step.layouts import OVERLAP

@@ -1,1 +1,0 @@
-"""How far times by a profile may be off."""
