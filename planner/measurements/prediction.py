@@ -25,6 +25,7 @@ from planner.measurements.measurement import (
 from planner.measurements.readers.collective_rows import FAMILIES, MACHINES, OTHERS
 from planner.measurements.roofline_bound import bounds_of, task_of
 from planner.network import collective_time, group_of
+from planner.problems.serving.deployment.beyond_fit import distances_at
 from planner.problems.serving.step.engine_effects import resident_most, rounds_waited
 from planner.problems.serving.step.layouts import Layouts
 from planner.problems.serving.step.step import Step
@@ -161,11 +162,11 @@ def predict(rows: Sequence[Measurement], wanted: str = "auto") -> list[Predictio
     if not rows:
         return []
     profiles = [_at(wanted, row) for row in rows]
-    times, shares = _estimated(rows, profiles, [(name,) for name in COEFFICIENTS])
+    times, shares, beyond = _estimated(rows, profiles, [(name,) for name in COEFFICIENTS])
     bounds, bands = bounds_of(rows), []
-    for at, row, parts in zip(profiles, rows, shares.tolist(), strict=True):
+    for at, row, parts, kinds in zip(profiles, rows, shares.tolist(), beyond, strict=True):
         rests_on = dict(zip(COEFFICIENTS, parts, strict=True))
-        bands.append(at.band(BANDS.get(row.quantity, "tpot"), rests_on))
+        bands.append(at.band(BANDS.get(row.quantity, "tpot"), rests_on, kinds))
     return [
         Prediction(float(bound), float(time), float(time) * band.low, float(time) * band.high)
         for bound, time, band in zip(bounds, times, bands, strict=True)
@@ -182,12 +183,14 @@ def estimates(rows: Sequence[Measurement], profiles: Sequence[Profile]) -> np.nd
 
 def _estimated(
     rows: Sequence[Measurement], profiles: Sequence[Profile], groups: Sequence[Sequence[str]] = ()
-) -> tuple[np.ndarray, np.ndarray]:
-    """Times [s] of rows and the shares that groups of coefficients take of them.
+) -> tuple[np.ndarray, np.ndarray, list[dict[str, np.bool_]]]:
+    """Times [s] of rows, the shares that groups of coefficients take, distances of their numbers.
 
-    Shapes (n_rows,) and (n_rows, n_groups). A share is what is left without the group.
+    Shapes (n_rows,) and (n_rows, n_groups). A share is what is left without the group; kinds of
+    distance from the rows of the profile, as `distances_at` has them, are said of each row.
     """
     seconds, shares = np.empty(len(rows)), np.empty((len(rows), len(groups)))
+    beyond: list[dict[str, np.bool_]] = [{} for _ in rows]
     for members in alike_rows(rows):
         coefficients = {
             name: np.array([profiles[i].values[name] for i in members]) for name in COEFFICIENTS
@@ -197,7 +200,11 @@ def _estimated(
         for column, group in enumerate(groups):
             without = model.times({**coefficients, **{name: OFF[name] for name in group}})[0]
             shares[members, column] = 1 - without / seconds[members]
-    return seconds, shares
+        task = replace(model.step.task, profile=profiles[members[0]])
+        for kind, holds in distances_at(task, model.layouts, model.batch).items():
+            for i, one in zip(members, np.broadcast_to(holds, len(members)), strict=True):
+                beyond[i][kind] = one
+    return seconds, shares, beyond
 
 
 def _at(wanted: str, row: Measurement) -> Profile:

@@ -7,7 +7,7 @@ import pytest
 
 import planner
 from planner.measurements.measurement import Measurement
-from planner.measurements.prediction import RowStep, predict
+from planner.measurements.prediction import BANDS, RowStep, predict
 from planner.measurements.readers import runs
 from planner.measurements.readers.engine_runs import run
 from planner.measurements.readers.steady_batches import steady
@@ -64,12 +64,12 @@ def agree(row: Measurement) -> bool:
     False where there is no plan, because memory does not hold what was run.
     """
     row = replace(row, version="", as_of="2030-01")
-    predicted = predict([row], PROFILES[row.engine])[0].estimate
+    predicted, name = predict([row], PROFILES[row.engine])[0], BANDS.get(row.quantity, "tpot")
     document = planner.solve(question(row)).to_json()
     if document["plan"] is None:
         return False
-    planned = document["plan"]["ttft" if row.quantity == "ttft" else "tpot"]
-    assert planned == pytest.approx(predicted, rel=SAME)
+    assert document["plan"][name] == pytest.approx(predicted.estimate, rel=SAME)
+    assert document["band"][name] == pytest.approx([predicted.low, predicted.high], rel=1e-4)
     return True
 
 
@@ -78,6 +78,7 @@ def agree(row: Measurement) -> bool:
     [
         {},
         {"concurrency": "128", "isl": "6000", "osl": "1000"},
+        {"isl": "100"},
         {"backend": "sglang", "system": "h100", "tp_size": "8"},
         {"backend": "trtllm", "backend_version": "1.2.0", "concurrency": "64"},
         {"backend": "sglang", "system": "h100", "tp_size": "8", "isl": "1024", "osl": "1024"},

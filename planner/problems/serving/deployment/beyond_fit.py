@@ -60,12 +60,12 @@ def pool_outside(pool: EvaluatedPool) -> list[tuple[float, HullDimension, Outsid
     parts = []
     for dimension, times in shares_outside(task, layouts, batch, rests).items():
         time, share = max(times.items(), key=lambda pair: float(pair[1][0]))
-        held = [(name, x) for name, x in pool.rests_on[time].items() if dimension.holds(name)]
+        resting = [(name, x) for name, x in pool.rests_on[time].items() if dimension.holds(name)]
         value, fitted = point[dimension.name], hull.fitted(dimension.name) if hull else ()
         number = value if isinstance(value, str) else float(np.ravel(value)[0])
         words = dimension.asking(number)
         widths = hull.widths if hull else {}
-        variance = sum((x * widths.get(name, 1.0)) ** 2 for name, x in held)
+        variance = sum((x * widths.get(name, 1.0)) ** 2 for name, x in resting)
         part = Outside(
             dimension.title, fitted, round(float(share[0]), DIGITS), TIMES[time], number, words
         )
