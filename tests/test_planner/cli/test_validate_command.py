@@ -229,7 +229,7 @@ def test_without_data_profiles_tell_their_own_errors(run):
     for row in profile("engines-2026").left_out:
         figures = f"{row['rows']:,} {row['groups']} {row['median']:.1%} {row['mean']:.1%}"
         assert any(line.startswith(f"{row['word']} {figures}") for line in lines)
-    assert "models left out" in out
+    assert "TPOT, rows left out" in out
     assert "unseen chips" in out
     assert max(map(len, out.splitlines())) <= 80
     document = json.loads(run("--json")[1])
