@@ -45,15 +45,12 @@ def test_rows_that_may_not_be_fitted_are_left_out_by_reason(sample):
 
 
 @pytest.mark.parametrize(("row", "chips"), [("m01815", 128), ("m01820", 72)])
-def test_wide_expert_parallelism_is_predicted_within_a_half(row, chips):
-    """Steps of DeepSeek-V3 on 128 H800 and 72 H100, larger than any group that was fitted.
-
-    Both ran two batches in turn, which hides part of the traffic: the sum lies above.
-    """
+def test_wide_expert_parallelism_is_predicted_within_fifteen_percent(row, chips):
+    """Steps of DeepSeek-V3 on 128 H800, which no fit saw, and 72 H100: two halves overlap."""
     shared(STEADY.name)
     one = next(each for each in steadies(STEADY).rows if each.id == row)
     assert one.chips == chips
-    assert 1 < predict([one], "engines-2026")[0].estimate / one.seconds < 1.6
+    assert predict([one], "engines-2026")[0].estimate == pytest.approx(one.seconds, rel=0.15)
 
 
 def test_every_row_lies_in_order():
