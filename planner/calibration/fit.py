@@ -13,6 +13,7 @@ import argparse
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,13 @@ from planner.calibration import cross_validation, hierarchy
 from planner.calibration.cross_validation import LeftOut, folds
 from planner.calibration.curve_file import collectives_text
 from planner.calibration.hierarchy import Effect, Hierarchy, Loss, Prior
-from planner.calibration.leave_outs import LeaveOutScore, LeaveOutStudy, scores_text
+from planner.calibration.leave_outs import (
+    LEAVE_OUTS,
+    LeaveOutScore,
+    LeaveOutStudy,
+    inner_error,
+    scores_text,
+)
 from planner.calibration.profile_file import shipped_text, thin_text
 from planner.calibration.sample import Sample, digests_text, hull_of, published_sample
 from planner.catalogue.coefficient_spread import EffectFamily, Quantiles
@@ -31,6 +38,8 @@ from planner.measurements.readers import runs, steadies
 from planner.text.tables import table
 
 DRAWS, PRUNINGS = 20, 3
+ROUGHLY = 1e-5  # where fits that are only compared settle
+INNER = ("configurations", "models", "chips")  # what is left out to choose between them
 # What is left out of a fit, its kind of place, and how its errors are called.
 PREFIXES = {
     "configurations": ("known", ""),
@@ -60,9 +69,9 @@ class FitSpec:
     worth: float | None = None
 
 
-def _spec(name: str) -> FitSpec:
-    """What is expected of a kind of measurements, by the name of its profile."""
-    spec, groups = dict(PRIORS[name]), PRIORS["groups"]
+def _spec(name: str, changes: Mapping[str, Any] = MappingProxyType({})) -> FitSpec:
+    """What is expected of a kind of measurements, by the name of its profile, but for changes."""
+    spec, groups = {**PRIORS[name], **changes}, PRIORS["groups"]
     families = tuple(
         EffectFamily(tuple(row["by"]), of, row["width"], row.get("monthly", False))
         for row in spec.pop("families")
@@ -80,6 +89,26 @@ def _together(groups: Mapping[str, Sequence[str]], row: Mapping[str, Any]) -> li
 
 
 RUNS, STEADY = _spec("engines-2026"), _spec("steady-2024")
+
+
+def rivals(name: str) -> dict[str, FitSpec]:
+    """What a profile could be fitted with instead, by its name in the table of priors.
+
+    A rival adds families and takes others away by their attributes, scales widths, or counts errors
+    in another way.
+    """
+    specs = {}
+    for rival in PRIORS["rivals"]:
+        shipped, scale = PRIORS[name]["families"], rival.get("widths", 1.0)
+        families = [
+            {**row, "width": row["width"] * scale}
+            for row in shipped
+            if row["by"] not in rival.get("without", ())
+        ]
+        changes = {"families": families + rival.get("families", [])}
+        changes |= {"loss": rival["loss"]} if "loss" in rival else {}
+        specs[rival["name"]] = _spec(name, changes)
+    return specs
 
 
 @dataclass(frozen=True)
@@ -105,23 +134,38 @@ def rows_of_runs(tables: Sequence[Path]) -> list[Measurement]:
     return [replace(row, id=f"{path.stem}:{row.id}") for path in tables for row in runs(path).rows]
 
 
-def profiles(steady: Path, tables: Sequence[Path]) -> list[Fitted]:
-    """Every profile that ships: engines of 2026 under load, and steady batches before."""
+def profiles(steady: Path, tables: Sequence[Path], *, choose: bool = False) -> list[Fitted]:
+    """Every profile that ships: engines of 2026 under load, and steady batches before.
+
+    With `choose` the form of the first is set beside its rivals.
+    """
     rows, static = rows_of_runs(tables), steadies(steady).rows
     untold = published_sample(rows, "untold", RUNS.as_of)
     return [
-        fit_profile(RUNS, published_sample((*rows, *static), "runs", RUNS.as_of), untold),
+        fit_profile(
+            RUNS,
+            published_sample((*rows, *static), "runs", RUNS.as_of),
+            untold,
+            rivals(RUNS.name) if choose else {},
+        ),
         fit_profile(STEADY, published_sample(static, "steady", STEADY.as_of)),
     ]
 
 
-def fit_of(spec: FitSpec) -> Callable[[Sample], Hierarchy]:
-    """The fit of a specification, as a function of the rows it may see."""
+def fit_of(
+    spec: FitSpec, begin: Hierarchy | None = None, settled: float = hierarchy.SETTLED
+) -> Callable[[Sample], Hierarchy]:
+    """The fit of a specification, as a function of the rows it may see.
+
+    It begins at the prior or where another fit ended, and ends where it gains less than `settled`.
+    """
 
     def solved(
         sample: Sample, candidates: tuple[Effect, ...], start: Hierarchy | None = None
     ) -> Hierarchy:
-        return hierarchy.fitted(sample, candidates, spec.prior, start=start, loss=spec.loss)
+        return hierarchy.fitted(
+            sample, candidates, spec.prior, start=start or begin, loss=spec.loss, settled=settled
+        )
 
     def fit(sample: Sample) -> Hierarchy:
         candidates, worth = hierarchy.effects(sample.places, spec.families), spec.worth
@@ -138,15 +182,51 @@ def fit_of(spec: FitSpec) -> Callable[[Sample], Hierarchy]:
     return fit
 
 
-def fit_profile(spec: FitSpec, sample: Sample, untold: Sample | None = None) -> Fitted:
-    """Coefficients with intervals, errors on rows left out in four ways, bands.
+def choosing(specs: Mapping[str, FitSpec]) -> Callable[[Sample], Hierarchy]:
+    """The fit of the specification that predicts best what is left out of the rows it may see."""
 
-    `untold` rows are in no fit; how far predictions are from them is a band of their own.
+    def fit(sample: Sample) -> Hierarchy:
+        scores = inner_scores(sample, specs)
+        best = min(scores, key=scores.__getitem__)
+        print(", ".join(f"{name} {error:.3f}" for name, error in scores.items()), "->", best)
+        return fit_of(specs[best])(sample)
+
+    return fit
+
+
+def inner_scores(sample: Sample, specs: Mapping[str, FitSpec]) -> dict[str, float]:
+    """How far each specification is off where configurations, models and chips are left out.
+
+    A fifth of them at a time: the mean over groups of the median |ln (predicted / measured)|, and
+    the mean relative error, of tokens, and with the weight that they have in a fit of prompts.
+    """
+    scores = {}
+    for name, spec in specs.items():
+        whole = fit_of(spec, settled=ROUGHLY)(sample)
+        refit = fit_of(spec, whole, ROUGHLY)
+        scores[name] = sum(
+            inner_error(replace(leave, by_fifths=True).predictions(sample, refit))
+            for leave in LEAVE_OUTS
+            if leave.word in INNER
+        )
+    return scores
+
+
+def fit_profile(
+    spec: FitSpec,
+    sample: Sample,
+    untold: Sample | None = None,
+    others: Mapping[str, FitSpec] = MappingProxyType({}),
+) -> Fitted:
+    """Coefficients with intervals, errors on rows left out in many ways, bands.
+
+    `untold` rows are in no fit; how far predictions are from them is a band of their own. Where
+    there are `others`, errors of a fit that chooses among them are told too.
     """
     refit = fit_of(spec)
     fit = refit(sample)
     floor = sample.columns.roofline
-    study = LeaveOutStudy.of(sample, refit)
+    study = LeaveOutStudy.of(sample, refit, choosing(others) if others else None)
     left = study.left
     pooled = sample.column("pooled")
     ranges = {}
@@ -197,13 +277,18 @@ def main(arguments: list[str] | None = None) -> None:
         parser.add_argument(name, type=Path)
     parser.add_argument("--runs", type=Path, nargs="+")
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--choose", action="store_true", help="score the rivals of the fit too")
     options = parser.parse_args(arguments)
     if options.collectives:
         text = collectives_text(options.collectives)
         (options.out / "collectives.toml").write_text(text, encoding="utf-8")
     elif not (options.steady and options.runs):
         parser.error("expected --steady and --runs, or --collectives")
-    serving = profiles(options.steady, options.runs) if options.steady and options.runs else ()
+    serving = (
+        profiles(options.steady, options.runs, choose=options.choose)
+        if options.steady and options.runs
+        else ()
+    )
     for fitted_profile in serving:
         name = fitted_profile.spec.name
         print(f"{name}\n{scores_text(fitted_profile.left_out)}")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg import cholesky, solve
+from scipy.special import expit
 
 from planner.catalogue.coefficient_spread import (
     CoefficientSpread,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 OUTLIER = 0.12
 ROUNDS = 60
 SETTLED = 1e-7  # of the objective
+CORNER = 0.02  # within which an efficiency nears one smoothly while it is fitted
 TOLD = 0.5  # width beside the prior's from which on the rows tell nothing of an unknown
 LEAST_ROWS = 8
 Prior = Mapping[str, tuple[float, float]]
@@ -143,6 +145,7 @@ def fitted(
     *,
     start: Hierarchy | None = None,
     loss: Loss | None = None,
+    settled: float = SETTLED,
 ) -> Hierarchy:
     """The unknowns that fit the rows best.
 
@@ -154,6 +157,7 @@ def fitted(
     prior : {coefficient: (value, standard deviation of its logarithm)}.
     start : where to begin; the prior by default.
     loss : how errors count; logarithms by default.
+    settled : the gain, as a share of what is to be least, below which a descent ends.
     """
     if len(sample.seconds) == 0:
         raise ValueError("nothing to fit: no rows")
@@ -173,7 +177,7 @@ def fitted(
             break
         theta, gained, value = theta + step, value - better, better
         damping = max(damping / 4, 1e-9)
-        if gained < SETTLED * abs(value):
+        if gained < settled * abs(value):
             break
     return problem.result(theta)
 
@@ -277,12 +281,10 @@ class _Problem:
     def _errors(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Errors, shape (n_rows,), and their slopes, shape (n_rows, n_unknowns)."""
         shared, adjusted = np.split(theta, [self.shared])
-        x = _unknowns(shared, adjusted, self.counts, self.touched)
-        times, parts = self.sample.columns.times(x), self.sample.columns.parts(x)
+        x, moved = _rounded(np.exp(shared + (self.counts * adjusted) @ self.touched))
+        times, parts = self.sample.columns.times(x), self.sample.columns.parts(x) * moved
         if self.loss.relative:
             error, shares = times / self.sample.seconds - 1, parts / self.sample.seconds[:, None]
-            # An efficiency that has reached one moves no further.
-            shares = shares * (x > LEAST)
         else:
             error, shares = np.log(times / self.sample.seconds), parts / times[:, None]
         return error, np.hstack([shares, self.counts * (shares @ self.touched.T)])
@@ -301,6 +303,18 @@ def _unknowns(
     shared: np.ndarray, adjusted: np.ndarray, counts: np.ndarray, touched: np.ndarray
 ) -> np.ndarray:
     return np.maximum(np.exp(shared + (counts * adjusted) @ touched), LEAST)
+
+
+def _rounded(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Unknowns whose least is no corner, at which a descent would stop, and d ln of them / d ln x.
+
+    An efficiency that nears one moves less and less: the reciprocal is one plus a soft excess.
+    """
+    over = (x - LEAST) / CORNER
+    rounded = LEAST + CORNER * np.logaddexp(0.0, over)
+    free = LEAST == 0
+    moved = x / rounded * expit(over)
+    return np.where(free, x, rounded), np.where(free, 1.0, moved)
 
 
 def _logarithm(name: str, value: float) -> float:

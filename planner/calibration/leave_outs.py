@@ -21,7 +21,7 @@ from planner.calibration.cross_validation import (
     leave_out,
     score,
 )
-from planner.calibration.sample import Sample, configuration_of
+from planner.calibration.sample import TTFT_WEIGHT, Sample, configuration_of
 from planner.catalogue.coefficient_spread import (
     ASSUMED,
     DISTANCES,
@@ -98,6 +98,10 @@ LEAVE_OUTS = (
         "new_scale",
     ),
 )
+
+
+# Models left out of a fit whose form was chosen among rivals without them too.
+CHOSEN = LeaveOut("models, chosen", lambda row, _: row.model, "chosen", by_fifths=True)
 
 
 @dataclass(frozen=True)
@@ -198,17 +202,18 @@ class LeaveOutStudy:
     residuals: Mapping[tuple[str, str], Residuals]
 
     @classmethod
-    def of(cls, sample: Sample, fit: Fit) -> LeaveOutStudy:
-        """All fits; `fit` makes one from the rows that it may see."""
+    def of(cls, sample: Sample, fit: Fit, choosing: Fit | None = None) -> LeaveOutStudy:
+        """All fits; `fit` makes one from the rows that it may see, `choosing` its form as well."""
         left, residuals = {}, {}
         values = values_of(list(dict.fromkeys(sample.places)))
-        for leave in LEAVE_OUTS:
+        for leave in (*LEAVE_OUTS, *([CHOSEN] if choosing else [])):
             fold = leave.fold(sample)
             says = leave.regime in values or leave.regime not in DISTANCES
             if len(np.unique(fold)) < 2 or not says:
                 continue
             index = np.flatnonzero(fold >= 0)
-            left[leave.word] = made = leave.predictions(sample, fit).take(index)
+            make = choosing if leave is CHOSEN and choosing else fit
+            left[leave.word] = made = leave.predictions(sample, make).take(index)
             for quantity, rows in residuals_of(made, index).items():
                 residuals[leave.word, quantity] = rows
         return cls(sample, left, residuals)
@@ -226,10 +231,9 @@ class LeaveOutStudy:
                 if (leave.word, quantity) in self.residuals:
                     basis, scatter = self._basis(leave.word, quantity)
                     ends.setdefault(leave.regime, {})[quantity] = basis.ends(scatter)
-        together = [rows for (_, q), rows in self.residuals.items() if q == POOLED_TPOT]
-        if together:
-            both = Residuals.joined(together).ends(self._scatter(POOLED_TPOT))
-            ends[POOLED] = {"tpot": both, COST: both}
+        if (LEAVE_OUTS[0].word, POOLED_TPOT) in self.residuals:
+            basis, scatter = self._basis(LEAVE_OUTS[0].word, POOLED_TPOT)
+            ends[POOLED] = dict.fromkeys(("tpot", COST), basis.ends(scatter))
         if assumed is not None and assumed.covariances:
             parts = residuals_of(assumed, np.arange(len(assumed.fold)), apart=False)
             ends[ASSUMED] = {q: rows.ends(self._scatter(q)) for q, rows in parts.items()}
@@ -239,7 +243,7 @@ class LeaveOutStudy:
         """How far each is off, by way of leaving out and quantity."""
         return [
             self._score(leave, quantity)
-            for leave in LEAVE_OUTS
+            for leave in (*LEAVE_OUTS, CHOSEN)
             for quantity in (*QUANTITIES, POOLED_TPOT)
             if quantity != COST and (leave.word, quantity) in self.residuals
         ]
@@ -325,6 +329,18 @@ def residuals_of(left: LeftOut, index: np.ndarray, *, apart: bool = True) -> dic
             np.log(ratio[alone]), wide[alone], left.fold[at], group[at], index[at]
         )
     return residuals
+
+
+def inner_error(left: LeftOut) -> float:
+    """How far rows of one pool are off: by groups and by rows, prompts weighing as in a fit."""
+    sample, error = left.sample, 0.0
+    group, alone = sample.column("group"), ~sample.column("pooled") & (left.fold >= 0)
+    for mask, weight in ((~sample.prompts & alone, 1.0), (sample.prompts & alone, TTFT_WEIGHT)):
+        if mask.any():
+            estimate, seconds = left.estimate[mask], sample.seconds[mask]
+            by_group = group_error(estimate / seconds, group[mask])
+            error += weight * (by_group + score(estimate, seconds).mean)
+    return error
 
 
 def scores_text(scores: Iterable[LeaveOutScore]) -> str:

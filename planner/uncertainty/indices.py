@@ -77,6 +77,8 @@ def _indices(blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     if np.ptp(blocks) <= SAME * np.abs(blocks).max():
         return np.zeros(len(blocks) - 2), np.zeros(len(blocks) - 2)
+    if len(blocks) - 2 == 1:  # SciPy takes none alone, and all of the variance is its
+        return np.ones(1), np.ones(1)
     parts: Any = {"f_A": blocks[:1], "f_B": blocks[1:2], "f_AB": blocks[2:, None, :]}
     estimate: Any = sobol_indices(func=parts, n=blocks.shape[1])
     return np.ravel(estimate.first_order), np.ravel(estimate.total_order)

@@ -9,10 +9,9 @@ from typing import Annotated, TypeVar
 
 from pydantic import PlainValidator, ValidationError, ValidationInfo, WithJsonSchema
 
-from planner.catalogue.profile import profile, profile_names
-from planner.catalogue.profile_checks import unsound
 from planner.scenario.keys.fields import Faults, Record, Refusals
 from planner.text.errors import CatalogueError, did_you_mean, quoted
+from planner.text.tables import file_names
 
 R = TypeVar("R", bound=Record)
 LONGEST_NAME = 1000
@@ -97,7 +96,8 @@ def _profile(value: object, info: ValidationInfo) -> str | File:
     if isinstance(value, str) and len(value) > LONGEST_NAME:
         raise ValueError(f"expected a name such as auto, got {quoted(value)}")
     name = value.strip() if isinstance(value, str) else value
-    reference = name_or_file(name, "profile", AUTO, (AUTO, *profile_names()), info)
+    names = (AUTO, *file_names("planner.catalogue", "profiles", ".toml"))
+    reference = name_or_file(name, "profile", AUTO, names, info)
     if isinstance(reference, File):
         _read(reference)
     return reference
@@ -115,6 +115,9 @@ def wanted_profile(reference: str | File) -> str:
 
 def _read(file: File) -> None:
     """Raises ValueError where the file is no profile."""
+    from planner.catalogue.profile import profile
+    from planner.catalogue.profile_checks import unsound
+
     if file.path.suffix != ".toml":
         raise ValueError(
             f"expected a .toml file that planner calibrate wrote, got {quoted(file.written)}"

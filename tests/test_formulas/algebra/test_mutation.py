@@ -115,8 +115,15 @@ def test_equations_of_a_wrong_unit_are_refused():
 
 
 def _scales(left: sp.Symbol, right: sp.Expr, base: str) -> bool:
-    """Whether the right side changes like the left when a base unit is an eighth as large."""
+    """Whether the right side changes like the left when a base unit is an eighth as large.
+
+    At two points, so that no share exceeds one at both.
+    """
     symbols = sorted(right.free_symbols, key=lambda x: x.name)
+    return all(_scales_at(left, right, base, order) for order in (symbols, symbols[::-1]))
+
+
+def _scales_at(left: sp.Symbol, right: sp.Expr, base: str, symbols: list[sp.Symbol]) -> bool:
     point = {x: 1 + index / 7 for index, x in enumerate(symbols)}
     scaled = {x: value * 8 ** float(_power(x, base)) for x, value in point.items()}
     try:

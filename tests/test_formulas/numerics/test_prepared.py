@@ -24,7 +24,8 @@ def decode() -> tuple[Kernel, dict[str, float | np.ndarray]]:
         name: random.uniform(1, 9, 40) if i % 2 else float(random.uniform(1, 9))
         for i, name in enumerate(made.names)
     }
-    return made, values | {"n_experts": 256.0, "k_experts": 8.0}
+    experts = {"n_experts": 256.0, "k_experts": 8.0, "e_draft": 128.0, "k_draft": 4.0}
+    return made, values | experts
 
 
 def test_a_prepared_kernel_gives_the_same_to_the_bit() -> None:

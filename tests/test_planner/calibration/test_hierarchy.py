@@ -8,7 +8,7 @@ import pytest
 
 from planner.calibration.cross_validation import coverage_of, quantiles, score
 from planner.calibration.features import WAIT, Features, features, unknowns
-from planner.calibration.fit import RUNS
+from planner.calibration.fit import RUNS, choosing, fit_of, inner_scores, rivals
 from planner.calibration.hierarchy import Effect, EffectFamily, Loss, effects, fitted, worthwhile
 from planner.calibration.sample import Sample
 from planner.catalogue.profile import COEFFICIENTS, EFFICIENCIES
@@ -176,6 +176,36 @@ def test_starting_elsewhere_ends_at_the_same_place(columns, places):
     assert columns.times(two.unknowns(places)) == pytest.approx(
         columns.times(one.unknowns(places)), rel=1e-3
     )
+
+
+def test_an_efficiency_at_one_stops_no_descent(columns, places):
+    """Rows faster than it allows: from either side of one the others end at the same place."""
+    seconds = 0.6 * predicted(columns, TRUTH)
+    quick = sample(columns, seconds, places)
+    one = fitted(quick, (), RUNS.prior)
+    assert max(one.values[name] for name in ("e_w", "e_kv")) > 0.95
+    for moved in (-0.5, 0.5):
+        again = fitted(quick, (), RUNS.prior, start=replace(one, shared=one.shared + moved))
+        assert again.times(quick) == pytest.approx(one.times(quick), rel=0.01)
+
+
+def test_a_choice_takes_the_families_that_predict_rows_left_out(rows, columns, places):
+    """Engines that differ by a half are told apart; where they do not, no effect is worse."""
+    differ = np.array([1.5 if place.engine == "vllm" else 1.0 for place in places])
+    made = replace(sample(columns, predicted(columns, TRUTH) * differ, places), rows=tuple(rows))
+    family = EffectFamily(("engine",), COEFFICIENTS, 0.3)
+    specs = {"alike": replace(RUNS, families=()), "apart": replace(RUNS, families=(family,))}
+    scores = inner_scores(made, specs)
+    assert scores["apart"] < 0.5 * scores["alike"]
+    assert choosing(specs)(made).values == fit_of(specs["apart"])(made).values
+
+
+def test_rivals_change_what_they_say_and_nothing_else():
+    """The first is the fit that ships; widths are scaled, families added or left out."""
+    others = rivals(RUNS.name)
+    assert next(iter(others.values())) == RUNS
+    assert all(each.prior == RUNS.prior for each in others.values())
+    assert len({(each.families, each.loss) for each in others.values()}) == len(others)
 
 
 def test_effects_need_rows(places):
