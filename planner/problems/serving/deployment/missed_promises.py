@@ -28,6 +28,7 @@ from planner.protocol.bracket import Bracket, bracketed
 from planner.protocol.plan import MissedPromise
 
 PHYSICS = ("need", "mixed", "together")  # limits that nobody made and nobody can relax
+BEYOND = 1.02  # of the rate at which all slots are full, more than is ever carried
 CLOSE = 5e-7  # share of a value below which no smaller one is sought
 
 
@@ -100,10 +101,23 @@ def shortfalls(step: Step) -> list[tuple[str, float]]:
 
 
 def capacity(step: Step) -> float:
-    """Most requests per second that any layout serves within the promises, 0 if none serves any."""
-    most = step.with_task(step.task.with_layout(arrivals=math.inf, objective="throughput"))
+    """Most requests per second that any layout serves within the promises, 0 if none serves any.
+
+    Of slots that are never all full, prompts share passes as if they were: where readers limit
+    the rate, a few more of them carry a little more than the most that all are filled with.
+    """
+    task = step.task
+    most = step.with_task(task.with_layout(arrivals=math.inf, objective="throughput"))
     score = search(most).score
-    return 1 / float(score[0]) if score.size else 0.0
+    if not score.size:
+        return 0.0
+    low = 1 / float(score[0])
+    high = low * BEYOND
+    while high - low > CLOSE * low:
+        middle = (low + high) / 2
+        carried = search(step.with_task(task.with_layout(arrivals=middle))).rows.size > 0
+        low, high = (middle, high) if carried else (low, middle)
+    return low
 
 
 def _first_token_factor(question: TwoPools) -> float:

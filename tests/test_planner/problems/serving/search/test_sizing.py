@@ -192,11 +192,7 @@ def test_the_batch_is_the_smallest_that_carries_the_load(task: Task) -> None:
 @settings(max_examples=15, deadline=None, derandomize=True)
 @given(fleets())
 def test_a_load_that_is_too_large_is_short_by_what_it_exceeds_the_most(task: Task) -> None:
-    """Divided by the factor reported the load is carried, a hundredth above it is not.
-
-    Where readers of prompts limit it, one slot more than are ever full carries up to half a percent
-    more.
-    """
+    """Divided by the factor reported the load is carried, a millionth above it is not."""
     heavy = replace(task, arrivals=50 * (task.arrivals or 0.0), objective="cost")
     asked = one_pool(heavy)
     if asked.searched.rows.size:
@@ -208,7 +204,7 @@ def test_a_load_that_is_too_large_is_short_by_what_it_exceeds_the_most(task: Tas
         assert not one_pool(easy).searched.rows.size
         return
     factor = missed[0][1]
-    for slack, carried in ((1 - 1e-9, True), (1 + 1e-2, False)):
+    for slack, carried in ((1 - 1e-9, True), (1 + 1e-6, False)):
         eased = replace(heavy, arrivals=(heavy.arrivals or 0.0) / factor * slack)
         assert bool(one_pool(eased).searched.rows.size) is carried
 
