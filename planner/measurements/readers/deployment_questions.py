@@ -139,9 +139,9 @@ def _choices(
 
 def _workload(row: sheets.Row, facts: Mapping[str, Any]) -> dict[str, object]:
     """Lengths of prompts and answers; a decode row gives the context that a step reads."""
-    given = facts.get("workload", {})
-    prompt = sheets.number_or_none(row, "context_or_isl") or given.get("input_tokens")
-    output = sheets.number_or_none(row, "osl") or given.get("output_tokens")
+    lengths = facts.get("workload", {})
+    prompt = sheets.number_or_none(row, "context_or_isl") or lengths.get("input_tokens")
+    output = sheets.number_or_none(row, "osl") or lengths.get("output_tokens")
     if prompt is None:
         raise published_names.Refused("context_or_isl is not given")
     if row["phase"] == "prefill":
@@ -152,7 +152,7 @@ def _workload(row: sheets.Row, facts: Mapping[str, Any]) -> dict[str, object]:
     elif output is None:
         raise published_names.Refused("osl is not given")
     answers = {"mean": output, "cv": facts["spread"]} if "spread" in facts else output
-    return {**given, "input_tokens": prompt, "output_tokens": answers}
+    return {**lengths, "input_tokens": prompt, "output_tokens": answers}
 
 
 def _measured(row: sheets.Row, chips: int, counted: str) -> tuple[str, float]:

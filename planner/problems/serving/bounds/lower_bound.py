@@ -127,8 +127,8 @@ def _work(step: Step, outcome: Found) -> Callable[[float], float]:
     limited = lowered("drawn_power")
     per_time = (task.power if task.objective == "energy" else task.price) or 1.0
 
-    def power(asked: float) -> float:
-        return float(limited(P_asked=asked, P_most=draw.rated, q_soft=draw.soft)["P_work"])
+    def power(watts: float) -> float:
+        return float(limited(P_asked=watts, P_most=draw.rated, q_soft=draw.soft)["P_work"])
 
     def more(bound: float) -> float:
         time = max(bound / per_time, 1e-300)

@@ -151,9 +151,9 @@ def _electricity(scenario: Scenario, chip: str, drawn: float | None) -> float:
 
     Raises FieldError if what the question says of power needs that of the chip, and nobody knows.
     """
-    asked = {"power_price": scenario.power_price, "carbon": scenario.carbon,
-             "limits.power": scenario.limits.power}  # fmt: skip
-    if drawn is None and any(asked.values()):
+    powered = {"power_price": scenario.power_price, "carbon": scenario.carbon,
+               "limits.power": scenario.limits.power}  # fmt: skip
+    if drawn is None and any(powered.values()):
         words = f"the catalogue has no power figure for {chip}; give power: in the system"
-        raise FieldError(*((path, words) for path, value in asked.items() if value is not None))
+        raise FieldError(*((path, words) for path, value in powered.items() if value is not None))
     return (scenario.power_price or 0.0) * (drawn or 0.0)
