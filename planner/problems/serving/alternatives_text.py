@@ -34,8 +34,9 @@ def alternatives(answer: ServingAnswer) -> str:
     lines = ["next best, of other layouts"]
     for plan in answer.alternatives:
         tpot = f", TPOT {duration(plan.tpot)}" if plan.tpot is not None else ""
-        price = f"${plan.usd_per_mtok:.4g}/Mtok"
-        chance = getattr(plan, "chance_better", None) or 0.0
+        least = answer.scenario["objective"] == "energy"
+        price = f"{plan.joule_per_token:.4g} J/token" if least else f"${plan.usd_per_mtok:.4g}/Mtok"
+        chance = 0.0 if least else getattr(plan, "chance_better", None) or 0.0
         likely = f" ({chance:.0%} to be cheaper)" if chance >= UNSURE else ""
         text = f"{layout_text(plan)}, batch {plan.batch}{tpot}{likely}"
         lines.append(row(f"  {price}", text, PRICE))

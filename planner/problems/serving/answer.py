@@ -190,17 +190,28 @@ def current_layout(scenario: Scenario, tasks: Sequence[Task]) -> CurrentPoint | 
     if not tasks:
         words = "a layout of one pool cannot be set beside two; choose mode: aggregated as well"
         raise FieldError(("current", words))
-    task = tasks[0].with_layout(redundant=current.redundant_experts)
-    layouts = _layouts_of(current, task)
+    layouts = _layouts_of(current, tasks[0])
     replicas = int(layouts.replicas[0])
     total = current.batch or (scenario.workload.concurrency or 0)
     if not total:
         words = "say how many sequences are in flight over all replicas"
         raise FieldError(("current.batch", words))
     batch = math.ceil(total / replicas)
-    pool = evaluate(task, layouts, batch, total / (batch * replicas))
+    # Depths that are left free are tried on the layout too: the best at its batch.
+    alike = (tasks[0].sizes, tasks[0].chip, tasks[0].mode)
+    depths = {x.drafts: x for x in reversed(tasks) if (x.sizes, x.chip, x.mode) == alike}
+    pools = [
+        evaluate(
+            task.with_layout(redundant=current.redundant_experts),
+            layouts,
+            batch,
+            total / (batch * replicas),
+        )
+        for task in depths.values()
+    ]
+    pool = min(pools, key=lambda each: each.chosen_by["slot"])
     candidate = Candidate((pool,))
-    broken = exceeded_promises(task, pool.chosen_by)
+    broken = exceeded_promises(pool.task, pool.chosen_by)
     return CurrentPoint(**vars(candidate.plan()), bound=candidate.floor(), breaks=broken)
 
 

@@ -25,6 +25,7 @@ from planner.problems.serving.search.batch import (
     fixed_batches,
     layouts_of,
 )
+from planner.problems.serving.step.drafting import with_accepted
 from planner.problems.serving.step.kernels import PARTS
 from planner.problems.serving.step.layouts import Layouts
 from planner.problems.serving.step.shares import resting_on
@@ -206,11 +207,14 @@ def _bands(
     task, rests = step.task, resting_on(step, batch)
     beyond = distances_at(task, step.layouts, batch)
     ends: dict[str, np.ndarray | CodedColumn] = {}
+    prices = columns.get("usd_per_mtok_input"), columns.get("usd_per_mtok_output")
     for name in BANDS:
         value = columns.get(name)
         if isinstance(value, float | np.ndarray):
             time = "ttft" if name == "ttft" or task.mode == "prefill" else "tpot"
             low, high = task.profile.band_ends(name, rests[time], beyond)
+            if task.drafts:
+                low, high = with_accepted(task, name, (low, high), prices)
             ends |= {f"{name}_low": value * low, f"{name}_high": value * high}
     return {**ends, "outside": outside_column(task, step.layouts, batch, rests)}
 

@@ -161,7 +161,7 @@ def _chosen(point: ServingPoint, whole: ServingAnswer) -> str:
 def _drafting(drafting: DraftedTokens) -> str:
     """What drafts bring, and up to which batch they pay."""
     most = drafting.pays_up_to
-    pays = "at any batch" if most is None else f"up to about {max(most, 1):.0f} per replica"
+    pays = "at any batch" if most is None else f"up to about {max(most, 1):,.0f} per replica"
     emitted = f"{drafting.tokens_per_step:.2f} tokens a step of {drafting.drafts} drafted"
     return f"{emitted}; they pay {pays}"
 

@@ -14,7 +14,7 @@ import numpy as np
 from planner.problems.serving.bounds.binding_limits import binding, worth
 from planner.problems.serving.bounds.lower_bound import elastic
 from planner.problems.serving.choice import Choice
-from planner.problems.serving.deployment.beyond_fit import distances, farther
+from planner.problems.serving.deployment.beyond_fit import bands_of, distances, farther
 from planner.problems.serving.deployment.drawn_power import drawn_bands, power_from
 from planner.problems.serving.deployment.pool import (
     HOUR,
@@ -26,7 +26,6 @@ from planner.problems.serving.deployment.pool import (
     evaluate,
     per_million,
     recomputed,
-    rests_on,
 )
 from planner.problems.serving.deployment.pool_matching import shards
 from planner.problems.serving.deployment.pool_pairs import Pair
@@ -218,14 +217,15 @@ class Candidate:
         """Where the profile's left-out rows put the truth of a plan; a bound needs no band."""
         if self.task.uses_bound:
             return None
-        profile, rests, beyond = self.task.profile, rests_on(self.pools), distances(self.pools)
+        profile, beyond = self.task.profile, distances(self.pools)
+        bands = bands_of(self.pools, plan, beyond)
 
         def ends(name: str, value: float | None) -> tuple[float, float] | None:
-            ratio = profile.band(name, rests[name], beyond)
-            return None if value is None else (value * ratio.low, value * ratio.high)
+            low, high = bands[name].low, bands[name].high
+            return None if value is None else (value * low, value * high)
 
         # What a request costs in chip time is what throughput lacks.
-        rate, price = plan.tokens_per_s, profile.band("usd_per_mtok", rests["usd_per_mtok"], beyond)
+        rate, price = plan.tokens_per_s, bands["usd_per_mtok"]
         return ServingBand(
             coverage=profile.coverage,
             profile=profile.name,

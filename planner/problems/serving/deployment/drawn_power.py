@@ -6,11 +6,14 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import numpy as np
+import numpy as np
 
+from planner.problems.serving.step.kernels import BILLED, FOLLOWS
+
+if TYPE_CHECKING:
     from planner.catalogue.profile import Band
     from planner.problems.serving.point import ServingPoint
+    from planner.problems.serving.step.step import Step
     from planner.problems.serving.task.task import Task
 
 
@@ -61,9 +64,17 @@ def chip_cost(task: Task, watts: np.ndarray | float) -> np.ndarray | float:
     return task.price + task.electricity * (watts / task.power - 1)
 
 
-def drawn_in_use(task: Task, watts: np.ndarray, used: np.ndarray) -> np.ndarray:
-    """Power of a chip that is in use, of a mean over all of which a share is `used` [J/s]."""
-    if task.draw is None or task.uses_bound:
+def cost_in_use(step: Step, rows: np.ndarray, watts: np.ndarray) -> np.ndarray:
+    """The same of a chip in use, from mean `watts` over all of layouts with their own prices."""
+    task, given, layouts = step.task, step.take(rows).values(np.ones(rows.size)), step.layouts
+    powered = step.model.powered
+    if powered in FOLLOWS:
+        idle = given["P_idle"] * given["x_site"]
+        watts = (
+            idle + (watts - idle) / (layouts.replicas * layouts.replica_chips / layouts.chips)[rows]
+        )
+    if task.objective == "energy":
         return watts
-    idle = task.draw.idle * task.site
-    return idle + (watts - idle) / used
+    if powered != BILLED:
+        return np.asarray(given["p_chip"])
+    return np.asarray(given["p_rent"] + given["p_joule"] * watts)

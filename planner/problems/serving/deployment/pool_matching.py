@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from planner.problems.serving.deployment.drawn_power import chip_cost, drawn_in_use
+from planner.problems.serving.deployment.drawn_power import cost_in_use
 from planner.problems.serving.search.batch import (
     chosen,
     feasible,
@@ -172,12 +172,9 @@ def _columns(
     domain = np.full(len(rows), step.task.machine.chips_per_domain)
     slot, last = (np.broadcast_to(values[name], rows.shape) for name in ("slot", late))
     rate, task = replica_rates(slot, fill, step.task.headroom), step.task
-    weight = np.asarray(task.price)
     if task.objective == "energy" and task.power is None:
         raise task.powerless()
-    if task.objective == "energy" or task.electricity:
-        used = (layouts.replicas * layouts.replica_chips / layouts.chips)[rows]
-        weight = np.asarray(chip_cost(task, drawn_in_use(task, values["watts"], used)))
+    weight = cost_in_use(step, rows, values.get("watts", np.zeros(())))
     return PhaseLayouts(
         rows, np.zeros(rows.size, np.int64), layouts.stage[rows], layouts.pp[rows], domain,
         batch, fill, slot, rate, last, np.broadcast_to(weight, rows.shape),

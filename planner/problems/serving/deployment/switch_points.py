@@ -110,7 +110,7 @@ class Contest:
         question = self.questions[of.question]
         used = [hardware[k] for k in self.machines(of.question)]
         task = question.task
-        builder = TaskBuilder(scenario, task.sizes, task.chunk, task.redundant)
+        builder = TaskBuilder(scenario, task.sizes, task.chunk, task.redundant, task.drafts)
         layouts = [pool.step.layouts for pool in question.pools]
         if of.rows is not None:
             layouts[-1] = layouts[-1].take(of.rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -112,3 +112,21 @@ def _affine(times: np.ndarray, batch: float) -> tuple[float, float]:
     """The fixed part [s] and that per sequence [s/seq] of times at a batch and at twice it."""
     slope = max(float(times[1] - times[0]) / batch, 0.0)
     return max(float(times[0]) - slope * batch, 0.0), slope
+
+
+def with_accepted(
+    task: Task, name: str, ends: tuple[Any, Any], prices: tuple[Any, Any]
+) -> tuple[Any, Any]:
+    """A band, as ratios, with the range of accepted lengths in it; both are off independently.
+
+    A time per token falls as a step brings more, a price by decoding's share of it. `prices` are
+    those of an input and of an output token, None where there is none.
+    """
+    read, made = (0.0 if price is None else price for price in prices)
+    made = made * task.output_tokens
+    paid = made + read * task.input_tokens
+    share = 1.0 if name == "tpot" else made / paid if name == "usd_per_mtok" else 0.0
+    low, high = np.log(ends[0]), np.log(ends[1])
+    fewer, more = np.log(task.accepted_range)
+    less = np.hypot(low, share * more) - np.abs(low)
+    return np.exp(low - less), np.exp(high + np.hypot(high, share * fewer) - np.abs(high))

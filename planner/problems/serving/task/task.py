@@ -73,6 +73,7 @@ class Task:
     wait for the prompts of others; of a `static` batch all prompts are read in one go. In a closed
     loop of `even` lengths requests keep in step, and their prompts come together. A step has as
     many positions as its `drafter` drew tokens, and one; without a drafter they cost nothing.
+    Four in five models accept between the shares in `accepted_range` of the tokens per step.
     """
 
     sizes: Sizes
@@ -98,6 +99,7 @@ class Task:
     tokens_per_step: float = 1.0
     positions_per_step: float = 1.0
     drafter: Drafter | None = None
+    accepted_range: tuple[float, float] = (1.0, 1.0)
     power: float | None = None
     draw: ChipPower | None = None
     site_power: float | None = None

@@ -113,6 +113,7 @@ class TaskBuilder:
             input_spread=lengths.input_tokens.cv,
             positions_per_step=drafted.positions,
             tokens_per_step=drafted.emitted,
+            accepted_range=(drafted.low / drafted.emitted, drafted.high / drafted.emitted),
             drafter=None if lecture else drafted.drafter,
             pooled=pooled,
             redundant=self.redundant,

@@ -262,3 +262,12 @@ def test_no_layout_at_any_batch_takes_less_than_the_bound_or_the_plan(changes, m
     assert len(every) > 12
     assert min(every) >= plan[word] * (1 - 1e-9)
     assert 0.6 * proof["objective"] < proof["relaxation"] <= min(every) * (1 + 1e-9)
+
+
+def test_what_every_chip_pays_changes_no_plan():
+    """All chips of one site: energy is as many times it, and no other two pools become best."""
+    asked = {**ASKED, "model": "llama-3.1-70b", "system": "hgx-h200", "objective": "energy",
+             "pue": 1.2, "choose": {}}  # fmt: skip
+    rows = {row.path: row for row in planner.sensitivity(asked, output="energy").rows}
+    assert rows["pue"].right == pytest.approx(1)
+    assert not rows["pue"].switches

@@ -1,6 +1,7 @@
 """Drafts: each costs a pass and brings what is accepted; how many pay depends on the batch."""
 
 import csv
+import re
 
 import numpy as np
 import pytest
@@ -244,3 +245,32 @@ def test_one_user_of_deepseek_r1_with_three_drafts(system, ep, measured):
     without = 1 / pace("deepseek-r1", system, 8, 1, free, **asked)
     assert abs(np.log(rate / measured)) < abs(np.log(without / measured))
     assert rate == pytest.approx(measured, rel=0.25)
+
+
+def test_what_is_not_known_of_accepted_lengths_is_in_the_band():
+    """Wider than where the user says the same length, and by the range of it on its own side."""
+    told = point("qwen3-32b", "hgx-h100", 1, 1, {"drafts": 3})
+    mean = told.chosen["drafting"]["tokens_per_step"]
+    sure = point("qwen3-32b", "hgx-h100", 1, 1, {"drafts": 3, "accepted": mean})
+    assert sure.chosen["tpot"] == pytest.approx(told.chosen["tpot"])
+    (warning,) = [w for w in told.warnings if "speculation.accepted" in w]
+    low, high = (float(x) / mean for x in re.search(r"have (\S+) to (\S+);", warning).groups())
+    for name, scale in (("tpot", told.chosen["tpot"]), ("usd_per_mtok", told.cost)):
+        ends = [np.log(np.array(x.document["band"][name]) / scale) for x in (sure, told)]
+        expected = -np.hypot(ends[0][0], np.log(high)), np.hypot(ends[0][1], np.log(low))
+        assert ends[1] == pytest.approx(expected, abs=5e-3)
+    assert told.document["band"]["ttft"] == sure.document["band"]["ttft"]
+
+
+def test_the_layout_in_use_drafts_as_deep_as_serves_it_best():
+    """Beside depths that are left free: as cheap as the cheapest of them on that layout."""
+    current = {"tp": 1, "batch": 32}
+    asked = {"choose": {"mode": "decode"}, "current": current}
+    at = ("llama-3.1-8b", "hgx-h100", 1, 32)
+    free = point(*at, {"drafts": "auto", **HEAD}, **asked).document["current"]
+    each = [
+        point(*at, {"drafts": d, **HEAD} if d else None, **asked).document["current"]
+        for d in range(5)
+    ]
+    assert free["usd_per_mtok"] == pytest.approx(min(one["usd_per_mtok"] for one in each))
+    assert free["drafts"] == int(np.argmin([one["usd_per_mtok"] for one in each]))
