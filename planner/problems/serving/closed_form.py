@@ -13,9 +13,11 @@ import sympy as sp
 
 from formulas.algebra.equation import Equation
 from formulas.nomenclature.serving_symbols import P_chip
+from formulas.serving import power
 from formulas.serving.bounds import decode_bound, prefill_busy_bound, prefill_math_bound
 from formulas.serving.decode import decode_sending, decode_time, decode_work
 from formulas.serving.outputs import (
+    ENERGY,
     FILLS,
     FIRST_OF_A_LOOP,
     PRICE,
@@ -23,8 +25,7 @@ from formulas.serving.outputs import (
     ROOFLINE,
     ROOFLINE_SLOT,
 )
-from formulas.serving.pools import POOLS_RATE, pools_price
-from formulas.serving.power import paid_power, rented_chip
+from formulas.serving.pools import POOLS_RATE, pools_energy, pools_price
 from formulas.serving.prefill import prefill_busy, prefill_time
 from formulas.serving.throughput import (
     decode_share,
@@ -34,7 +35,7 @@ from formulas.serving.throughput import (
     token_bound,
 )
 from planner.problems.serving.step import equations
-from planner.problems.serving.step.kernels import BILLED, COUNTED, fed
+from planner.problems.serving.step.kernels import BILLED, fed
 
 if TYPE_CHECKING:
     from planner.problems.serving.deployment.candidate import Candidate
@@ -53,7 +54,7 @@ def expression(word: str, mode: str, answer: ServingAnswer) -> sp.Expr:
         mode = "decode" if mode == "disaggregated" else mode
         point, drawn = answer.plan, ""
         if point is not None and point.power_from in ("measured", "shared"):
-            drawn = BILLED if answer.electricity_follows else COUNTED
+            drawn = BILLED
         outputs = equations.pool_outputs(mode, bound, equations.GIVEN)
         made = equations.pool(mode, bound, load, drawn)
         if outputs[word] == P_chip and not drawn:
@@ -64,7 +65,7 @@ def expression(word: str, mode: str, answer: ServingAnswer) -> sp.Expr:
 
 
 def closed_form(
-    mode: str, *, bound: bool, load: str, tpot: bool = False, billed: bool = False
+    mode: str, *, bound: bool, load: str, tpot: bool, energy: bool, counted: bool
 ) -> tuple[Equation, ...]:
     """The price of a plan of that mode and the equations behind it.
 
@@ -72,14 +73,17 @@ def closed_form(
     ----------
     load : as of a `ServingAnswer`.
     tpot : whether the promise on the time per output token binds, which then comes first.
-    billed : whether electricity is paid beside the rent, by what chips draw.
+    energy : whether energy is made small, and stands for the price.
+    counted : whether either takes the power that follows from the work.
     """
     if mode == "disaggregated":
-        price = (pools_price, POOLS_RATE[load if load == "given" else "none"])
+        pools = pools_energy if energy else pools_price
+        price = (pools, POOLS_RATE[load if load == "given" else "none"])
     else:
-        price = (PRICE[mode], *(() if load == "none" else reversed(FILLS[load][:2])))
-    paid = (rented_chip, paid_power) if billed else ()
-    whole = (*price, *paid, *_slot(mode, bound=bound))
+        filled = () if load == "none" else reversed(FILLS[load][:2])
+        price = ((ENERGY if energy else PRICE)[mode], *filled)
+    drawn = power.DRAWN["decode" if mode == "disaggregated" else mode] if energy else power.BILLED
+    whole = (*price, *(reversed(drawn) if counted else ()), *_slot(mode, bound=bound))
     if not tpot:
         return whole
     promised = (ROOFLINE[-1], token_bound) if bound else (time_per_output_token,)

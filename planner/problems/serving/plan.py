@@ -199,10 +199,11 @@ class ServingAnswer(Answer):
         return "none" if demand is None else "most" if demand == "max" else "given"
 
     @property
-    def electricity_follows(self) -> bool:
-        """Whether electricity is paid beside the rent, by what chips draw for their work."""
+    def counts_power(self) -> bool:
+        """Whether the power that follows from the work is paid beside the rent, or made small."""
         source = None if self.plan is None else self.plan.power_from
-        return self.scenario["power_price"] is not None and source in ("measured", "shared")
+        asked = self.scenario["power_price"] or self.scenario["objective"] == "energy"
+        return bool(asked) and source in ("measured", "shared")
 
 
 @dataclass(frozen=True, kw_only=True)

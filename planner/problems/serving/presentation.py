@@ -351,16 +351,16 @@ def _closed_form(plan: ServingPlan) -> Iterable[str]:
     """The equations behind the objective and the promise that binds, as they stand."""
     mode, bound = plan.mode or "", plan.answer.provenance.estimate == "bound"
     load, tpot = plan.answer.load, any("tpot" in limit.name for limit in plan.binding)
-    billed = plan.answer.electricity_follows
+    energy = plan.answer.scenario["objective"] == "energy"
+    counted = plan.answer.counts_power
 
     def written() -> list[str]:
         from planner.problems.serving.closed_form import closed_form
 
-        return [
-            str(equation)
-            for equation in closed_form(mode, bound=bound, load=load, tpot=tpot, billed=billed)
-        ]
+        whole = closed_form(mode, bound=bound, load=load, tpot=tpot, energy=energy, counted=counted)
+        return [str(equation) for equation in whole]
 
     # Kept as text, since to write an equation SymPy must be loaded.
-    for equation in stored(f"closed_form-{mode}-{bound}-{load}-{tpot}-{billed}", written, SOURCES):
+    name = f"closed_form-{mode}-{bound}-{load}-{tpot}-{energy}-{counted}"
+    for equation in stored(name, written, SOURCES):
         yield from wrapped(equation)
