@@ -202,8 +202,8 @@ def _estimated(
             shares[members, column] = 1 - without / seconds[members]
         task = replace(model.step.task, profile=profiles[members[0]])
         for kind, holds in distances_at(task, model.layouts, model.batch).items():
-            for i, one in zip(members, np.broadcast_to(holds, len(members)), strict=True):
-                beyond[i][kind] = one
+            for i, lies in zip(members, np.broadcast_to(holds, len(members)), strict=True):
+                beyond[i][kind] = lies
     return seconds, shares, beyond
 
 
