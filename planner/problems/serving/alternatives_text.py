@@ -66,6 +66,8 @@ def systems(answer: ServingAnswer) -> list[str]:
             texts.append(f"{name} is best")
         else:
             texts.append(f"{name} alone is {_worse(answer, behind)}")
+    if any(system.lent for system in answer.systems or ()):
+        texts.append("of efficiencies that another maker's chips lend: no rank is told")
     return [row("systems", "; ".join(texts))] if texts else []
 
 

@@ -120,10 +120,14 @@ class RivalKind:
 
 @dataclass(frozen=True)
 class ComparedSystem:
-    """The best plan on one system of a list, by how much it is worse; null where there is none."""
+    """The best plan on one system of a list, by how much it is worse; null where there is none.
+
+    Its efficiencies may be `lent` by chips of another maker: then no rank is told.
+    """
 
     system: str
     behind: Share | None
+    lent: bool
 
 
 @dataclass(frozen=True)

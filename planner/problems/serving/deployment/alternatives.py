@@ -14,6 +14,7 @@ from dataclasses import fields, replace
 
 import numpy as np
 
+from planner.catalogue.chips import lent_sentence
 from planner.problems.serving.deployment.pool_pairs import search_pools
 from planner.problems.serving.deployment.questions import (
     Point,
@@ -83,16 +84,19 @@ def compared_systems(
     if len(systems) == 1:
         return None
     least: dict[int, float] = {}
+    lent = set()
     for number, question in enumerate(questions):
         of = set(machines(questions, number, len(systems)))
         points = question.points()
         if len(of) == 1 and points:
             k = of.pop()
             least[k] = min(points[0].score, least.get(k, points[0].score))
+            if lent_sentence(question.task.chip.name, question.task.profile.chips):
+                lent.add(k)
     # Systems are called by their catalogue names, or by the files that wire them.
     names = (system.written if isinstance(system, File) else system.name for system in systems)
     return tuple(
-        ComparedSystem(name, least[k] / best.score - 1 if k in least else None)
+        ComparedSystem(name, least[k] / best.score - 1 if k in least else None, k in lent)
         for k, name in enumerate(names)
     )
 

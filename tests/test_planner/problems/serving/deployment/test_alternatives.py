@@ -266,3 +266,17 @@ def test_the_text_says_what_would_do():
     """The nearest promise that would do is told with its unit."""
     scenario = IMPOSSIBLE["one pool"]
     assert "TTFT" in answer(planner.solve(scenario)).split("feasible if ")[1]
+
+
+def test_no_rank_is_told_of_efficiencies_that_another_maker_lends():
+    """A chip of a maker that no row of the profile has is marked, and the text says so."""
+    asked = {
+        "problem": "serving", "model": "llama-2-70b", "chips": 8, "price": "$2/hour",
+        "workload": {"input_tokens": 300, "output_tokens": 300}, "choose": {"mode": "aggregated"},
+    }  # fmt: skip
+    both = planner.solve(asked | {"system": ["hgx-h200", "gaudi3-8"]})
+    assert [each["lent"] for each in both.document["systems"]] == [False, True]
+    assert "no rank is told" in " ".join(str(both).split())
+    alike = planner.solve(asked | {"system": ["hgx-h200", "hgx-h100"]})
+    assert not any(each["lent"] for each in alike.document["systems"])
+    assert "no rank is told" not in " ".join(str(alike).split())
