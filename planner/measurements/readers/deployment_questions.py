@@ -88,10 +88,11 @@ def _question(row: sheets.Row) -> DeploymentQuestion:
     choose = _choices(row, facts, chips, experts)
     if left_over is not None:
         choose["weights"] = left_over
+    on: object = published_names.machine_of(chip.name) or chip.name
     scenario: dict[str, object] = {
         "problem": "serving",
         "model": model,
-        "system": published_names.machine_of(chip.name) or chip.name,
+        "system": {"like": on, **facts["system"]} if "system" in facts else on,
         "chips": chips,
         "price": "$1/hour",
         "workload": _workload(row, facts),
