@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from planner.catalogue.profile import COEFFICIENTS
 from planner.problems.serving.choice import ChosenPool
 from planner.problems.serving.point import (
     DraftedTokens,
@@ -27,7 +28,7 @@ from planner.problems.serving.step.drafting import break_even
 from planner.problems.serving.step.engine_effects import loop_symbols
 from planner.problems.serving.step.kernels import PARTS, walked
 from planner.problems.serving.step.queueing import TAILS
-from planner.problems.serving.step.shares import by_coefficient
+from planner.problems.serving.step.shares import resting_on
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.plan_limits import PROMISES
 from planner.text.errors import SolverError
@@ -80,15 +81,19 @@ class EvaluatedPool:
         """The values the plan was chosen on."""
         return self.bound if self.task.uses_bound else self.estimate
 
-    @property
+    @cached_property
     def step(self) -> Step:
         """The model of this layout that the plan was chosen on."""
         return Step(self.task, self.layouts, bound=self.task.uses_bound)
 
     @cached_property
     def rests_on(self) -> Mapping[str, Mapping[str, float]]:
-        """Shares of both times by coefficient, as the profile estimates them."""
-        return by_coefficient(Step(self.task, self.layouts, bound=False), self.batch)
+        """Shares of both times by coefficient, where the plan was chosen on the estimate."""
+        shares = resting_on(self.step, np.array([self.batch]))
+        return {
+            time: dict(zip(COEFFICIENTS, of[:, 0].tolist(), strict=True))
+            for time, of in shares.items()
+        }
 
     @property
     def prefills(self) -> bool:
