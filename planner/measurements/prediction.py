@@ -25,9 +25,9 @@ from planner.measurements.measurement import (
 from planner.measurements.readers.collective_rows import FAMILIES, MACHINES, OTHERS
 from planner.measurements.roofline_bound import bounds_of, task_of
 from planner.network import collective_time, group_of
-from planner.problems.serving.deployment.beyond_fit import distances_at
 from planner.problems.serving.step.engine_effects import resident_most, rounds_waited
 from planner.problems.serving.step.layouts import Layouts
+from planner.problems.serving.step.shares import distances_at
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import ClosedLoop, Task
 from planner.text.errors import InputError

@@ -209,7 +209,7 @@ def current_layout(scenario: Scenario, tasks: Sequence[Task]) -> CurrentPoint | 
         )
         for task in depths.values()
     ]
-    pool = min(pools, key=lambda each: each.chosen_by["slot"])
+    pool = min(pools, key=lambda depth: depth.chosen_by["slot"])
     candidate = Candidate((pool,))
     broken = exceeded_promises(pool.task, pool.chosen_by)
     return CurrentPoint(**vars(candidate.plan()), bound=candidate.floor(), breaks=broken)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from planner.catalogue.chips import MATH
-from planner.problems.serving.deployment.beyond_fit import distances_at, outside_column
+from planner.problems.serving.deployment.beyond_fit import outside_column
 from planner.problems.serving.deployment.pool import ROOFS
 from planner.problems.serving.outputs import ABSENT, OUTPUTS
 from planner.problems.serving.parameters import BATCHES, PEAKS, names_of
@@ -28,7 +28,7 @@ from planner.problems.serving.search.batch import (
 from planner.problems.serving.step.drafting import with_accepted
 from planner.problems.serving.step.kernels import PARTS
 from planner.problems.serving.step.layouts import Layouts
-from planner.problems.serving.step.shares import resting_on
+from planner.problems.serving.step.shares import distances_at, resting_on
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.plan_limits import PROMISES
 from planner.problems.serving.task.requests import context, promised

@@ -206,8 +206,8 @@ class ServingAnswer(Answer):
     def counts_power(self) -> bool:
         """Whether the power that follows from the work is paid beside the rent, or made small."""
         source = None if self.plan is None else self.plan.power_from
-        asked = self.scenario["power_price"] or self.scenario["objective"] == "energy"
-        return bool(asked) and source in ("measured", "shared")
+        counts = self.scenario["power_price"] or self.scenario["objective"] == "energy"
+        return bool(counts) and source in ("measured", "shared")
 
 
 @dataclass(frozen=True, kw_only=True)

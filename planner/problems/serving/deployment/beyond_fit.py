@@ -14,7 +14,7 @@ from planner.catalogue.profile import COEFFICIENTS, Band, Place
 from planner.problems.serving.deployment.pool import rests_on
 from planner.problems.serving.step.drafting import with_accepted
 from planner.problems.serving.step.layouts import OVERLAP
-from planner.problems.serving.step.shares import DIGITS
+from planner.problems.serving.step.shares import DIGITS, distances_at, numbers_at
 from planner.protocol.columns import CodedColumn
 from planner.protocol.plan import LEAST_SHARE, Outside
 
@@ -178,31 +178,10 @@ def farther(regime: str, beyond: Iterable[str]) -> str:
     return next(iter(beyond), regime) if regime == KNOWN else regime
 
 
-def distances_at(task: Task, layouts: Layouts, batch: np.ndarray) -> dict[str, np.ndarray]:
-    """The kinds of distance, and whether numbers lie so; of tasks that hold arrays for each."""
-    hull = task.profile.hull
-    return {} if hull is None else hull.beyond(_numbers(task, layouts, batch))
-
-
 def _point(task: Task, layouts: Layouts, batch: np.ndarray) -> dict[str, str | np.ndarray]:
     """Where pools lie, by dimension of a hull."""
     engine = "" if task.profile.engine == "any" else task.profile.engine
     place = Place.of(task.sizes, task.chip, engine=engine)
     names = names_at(place, experts=bool(task.sizes.n_experts))
     overlap = OVERLAP[int(layouts.halves[0])]
-    return {**names, "overlap": overlap, **_numbers(task, layouts, batch)}
-
-
-def _numbers(task: Task, layouts: Layouts, batch: np.ndarray) -> dict[str, np.ndarray]:
-    """The numbers of a pool, by dimension."""
-    chips = layouts.replica_chips * 1.0
-    numbers = {"chips": chips, "domains": np.ceil(chips / task.machine.chips_per_domain)}
-    if task.sizes.n_experts:
-        numbers["ep"] = layouts.ep * 1.0
-    if task.mode != "decode":
-        numbers["prompt"] = np.asarray(task.input_tokens * (1 - task.cached_input))
-    if task.mode != "prefill":
-        numbers["batch"] = np.maximum(batch / layouts.dp_attention, 1.0)
-        numbers["context"] = np.asarray(task.context)
-        numbers["drafts"] = np.asarray(task.positions_per_step - 1)
-    return numbers
+    return {**names, "overlap": overlap, **numbers_at(task, layouts, batch)}

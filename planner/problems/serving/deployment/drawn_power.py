@@ -66,15 +66,15 @@ def chip_cost(task: Task, watts: np.ndarray | float) -> np.ndarray | float:
 
 def cost_in_use(step: Step, rows: np.ndarray, watts: np.ndarray) -> np.ndarray:
     """The same of a chip in use, from mean `watts` over all of layouts with their own prices."""
-    task, given, layouts = step.task, step.take(rows).values(np.ones(rows.size)), step.layouts
+    task, values, layouts = step.task, step.take(rows).values(np.ones(rows.size)), step.layouts
     powered = step.model.powered
     if powered in FOLLOWS:
-        idle = given["P_idle"] * given["x_site"]
+        idle = values["P_idle"] * values["x_site"]
         watts = (
             idle + (watts - idle) / (layouts.replicas * layouts.replica_chips / layouts.chips)[rows]
         )
     if task.objective == "energy":
         return watts
     if powered != BILLED:
-        return np.asarray(given["p_chip"])
-    return np.asarray(given["p_rent"] + given["p_joule"] * watts)
+        return np.asarray(values["p_chip"])
+    return np.asarray(values["p_rent"] + values["p_joule"] * watts)

@@ -9,7 +9,9 @@ import numpy as np
 from planner.catalogue.profile import COEFFICIENTS, OFF
 
 if TYPE_CHECKING:
+    from planner.problems.serving.step.layouts import Layouts
     from planner.problems.serving.step.step import Step
+    from planner.problems.serving.task.task import Task
 
 QUANTITIES = ("tpot", "ttft")
 REST = 1e-9  # of the time of a coefficient that is switched off
@@ -46,3 +48,24 @@ def resting_on(step: Step, batch: np.ndarray) -> dict[str, np.ndarray]:
         parts = np.abs(1 - times[:-1] / np.maximum(times[-1], TINY))
         rows[quantity] = np.minimum(parts, 1.0).round(DIGITS)
     return rows
+
+
+def distances_at(task: Task, layouts: Layouts, batch: np.ndarray) -> dict[str, np.ndarray]:
+    """The kinds of distance, and whether numbers lie so; of tasks that hold arrays for each."""
+    hull = task.profile.hull
+    return {} if hull is None else hull.beyond(numbers_at(task, layouts, batch))
+
+
+def numbers_at(task: Task, layouts: Layouts, batch: np.ndarray) -> dict[str, np.ndarray]:
+    """The numbers of a pool, by dimension of a hull."""
+    chips = layouts.replica_chips * 1.0
+    numbers = {"chips": chips, "domains": np.ceil(chips / task.machine.chips_per_domain)}
+    if task.sizes.n_experts:
+        numbers["ep"] = layouts.ep * 1.0
+    if task.mode != "decode":
+        numbers["prompt"] = np.asarray(task.input_tokens * (1 - task.cached_input))
+    if task.mode != "prefill":
+        numbers["batch"] = np.maximum(batch / layouts.dp_attention, 1.0)
+        numbers["context"] = np.asarray(task.context)
+        numbers["drafts"] = np.asarray(task.positions_per_step - 1)
+    return numbers
