@@ -10,36 +10,20 @@ import numpy as np
 
 from planner.catalogue.coefficient_spread import KNOWN
 from planner.catalogue.hull import HullDimension, Value, dimensions, names_at
-from planner.catalogue.profile import COEFFICIENTS, Band, Place
-from planner.problems.serving.deployment.pool import rests_on
-from planner.problems.serving.step.drafting import with_accepted
+from planner.catalogue.profile import COEFFICIENTS, Place
 from planner.problems.serving.step.layouts import OVERLAP
 from planner.problems.serving.step.shares import DIGITS, distances_at, numbers_at
 from planner.protocol.columns import CodedColumn
 from planner.protocol.plan import LEAST_SHARE, Outside
 
 if TYPE_CHECKING:
-    from planner.catalogue.coefficient_spread import Holds
     from planner.problems.serving.deployment.candidate import Candidate
     from planner.problems.serving.deployment.pool import EvaluatedPool
-    from planner.problems.serving.point import ServingPoint
     from planner.problems.serving.step.layouts import Layouts
     from planner.problems.serving.task.task import Task
 
 ROLES = ("prefill", "decode")
 TIMES = {"tpot": "step", "ttft": "first token"}
-
-
-def bands_of(pools: Sequence[EvaluatedPool], plan: ServingPoint, beyond: Holds) -> dict[str, Band]:
-    """Measured over predicted, of both times and of the price, accepted drafts in it."""
-    task, prices = pools[-1].task, (plan.usd_per_mtok_input, plan.usd_per_mtok_output)
-    bands = {name: task.profile.band(name, x, beyond) for name, x in rests_on(pools).items()}
-    if not task.drafts:
-        return bands
-    return {
-        name: Band(*map(float, with_accepted(task, name, (band.low, band.high), prices)))
-        for name, band in bands.items()
-    }
 
 
 def outside_fit(candidate: Candidate) -> tuple[Outside, ...]:

@@ -14,7 +14,7 @@ import numpy as np
 from planner.problems.serving.bounds.binding_limits import binding, worth
 from planner.problems.serving.bounds.lower_bound import elastic
 from planner.problems.serving.choice import Choice
-from planner.problems.serving.deployment.beyond_fit import bands_of, distances, farther
+from planner.problems.serving.deployment.beyond_fit import distances, farther
 from planner.problems.serving.deployment.drawn_power import drawn_bands, power_from
 from planner.problems.serving.deployment.pool import (
     HOUR,
@@ -22,6 +22,7 @@ from planner.problems.serving.deployment.pool import (
     EvaluatedPool,
     Later,
     agree,
+    bands_of,
     costs_of,
     evaluate,
     per_million,
@@ -250,14 +251,13 @@ class Candidate:
         limits: list[BindingLimit] = []
         warnings: dict[str, None] = {}
         for phase, pool, cost in zip(PHASES, self.resized(), costs, strict=False):
-            solution, weight = elastic(pool.step, pool.batch), cost / sum(costs)
-            warnings |= dict.fromkeys(solution.warnings)
-            slopes = worth(solution, pool.step.coefficient_powers(pool.batch))
+            solved, weight = elastic(pool.step, pool.batch), cost / sum(costs)
+            warnings |= dict.fromkeys(solved.warnings)
+            slopes = worth(solved, pool.step.coefficient_powers(pool.batch))
             for name, slope in slopes.items():
                 total[name] = total.get(name, 0.0) + weight * slope
             place = f"{phase}: " if self.joint else ""
-            binds = binding(solution)
-            limits += (BindingLimit(f"{place}{x.name}", weight * x.elasticity) for x in binds)
+            limits += (BindingLimit(place + x.name, weight * x.elasticity) for x in binding(solved))
         return tuple(sorted(limits, key=lambda limit: limit.elasticity)), total, tuple(warnings)
 
     def resized(self) -> tuple[EvaluatedPool, ...]:

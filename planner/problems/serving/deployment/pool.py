@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from planner.catalogue.profile import COEFFICIENTS
+from planner.catalogue.profile import COEFFICIENTS, Band
 from planner.problems.serving.choice import ChosenPool
 from planner.problems.serving.point import (
     DraftedTokens,
@@ -24,7 +24,7 @@ from planner.problems.serving.point import (
 from planner.problems.serving.search.batch import LARGEST_BATCH, feasible, tried_batches
 from planner.problems.serving.search.occupancy import Crowding, crowding
 from planner.problems.serving.search.sizing import carrying
-from planner.problems.serving.step.drafting import break_even
+from planner.problems.serving.step.drafting import break_even, with_accepted
 from planner.problems.serving.step.engine_effects import loop_symbols
 from planner.problems.serving.step.kernels import PARTS, walked
 from planner.problems.serving.step.queueing import TAILS
@@ -35,6 +35,8 @@ from planner.text.errors import SolverError
 from planner.text.tolerances import SAME
 
 if TYPE_CHECKING:
+    from planner.catalogue.coefficient_spread import Holds
+    from planner.problems.serving.point import ServingPoint
     from planner.problems.serving.step.layouts import Layouts
     from planner.problems.serving.task.task import Task
 
@@ -350,3 +352,15 @@ def rests_on(pools: Sequence[EvaluatedPool]) -> dict[str, Mapping[str, float]]:
         name: float(np.average([part[name] for part in paid], weights=costs)) for name in paid[0]
     }
     return {"tpot": parts[-1]["tpot"], "ttft": parts[0]["ttft"], "usd_per_mtok": price}
+
+
+def bands_of(pools: Sequence[EvaluatedPool], plan: ServingPoint, beyond: Holds) -> dict[str, Band]:
+    """Measured over predicted, of both times and of the price, accepted drafts in it."""
+    task, prices = pools[-1].task, (plan.usd_per_mtok_input, plan.usd_per_mtok_output)
+    bands = {name: task.profile.band(name, x, beyond) for name, x in rests_on(pools).items()}
+    if not task.drafts:
+        return bands
+    return {
+        name: Band(*map(float, with_accepted(task, name, (band.low, band.high), prices)))
+        for name, band in bands.items()
+    }
