@@ -234,8 +234,10 @@ def _scored(
     word, paid = "usd_per_request", "p_chip"
     if prefill.objective == "energy":
         word, paid = "joule_per_request", "P_chip"
-    symbols[f"{paid}_pf"] = _drawn(prefill, a, symbols["n_pf"], symbols["n_dec"] * b.rate)
-    symbols[f"{paid}_dec"] = b.weight
+    rates = symbols["n_pf"] * a.rate, symbols["n_dec"] * b.rate
+    served = np.minimum(*rates) if tasks.demand is None else np.full(n.shape, tasks.demand)
+    symbols[f"{paid}_pf"] = _drawn(prefill, a, rates[0], served)
+    symbols[f"{paid}_dec"] = _drawn(tasks.decode, b, rates[1], served)
     load = "none"
     serves = np.minimum(symbols["n_pf"], symbols["n_dec"]) > 0
     if tasks.demand is not None:
@@ -250,15 +252,15 @@ def _scored(
     return served, score
 
 
-def _drawn(task: Task, of: PhaseLayouts, n: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Weight of one chip of `n` replicas that read, the other pool serving so much [J/s, USD/s].
+def _drawn(task: Task, of: PhaseLayouts, most: np.ndarray, served: np.ndarray) -> np.ndarray:
+    """Weight of a chip of a pool that serves so many of the requests that it could [J/s, USD/s].
 
-    Replicas that decode run steps all the time, with fewer sequences where less is served.
+    Of replicas that read that is what they draw. Those that decode run steps all the time, with
+    fewer sequences where less is served: they draw no less.
     """
     if task.draw is None or task.uses_bound:
         return of.weight
-    most = n * of.rate
-    share = np.minimum(others, most) / np.where(most > 0, most, 1.0)
+    share = np.minimum(served, most) / np.where(most > 0, most, 1.0)
     least = chip_cost(task, task.draw.idle * task.site)
     return np.asarray(least + share * (of.weight - least))
 

@@ -7,7 +7,7 @@ questions, and the best point of all of them is the plan.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from itertools import islice, pairwise
 from math import floor, log
@@ -30,6 +30,7 @@ from planner.problems.serving.search.batch import (
     search_together,
     sized,
 )
+from planner.problems.serving.step.kernels import BILLED, COUNTED
 from planner.problems.serving.step.step import Step, alike
 from planner.problems.serving.task.resolve import ServingTasks
 from planner.problems.serving.task.task import Task, TaskPair
@@ -42,6 +43,14 @@ SOLVES_OF_A_POOL = 24
 FINENESS = 32
 ROUNDS = 2
 EDGE = 1 + SAME  # a promise equal to a plan's own time must not fail by a rounding
+
+
+# Outputs by what is made small and where power comes from, which hang on what decoding draws.
+COUNTS_POWER = {
+    ("energy", COUNTED): "joule_per_request",
+    ("energy", BILLED): "joule_per_request",
+    ("cost", BILLED): "usd_per_request",
+}
 
 
 @dataclass(frozen=True)
@@ -70,6 +79,11 @@ class Point:
     def candidate(self) -> Candidate:
         """The plan in full."""
         return self.evaluated()
+
+    def settled(self, word: str) -> Point:
+        """The same, scored by an output of its plan."""
+        made = self.candidate
+        return replace(self, score=made.outputs[word], evaluated=lambda: made)
 
 
 @dataclass(frozen=True)
@@ -201,8 +215,10 @@ class TwoPools:
         return Decided(first.layouts * last.layouts, first.layouts * last.points, evaluated)
 
     def points(self) -> list[Point]:
-        """The best split of the best few pairs."""
-        return [self.point(pair) for pair in self.pairs]
+        """The best split of the best few pairs, by what decoding really draws where that counts."""
+        points = [self.point(pair) for pair in self.pairs]
+        word = COUNTS_POWER.get((self.task.objective, self.pools[1].step.model.powered))
+        return best_of([point.settled(word) for point in points]) if word else points
 
     def relaxation(self, incumbent: float) -> Relaxation:
         """The sum of what either pool costs at least per request: no split does better."""

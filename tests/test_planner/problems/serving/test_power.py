@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
 from typing import Any
@@ -271,3 +272,26 @@ def test_what_every_chip_pays_changes_no_plan():
     rows = {row.path: row for row in planner.sensitivity(asked, output="energy").rows}
     assert rows["pue"].right == pytest.approx(1)
     assert not rows["pue"].switches
+
+
+@pytest.mark.parametrize("changes", [{"objective": "energy"}, {"power_price": "$2/kWh"}])
+def test_no_two_pools_of_four_chips_take_less(changes):
+    """Brute force over degrees and replicas of both pools, decoding slower where prompts lack."""
+    asked = {**ASKED, **changes, "chips": 4}
+    word = "joule_per_request" if "objective" in changes else "usd_per_mtok"
+    answer = planner.solve({**asked, "choose": {"mode": "disaggregated"}}).document
+    sizes = [(tp, n) for tp in (1, 2) for n in (1, 2, 3) if tp * n < 4]
+    every = []
+    for read, made in itertools.product(sizes, repeat=2):
+        if math.prod(read) + math.prod(made) <= 4:
+            pools = {
+                name: {"tp": tp, "replicas": n}
+                for name, (tp, n) in {"prefill": read, "decode": made}.items()
+            }
+            plan = document(**{**asked, "choose": {"mode": "disaggregated", **pools}})["plan"]
+            every += [plan[word]] if plan else []
+    assert len(every) > 8
+    assert answer["plan"][word] == pytest.approx(min(every), rel=1e-9)
+    assert answer["certificate"]["relaxation"] <= min(every)
+    others = [each[word] for each in answer["alternatives"]]
+    assert others == sorted(others)
