@@ -57,12 +57,15 @@ def plans():
     return list(singles()), list(pairs())
 
 
+PLAIN = {"tpot": False, "energy": False, "counted": False}  # no promise binds, no power is paid
+
+
 def test_the_printed_closed_form_gives_the_price(plans):
     """The equations that `--why` prints, at the values the plan binds, are the plan's price."""
     count = 0
     for pool in plans[0]:
         task = pool.task
-        equations = closed_form(task.mode, bound=task.uses_bound, load=task.load)
+        equations = closed_form(task.mode, bound=task.uses_bound, load=task.load, **PLAIN)
         values = symbols_of(Candidate((pool,)))
         made = {e.symbol.name for e in equations}
         given = {name: value for name, value in values.items() if name not in made}
@@ -73,7 +76,8 @@ def test_the_printed_closed_form_gives_the_price(plans):
         count += 1
     for candidate in plans[1]:
         load_ = "none" if candidate.demand is None else "given"
-        first, rate, *_ = closed_form("disaggregated", bound=candidate.task.uses_bound, load=load_)
+        bound = candidate.task.uses_bound
+        first, rate, *_ = closed_form("disaggregated", bound=bound, load=load_, **PLAIN)
         again = scalar((first, rate), ["C_pools"], candidate.joint.symbols)["C_pools"] * 1e6
         assert again == pytest.approx(candidate.usd_per_mtok, rel=SAME)
         count += 1
