@@ -237,7 +237,7 @@ def _scored(
     rates = symbols["n_pf"] * a.rate, symbols["n_dec"] * b.rate
     served = np.minimum(*rates) if tasks.demand is None else np.full(n.shape, tasks.demand)
     symbols[f"{paid}_pf"] = _drawn(prefill, a, rates[0], served)
-    symbols[f"{paid}_dec"] = _drawn(tasks.decode, b, rates[1], served)
+    symbols[f"{paid}_dec"] = b.weight
     load = "none"
     serves = np.minimum(symbols["n_pf"], symbols["n_dec"]) > 0
     if tasks.demand is not None:
@@ -253,10 +253,10 @@ def _scored(
 
 
 def _drawn(task: Task, of: PhaseLayouts, most: np.ndarray, served: np.ndarray) -> np.ndarray:
-    """Weight of a chip of a pool that serves so many of the requests that it could [J/s, USD/s].
+    """Weight of a chip that reads, of a pool that serves so many of what it could [J/s, USD/s].
 
-    Of replicas that read that is what they draw. Those that decode run steps all the time, with
-    fewer sequences where less is served: they draw no less.
+    Replicas that decode run steps all the time, with fewer sequences where less is served; what
+    the best of them draw then is worked out in full.
     """
     if task.draw is None or task.uses_bound:
         return of.weight

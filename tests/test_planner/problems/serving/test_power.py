@@ -295,3 +295,18 @@ def test_no_two_pools_of_four_chips_take_less(changes):
     assert answer["certificate"]["relaxation"] <= min(every)
     others = [each[word] for each in answer["alternatives"]]
     assert others == sorted(others)
+
+
+def test_a_split_that_decodes_at_full_batches_is_not_lost():
+    """Three pools of readers half idle take less than two that a decoding pool waits for."""
+    asked = {**ASKED, "model": "llama-3.1-70b", "system": "hgx-h200", "objective": "energy"}
+    best = document(**{**asked, "choose": {"mode": "disaggregated"}})["plan"]["joule_per_token"]
+    for replicas, ways in (
+        (3, {"tp": 2, "pp": 1}),
+        (2, {"tp": 4, "pp": 1}),
+        (2, {"tp": 2, "pp": 2}),
+    ):
+        read = {"tp": 1, "pp": 2, "replicas": replicas}
+        pools = {"prefill": read, "decode": {**ways, "replicas": 1}}
+        plan = document(**{**asked, "choose": {"mode": "disaggregated", **pools}})["plan"]
+        assert best <= plan["joule_per_token"] * (1 + 1e-9)
