@@ -31,7 +31,7 @@ def chords(values: dict[str, float], low: float, high: float, mode: str) -> dict
     c_others, s_others = _line(ends, others) if others[0] > 0 else (0.0, 1.0)
     # A rank has its share of a stage's sequences; fewer than one of them count as they are.
     ranks = ends / [values["most_dp"], values["least_dp"]]
-    c_pass, s_pass = _line(ranks, shared_passes(values, ranks, mode))
+    c_pass, s_pass = _falling(ranks, shared_passes(values, ranks, mode))
     most = _seen(values, np.ceil(ends[1:] / values["cp"]))
     return {
         **_covered(values, seen, seen), "c_others": c_others, "s_others": s_others,
@@ -47,9 +47,9 @@ def tangents(values: dict[str, float], batch: float, mode: str) -> dict[str, flo
     seen = near / (values["pp"] * values["cp"])
     ranks = near / (values["pp"] * values["dp"])
     room = values["L_in"] * (1 - values["x_hit"]) / values["c_chunk"]
-    c_pass, s_pass = _line(ranks, np.maximum(shared_passes(values, ranks, mode), room))
+    c_pass, s_pass = _falling(ranks, np.maximum(shared_passes(values, ranks, mode), room))
     left = 1.0 - _seen(values, seen)
-    c_left, s_left = _line(near, left) if left[1] > NOTHING else (NOTHING, 0.0)
+    c_left, s_left = _falling(near, left) if left[1] > NOTHING else (NOTHING, 0.0)
     met = batch - values["x_own"]
     s_others = batch / met
     return {
@@ -92,6 +92,11 @@ def _line(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
     """Coefficient and exponent of the monomial through two points."""
     slope = float(np.log(y[1] / y[0]) / np.log(x[1] / x[0]))
     return float(y[0] / x[0] ** slope), slope
+
+
+def _falling(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
+    """The same of what never rises, whatever the last digits of two near points say."""
+    return _line(x, np.minimum.accumulate(y))
 
 
 def least_unsaved(values: dict[str, float]) -> float:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import planner
 from planner.problems.serving.bounds.monomials import chords
 
 VALUES = {
@@ -33,3 +34,13 @@ def test_the_chord_of_shared_passes_lies_below_them(cohort):
     assert below[[0, -1]] == pytest.approx(passes[[0, -1]], rel=1e-12)
     assert (below <= passes * (1 + 1e-12)).all()
     assert line["c_left"] == pytest.approx((31 / 32) ** 64)
+
+
+def test_passes_of_hardly_any_prompts_have_an_elasticity():
+    """A prompt per million steps shares no pass: two points that differ by rounding are level."""
+    asked = {
+        "problem": "serving", "model": "llama-3.1-8b", "system": "hgx-h100", "chips": 4,
+        "workload": {"input_tokens": 1000, "output_tokens": 10**6},
+        "choose": {"mode": "aggregated"},
+    }  # fmt: skip
+    assert planner.solve(asked).elasticities["price"] == pytest.approx(1.0, abs=1e-3)
