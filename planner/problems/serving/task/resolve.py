@@ -307,6 +307,12 @@ def _unproven(scenario: Scenario) -> Iterator[str]:
             "two pools under a load are sized by what either can carry at most; another split may "
             "have a little less latency"
         )
+    unlimited = scenario.limits.model_copy(update={"power": None})
+    if modes(scenario.model_copy(update={"limits": unlimited})) != modes(scenario):
+        yield (
+            "how two pools share the power of a site is not decided by this version: one pool "
+            "alone is sought, and without limits.power two may be cheaper"
+        )
 
 
 def _beyond(scenario: Scenario, counted: Sizes) -> Iterator[str]:

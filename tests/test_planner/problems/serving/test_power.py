@@ -174,6 +174,19 @@ def test_too_little_power_is_refused_with_what_it_would_take():
         document("limits.power=1 MW", choose={"mode": "disaggregated"})
 
 
+def test_a_limit_on_power_says_that_two_pools_are_not_sought():
+    """Where both were tried without it, and only there."""
+    warned = [
+        any("one pool alone is sought" in each for each in made["provenance"]["warnings"])
+        for made in (
+            document("limits.power=1 MW", choose={}),
+            document("limits.power=1 MW", choose={"mode": "aggregated"}),
+            document(choose={}),
+        )
+    ]
+    assert warned == [True, False, False]
+
+
 @pytest.mark.parametrize("model", ["llama-3.1-8b", "qwen3-30b-a3b"])
 def test_power_of_a_chip_grows_with_the_batch(model):
     """The search for the largest batch within a limit rests on it."""
