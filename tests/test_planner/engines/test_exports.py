@@ -458,9 +458,11 @@ def test_a_replica_of_several_nodes_is_a_group_of_pods(engine):
 
 TWO = (
     "current=null",
+    "choose.prefill.tp=1",
     "choose.prefill.pp=1",
     "choose.prefill.dp_attention=8",
     "choose.prefill.ep=8",
+    "choose.decode.tp=1",
     "choose.decode.dp_attention=16",
     "choose.decode.ep=16",
     WHOLE,

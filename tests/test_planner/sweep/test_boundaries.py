@@ -84,7 +84,8 @@ def test_the_closed_form_is_the_crossing(over, sets, form):
 
 def test_weights_and_cache_are_equal_at_a_context_in_closed_form():
     """Of contexts that answers lengthen: I + O/2."""
-    _, found = kinks(SPARSE, {"workload.output_tokens": "log(10..60k,9)"})
+    large = "system.memory=282 GB", "system.memory_bandwidth=1 TB/s", "choose.batch=512"
+    _, found = kinks(SPARSE, {"workload.output_tokens": "log(10..60k,9)"}, *large)
     assert str(found[-1]) == "weights = kv at L_ctx = V_w*e_kv*n_half/(b_kv*b_rank*e_w*f_heads)"
     assert found[-1].value == pytest.approx(4000 + found[-1].at / 2, rel=1e-6)
 

@@ -20,9 +20,9 @@ EXPERTS = {"model": "deepseek-v3", "choose": {**BASE["choose"], "weights": None,
 # What is changed of a question well inside, and what alone is then outside.
 MOVED = {
     "model": {"model": "llama-2-70b"},
-    "number format": {"system": "hgx-b200", "profile": "sglang-2026"},
+    "number format": {"choose": {**BASE["choose"], "weights": "int8"}},
     "batch": {"choose": {**BASE["choose"], "batch": 1000}},
-    "prompt length": {"workload": {"input_tokens": 200, "output_tokens": 4500}},
+    "prompt length": {"workload": {"input_tokens": 50, "output_tokens": 8000}},
     "drafts": {"speculation": {"drafts": 3, "acceptance": 0.7}},
     "scale-up domains": {"chips": 32, "choose": {**BASE["choose"], "tp": 8, "pp": 4}},
     "chips": {"chips": 80, "choose": {**BASE["choose"], "tp": 8, "pp": 10}},
@@ -57,10 +57,10 @@ def test_what_is_moved_out_alone_is_what_is_outside(what):
 def test_a_strict_sweep_refuses_the_points_outside(free):
     """With what and how much of the time; the others are as they are without it."""
     asked = {**BASE, "choose": {**BASE["choose"], **free}}
-    over = {"workload.input_tokens": [100, 2000]}
+    over = {"workload.input_tokens": [50, 2000]}
     table, strict = (planner.sweep(asked, over, strict=s).columns for s in (False, True))
     assert list(strict["status"]) == ["refused", "optimal"]
-    assert table["outside"][0].startswith("context")
+    assert table["outside"][0].startswith("prompt length")
     assert table["outside"][0] in strict["reason"][0]
     assert table["outside"][1] is None
     assert strict["usd_per_mtok"][0] is None
