@@ -58,16 +58,17 @@ def other_kinds(answer: ServingAnswer) -> str:
 def systems(answer: ServingAnswer) -> list[str]:
     """Which system of a list is best, and by how much each other alone is worse."""
     texts = []
+    unranked = any(system.unranked for system in answer.systems or ())
     for system in answer.systems or ():
         name, behind = system.system, system.behind
         if behind is None:
             texts.append(f"{name} keeps no promise")
         elif behind <= 0:
-            texts.append(f"{name} is best")
+            texts.append(f"{name} has the best estimate" if unranked else f"{name} is best")
         else:
             texts.append(f"{name} alone is {_worse(answer, behind)}")
-    if any(system.lent for system in answer.systems or ()):
-        texts.append("of efficiencies that another maker's chips lend: no rank is told")
+    if unranked:
+        texts.append("bands of two makers overlap or are lent, so no rank is told")
     return [row("systems", "; ".join(texts))] if texts else []
 
 

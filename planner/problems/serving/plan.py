@@ -122,12 +122,13 @@ class RivalKind:
 class ComparedSystem:
     """The best plan on one system of a list, by how much it is worse; null where there is none.
 
-    Its efficiencies may be `lent` by chips of another maker: then no rank is told.
+    It is `unranked` where another maker's chips lend its efficiencies, or where they are another
+    maker's than the plan's and the two bands overlap.
     """
 
     system: str
     behind: Share | None
-    lent: bool
+    unranked: bool
 
 
 @dataclass(frozen=True)

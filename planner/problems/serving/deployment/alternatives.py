@@ -83,22 +83,44 @@ def compared_systems(
     systems = scenario.systems()
     if len(systems) == 1:
         return None
-    least: dict[int, float] = {}
-    lent = set()
+    points: dict[int, Point] = {}
     for number, question in enumerate(questions):
         of = set(machines(questions, number, len(systems)))
-        points = question.points()
-        if len(of) == 1 and points:
+        if len(of) == 1 and (alone := question.points()):
             k = of.pop()
-            least[k] = min(points[0].score, least.get(k, points[0].score))
-            if lent_sentence(question.task.chip.name, question.task.profile.chips):
-                lent.add(k)
+            points[k] = min(points.get(k, alone[0]), alone[0], key=lambda point: point.score)
     # Systems are called by their catalogue names, or by the files that wire them.
     names = (system.written if isinstance(system, File) else system.name for system in systems)
     return tuple(
-        ComparedSystem(name, least[k] / best.score - 1 if k in least else None, k in lent)
+        ComparedSystem(
+            name,
+            points[k].score / best.score - 1 if k in points else None,
+            k in points and _unranked(points[k], best),
+        )
         for k, name in enumerate(names)
     )
+
+
+def _unranked(point: Point, best: Point) -> bool:
+    """Whether a system's efficiencies are lent, or its chips another maker's and as good may be."""
+    task = point.tasks[-1]
+    if lent_sentence(task.chip.name, task.profile.chips):
+        return True
+    if task.chip.maker in {task.chip.maker for task in best.tasks}:
+        return False
+    ends, least = _ends(point), _ends(best)
+    return ends is not None and least is not None and ends[0] < least[1]
+
+
+def _ends(point: Point) -> tuple[float, float] | None:
+    """The band of what is minimised, of a latency that of its longest time."""
+    candidate = point.candidate
+    band = candidate.band(candidate.plan())
+    if band is None:
+        return None
+    if point.objective == "latency":
+        return band.tpot or band.ttft
+    return band.joule_per_token if point.objective == "energy" else band.usd_per_mtok
 
 
 def winner(questions: Sequence[Question], best: Point) -> Contender:

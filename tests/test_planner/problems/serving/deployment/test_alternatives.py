@@ -269,15 +269,21 @@ def test_the_text_says_what_would_do():
     assert "TTFT" in answer(planner.solve(scenario)).split("feasible if ")[1]
 
 
-def test_no_rank_is_told_of_efficiencies_that_another_maker_lends():
-    """A chip of a maker that no row of the profile has is marked, and the text says so."""
-    asked = {
-        "problem": "serving", "model": "llama-2-70b", "chips": 8, "price": "$2/hour",
-        "workload": {"input_tokens": 300, "output_tokens": 300}, "choose": {"mode": "aggregated"},
-    }  # fmt: skip
-    both = planner.solve(asked | {"system": ["hgx-h200", "gaudi3-8"]})
-    assert [each["lent"] for each in both.document["systems"]] == [False, True]
-    assert "no rank is told" in " ".join(str(both).split())
-    alike = planner.solve(asked | {"system": ["hgx-h200", "hgx-h100"]})
-    assert not any(each["lent"] for each in alike.document["systems"])
-    assert "no rank is told" not in " ".join(str(alike).split())
+@pytest.mark.parametrize(
+    ("model", "systems", "unranked"),
+    [
+        ("llama-2-70b", ["hgx-h200", "gaudi3-8"], [True, True]),  # whose efficiencies are lent
+        ("llama-2-70b", ["hgx-h200", "mi300x-8"], [True, False]),  # either may be the cheaper
+        ("llama-2-70b", ["hgx-h200", "hgx-h100"], [False, False]),  # of one maker
+        ("gpt-oss-120b", ["gb200-nvl72", "mi300x-8"], [False, False]),  # bands apart
+    ],
+)
+def test_no_rank_between_makers_is_told_where_bands_overlap(model, systems, unranked):
+    """Nor of efficiencies that another maker's chips lend."""
+    plan = planner.solve({
+        "problem": "serving", "model": model, "system": systems, "chips": 8, "price": "$2/hour",
+        "promises": {"tpot": "12 ms"} if "oss" in model else {}, "choose": {"mode": "aggregated"},
+        "workload": {"input_tokens": 1000, "output_tokens": 300},
+    })  # fmt: skip
+    assert [each["unranked"] for each in plan.document["systems"]] == unranked
+    assert ("no rank is told" in " ".join(str(plan).split())) == any(unranked)
