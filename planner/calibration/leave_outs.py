@@ -41,6 +41,7 @@ from planner.measurements.measurement import Measurement
 from planner.text.tolerances import TENTH
 
 FEW_DRAWS = 5  # sets left out, from which they tell a band of their own
+FEW_ROWS = 3  # of a group, from which it weighs in a band as much as any
 NODE = 8  # chips
 TAIL = (1 - COVERAGE) / 2
 BATCHES = 4.0  # a range of batches holds those up to so many times its least
@@ -165,7 +166,7 @@ class Residuals:
         Groups weigh the same and are what is drawn: of n of them, COVERAGE of those to come lies
         between ranks 0.1 (n + 1) and 0.9 (n + 1). The third number is the scatter.
         """
-        n = len(np.unique(self.group))
+        n = float(_weights_of_groups(self.group)[1].sum())
         level = max(TAIL * (n + 1) - 0.5, 0.0) / n
         z = self.error / np.hypot(self.sigma, scatter)
         low, high = quantiles_by_group(z, self.group, (level, 1 - level))
@@ -175,7 +176,7 @@ class Residuals:
 def quantiles_by_group(
     values: np.ndarray, group: np.ndarray, levels: Sequence[float]
 ) -> list[float]:
-    """Quantiles of values whose groups weigh the same."""
+    """Quantiles of values whose groups weigh the same, those of fewer than FEW_ROWS less."""
     weight = _weights(group)
     order = np.argsort(values, kind="stable")
     below = np.cumsum(weight[order]) - weight[order] / 2
@@ -188,9 +189,15 @@ def mean_by_group(values: np.ndarray, group: np.ndarray) -> float:
 
 
 def _weights(group: np.ndarray) -> np.ndarray:
-    _, member, rows = np.unique(group, return_inverse=True, return_counts=True)
-    weights: np.ndarray = 1.0 / rows[member] / len(rows)
+    member, weight, rows = _weights_of_groups(group)
+    weights: np.ndarray = (weight / rows / weight.sum())[member]
     return weights
+
+
+def _weights_of_groups(group: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The group of each row, what each weighs, and its rows: one run is no group yet."""
+    _, member, rows = np.unique(group, return_inverse=True, return_counts=True)
+    return member, np.minimum(rows, FEW_ROWS) / FEW_ROWS, rows
 
 
 @dataclass(frozen=True)

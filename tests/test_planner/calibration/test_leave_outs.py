@@ -66,11 +66,12 @@ def test_scatter_is_what_sigma_lacks():
 
 
 def test_every_group_weighs_the_same():
-    """A group of a thousand rows counts as one of a single row."""
-    values = np.r_[np.full(1000, 1.0), 3.0, 5.0]
-    group = np.r_[np.full(1000, 0), 1, 2]
+    """A group of a thousand rows counts as one of three, one of a single row as a third of it."""
+    values = np.r_[np.full(1000, 1.0), np.full(3, 3.0), np.full(3, 5.0)]
+    group = np.r_[np.full(1000, 0), np.full(3, 1), np.full(3, 2)]
     assert mean_by_group(values, group) == pytest.approx(3.0)
     assert quantiles_by_group(values, group, [0.5]) == [pytest.approx(3.0)]
+    assert mean_by_group(np.r_[np.full(9, 1.0), 5.0], np.r_[np.full(9, 0), 1]) == pytest.approx(2.0)
 
 
 def sample_of_engines(draw, engines, rows=40):
