@@ -98,6 +98,8 @@ class ScaledModel:
             )
         counted = sizes(models.load(self.model), formats.weights, formats.kv, formats.activations)
         first = Member(self, counted, self.sparsity)
+        if n_active == first.n_active:
+            return first  # the published model itself, and all that was measured of it
         factor = n_active / first.n_active
         if not 1 / LARGEST_FACTOR <= factor <= LARGEST_FACTOR:
             raise ModelError(f"nothing of {self.model} is left at {n_active:.3g} parameters")

@@ -39,12 +39,13 @@ def first_token(**changes):
 
 
 def test_the_first_requests_come_all_at_once():
-    """A tenth of the prompts waits for half of the others': 0.05 prompts for each in flight."""
-    alone, some, many = (first_token(concurrency=n) for n in ("4", "64", "124"))
+    """Two workers: 0.05 prompts for each in flight; half a pass more where one is under way."""
     part = COEFFICIENTS.index("e_pf")
-    slope = (some[part] - alone[part]) / 60
-    assert many[part] - some[part] == pytest.approx(60 * slope)
-    assert slope == pytest.approx(RAMP / 2 * (alone[part] - 4 * slope))
+    counts = np.array([1, 2, 4, 64, 124])
+    taken = np.array([first_token(concurrency=str(n))[part] for n in counts])
+    prompt = taken[0] / (1 + RAMP / 2)
+    under_way = np.array([0.0, 0.0, 0.5, 0.5, 0.5])
+    assert taken == pytest.approx(prompt * (1 + RAMP / 2 * counts + under_way))
 
 
 def waits(requests: int, read: float, decode: float, rounds: int = 10) -> float:

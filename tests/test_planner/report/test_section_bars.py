@@ -12,10 +12,17 @@ from tests.paths import ROOT
 pytest.importorskip("matplotlib")
 
 
+QUESTION = {
+    "problem": "serving", "model": "llama-3.1-70b", "system": "hgx-h100", "chips": 16,
+    "workload": {"input_tokens": 1000, "output_tokens": 1000},
+    "promises": {"tpot": "25 ms"}, "choose": {"mode": "disaggregated"},
+}  # fmt: skip
+
+
 @pytest.fixture(scope="module")
 def plan():
     """Two pools under promises."""
-    return planner.solve(ROOT / "examples" / "serve-deepseek-v3-h200.yaml")
+    return planner.solve(QUESTION)
 
 
 def test_every_part_of_a_plan_has_a_bar(plan, monkeypatch):

@@ -7,14 +7,17 @@ import pytest
 import planner
 from planner.protocol.elasticity import EVERYTHING_FOLLOWS, LAYOUT_HELD
 from planner.sensitivity.elasticities import elasticity_table
-from tests.paths import EXAMPLES
 
 CLOSE = 2e-3  # the program has its tangents at a whole batch, the slopes are taken at a real one
-TWO_POOLS = EXAMPLES / "serve-deepseek-v3-h200.yaml"
 ONE_POOL = {
     "problem": "serving", "model": "llama-3.1-70b", "system": "hgx-h100", "chips": 8,
     "price": "$2.50/hour", "workload": {"input_tokens": 2000, "output_tokens": 500},
     "promises": {"tpot": "25 ms"}, "choose": {"mode": "aggregated", "weights": "fp8"},
+}  # fmt: skip
+# Prompts so short that decoding alone sets the rate.
+TWO_POOLS = ONE_POOL | {
+    "chips": 16, "workload": {"input_tokens": 600, "output_tokens": 1000},
+    "choose": {"mode": "disaggregated", "weights": "fp8"},
 }  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -86,17 +87,10 @@ class Contest:
         """Systems of the scenario."""
         return len(self.scenario.systems())
 
+    @cached_property
     def hardware(self) -> tuple[Hardware, ...]:
-        """The machines of the scenario, as they were looked up."""
-        systems = {}
-        for number, question in enumerate(self.questions):
-            for k, task in zip(self.machines(number), question.tasks, strict=True):
-                rent = task.price - task.electricity
-                fixed = task.power is not None and task.draw is None
-                systems[k] = Hardware(
-                    task.chip, task.machine, rent, task.profile, task.fabric, fixed
-                )
-        return tuple(systems[k] for k in range(self.systems))
+        """The machines of the scenario, with profiles that no task has placed yet."""
+        return hardware_of(self.scenario)
 
     def machines(self, number: int) -> tuple[int, ...]:
         """Which systems a question is about."""
@@ -131,7 +125,7 @@ class Contest:
         A profile stays that of the machine as it was.
         """
         scenario = parameter.to(factor) if parameter.to else self.scenario
-        before = self.hardware()
+        before = self.hardware
         if parameter.group in ("workload", "promises"):
             return scenario, before
         varied = zip(hardware_of(scenario), before, strict=True)
@@ -232,7 +226,7 @@ def _worth_varying(contest: Contest, used: Sequence[int]) -> list[Parameter]:
     names = [name for name in OF_SYSTEMS if name != "price" or scenario.objective == "cost"]
     prefixes = [f"system.{k}" for k in used] if several else ["system"]
     paths = [f"{prefix}.{name}" for prefix in prefixes for name in names]
-    rows = {row.path: row for row in serving_parameters(scenario, contest.hardware())}
+    rows = {row.path: row for row in serving_parameters(scenario, contest.hardware)}
     lengths = [path for path in LENGTHS if (rows[path].value or 0.0) >= SHORTEST]
     promises = [path for path in rows if path.startswith("promises.")]
     return [rows[path] for path in (*paths, *promises, *lengths) if path in rows]

@@ -11,7 +11,6 @@ import numpy as np
 
 from planner.problems.serving.deployment.alternatives import winner
 from planner.problems.serving.deployment.questions import questions_of, ranked
-from planner.problems.serving.deployment.switch_points import Contest
 from planner.problems.serving.parameters import serving_parameters
 from planner.problems.serving.slopes.fixed_layout import (
     Bound,
@@ -20,7 +19,7 @@ from planner.problems.serving.slopes.fixed_layout import (
     elasticities,
     symbol_powers,
 )
-from planner.problems.serving.task.resolve import resolve
+from planner.problems.serving.task.resolve import hardware_of, resolve
 from planner.protocol.elasticity import EVERYTHING_FOLLOWS, LAYOUT_HELD, Elasticity, counted_sides
 from planner.protocol.parameter import Parameter
 from planner.protocol.problem import search
@@ -52,7 +51,7 @@ def _bound(scenario: Scenario) -> tuple[Bound, list[Parameter]]:
     """The plan of a scenario that has one, ready to be varied, and every given."""
     questions = questions_of(resolve(scenario))
     best = ranked(questions)[0]
-    givens = serving_parameters(scenario, Contest(scenario, questions).hardware())
+    givens = serving_parameters(scenario, hardware_of(scenario))
     return bound_to(scenario, winner(questions, best).question, best), givens
 
 
@@ -110,5 +109,4 @@ def _counted(row: Parameter, name: str) -> Elasticity:
 
 def parameters_of(scenario: Scenario) -> list[Parameter]:
     """Every given of a scenario, its catalogues' figures among them."""
-    questions = questions_of(resolve(scenario))
-    return serving_parameters(scenario, Contest(scenario, questions).hardware())
+    return serving_parameters(scenario, hardware_of(scenario))

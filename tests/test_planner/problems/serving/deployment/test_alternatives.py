@@ -15,9 +15,16 @@ from hypothesis import strategies as st
 
 import planner
 from planner.catalogue.systems import system
-from planner.problems.serving.deployment.alternatives import alternative_kinds, explained_kinds
+from planner.problems.serving.deployment.alternatives import (
+    alternative_kinds,
+    contenders,
+    explained_kinds,
+    winner,
+)
 from planner.problems.serving.deployment.missed_promises import relaxed_promises
 from planner.problems.serving.deployment.questions import questions_of, ranked
+from planner.problems.serving.deployment.switch_points import Contest
+from planner.problems.serving.parameters import serving_parameters
 from planner.problems.serving.presentation import answer, why
 from planner.problems.serving.task.resolve import resolve
 from planner.protocol.document import document_of
@@ -148,6 +155,27 @@ def test_another_system_wins_from_the_change_that_is_told(scenario):
 def _rest(scenario: dict[str, Any], change: dict[str, Any], factor: float) -> dict[str, Any]:
     varied = changed(scenario, change, factor)
     return {key: varied[key] for key in ("workload", "promises")}
+
+
+@pytest.mark.parametrize(
+    ("name", "profile"), [("hgx-h100", "engines-2026"), ("mi300x-8", "steady-2024")]
+)
+def test_a_change_of_nothing_scores_as_the_plans_do(name, profile):
+    """Of one pool and two, and of chips that borrow another maker's efficiencies, once."""
+    loaded = load(asked(system=name, profile=profile))
+    questions = questions_of(resolve(loaded))
+    contest = Contest(loaded, questions)
+    best = winner(questions, ranked(questions)[0])
+    rivals = [rival for rival, _ in contenders(questions, best, 1)]
+    change = next(
+        row for row in serving_parameters(loaded, contest.hardware) if row.path == "price"
+    )
+    for rival in rivals:
+        lead = math.log(rival.point.score / best.point.score)
+        assert contest.leads(best, rival, [(change, 1.0)]) == pytest.approx([lead])
+    for (number, *_), score in contest.scores.items():
+        scores = {each.point.score for each in (best, *rivals) if each.question == number}
+        assert any(score == pytest.approx(each) for each in scores)
 
 
 def test_deepseek_has_a_rival_of_the_other_mode_and_of_another_family():

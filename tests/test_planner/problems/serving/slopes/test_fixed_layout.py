@@ -15,13 +15,12 @@ import pytest
 from formulas.numerics.evaluate import kernel
 from planner.problems.serving.deployment.alternatives import winner
 from planner.problems.serving.deployment.questions import questions_of, ranked
-from planner.problems.serving.deployment.switch_points import Contest
 from planner.problems.serving.parameters import serving_parameters
 from planner.problems.serving.search.batch import LARGEST_BATCH
 from planner.problems.serving.slopes.fixed_layout import bound_to, elasticities
 from planner.problems.serving.step.equations import BOUND, ESTIMATE
 from planner.problems.serving.step.step import Step
-from planner.problems.serving.task.resolve import resolve
+from planner.problems.serving.task.resolve import hardware_of, resolve
 from planner.scenario import load
 
 STEP = 1e-4
@@ -62,7 +61,7 @@ def found(given: dict):
     points = ranked(questions)
     if not points:
         return None
-    givens = serving_parameters(asked, Contest(asked, questions).hardware())
+    givens = serving_parameters(asked, hardware_of(asked))
     number = winner(questions, points[0]).question
     return points[0], bound_to(asked, number, points[0]), givens
 
