@@ -89,6 +89,7 @@ class Again:
         row = dict(self.row, B=batch)
         pp, dp, cp = row["pp"], row["dp"], row["cp"]
         rank, stage, mem = (max(1.0, batch / each) for each in (pp * dp, pp, dp))
+        rank += row.get("c_rank", 0.0) * math.sqrt(batch / (pp * dp))
         row |= {"b_rank": rank, "b_stage": stage, "b_mem": mem}
         row |= {"b_own": max(1.0, rank / cp), "b_slice": max(1.0, stage / cp),
                 "b_state": max(1.0, mem / cp)}  # fmt: skip
