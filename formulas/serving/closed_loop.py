@@ -17,8 +17,8 @@ prompts_before = Equation.of(
     source=little_1961.at("the number that arrive during a stay"),
 )
 
-prompt_ahead = Equation.of(
-    T_ahead, in_passes(L_new / c_chunk), "passes are filled across prompts", source=derived
+work_ahead, prompt_ahead = in_passes(
+    T_work_ahead, T_ahead, L_new / c_chunk, "passes are filled across prompts"
 )
 
 loop_first_token = Equation.of(
@@ -57,5 +57,5 @@ prefill_loop_first_token = Equation(
     source=derived,
 )
 
-CLOSED_LOOP = (prompts_before, prompt_ahead, loop_first_token)
+CLOSED_LOOP = (prompts_before, work_ahead, prompt_ahead, loop_first_token)
 PREFILL_LOOP = (prefill_loop_first_token,)

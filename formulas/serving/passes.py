@@ -6,7 +6,7 @@ of them alone, and `n_shared`, a real number and often far below one, where they
 """
 
 from formulas.algebra.notation import *
-from formulas.serving.prefill import shared_time
+from formulas.serving.prefill import shared_time, shared_work
 
 step_prompts = Equation.of(
     n_new,
@@ -63,8 +63,9 @@ read_together = Equation.of(
 )
 
 # What prompts share in the phases that a pool runs.
+_SHARED = (shared_work, shared_time)
 PASSES = {
-    "aggregated": (step_prompts, mixed_passes, mixed_pass_weights, shared_time, read_alone),
-    "decode": (step_prompts, mixed_passes, pass_weights, shared_time, read_alone),
-    "prefill": (full_passes, pass_room, pass_weights, shared_time, read_together),
+    "aggregated": (step_prompts, mixed_passes, mixed_pass_weights, *_SHARED, read_alone),
+    "decode": (step_prompts, mixed_passes, pass_weights, *_SHARED, read_alone),
+    "prefill": (full_passes, pass_room, pass_weights, *_SHARED, read_together),
 }

@@ -78,33 +78,35 @@ prefill_overhead = Equation(
     ),
 )
 
+_WORK = T_pf_math + T_pf_x + maximum(T_pf_attn, T_ring) + T_pf_w + T_pf_over
+
 prefill_time = Equation.of(
     T_pf,
-    decode.overlapped(
-        T_pf_math + T_pf_x + maximum(T_pf_attn, T_ring) + T_pf_w + T_pf_over, T_pf_net
-    )
-    + T_hop_pf
-    + T_draft_pf
-    + T_draft_pass,
+    decode.overlapped(_WORK, T_pf_net) + T_hop_pf + T_draft_pf + T_draft_pass,
     "terms follow one another",
     "two half-batches hide a share of the shorter of work and sending",
     "keys and values go round behind the arithmetic of attention",
 )
 
 
-def in_passes(number: Expr) -> Expr:
-    """The time of one prompt that is charged so many passes."""
+def in_passes(work: Symbol, time: Symbol, number: Expr, *assumes: str) -> tuple[Equation, Equation]:
+    """Work, and the time, of one prompt that is charged so many passes."""
     read = Equation.of(T_pf_w, n_half * n_chunks * V_pass / (W_chip * e_w))
-    sent = (*PREFILL_NETWORK, *context_parallel.RING)
-    parts = (read, prefill_overhead, speculation.draft_prompt_passes, *sent)
-    return prefill_time.substitute(*parts).rhs.subs(n_chunks, number)
+    done = Equation.of(T_pf, _WORK).substitute(read, prefill_overhead, *context_parallel.RING)
+    whole = decode.overlapped(work, T_pf_net) + T_hop_pf + T_draft_pf + T_draft_pass
+    parts = (speculation.draft_prompt_passes, *PREFILL_NETWORK)
+    sent = Equation.of(T_pf, whole).substitute(*parts)
+    return (
+        Equation.of(work, done.rhs.subs(n_chunks, number), *assumes),
+        Equation.of(time, sent.rhs.subs(n_chunks, number), *assumes, source=derived),
+    )
 
 
-shared_time = Equation.of(
+shared_work, shared_time = in_passes(
+    T_work_shared,
     T_pf_shared,
-    in_passes(n_shared),
+    n_shared,
     "what a pass costs once is borne alike by all prompts that it reads",
-    source=derived,
 )
 
 time_to_first_token = Equation(

@@ -68,8 +68,8 @@ def test_profiles_beat_a_constant_times_the_roofline(name):
 def test_free_coefficients_are_few_beside_the_rows(name, rows):
     """What the rows told of coefficients and adjustments, each shrunk, against all rows fitted.
 
-    An unknown counts by the share of its variance beforehand that the rows took away. Steady batches
-    are of four engines years apart, each with coefficients of its own.
+    An unknown counts by the share of its variance beforehand that the rows took away. Steady
+    batches are of four engines years apart, each with coefficients of its own.
     """
     assert _free(profile(name)) < profile(name).rows / rows
 
