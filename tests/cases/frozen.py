@@ -102,9 +102,11 @@ def refused(case: Case, folder: Path) -> dict[str, Any]:
 
 def ran(case: Case, folder: Path, *words: str) -> tuple[int, str, str]:
     """`planner solve` of a case in this process, in the folder its files are written to."""
+    given = folder / "given"  # a configuration is called by its folder
+    given.mkdir(exist_ok=True)
     for name, text in case.files.items():
-        (folder / name).write_text(text, encoding="utf-8")
-    return command("solve", *case.words, *words, at=folder if case.files else ROOT)
+        (given / name).write_text(text, encoding="utf-8")
+    return command("solve", *case.words, *words, at=given if case.files else ROOT)
 
 
 def command(*words: str, at: Path = ROOT) -> tuple[int, str, str]:

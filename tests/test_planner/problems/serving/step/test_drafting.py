@@ -236,7 +236,7 @@ def test_published_speed_ups_and_the_side_of_break_even():
 def test_one_user_of_deepseek_r1_with_three_drafts(system, ep, measured):
     """TensorRT-LLM's best practice: tokens per second of one user on eight chips (m01854, m01855).
 
-    With free drafts and the chance 0.72 they were 214 and 317, both too fast.
+    Free drafts of a chance of 0.72 would be faster: each costs its layer, its head and a launch.
     """
     weights = {"weights": "nvfp4"} if system == "hgx-b200" else {}
     choose = {"mode": "decode", "tp": 8, "ep": ep, "replicas": 1, "batch": 1, **weights}
@@ -245,7 +245,7 @@ def test_one_user_of_deepseek_r1_with_three_drafts(system, ep, measured):
     rate = 1 / pace("deepseek-r1", system, 8, 1, {"drafts": 3}, **asked)
     free = {"drafts": 3, "method": "n-gram", "acceptance": 0.72}
     without = 1 / pace("deepseek-r1", system, 8, 1, free, **asked)
-    assert abs(np.log(rate / measured)) < abs(np.log(without / measured))
+    assert rate < 0.9 * without
     assert rate == pytest.approx(measured, rel=0.25)
 
 
