@@ -45,8 +45,8 @@ def found(seed):
                 varied(settled, "phases.pretrain.price", factor)
             return settled
         except SolverError:
-            # The layout of this size is no good one for the life: its optimum is far off. Or settling
-            # again fails right beside it: a weakness of the search that is passed over here.
+            # The layout of this size is no good one for the life: its optimum is far off. Or
+            # settling again fails right beside it: a weakness of the search, passed over here.
             continue
     raise AssertionError("no scenario of this seed has an answer")
 
