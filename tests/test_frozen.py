@@ -94,6 +94,25 @@ def test_a_difference_is_seen(answer, alike):
     assert (not differences({"a": 1.0, "b": [1, "x"]}, answer)) == alike
 
 
+@pytest.mark.parametrize(
+    ("line", "alike"),
+    [
+        ("6.8 % below 12 chips", True),
+        ("6.9 % below 12 chips", True),
+        ("7.0 % below 12 chips", False),
+        ("6.85 % below 12 chips", False),
+        ("6.8 % below 13 chips", False),
+        ("6.8 % above 12 chips", False),
+    ],
+)
+def test_a_printed_decimal_may_be_rounded_the_other_way(line, alike):
+    """By one in its last digit, in a line of text alone; whole numbers and words stay."""
+    frozen = {"text": ["6.8 % below 12 chips"]}
+    assert (not differences(frozen, {"text": [line]})) == alike
+    assert differences(frozen, {"text": ["6.9 % below 12 chips"]}, exact=True)
+    assert differences({"a": "6.8 %"}, {"a": "6.9 %"})
+
+
 def test_a_document_may_gain_what_is_listed():
     """At its top, and nowhere else."""
     assert not differences({"document": {"a": 1}}, {"document": {"schema": 2, "a": 1}})

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from scipy.optimize import brentq
 
 from planner.problems.lifecycle.resolve import LifecycleTask, with_serving
 from planner.problems.lifecycle.search import tangent_search
@@ -23,9 +24,10 @@ from planner.text.errors import Infeasible, ModelError, SolverError
 from planner.token_costs import optimum
 from planner.token_costs import stationary_points as conditions
 from planner.token_costs.budget_task import BudgetTask, assembled
-from planner.token_costs.posynomial_form import Budgets
+from planner.token_costs.posynomial_form import Array, Budgets
 
 TINY = 1e-9  # rounding of a logarithm
+SETTLED = 1e-14  # of ln N, where the cost turns
 APART = 1e-6  # ln N: the same size
 ASIDE = 0.1  # how far it is then taken to be
 STEEP = 20.0  # d ln(price) / d ln N beyond which the optimum of a tangent is too far to be found
@@ -137,6 +139,8 @@ def fixed_layout_optimum(
                 price, slope = served.tangent(math.exp(at))
         except (Infeasible, SolverError):
             return None  # at the very edge of what fits, the solver of programs finds nothing
+        if not (math.isfinite(price) and math.isfinite(slope)):
+            return None  # or its answer overflows
         touch = tangent_search.Tangent(at, price, slope, 0.0)
         return replace(touch, offset=offset(touch, slope))
 
@@ -173,7 +177,14 @@ def _optimal(
         free = program
         for name, value in fixed.items():
             free = free.fixed(name, np.array([value]))
-        points = _converged(free)
+        points = conditions.stationary_points(free)
+        if not points.converged[0] and "n_active" in free.choices:
+            size = _where_cost_turns(budget, program, (low, high))
+            if size in (low, high):
+                fixed["n_active"] = size
+                continue
+            points = conditions.stationary_points(free, _at_size(program, free, size))
+        _checked(points)
         logs = dict(zip(free.choices, points.point[0].tolist(), strict=True)) | fixed
         if not low <= logs["n_active"] <= high:
             fixed["n_active"] = min(max(logs["n_active"], low), high)
@@ -184,11 +195,33 @@ def _optimal(
     return optimum.optimum_at(budget, program, free, points, logs)
 
 
-def _converged(budgets: Budgets) -> conditions.StationaryPoints:
-    points = conditions.stationary_points(budgets)
+def _checked(points: conditions.StationaryPoints) -> conditions.StationaryPoints:
     if not points.converged[0]:
         raise SolverError("the budget with its price of serving has no optimum that is found")
     return points
+
+
+def _where_cost_turns(budget: BudgetTask, program: Budgets, bounds: tuple[float, float]) -> float:
+    """ln N where the cost stops falling, an end where it does not between them.
+
+    For a price so steep that Newton's steps in all choices together jump across the optimum.
+    """
+
+    def rise(size: float) -> float:
+        return min(max(_rise(budget, program, size), -ASIDE), ASIDE)
+
+    low, high = bounds
+    if rise(high) <= 0:
+        return high
+    return low if rise(low) >= 0 else float(brentq(rise, low, high, xtol=SETTLED, rtol=SETTLED))
+
+
+def _at_size(program: Budgets, free: Budgets, size: float) -> Array:
+    """The point (1, J) of what is free whose other choices are the best at a size ln N."""
+    rest = program.fixed("n_active", np.array([size]))
+    point = _checked(conditions.stationary_points(rest)).point[0].tolist()
+    logs = dict(zip(rest.choices, point, strict=True)) | {"n_active": size}
+    return np.array([[logs[name] for name in free.choices]])
 
 
 def _rise(budget: BudgetTask, program: Budgets, size: float) -> float:
@@ -196,7 +229,10 @@ def _rise(budget: BudgetTask, program: Budgets, size: float) -> float:
 
     Minus infinity at a size that the data cannot make as good.
     """
-    points = _converged(program.fixed("n_active", np.array([size])))
+    rest = program.fixed("n_active", np.array([size]))
+    if float(optimum.best_possible(rest)[0]) >= float(rest.limit[0]):
+        return -math.inf
+    points = _checked(conditions.stationary_points(rest))
     at = np.insert(points.point, program.choices.index("n_active"), size, axis=1)
     if budget.runs_out(float(at[0, program.choices.index("pretrain")]) - TINY):
         return -math.inf

@@ -40,14 +40,9 @@ def found(seed):
         if served is None:
             continue
         try:
-            settled = fixed_layout_optimum(life, question, served, sparsity)
-            for factor in (1 + STEP, 1 - STEP):
-                varied(settled, "phases.pretrain.price", factor)
-            return settled
+            return fixed_layout_optimum(life, question, served, sparsity)
         except SolverError:
-            # The layout of this size is no good one for the life: its optimum is far off. Or
-            # settling again fails right beside it: a weakness of the search, passed over here.
-            continue
+            continue  # the layout of this size is no good one for the life: its optimum is far off
     raise AssertionError("no scenario of this seed has an answer")
 
 
@@ -172,6 +167,7 @@ def test_a_layout_that_ends_where_memory_does_is_answered():
     assert plan.chosen["n_total"] < 80e9
 
 
+@pytest.mark.slow
 def test_where_a_layout_ends_more_memory_is_room_for_a_larger_model():
     """Serving weighs little, so the largest model that fits is the best on this layout."""
     asked = scenario(
@@ -193,3 +189,6 @@ def test_where_a_layout_ends_more_memory_is_room_for_a_larger_model():
     high, low = (varied(settled, "serving.memory", 1 + by) for by in (step, -step))
     measured = math.log(high / low) / (math.log1p(step) - math.log1p(-step))
     assert worth["serving.system.memory"] == pytest.approx(measured, rel=1e-3)
+    # Beside the edge the price is so steep that steps in all choices at once jump across it.
+    costs = [varied(settled, "serving.memory", factor) for factor in (0.97, 0.99, 1.0, 1.01, 1.03)]
+    assert costs == sorted(costs, reverse=True)
