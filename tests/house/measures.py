@@ -47,8 +47,8 @@ def _any(package: str) -> Callable[[], float]:
 FIGURES = (
     Figure("modules", 415, sizes.module_count),
     # 72,000 for the rooms that there were; beyond the fit (shared passes, overlap, drafts, power,
-    # makers, ways of leaving out, bands, hulls, own rows) came 5,500 more; for sound answers (engine
-    # rules, placement, rent, promises under arrivals, what an answer must say) 2,500.
+    # makers, ways of leaving out, bands, hulls, own rows) came 5,500 more; for sound answers
+    # (engine rules, placement, rent, promises under arrivals, what an answer must say) 2,500.
     Figure("lines", 80_000, sizes.lines),
     Figure("files of the fullest folder", sizes.FOLDER, lambda: sizes.largest_folder()[0]),
     Figure("lines of the longest file", sizes.FILE, lambda: sizes.largest_file()[0]),
