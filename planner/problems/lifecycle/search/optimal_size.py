@@ -179,7 +179,7 @@ def _optimal(
             free = free.fixed(name, np.array([value]))
         points = conditions.stationary_points(free)
         if not points.converged[0] and "n_active" in free.choices:
-            size = _where_cost_turns(budget, program, (low, high))
+            size = _where_cost_turns(budget, program, low, high)
             if size in (low, high):
                 fixed["n_active"] = size
                 continue
@@ -201,7 +201,7 @@ def _checked(points: conditions.StationaryPoints) -> conditions.StationaryPoints
     return points
 
 
-def _where_cost_turns(budget: BudgetTask, program: Budgets, bounds: tuple[float, float]) -> float:
+def _where_cost_turns(budget: BudgetTask, program: Budgets, low: float, high: float) -> float:
     """ln N where the cost stops falling, an end where it does not between them.
 
     For a price so steep that Newton's steps in all choices together jump across the optimum.
@@ -210,7 +210,6 @@ def _where_cost_turns(budget: BudgetTask, program: Budgets, bounds: tuple[float,
     def rise(size: float) -> float:
         return min(max(_rise(budget, program, size), -ASIDE), ASIDE)
 
-    low, high = bounds
     if rise(high) <= 0:
         return high
     return low if rise(low) >= 0 else float(brentq(rise, low, high, xtol=SETTLED, rtol=SETTLED))
