@@ -7,12 +7,20 @@
 Names are loaded when they are first used, so that `planner --help` imports no solver.
 """
 
+import sys
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 # At once, for they are called like their modules, which would take their place when first imported.
-from planner.library import sensitivity  # after the module of that name, which it imports
-from planner.sweep import sweep
-from planner.text.faces import loaded_from
+try:
+    from planner.library import sensitivity  # after the module of that name, which it imports
+    from planner.sweep import sweep
+    from planner.text.faces import loaded_from
+except KeyboardInterrupt:
+    if PurePath(sys.argv[0]).stem not in ("-m", "planner"):  # the command line, not yet begun
+        raise
+    print("planner: interrupted", file=sys.stderr)
+    sys.exit(130)
 
 if TYPE_CHECKING:
     from planner.engines import export

@@ -67,5 +67,5 @@ def test_every_tool_of_development_is_used():
 
 
 def test_the_command_is_the_entry_point():
-    """`planner` is what planner.cli.app calls main."""
-    assert PROJECT["scripts"] == {"planner": "planner.cli.app:main"}
+    """`planner` is what `python -m planner` runs."""
+    assert PROJECT["scripts"] == {"planner": "planner.__main__:main"}

@@ -387,14 +387,13 @@ def _shipped(name: str) -> Profile:
 def _profile_of_file(path: Path) -> Profile:
     try:
         raw = tomllib.loads(path.read_text(encoding="utf-8"))
-        return profile_from(path.stem, raw)
     except FileNotFoundError:
         raise CatalogueError(f"{path}: no such file") from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise CatalogueError(f"{path}: is no profile: {error}") from None
+    try:
+        return profile_from(path.stem, raw)
     except KeyError as error:
         raise CatalogueError(f"{path}: is no profile: it has no {error.args[0]}") from None
-    except CatalogueError:
-        raise
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, AttributeError) as error:
         raise CatalogueError(f"{path}: is no profile: {error}") from None

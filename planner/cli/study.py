@@ -34,6 +34,7 @@ def sensitivity(
     """Say what one percent of every given quantity is worth, and what would switch the choice."""
     from planner.report.pictures.picture_files import check_picture
 
+    require_workers(workers)
     if (even is None) != (over is None):
         raise InputError("--break-even and --over go together: --break-even PATH=A,B --over PATH")
     drawn = sobol is not None or morris is not None
@@ -52,7 +53,6 @@ def sensitivity(
     elif drawn:
         from planner.uncertainty.global_study import explore
 
-        require_workers(workers)
         study = explore(
             file, of, sets or (), sobol=sobol, morris=morris, seed=seed, workers=workers, shown=True
         )

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from planner.text.console import note, show
@@ -89,11 +90,18 @@ def write(path: Path, content: str | bytes) -> None:
         raise (SolverError if error.errno in DISK else InputError)(message) from error
 
 
+def linked(path: Path) -> Path:
+    """The file that links lead to, there or not; OSError where they lead round in a ring."""
+    with suppress(FileNotFoundError):
+        path.stat()  # as the system follows links; resolve raises what is no OSError
+    return path.resolve()
+
+
 def _write(path: Path, content: bytes) -> None:
     if path.exists() and not path.is_file() and not path.is_dir():
         path.write_bytes(content)
         return
-    target = path.resolve()  # a link stays a link
+    target = linked(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(f".{target.name[:200]}.{os.getpid()}.part")
     try:

@@ -127,6 +127,8 @@ def _text(file: str) -> str:
     name = printed(file)[:300]
     try:
         if file == "-":
+            if sys.stdin is None:
+                raise _refused(name, "standard input is closed; give a file, or pipe one in")
             raw = sys.stdin.buffer.read(LARGEST + 1)
         else:
             path = FilePath(file)

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from planner.protocol.columns import Columns
-from planner.report.files import write
+from planner.report.files import linked, write
 from planner.sweep.formats import PARTS, Meta, assembled, encoded, kind_of, meta_of, rows_in
 from planner.text.console import note
 from planner.text.errors import InputError, SolverError
@@ -43,11 +43,19 @@ class Parts:
         self.folder = out.with_name(f"{out.name}.parts")
         self.digest = str(meta["digest"])[:12]
         self.ranges: list[tuple[int, int, Path]] = []
-        if self.folder.exists():
+        try:
+            linked(out)
+            # Before anything is read or written: the manifest is of the run that has the lock.
+            self._lock = _locked(self.folder / LOCK)
+        except OSError as error:
+            raise InputError(f"{out} cannot be written: {error.strerror or error}") from error
+        try:
             self._refuse_other(resume)
-        write(self.folder / MANIFEST, json.dumps(meta, indent=2, default=str))
-        self._lock = _locked(self.folder / LOCK)
-        self.ranges = self._sound()
+            write(self.folder / MANIFEST, json.dumps(meta, indent=2, default=str))
+            self.ranges = self._sound()
+        except BaseException:
+            self.close()
+            raise
 
     @classmethod
     def finished(cls, out: Path, meta: Meta) -> bool:
@@ -90,7 +98,7 @@ class Parts:
 
         Raises SolverError if the disk is full or broken; the parts are kept.
         """
-        target = self.out.resolve()
+        target = linked(self.out)
         # One name in every run: what a killed one left is written over. The lock keeps others out.
         whole = target.with_name(f".{target.name[:200]}.part")
         try:
@@ -105,8 +113,8 @@ class Parts:
             raise SolverError(f"{self.out} cannot be written: {reason}") from error
         finally:
             whole.unlink(missing_ok=True)
+        shutil.rmtree(self.folder)  # under the lock: a run that waits for it begins a new folder
         self.close()
-        shutil.rmtree(self.folder)
         return statuses
 
     def close(self) -> None:
@@ -160,14 +168,12 @@ class Parts:
 
 
 def _names(folder: Path) -> Sequence[str]:
-    try:
-        return os.listdir(folder)
-    except NotADirectoryError as error:
-        raise InputError(f"{folder}: is no folder; parts of the sweep go there") from error
+    return os.listdir(folder)
 
 
 def _locked(file: Path) -> int | None:
     """Hold the folder against a second run; given up by the system when this run ends, however."""
+    file.parent.mkdir(parents=True, exist_ok=True)
     try:
         import fcntl
     except ImportError:  # Windows has no such lock
@@ -175,7 +181,10 @@ def _locked(file: Path) -> int | None:
     lock = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.fstat(lock).st_nlink:
+            return lock
     except OSError as error:
         os.close(lock)
         raise InputError(f"{file.parent}: another run is at work on this sweep") from error
-    return lock
+    os.close(lock)  # of a run that ended in this moment and took its folder with it
+    return _locked(file)

@@ -127,11 +127,14 @@ def _pool(workers: int) -> ProcessPoolExecutor:
 def _stop(pool: ProcessPoolExecutor) -> None:
     """End the workers at once: what they are at is not wanted any more."""
     processes = list((pool._processes or {}).values())
+    manager: threading.Thread | None = pool._executor_manager_thread  # type: ignore[assignment]
     pool.shutdown(wait=False, cancel_futures=True)
     for process in processes:
         process.terminate()
     for process in processes:
         process.join()
+    if manager is not None:
+        manager.join()  # else it may close its pipe while the interpreter, at its end, writes there
 
 
 def _begun() -> None:

@@ -22,7 +22,6 @@ from planner.text.errors import InputError, PlannerError, SolverError
 
 QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
 EVERYWHERE = {"--quiet", "-q", "--no-color"}
-INTERRUPTED = 130  # 128 + SIGINT, as shells count
 
 
 class Commands(TyperGroup):
@@ -35,13 +34,6 @@ class Commands(TyperGroup):
         rest = [word for word in args[:end] if word not in EVERYWHERE]
         return super().parse_args(ctx, [*ours, *rest, *args[end:]])
 
-    def invoke(self, ctx: typer.Context) -> object:  # type: ignore[override]
-        """Run the command; Ctrl-C is one line and the status that shells expect."""
-        try:
-            return super().invoke(ctx)
-        except KeyboardInterrupt:
-            _leave("planner: interrupted", INTERRUPTED)
-
 
 @contextmanager
 def exits() -> Iterator[None]:
@@ -51,6 +43,10 @@ def exits() -> Iterator[None]:
     """
     try:
         yield
+    except SystemExit as end:
+        if end.code == 130:  # 128 + SIGINT: what Typer makes of Ctrl-C, without a word
+            note("planner: interrupted")
+        raise
     except PlannerError as error:
         # A mistake with a place begins with its file, as editors expect.
         placed = isinstance(error, InputError) and error.mistakes

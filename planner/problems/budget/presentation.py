@@ -124,7 +124,7 @@ def _short(point: BudgetPoint, in_loss: bool) -> str:
     """A plan in half a line."""
     text = f"{say.count(point.n_active)} on {say.count(point.tokens.pretrain)} tokens, "
     if in_loss:
-        return text + f"loss {point.loss:.4f}"
+        return text + ("no loss known" if point.loss is None else f"loss {point.loss:.4f}")
     return text + (say.money if point.objective == "usd" else say.flop)(point.total)
 
 

@@ -126,27 +126,32 @@ def interval(best: FixedLayoutOptimum, prices: ServingPrices) -> LawInterval | N
     drawn = [replace(budget, law=law) for law in budget.law.draws(draws)]
     least, most = best.life.bounds
     low, high = prices.sizes[0] / WIDER**2, prices.sizes[-1] * WIDER**2
-    curve = training_curve(budget, np.geomspace(max(low, least), min(high, most), DRAWN), drawn)
-    total, logs = curve.training + prices.at(curve.sizes) * budget.served, np.log(curve.sizes)
-    lowest = (_lowest(logs, *pair) for pair in zip(total, curve.tokens, strict=True))
+    # The price bends at every member, and many a law has its optimum in such a corner.
+    low, high = max(low, least), min(high, most)
+    kinks = prices.sizes[(low < prices.sizes) & (prices.sizes < high)]
+    curve = training_curve(budget, np.union1d(np.geomspace(low, high, DRAWN), kinks), drawn)
+    sizes, total = curve.sizes, curve.training + prices.at(curve.sizes) * budget.served
+    corner = np.isin(sizes, kinks).astype(float)
+    lowest = (_lowest(sizes, corner, *pair) for pair in zip(total, curve.tokens, strict=True))
     answered = [row for row in lowest if row is not None]
     names = ("n_active", "pretrain", "cost")
     columns = {name: [row[k] for row in answered] for k, name in enumerate(names)}
     return LawInterval.of(columns, budget.law.name, draws, coverage)
 
 
-def _lowest(logs: Array, total: Array, tokens: Array) -> tuple[float, float, float] | None:
-    """Size, tokens and cost at the bottom of the parabola through the three lowest points."""
+def _lowest(
+    sizes: Array, corner: Array, total: Array, tokens: Array
+) -> tuple[float, float, float] | None:
+    """Size, tokens and cost at the lowest point: a corner of the price, or a parabola's bottom."""
     place = int(np.argmin(total))
     if not np.isfinite(total[place]):
         return None
-    at, around = logs[place], slice(place - 1, place + 2)
-    if 0 < place < len(logs) - 1 and np.isfinite(total[around]).all():
-        left, middle, right = np.log(total[around])
-        bend = left - 2 * middle + right
-        if bend > 0:
-            at = at + (logs[1] - logs[0]) * (left - right) / (2 * bend)
+    logs, size, around = np.log(sizes), float(sizes[place]), slice(place - 1, place + 2)
+    if 0 < place < len(logs) - 1 and not corner[place] and np.isfinite(total[around]).all():
+        rise = np.diff(np.log(total[around])) / (step := np.diff(logs[around]))
+        if rise[0] < rise[1]:  # slopes in the middles of both steps, zero between them
+            share = rise[0] / (rise[0] - rise[1])
+            size *= math.exp((share * (step[0] + step[1]) - step[0]) / 2)
     possible = np.isfinite(total)
-    size = float(np.exp(at))
-    trained = float(np.exp(np.interp(at, logs[possible], np.log(tokens[possible]))))
+    trained = float(np.exp(np.interp(math.log(size), logs[possible], np.log(tokens[possible]))))
     return size, trained, float(total[place])

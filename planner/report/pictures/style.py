@@ -28,6 +28,7 @@ STYLE = {
     "axes.spines.right": False,
     "axes.linewidth": 0.8,
     "axes.unicode_minus": False,
+    "text.parse_math": False,  # a $ in a name, or of a price, is a $
 }
 PAPER = {"facecolor": "white", "alpha": 0.65, "lw": 0, "pad": 0.6}  # under a label on a line
 NAMELESS = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None},

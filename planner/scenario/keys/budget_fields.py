@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Annotated
 
 from pydantic import PlainValidator, ValidationInfo
@@ -172,17 +173,18 @@ def _refuse_a_family(value: object) -> None:
     """Tell the laws of a family that is named without saying which: `hoffmann`, `chinchilla`."""
     if not isinstance(value, str) or value in law_names() or not FAMILY.fullmatch(value):
         return
-    word = value.lower()
+    word = (get_close_matches(value.lower(), CALLED, n=1) or [value.lower()])[0]
     near = [name for name in law_names() if name.startswith(f"{CALLED.get(word, word)}-")]
     if word in CALLED:
         near.append("besiroglu-2024 (the default, which corrects the third)")
     if len(near) > 1:
-        raise ValueError(f"several laws are called {quoted(value)}: {', '.join(near)}")
+        slip = "" if word == value.lower() else f"unknown law {quoted(value)}; "
+        raise ValueError(f"{slip}several laws are called {quoted(word)}: {', '.join(near)}")
 
 
 LAW = ("law", "besiroglu-2024", law_names())
 FAMILY = re.compile(r"[A-Za-z]+(?:-[0-9]{4})?")
-CALLED = {"chinchilla": "hoffmann", "chinchila": "hoffmann"}  # the model after which it is named
+CALLED = {"chinchilla": "hoffmann"}  # the model after which it is named
 _Written = str | dict[str, object]
 LawField = Annotated[
     Law | tuple[Law, ...], PlainValidator(_laws, json_schema_input_type=_Written | list[_Written])

@@ -224,3 +224,14 @@ def test_a_missing_file_is_told(tmp_path):
     """No such file."""
     with pytest.raises(CatalogueError, match="no such file"):
         profile(str(tmp_path / "none.toml"))
+
+
+@pytest.mark.parametrize(
+    "text", ['like = "nobody"\nengine = "vllm"\n', "like = 3", "coefficients = 3"]
+)
+def test_whatever_is_wrong_inside_a_profile_names_its_file(tmp_path, text):
+    """A profile of another that is not there, among others."""
+    file = tmp_path / "own.toml"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(CatalogueError, match=r"own\.toml: is no profile: "):
+        profile(str(file))

@@ -8,7 +8,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -51,11 +50,9 @@ def solve(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Told:
     return solved
 
 
-def command(*words: str, **given_: Any) -> subprocess.CompletedProcess[str]:
-    """The command line in a process of its own."""
-    return subprocess.run(
-        [sys.executable, "-m", "planner", *words], text=True, check=False, **given_
-    )
+def command_of(*words: str, **given_: Any) -> subprocess.CompletedProcess[str]:
+    """A process, its streams caught."""
+    return subprocess.run(words, text=True, check=False, capture_output=True, **given_)
 
 
 # One value that is wrong, and how it is told.
@@ -337,17 +334,81 @@ def test_streams_that_are_closed_or_full(small, redirect, status, told):
     assert (ran.returncode, ran.stderr) == (status, told)
 
 
+WAITING = """
+import signal, sys
+from planner.__main__ import main
+class Never:
+    def read(self, size):
+        print("reading", flush=True)
+        signal.pause()
+class Input:
+    buffer = Never()
+sys.stdin, sys.argv = Input(), ["planner", "check", "-"]
+main()
+"""
+
+
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
-def test_ctrl_c_is_one_line(tmp_path):
-    """Status 130, as shells expect."""
-    pipe = tmp_path / "never-written"
-    os.mkfifo(pipe)
-    words = [sys.executable, "-m", "planner", "check", "-"]
-    with subprocess.Popen(
-        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as ran:
-        # It waits for its standard input, which never ends.
-        time.sleep(1.5)
-        ran.send_signal(signal.SIGINT)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_is_one_line(number):
+    """Ctrl-C, or being asked to end, while it waits: status 130, as shells expect."""
+    words = [sys.executable, "-c", WAITING]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, stdout=pipe, stderr=pipe, text=True) as ran:
+        assert ran.stdout is not None
+        assert ran.stdout.readline() == "reading\n"
+        ran.send_signal(number)
         out, err = ran.communicate()
     assert (ran.returncode, out, err) == (130, "", "planner: interrupted\n")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+@pytest.mark.parametrize("module", ["pydantic", "typer", "planner.cli.options"])
+def test_an_interrupt_while_things_are_imported_is_one_line(module):
+    """Before there is a command line: the signal comes as this module is imported."""
+    code = (
+        "import os, runpy, signal, sys\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, path, target=None):\n"
+        f"        if name == {module!r}:\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Finder())\n"
+        "sys.argv = ['-m', 'check', 'x']\n"
+        "runpy.run_module('planner', run_name='__main__')\n"
+    )
+    ran = command_of(sys.executable, "-c", code)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (130, "", "planner: interrupted\n")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a POSIX shell")
+def test_a_closed_standard_input_is_a_mistake():
+    """`planner solve - <&-`: there is nothing to read, and a line says so."""
+    ran = command_of("/bin/sh", "-c", f'"{sys.executable}" -m planner solve - <&-')
+    told = "-  standard input is closed; give a file, or pipe one in\n"
+    assert (ran.returncode, ran.stdout, ran.stderr) == (2, "", told)
+
+
+def test_links_that_lead_round_are_no_output(solve, run, tmp_path, monkeypatch):
+    """Every option that writes says so, before anything is computed where a table is."""
+    for name in ("ring.json", "ring.csv", "ring.svg", "ring"):
+        (tmp_path / name).symlink_to(tmp_path / f"{name}2")
+        (tmp_path / f"{name}2").symlink_to(tmp_path / name)
+    (tmp_path / "small.yaml").write_text(SMALL)
+    monkeypatch.chdir(tmp_path)
+    for words in (
+        ("solve", "small.yaml", "--out", "ring"), ("init", "--out", "ring"),
+        ("pareto", "small.yaml", "--points", "2", "--out", "ring.json"),
+        ("topology", "hgx-h100", "--svg", "ring.svg"),
+        ("sweep", "small.yaml", "--over", "workload.input_tokens=100,200", "--out", "ring.csv"),
+    ):  # fmt: skip
+        status, out, err = run("--quiet", *words)
+        assert (status, out, err.count("\n")) == (2, "", 1), err
+        assert "Too many levels of symbolic links" in err
+    assert not (tmp_path / "ring.csv.parts").exists()
+
+
+@pytest.mark.parametrize("words", [(), ("--sobol", "8"), ("--morris", "4")])
+def test_no_workers_are_refused(run, tmp_path, words):
+    """Whatever the study; none needs to be read for it."""
+    status, out, err = run("sensitivity", tmp_path / "none.yaml", "--workers", "0", *words)
+    assert (status, out, err) == (2, "", "planner: --workers: expected at least 1, got 0\n")

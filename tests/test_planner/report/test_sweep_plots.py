@@ -151,3 +151,10 @@ def test_units_are_those_people_read(unit, values, read):
     found = scaled(table({"x": values}, {"x": unit}), "x")
     assert found.unit == read[0]
     assert found.values == pytest.approx(read[1])
+
+
+def test_a_dollar_in_a_name_is_a_dollar():
+    """Two of them are no formula: names come as they are written, whatever they hold."""
+    named = line(layout=["a$x_{$", "a$x_{$", *["b $\\frac{$"] * 3])
+    found = texts(drawn(named, "svg"))
+    assert "from 4 TB/s: b $\\frac{$" in found

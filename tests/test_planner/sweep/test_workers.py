@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -112,9 +116,6 @@ def test_processes_give_the_rows_of_one(tmp_path):
 
 def test_workers_end_with_a_parent_that_is_killed(tmp_path):
     """No orphan goes on computing."""
-    import subprocess
-    import sys
-
     script = tmp_path / "script.py"
     script.write_text(
         "import sys, time\n"
@@ -173,3 +174,39 @@ def test_a_scheduler_that_is_away_is_said(address, kind, message, monkeypatch):
     monkeypatch.setattr(cluster, "ANSWERS", 1.0)
     with pytest.raises(kind, match=message):
         planner.sweep(SMALL, {"chips": "1,2"}, scheduler=address)
+
+
+def begun(folder: Path, *words: str) -> subprocess.Popen[str]:
+    """A sweep in a process of its own that has kept a part."""
+    (folder / "s.json").write_text(json.dumps(SMALL))
+    command = [sys.executable, "-m", "planner", "sweep", "s.json", "--out", "a.csv",
+               "--over", "workload.input_tokens=lin(100..2000,1500)", *words]  # fmt: skip
+    process = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True)
+    while process.poll() is None and not list(folder.glob("a.csv.parts/*.csv")):
+        time.sleep(0.01)
+    return process
+
+
+def test_a_sweep_that_is_asked_to_end_says_how_to_go_on(tmp_path):
+    """SIGTERM is what Ctrl-C is: two lines, and nothing of its workers."""
+    process = begun(tmp_path, "--workers", "2")
+    process.terminate()
+    _, err = process.communicate()
+    assert process.returncode == 130
+    assert re.fullmatch(
+        r"planner: [\d,]+ of 1,500 points are kept in a\.csv\.parts; go on with the same command "
+        r"and --resume\nplanner: interrupted\n", err
+    )  # fmt: skip
+
+
+def test_two_sweeps_of_one_file_do_not_meet(tmp_path):
+    """The second is refused and touches nothing, not the manifest either, whatever it asks."""
+    process = begun(tmp_path)
+    manifest = tmp_path / "a.csv.parts" / "manifest.json"
+    before = manifest.read_bytes()
+    for over in ("workload.input_tokens=lin(100..2000,1500)", "chips=1,2"):
+        with pytest.raises(InputError, match="another run is at work on this sweep"):
+            planner.sweep(str(tmp_path / "s.json"), [over], out=tmp_path / "a.csv", resume=True)
+    assert manifest.read_bytes() == before
+    process.kill()
+    process.communicate()

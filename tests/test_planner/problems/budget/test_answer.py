@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 
 import pytest
 
@@ -390,3 +391,15 @@ def test_the_starter_is_answered(tmp_path, capsys):
     status, out, _ = run("solve", file, "--json", capsys=capsys)
     assert status == 0
     assert json.loads(out)["plan"]["cost"]["total"]["usd"] > 0
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"cost": "1e24 FLOP"},
+     {"cost": "$5M", "phases": {"pretrain": {"system": "hgx-h100", "mfu": "40%"}}}],
+)  # fmt: skip
+def test_a_law_that_says_no_loss_stands_beside_one_that_does(change):
+    """Whatever is limited; its line says that it knows none."""
+    laws = ["besiroglu-2024", "hoffmann-2022-approach-2"]
+    text = str(planner.solve({"problem": "budget", "law": laws, **change}))
+    assert re.search(r"hoffmann-2022-approach-2 .* tokens, no loss known", text)

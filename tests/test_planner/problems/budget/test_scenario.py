@@ -265,3 +265,11 @@ def test_the_starter_loads_and_the_schema_takes_it(tmp_path):
     scenario = load(file)
     assert scenario.quality.like.n_active == 13e9
     assert scenario.in_usd
+
+
+def test_a_slip_in_the_name_of_a_family_names_its_laws():
+    """And says that no law is called so."""
+    document = {"problem": "budget", "law": "chinchila", "cost": "1e24 FLOP"}
+    told = "unknown law 'chinchila'; several laws are called 'chinchilla': hoffmann-2022-appr"
+    with pytest.raises(InputError, match=told):
+        load(document)

@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 import numpy as np
 import pytest
+from ruamel.yaml import YAML
 
 import planner
 from planner.problems.lifecycle.elasticities import lifecycle_elasticities, overtraining_from_pools
@@ -14,6 +15,7 @@ from planner.problems.lifecycle.resolve import resolve_life, with_serving
 from planner.problems.lifecycle.search.joint_program import joint_optimum
 from planner.problems.lifecycle.search.optimal_size import fixed_layout_optimum, optimal_size
 from planner.scenario import load, resolved
+from planner.scenario.kinds import starter
 from planner.text.errors import InputError, SolverError
 from planner.token_costs.budget_task import assembled, compute_optimal_tokens
 from planner.token_costs.optimum import solve_one
@@ -352,3 +354,16 @@ def test_the_answer_is_told_in_words(plan):
     assert "over-trained" in told
     assert "serving.system.memory_bandwidth" in told
     assert max(map(len, told.splitlines())) <= 90
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tokens", ["5e12", "2e13", "1e14"])
+def test_a_plan_lies_in_its_own_range(tokens):
+    """The starter's, at several amounts that are served: size, tokens and cost."""
+    document = YAML(typ="safe", pure=True).load(starter("lifecycle"))
+    document["inference"]["tokens"] = tokens
+    answer = planner.solve(document).document
+    plan, band = answer["plan"], answer["band"]
+    for value, name in ((plan["n_active"], "n_active"), (plan["tokens"]["pretrain"], "pretrain")):
+        assert band[name][0] <= value <= band[name][1], name
+    assert band["cost"][0] <= plan["cost"]["total"]["usd"] <= band["cost"][1]
