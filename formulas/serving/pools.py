@@ -112,7 +112,7 @@ pools_tokens_per_chip = _of_pools(outputs.tokens_per_chip, X_out / (n_chips_pf +
 moved_first_token = _of_pools(
     outputs.first_token,
     T_ttft + T_wait + T_move,
-    "the first token is told when the cache has reached the pool that decodes",
+    "the first token is counted when the cache has reached the pool that decodes",
     source=MOVED,
 )
 

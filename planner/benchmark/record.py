@@ -44,7 +44,7 @@ class TimeLine:
 def line(points: Sequence[tuple[float, float]]) -> TimeLine:
     """The line of least relative squares through (bytes, seconds), neither part negative.
 
-    Raises ValueError if no size is twice another: latency and rate cannot be told apart.
+    Raises ValueError if no size is twice another: latency and rate cannot be separated.
     """
     if not separable([size for size, _ in points]):
         raise ValueError("a latency and a rate need messages of two sizes, one twice the other")

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 
 KINDS = ("cuda", "xpu", "mps", "cpu")  # those that come first are preferred
-CACHE = 64 * 2**20  # [byte] taken where the last on-chip level is not told
-AMD_CACHE = 256 * 2**20  # [byte] of MI300's last level, of which its driver tells the one before
+CACHE = 64 * 2**20  # [byte] taken where the last on-chip level is not reported
+AMD_CACHE = 256 * 2**20  # [byte] of MI300's last level, of which its driver reports the one before
 DTYPES: Mapping[str, tuple[Precision, ...]] = {
     "cuda": ("bf16", "fp16", "fp8", "int8", "fp32"),
     "xpu": ("bf16", "fp16", "fp8", "int8", "fp32"),
@@ -103,7 +103,7 @@ class TorchDevice:
         work()
         end.record()
         end.synchronize()
-        return float(begin.elapsed_time(end)) * 1e-3  # it tells milliseconds
+        return float(begin.elapsed_time(end)) * 1e-3  # it gives milliseconds
 
     def _facts(self, count: int) -> Facts:
         name, capacity, free, cache = _described(self.torch, self.kind, self.index)
@@ -290,7 +290,7 @@ def _rank(
         part.write_text(json.dumps(answers))
         part.replace(_file(at, rank))  # whole or not there, before the group is taken down
         group.destroy_process_group()
-    except Exception as error:  # whatever it is, the parent tells it
+    except Exception as error:  # whatever it is, the parent reports it
         (at / f"{rank}.fault").write_text(str(error).strip().split("\n")[0][:200])
         raise SystemExit(1) from error
 

@@ -75,7 +75,7 @@ def constant(roofs: np.ndarray, seconds: np.ndarray, fold: np.ndarray) -> np.nda
 
 
 FOLDS, SEED = 5, 20261121
-FEWEST = 40  # rows of which a band of one engine is told
+FEWEST = 40  # rows from which an engine has a band of its own
 FEWEST_OWN = 10  # rows from which both ranks are of a row
 COST = "usd_per_mtok"
 

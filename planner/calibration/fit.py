@@ -140,12 +140,12 @@ def profiles(steady: Path, tables: Sequence[Path], *, choose: bool = False) -> l
     With `choose` the form of the first is set beside its rivals.
     """
     rows, static = rows_of_runs(tables), steadies(steady).rows
-    untold = published_sample(rows, "untold", RUNS.as_of)
+    assumed_setup = published_sample(rows, "assumed_setup", RUNS.as_of)
     return [
         fit_profile(
             RUNS,
             published_sample((*rows, *static), "runs", RUNS.as_of),
-            untold,
+            assumed_setup,
             rivals(RUNS.name) if choose else {},
         ),
         fit_profile(STEADY, published_sample(static, "steady", STEADY.as_of)),
@@ -215,13 +215,13 @@ def inner_scores(sample: Sample, specs: Mapping[str, FitSpec]) -> dict[str, floa
 def fit_profile(
     spec: FitSpec,
     sample: Sample,
-    untold: Sample | None = None,
+    assumed_setup: Sample | None = None,
     others: Mapping[str, FitSpec] = MappingProxyType({}),
 ) -> Fitted:
     """Coefficients with intervals, errors on rows left out in many ways, bands.
 
-    `untold` rows are in no fit; how far predictions are from them is a band of their own. Where
-    there are `others`, errors of a fit that chooses among them are told too.
+    `assumed_setup` rows are in no fit; how far predictions are from them is a band of their own.
+    Where there are `others`, errors of a fit that chooses among them are reported too.
     """
     refit = fit_of(spec)
     fit = refit(sample)
@@ -244,12 +244,12 @@ def fit_profile(
         }
         scores |= cross_validation.errors(part, floor[pooled], "pooled_")
     assumed = None
-    if untold is not None:
-        assumed = _unseen(untold, fit)
+    if assumed_setup is not None:
+        assumed = _unseen(assumed_setup, fit)
         ranges["assumed"] = cross_validation.bands(
             replace(assumed, fold=np.zeros(len(assumed.fold), dtype=int))
         )[0]
-        scores |= cross_validation.errors(assumed, untold.columns.roofline, "untold_")
+        scores |= cross_validation.errors(assumed, assumed_setup.columns.roofline, "assumed_setup_")
     low, high = _intervals(spec, sample, fit)
     by_engine = {
         name: _of_engine(left["configurations"], floor, name)

@@ -31,7 +31,7 @@ OUTLIER = 0.12
 ROUNDS = 60
 SETTLED = 1e-7  # of the objective
 CORNER = 0.02  # within which an efficiency nears one smoothly while it is fitted
-TOLD = 0.5  # width beside the prior's from which on the rows tell nothing of an unknown
+PRIOR_ALONE = 0.5  # posterior width over prior width, above which rows do not identify an unknown
 LEAST_ROWS = 8
 Prior = Mapping[str, tuple[float, float]]
 
@@ -119,9 +119,11 @@ class Hierarchy:
         return [float(one) for one in np.exp(self.adjusted)]
 
     @property
-    def untold(self) -> tuple[str, ...]:
+    def unidentified(self) -> tuple[str, ...]:
         """Coefficients that the rows do not identify."""
-        return tuple(c for c, kept in zip(COEFFICIENTS, self.freedom, strict=False) if kept > TOLD)
+        return tuple(
+            c for c, kept in zip(COEFFICIENTS, self.freedom, strict=False) if kept > PRIOR_ALONE
+        )
 
 
 LEAST = np.array([1.0 if name in EFFICIENCIES else 0.0 for name in COEFFICIENTS])
@@ -216,8 +218,8 @@ def worthwhile(
 ) -> tuple[Effect, ...]:
     """The effects of a fit without which its sum would rise by `least` or more.
 
-    The one that is needed least goes first, and the others take over what it told (by the curvature
-    at the fit), until each that is left is worth its place.
+    The one that is needed least goes first, and the others take over what it explained (by the
+    curvature at the fit), until each that is left is worth its place.
     """
     problem = _Problem(sample, hierarchy.effects, prior, loss or Loss())
     theta = np.concatenate([hierarchy.shared, hierarchy.adjusted])
@@ -272,7 +274,7 @@ class _Problem:
         return gradient, (slope.T * weighted) @ slope + np.diag(self.precision)
 
     def result(self, theta: np.ndarray) -> Hierarchy:
-        """The unknowns by kind, with what the rows told of each."""
+        """The unknowns by kind, with what the rows identified of each."""
         covariance = np.linalg.inv(self.slopes(theta)[1])
         freedom = np.sqrt(np.diag(covariance) * self.precision)
         shared, adjusted = np.split(theta, [self.shared])

@@ -25,7 +25,7 @@ from planner.calibration.cross_validation import LeftOut, folds, leave_out
 from planner.calibration.features import WAIT, unknowns
 from planner.calibration.hierarchy import (
     OUTLIER,
-    TOLD,
+    PRIOR_ALONE,
     Effect,
     EffectFamily,
     Hierarchy,
@@ -225,7 +225,9 @@ def _moved_together(sample: Sample, prior: Prior, common: float) -> Hierarchy:
 def _told_effects(fit: Hierarchy) -> tuple[Effect, ...]:
     """The effects of a fit that the rows tell more of than the prior."""
     widths = fit.freedom[len(COEFFICIENTS) :]
-    return tuple(each for each, kept in zip(fit.effects, widths, strict=True) if kept <= TOLD)
+    return tuple(
+        each for each, kept in zip(fit.effects, widths, strict=True) if kept <= PRIOR_ALONE
+    )
 
 
 def _shared(
@@ -317,7 +319,7 @@ def _coefficient(
         high = min(high, 1.0)
     if limited:
         state = "limited"
-    elif freedom <= TOLD:
+    elif freedom <= PRIOR_ALONE:
         state = "kept" if low <= before <= high else "moved"
     elif share < WEIGHTY:
         state = "idle"

@@ -191,7 +191,7 @@ def shipped(fit: Fitted) -> Profile:
         errors=fit.errors,
         values=fit.hierarchy.values,
         intervals={c: (min(low[c], high[c]), max(low[c], high[c])) for c in COEFFICIENTS},
-        unidentified=fit.hierarchy.untold,
+        unidentified=fit.hierarchy.unidentified,
         adjustments=tuple(
             Adjustment(e.of, e.scope, factor, (least, most), e.monthly)
             for e, factor, least, most in effects

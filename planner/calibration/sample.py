@@ -97,22 +97,28 @@ QUALITY: Rule = ("quality {0.quality}", lambda row: not row.quality.startswith("
 UNFINISHED: Rule = ("marked unfinished", lambda row: row.quality == "wip")
 DRAFTED: Rule = ("tokens are drafted", lambda row: bool(row.drafts or row.speculated))
 QUEUED: Rule = (
-    "prompts of a pool of their own: their queue is not told",
+    "prompts of a pool of their own: their queue is not published",
     lambda row: row.pooled and row.quantity == "ttft",
 )
-UNTOLD: Rule = ("workers or requests of the pools not told", lambda row: bool(row.assumed))
+ASSUMED_SETUP: Rule = (
+    "workers or requests of the pools not published",
+    lambda row: bool(row.assumed),
+)
 MIXED: Rule = (
-    "two batches overlap in steps and in prompts of one pool: what either hides is not told apart",
+    "two batches overlap in steps and in prompts of one pool: what either hides is not separable",
     lambda row: row.halves > 1 and (row.quantity == "e2e" or (row.looped and not row.pooled)),
 )
-TOLD: Rule = ("all of it is told", lambda row: not place_of(row, "2026-01").assumed)
+PUBLISHED_SETUP: Rule = (
+    "all of the setup is published",
+    lambda row: not place_of(row, "2026-01").assumed,
+)
 OLD: Rule = ("of an engine before those of the runs", lambda row: not is_new(row))
 NEW: Rule = ("of an engine of the runs", is_new)
 # Runs under load: TPOT and TTFT of one pool, TPOT of two; clean steady batches of their engines.
-LOOPED, STATIC = (UNFINISHED, QUEUED, DRAFTED, UNTOLD, MIXED), (QUALITY, DRAFTED, OLD, MIXED)
+LOOPED, STATIC = (UNFINISHED, QUEUED, DRAFTED, ASSUMED_SETUP, MIXED), (QUALITY, DRAFTED, OLD, MIXED)
 RULES: Mapping[str, Callable[[Measurement], Sequence[Rule]]] = {
     "runs": lambda row: LOOPED if row.looped else STATIC,
-    "untold": lambda row: (UNFINISHED, TOLD),
+    "assumed_setup": lambda row: (UNFINISHED, PUBLISHED_SETUP),
     "steady": lambda row: (QUALITY, NEW, DRAFTED, MIXED),
 }
 OWN: Sequence[Rule] = (
@@ -137,8 +143,8 @@ def published_sample(rows: Sequence[Measurement], kind: str, as_of: str) -> Samp
     Parameters
     ----------
     kind : `runs` of whole engines, and clean steady batches of the same engines, that may be
-        fitted; `untold` runs of two pools, which no fit may see because something about them is
-        worked out; clean `steady` batches of engines before those of the runs.
+        fitted; `assumed_setup` runs of two pools, which no fit may see because something about
+        them is worked out; clean `steady` batches of engines before those of the runs.
     """
     left_out: Counter[str] = Counter()
     usable = []

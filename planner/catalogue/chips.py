@@ -154,12 +154,12 @@ def lent_sentence(name: str, chips: Sequence[str]) -> str:
     if not lent.spread:
         return (
             f"; efficiencies are those of {names}, and what {maker}'s chips reach beside them is "
-            "not told: neither is a rank between them"
+            "not given: neither is a ranking between them"
         )
     return (
         f"; efficiencies are those of {names} times {lent.factor:.2f}, which {maker}'s chips "
         f"reached beside them in one published round (spread {lent.spread:.2f} of the logarithm): "
-        "a rank within it is not told"
+        "a ranking within it is not given"
     )
 
 

@@ -65,7 +65,7 @@ def dimensions() -> Mapping[str, HullDimension]:
 class Hull:
     """Names that were fitted and ranges of numbers, by dimension.
 
-    `widths` are standard deviations of the logarithm of a coefficient before any row told it.
+    `widths` are standard deviations of the logarithm of a coefficient before any row was fitted.
     """
 
     names: Mapping[str, tuple[str, ...]]

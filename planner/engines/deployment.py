@@ -35,7 +35,7 @@ ROLES = MappingProxyType({"aggregated": ("",), "disaggregated": ("prefill", "dec
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What an engine is told to load: repository or folder, and what is known of it."""
+    """What an engine is given to load: repository or folder, and what is known of it."""
 
     place: str
     sizes: Sizes

@@ -215,7 +215,7 @@ def _check_enough(points: Points) -> None:
     for what, term, amounts in (("model sizes", "size", points.size),
                                 ("numbers of tokens", "data", points.tokens)):  # fmt: skip
         if len(np.unique(amounts)) < 3:
-            fault = f"fewer than three {what}; the exponent of the {term} cannot be told"
+            fault = f"fewer than three {what}; the exponent of the {term} cannot be estimated"
             raise _fault(points.file, fault)
 
 
@@ -233,7 +233,7 @@ def _check_determined(points: Points, best: np.ndarray) -> None:
 
 
 LARGEST = 100_000  # rows
-MOST_MISTAKES = 20  # that are told; a file with more has another column than was thought
+MOST_MISTAKES = 20  # that are listed; a file with more has another column than was thought
 FLOP_PER_TOKEN = 6.0  # per parameter: two forward, four backward
 
 # {what is meant: names of a column that mean it, folded to letters and digits}

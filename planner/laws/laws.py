@@ -2,7 +2,7 @@
 
 A file is TOML, YAML or JSON of the shape of a catalogue entry: `form`, `coefficients` (a number,
 or `value` with `error`, or `low` and `high`), and where wanted `title`, `source`, `as_of`,
-`scope`, `range`, `settings`, `covariance`; every mistake of it is told. In place of coefficients,
+`scope`, `range`, `settings`, `covariance`; every mistake in it is listed. In place of coefficients,
 `fit: points.csv` fits the form of Hoffmann's third approach. `law: NAME` with `routing: NAME` puts
 a routed law on a dense one, as does the text `besiroglu-2024 + clark-2022-s-base`.
 """

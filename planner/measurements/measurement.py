@@ -301,7 +301,7 @@ def place_of(row: Measurement, as_of: str) -> Place:
         version=row.version,
         months=months_between(day, as_of) if day else USUAL,
         pooled=row.pooled,
-        # How long prompts queue before a pool of their own is told by no table.
+        # How long prompts queue before a pool of their own is in no table.
         assumed=bool(row.assumed) or (row.pooled and row.quantity == "ttft"),
     )
 

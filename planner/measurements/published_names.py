@@ -47,7 +47,7 @@ class NamedModel:
 
 
 class PublishedShape(TypedDict):
-    """A model that no configuration is published of: a configuration, and where it is told."""
+    """A model that no configuration is published of: a configuration, and where it is published."""
 
     config: Mapping[str, object]
     source: str

@@ -52,7 +52,7 @@ def bounds_of(rows: Sequence[Measurement]) -> np.ndarray:
 def strange_units(rows: Sequence[Measurement]) -> list[str | None]:
     """Why a row's time seems to be in another unit than its column says; None where it does not.
 
-    Under load prompts may queue for any time, but not beside tokens that are told in another unit.
+    Under load prompts may queue for any time, but not beside tokens counted in another unit.
     """
     ratios = [row.seconds / bound for row, bound in zip(rows, bounds_of(rows), strict=True)]
     slow = {
@@ -120,7 +120,7 @@ def _values(rows: Sequence[Measurement], batch: np.ndarray, mode: str) -> dict[s
         kappa=1.0,
         estimate="bound",
         tokens_per_step=1.0 + first.drafts,
-        drafter=None,  # what drew them is not told: it may have been next to nothing
+        drafter=None,  # what drew them is not published: it may have been next to nothing
         ideal=True,
     )
     ones = np.ones(len(rows), dtype=np.int64)

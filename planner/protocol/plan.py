@@ -53,7 +53,7 @@ class Outside:
     """What of an answer no measured row covers: where the rows end, and the value there.
 
     `fitted` are the names that were measured or both ends of a range; `share` is that of the time
-    of the step, or of the first token, that rests on what no row there told; `words` say it.
+    of the step, or of the first token, that rests on what no row there covers; `words` say it.
     """
 
     json_first: ClassVar[tuple[str, ...]] = ("what", "fitted", "asked", "share")

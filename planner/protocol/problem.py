@@ -109,7 +109,7 @@ class Problem(ABC, Generic[Q]):
     version: int
     plan_type: type[Plan[Any]]
     outputs: tuple[Output, ...] = ()
-    slow = False  # whether a search takes a second, so that faces search only when told to
+    slow = False  # whether a search takes a second, so that faces search only when asked to
 
     @property
     def columns(self) -> Mapping[str, str]:

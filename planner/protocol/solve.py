@@ -26,7 +26,7 @@ def solve(source: Source, sets: Sequence[str] = (), *, strict: bool = False) -> 
     Parameters
     ----------
     sets : changes "path.in.file=value", as `--set` takes them.
-    strict : refuse an answer that rests on what no measured row told.
+    strict : refuse an answer that rests on what no measured row covers.
     """
     with _opened(source, sets) as question:
         plan = problem_of(question.problem).answer(question)
@@ -49,7 +49,7 @@ def pareto(
     ----------
     source, sets : as for `solve`.
     points : how many levels to look at; as many as usual if None.
-    strict : refuse a frontier of which a plan rests on what no measured row told.
+    strict : refuse a frontier of which a plan rests on what no measured row covers.
     """
     with _opened(source, sets) as question:
         problem = problem_of(question.problem)
@@ -88,5 +88,5 @@ def _opened(source: Source, sets: Sequence[str]) -> Iterator[QuestionRecord]:
 def _placed(error: InputError, tree: Tree) -> InputError:
     """The same with its places in the file; what concerns no single value names the file."""
     if isinstance(error, FieldError):
-        return InputError(tree.mistake(tuple(p.split(".")), told) for p, told in error.faults)
+        return InputError(tree.mistake(tuple(p.split(".")), fault) for p, fault in error.faults)
     return error if error.mistakes else InputError(tree.mistake((), str(error)))

@@ -296,7 +296,7 @@ class DeploymentScore:
         `quantity` is `token`; None where nothing was found.
     quantity : `output`, `input` or `total` tokens per second, or `token`.
     layout : what runs, in words.
-    free, assumed : what was chosen freely, and what was taken for what nobody tells.
+    free, assumed : what was chosen freely, and what was assumed where nothing is published.
     outside : what of the question the fit of the profile never saw.
     refused : why there is no answer to a deployment that ran; empty where there is one.
     """

@@ -59,7 +59,7 @@ def elasticity_table(
     """Elasticities of one output to every parameter of a scenario, with its choices held.
 
     With `switches` the next switches of the choice are sought, which a kind whose search is slow
-    does only when told to; with `swing` the document has the `bars` of a tornado, every parameter
+    does only when asked to; with `swing` the document has the `bars` of a tornado, every parameter
     less and more by that share. `shown` draws a bar on standard error while switches are sought.
     Raises Infeasible if nothing keeps the promises; InputError if the plan has no such output.
     """

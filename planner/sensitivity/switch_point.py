@@ -51,7 +51,7 @@ def switched(
 ) -> dict[str, tuple[dict[str, object], ...]]:
     """The switches of the parameters that matter most, the nearest down and up.
 
-    With `shown` a bar on standard error tells how far it is.
+    With `shown` a bar on standard error shows how far it is.
     """
     varied = {parameter.path: parameter for parameter in parameters if parameter.to is not None}
     ranked = sorted((row for row in rows if row.solved), key=lambda row: -row.influence)

@@ -48,7 +48,7 @@ def sweep(
     resume : go on with the parts that an earlier run left beside `out`.
     yes : compute a grid however many points it has.
     certify : prove the gap of every point to an independent bound too.
-    strict : refuse points of which the plan rests on what no measured row told.
+    strict : refuse points of which the plan rests on what no measured row covers.
     progress : draw a bar on standard error.
     """
     from planner.sweep.parts import Parts

@@ -13,7 +13,7 @@ NEAR = 1e-8
 RESOLVED = 1e-5  # of a relaxation, where solvers stop on different processors
 WIDTH = 78  # columns of an answer
 LABEL = 14  # columns of a label that has its text beside it
-MANIFOLD = 3.0  # times a limit, from which on the excess is told as a factor
+MANIFOLD = 3.0  # times a limit, from which on the excess is given as a factor
 SPAN = 45  # column after which the ends of an interval stand
 
 

@@ -42,7 +42,7 @@ def by(name: str, *absent: str) -> Callable[[Plan], sp.Expr]:
 
 
 def _loss(plan: Plan) -> sp.Expr | None:
-    """The law's expression, less what reinforcement learning is told to take off; None without."""
+    """The law's expression, less what reinforcement learning is set to take off; None without."""
     from formulas.scaling.budget_outputs import reinforcement_loss
 
     assert isinstance(plan, LifePlan)

@@ -251,7 +251,7 @@ def _ticks(axis: Axis, form: Callable[[float], str], *, log: bool = True) -> Non
 
 
 def _figures(unit: str) -> Callable[[float], str]:
-    """Costs as short as they can be told, where the unit stands beside."""
+    """Costs as short as they can be, where the unit stands beside."""
     return money if unit == "usd" else "{:.3g}".format
 
 

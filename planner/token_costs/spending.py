@@ -210,7 +210,7 @@ A = TypeVar("A", bound=LifeAnswer)
 
 
 class LifePlan(Plan[A]):
-    """The answer to a budget or to a lifecycle, told by the `presentation` of its room."""
+    """The answer to a budget or to a lifecycle, printed by the `presentation` of its room."""
 
     question: Any  # each room has its own
 

@@ -62,7 +62,7 @@ def stationary_points(budgets: Budgets, first: Array | None = None) -> Stationar
         empty = np.zeros((len(budgets), 0))
         none = np.zeros(len(budgets))
         return StationaryPoints(empty, none, np.isfinite(budgets.limit), none, 0)
-    with np.errstate(all="ignore"):  # what has no optimum overflows, and is told by `converged`
+    with np.errstate(all="ignore"):  # what has no optimum overflows, and `converged` says so
         budgets, stretched = _folded(budgets)
         begun = start(budgets) if first is None else first
         point, multiplier, error, steps = _stepped(budgets, begun, LONGEST, STEPS)

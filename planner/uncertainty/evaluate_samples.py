@@ -44,7 +44,7 @@ class Answered:
 class Draws:
     """A scenario and what of it is drawn; `name` is the output that is looked at.
 
-    `workers` are processes that solve; with `shown` a bar on standard error tells how far it is.
+    `workers` are processes that solve; with `shown` a bar on standard error shows how far it is.
     """
 
     tree: Tree

@@ -24,7 +24,7 @@ from planner.uncertainty.evaluate_samples import Answered, Draws
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 BINS = 40
-TOLD = 8  # choices that are told
+SHOWN = 8  # choices that are shown
 COMPARED = 5  # choices whose costs are compared, the most frequent
 RARE = 0.02  # share of the draws below which a choice is not compared
 MOST = 1 << 20  # draws
@@ -106,7 +106,7 @@ def _by_sobol(draws: Draws, count: int, seed: int, *, rises: bool) -> dict[str, 
     finite = values[np.isfinite(values)]
     if not finite.size:
         raise Infeasible("nothing keeps the promises at any draw")
-    choices = indices.frequent(answers.choices[independent], TOLD)
+    choices = indices.frequent(answers.choices[independent], SHOWN)
     estimate, sign = indices.sobol(answers.values, len(marginals), seed), -1.0 if rises else 1.0
     return {
         "method": answers.method,

@@ -93,7 +93,7 @@ def _engines_unseen(entries: Sequence[Entry]) -> dict[str, int]:
 def _parts(entries: Sequence[Entry]) -> list[tuple[str, str, list[Entry]]]:
     """Entries by part and quantity; where one column holds several quantities, all of them first.
 
-    Quantities without a prediction are then left to the whole, which tells why.
+    Quantities without a prediction are then left to the whole, which says why.
     """
     parts = []
     for part in dict.fromkeys(entry.part for entry in entries):

@@ -1,6 +1,6 @@
 """Runs of whole engines at a concurrency, of one pool or of two: TPOT and TTFT of each.
 
-Rows of runs that are one run, and which runs speculate, told from what stands beside them.
+Rows of runs that are one run, and which runs speculate, read from what stands beside them.
 
 The table mixes exports. A run may stand in it twice with the same times to the last digit, under
 `DeepSeek-R1` and, with more columns, under `DeepSeek-V3`: the second export holds runs without
@@ -58,7 +58,7 @@ def fullest_of(table: Sequence[sheets.Row]) -> list[int]:
 
 
 def speculated_in(table: Sequence[sheets.Row], fullest: Sequence[int]) -> dict[int, bool]:
-    """Whether runs speculate, by index, for those of which the rest of the table tells it.
+    """Whether runs speculate, by index, for those of which the rest of the table shows it.
 
     Of the rows of the open part that are found to, all but three are 1.1 to 2 times as fast as the
     plain run beside them; of those found not to, none is faster than its like.
@@ -103,7 +103,7 @@ def _shape(row: sheets.Row) -> str | None:
 
 
 def _configuration(row: sheets.Row) -> tuple[object, ...] | None:
-    """What tells a configuration of a sweep; sweeps of two pools were tuned from day to day."""
+    """What identifies a configuration of a sweep; those of two pools were tuned from day to day."""
     try:
         if row["mode"] == "disagg":
             copies = sheets.count(row, "decode_attention_dp_size", 1)
@@ -165,7 +165,7 @@ def runs(path: sheets.Source) -> Readings:
 def _speculating(
     row_measured: Measurement, speculates: bool | None, row: sheets.Row
 ) -> Measurement:
-    """The row with what is known of its drafts, by its sweep where no row beside it tells."""
+    """The row with what is known of its drafts, by its sweep where no row beside it shows."""
     settings = _settings(row, row_measured)
     certain, drafts = speculates is not None, bool(speculates)
     if row_measured.speculated is None and not certain:

@@ -43,7 +43,7 @@ COLUMNS: Mapping[str, Sequence[str]] = table("planner.measurements", "own_column
 VALUES = tuple(name for name in COLUMNS if name.endswith("_s") or name.endswith("_ms"))
 NEEDED = (("model",), ("system", "chip"), ("input_tokens",), ("output_tokens",))
 LOADS = ("concurrency", "batch")
-# Names that no column is misspelt as: remarks, and what is told of a time beside its mean.
+# Names that no column is misspelt as: remarks, and statistics of a time beside its mean.
 BESIDE = re.compile(r"(notes?|comments?|remarks?|date|name|source|url|id)$|(p\d+|std|min|max)_")
 
 

@@ -165,7 +165,7 @@ def _apart(budgets: Budgets, programmed: Array, here: Array) -> float:
     """The largest difference of a choice between the program's point and the answer's.
 
     Where the program's point keeps the limit and is as good, to what the program is solved to,
-    a choice hardly matters and its values cannot be told apart: what they change is the difference.
+    a choice hardly matters and its values cannot be separated: what they change is the difference.
     """
     goal, limited = _logs(budgets, programmed[None, :])
     worse = max(abs(goal - _logs(budgets, here)[0]), limited - float(budgets.limit[0]))

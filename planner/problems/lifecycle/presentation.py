@@ -14,8 +14,8 @@ from planner.token_costs import presentation as life
 if TYPE_CHECKING:
     from planner.problems.lifecycle import plan as records
 
-ROWS = 9  # sizes told beside the best
-TOLD = 1000.0  # times the cost of the plan: sizes that cost more are no choice
+ROWS = 9  # sizes shown beside the best
+DEAREST = 1000.0  # times the cost of the plan: sizes that cost more are no choice
 NAMES = 36  # width of the names of quantities, unless one is longer
 UNSERVED = "No model does that."
 
@@ -129,7 +129,7 @@ def _sizes(point: records.LifecyclePoint, whole: records.LifecycleAnswer) -> str
     rows = {
         say.count(each.n_active): each
         for each in whole.evaluated or ()
-        if each.total_usd and each.total_usd < TOLD * best
+        if each.total_usd and each.total_usd < DEAREST * best
     }
     mine = say.count(point.n_active)
     others = [name for name in rows if name != mine]

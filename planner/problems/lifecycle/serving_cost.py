@@ -245,7 +245,7 @@ def _within(part: str) -> Iterator[None]:
     try:
         yield
     except FieldError as error:
-        raise FieldError(*((f"{part}.{path}", told) for path, told in error.faults)) from error
+        raise FieldError(*((f"{part}.{path}", fault) for path, fault in error.faults)) from error
 
 
 def _pools(chosen: serving.Candidate) -> list[tuple[serving.EvaluatedPool, float]]:

@@ -68,7 +68,7 @@ def systems(answer: ServingAnswer) -> list[str]:
         else:
             texts.append(f"{name} alone is {_worse(answer, behind)}")
     if unranked:
-        texts.append("bands of two makers overlap or are lent, so no rank is told")
+        texts.append("bands of two makers overlap or are lent, so they are not ranked")
     return [row("systems", "; ".join(texts))] if texts else []
 
 

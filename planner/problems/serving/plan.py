@@ -40,13 +40,13 @@ METHOD = (
 
 @dataclass(frozen=True)
 class NarrowingRun:
-    """The run that would tell most of what is outside the fit, as commands in their order.
+    """The run that would narrow most what is outside the fit, as commands in their order.
 
     `sigma` is the standard deviation of the logarithm of the time that it takes away. Where the
     plan overlaps two batches the run does not: it would not tell what they hide (`overlap_off`).
     """
 
-    tells: str
+    narrows: str
     sigma: Share
     commands: tuple[str, ...]
     overlap_off: bool

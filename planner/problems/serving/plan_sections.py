@@ -72,11 +72,11 @@ def _outputs(point: ServingPoint, answer: ServingAnswer) -> Iterator[Line]:
 
 
 def _narrowing(run: NarrowingRun | None) -> Iterator[Section]:
-    """The run that would tell most of what is outside the fit, as commands."""
+    """The run to measure next of what is outside the fit, as commands."""
     if run is not None:
         numbered = enumerate(run.commands, start=1)
         lines = tuple(Line(f"{place}.", command) for place, command in numbered)
-        yield Section(f"the run that would tell most: {run.tells}", lines)
+        yield Section(f"the run to measure next: {run.narrows}", lines)
 
 
 def _parts(point: ServingPoint) -> Iterator[Section]:

@@ -191,9 +191,9 @@ def _reach(whole: ServingAnswer) -> list[str]:
 
 
 def _narrowing(run: NarrowingRun) -> list[str]:
-    """The run that would tell most, as it is typed."""
+    """The run to measure next, as it is typed."""
     off = " with its overlap off" if run.overlap_off else ""
-    lines = ["", f"the run that would tell most, of one exported replica{off}:"]
+    lines = ["", f"the run to measure next, of one exported replica{off}:"]
     for command in run.commands:
         parts = textwrap.wrap(command, WIDTH - 6, break_on_hyphens=False, break_long_words=False)
         lines.append("  " + " \\\n    ".join(parts))

@@ -2,7 +2,7 @@
 
 Tables of a validation as HTML: scores beside baselines, groups, rows by their ratio, reasons.
 
-Single rows are named by their line and told by ratios, so that a page holds no measurement.
+Single rows are named by their line and given as ratios, so that a page holds no measurement.
 """
 
 from __future__ import annotations

@@ -156,7 +156,7 @@ def _ticks(scale: Scale, labelled: bool) -> list[str]:
     powers = range(math.floor(scale.least), math.ceil(scale.most) + 1)
     step = max(1, math.ceil((scale.most - scale.least) / MOST_TICKS))
     factors = (1, 2, 5) if scale.most - scale.least < FEW_POWERS else (1,)
-    parts, told_at = [], -SIDE
+    parts, label_at = [], -SIDE
     for time in [factor * 10.0**power for power in powers[::step] for factor in factors]:
         if not scale.least <= math.log10(time) <= scale.most:
             continue
@@ -165,9 +165,9 @@ def _ticks(scale: Scale, labelled: bool) -> list[str]:
         parts.append(f'<path class="grid" d="M{at} 0V{SIDE}M0 {SIDE - at}H{SIDE}"/>')
         if labelled:
             parts.append(f'<text x="-14" y="{SIDE - at + 14}" text-anchor="end">{label}</text>')
-        if labelled and at - told_at >= APART:
+        if labelled and at - label_at >= APART:
             parts.append(f'<text x="{at}" y="{SIDE + 48}" text-anchor="middle">{label}</text>')
-            told_at = at
+            label_at = at
     return parts
 
 

@@ -208,7 +208,7 @@ def _class(link: Mapping[str, Any]) -> str:
 def _grounds(net: Mapping[str, Any]) -> str:
     seen: dict[tuple[str, str], list[str]] = {}
     for figure in net["figures"]:
-        if figure["assumed"]:  # a doubt, and told there
+        if figure["assumed"]:  # a doubt, and said there
             continue
         seen.setdefault((figure["source"], figure["as_of"]), []).append(figure["name"])
     lines = []

@@ -12,7 +12,7 @@ from planner.text.wording import duration, printable, wrapped
 HEAD = f"{'':<27}{'rows':>6}{'median':>8}{'mean':>8}{'in 10%':>8}{'in 20%':>8}  10-90% ratio"
 NAMES = {"tpot": "TPOT", "ttft": "TTFT", "e2e": "end to end"}
 PLACES = 5  # rows named of a reason
-REASONS = 8  # told one by one; the rest are counted together
+REASONS = 8  # listed one by one; the rest are counted together
 SHARES = ("median", "mean", "within_10", "within_20")
 BASELINES = {"constant": "constant x roofline", "roofline": "plain roofline"}
 LISTED = 12  # rows of a grouping

@@ -38,9 +38,9 @@ def test_rows_that_may_not_be_fitted_are_left_out_by_reason(sample):
         "a repeat of another row",
         "faster than the bound",
         "marked unfinished",
-        "prompts of a pool of their own: their queue is not told",
+        "prompts of a pool of their own: their queue is not published",
         "tokens are drafted",
-        "workers or requests of the pools not told",
+        "workers or requests of the pools not published",
     }
 
 

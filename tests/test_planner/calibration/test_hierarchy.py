@@ -155,8 +155,8 @@ def test_the_slopes_are_those_of_the_errors(columns, places):
 def test_what_no_row_tells_is_named_and_stays(columns, places):
     """No row has pipeline stages: the hand-off keeps its prior and is called unidentified."""
     found = fitted(sample(columns, predicted(columns, TRUTH), places), (), RUNS.prior)
-    assert "t_hop" in found.untold
-    assert "e_w" not in found.untold
+    assert "t_hop" in found.unidentified
+    assert "e_w" not in found.unidentified
     assert found.values["t_hop"] == pytest.approx(RUNS.prior["t_hop"][0])
 
 

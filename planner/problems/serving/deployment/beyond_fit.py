@@ -52,7 +52,7 @@ def pool_outside(pool: EvaluatedPool) -> list[tuple[float, HullDimension, Outsid
     """The dimensions in which a pool lies outside, and what that says of its own time.
 
     Each comes with the variance of the logarithm of that time [1] that rests on coefficients which
-    no row there told.
+    no measured row there covers.
     """
     task, layouts, batch = pool.task, pool.layouts, np.array([pool.batch])
     hull, point = task.profile.hull, _point(task, layouts, batch)

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 ROUNDS = 10  # requests of a run for each that is in flight, as published runs have
 # What a loop of whole requests cannot tell: steps and prompts hide different shares of their own.
-UNTOLD = "overlap"
+UNMEASURED = "overlap"
 USUAL = "vllm"  # where the profile speaks for no engine in particular
 
 
 def narrowing(candidate: Candidate, scenario: Scenario) -> NarrowingRun | None:
-    """The run of one replica that tells most of what is outside the fit.
+    """The run of one replica that would narrow most what is outside the fit.
 
     Of every pool and dimension the one whose share of the time, times how little is known of what
     it rests on, is the largest. None inside, for a model that no repository holds, and for a chip
@@ -38,7 +38,7 @@ def narrowing(candidate: Candidate, scenario: Scenario) -> NarrowingRun | None:
         for pool in candidate.pools
         if pool.task.chip.name in chip_names()
         for variance, dimension, _ in pool_outside(pool)
-        if dimension.name != UNTOLD
+        if dimension.name != UNMEASURED
     ]
     if not worth:
         return None

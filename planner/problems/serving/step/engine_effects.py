@@ -29,7 +29,7 @@ RAMP = 0.5 / 10
 SEEN = 2.0  # steps in which a request that nothing holds meets others: it arrives, it is read
 RESERVED = 0.9  # share of memory that engines fill (vLLM: gpu_memory_utilization)
 RUNTIME = 2e9  # byte beside weights and cache: graphs, workspaces, the driver
-AT_LEAST = 0.6  # share of what weights leave: engines are told to fill more where they must
+AT_LEAST = 0.6  # share of what weights leave: engines are set to fill more where they must
 BEHIND = 0.95  # of a residence, for each request in flight beyond those that fit
 FEW = 3.0  # prompts that an engine reads, of those that wait, before it decodes on
 # What vector units do in fp32 [flop/s], for chips that such rows were measured on (NVIDIA data

@@ -279,7 +279,7 @@ def handful_warning(profile: Profile) -> str | None:
     runs = "one run" if profile.runs == 1 else f"{profile.runs} runs"
     return (
         f"profile {profile.name} was fitted on {runs} of one's own ({profile.source}): it is the "
-        "profile that it started from, moved by what that tells"
+        "profile that it started from, moved by what that shows"
     )
 
 

@@ -1,4 +1,4 @@
-"""The run that would tell most: its commands work, and what they bring back tells."""
+"""The run to measure next: its commands work, and what they bring back tells."""
 
 import itertools
 import json
@@ -91,6 +91,6 @@ def test_inside_there_is_nothing_to_narrow():
 def test_the_run_is_of_the_pool_and_dimension_that_most_rests_on():
     """Few drafted tokens matter less than a model that nobody ran."""
     plan = planner.solve(FAR)
-    assert plan.answer.narrow.tells == "model"
+    assert plan.answer.narrow.narrows == "model"
     assert 0 < plan.answer.narrow.sigma < 1
     assert plan.document["narrow"]["commands"] == list(plan.answer.narrow.commands)
