@@ -10,12 +10,13 @@ from planner.problems.serving.point import layout_text
 from planner.problems.serving.task.plan_limits import title_of
 from planner.text.quantities import show
 from planner.text.tolerances import UNSEEN
-from planner.text.wording import duration, row, wrapped
+from planner.text.wording import duration, listed, row, wrapped
 
 if TYPE_CHECKING:
     from planner.problems.serving.plan import ServingAnswer, ServingPlan, WinningChange
 
 PRICE = 18  # columns of a price that has its plan beside it
+CHANGE = 42  # columns of a change that has its price beside it
 UNSURE = 0.05  # chance from which on it is worth a word that a runner-up may be the better one
 WORSE = {"cost": "dearer", "latency": "slower", "energy": "more energy"}
 WORDS = {row.path.rpartition(".")[2]: row.words for row in QUANTITIES if row.words}
@@ -106,6 +107,18 @@ def relaxed(answer: object) -> list[str]:
         if names
         for line in wrapped(f"{words} {' or '.join(names)}, other promises unchanged")
     ]
+
+
+def ways_out(answer: object) -> list[str]:
+    """Every change that was seen to leave a plan, as it is typed, and what that plan costs."""
+    ways = getattr(answer, "ways_out", None) or ()
+    lines = ["", "what leaves a plan, one change at a time"] if ways else []
+    for change in ways:
+        words = (f"{path}={value}" for path, value in change.sets.items())
+        *first, last = (f'--set "{word}"' if " " in word else f"--set {word}" for word in words)
+        text = f"${change.usd_per_mtok:.3g}/Mtok, ${change.usd_per_hour:,.2f}/hour"
+        lines += [*(f"  {typed}" for typed in first), *listed(last, text, CHANGE)]
+    return lines
 
 
 def _worse(answer: ServingAnswer, behind: float) -> str:

@@ -10,6 +10,7 @@ from functools import partial
 import numpy as np
 
 from planner.catalogue.profile import Profile
+from planner.problems.serving.advice.ways_out import bits_of, ways_out
 from planner.problems.serving.bounds.binding_limits import together
 from planner.problems.serving.deployment.alternatives import alternative_kinds, compared_systems
 from planner.problems.serving.deployment.beyond_fit import outside_fit
@@ -44,7 +45,7 @@ from planner.problems.serving.step.binding import uneven
 from planner.problems.serving.step.layouts import HALVES, Layouts
 from planner.problems.serving.task.resolve import ServingTasks, resolve
 from planner.problems.serving.task.task import Task
-from planner.protocol.plan import BindingLimit, KnownAnswer
+from planner.protocol.plan import BindingLimit
 from planner.scenario import resolved
 from planner.scenario.keys.workload import Current
 from planner.text.errors import FieldError, Infeasible, SolverError
@@ -62,8 +63,9 @@ def answer(scenario: Scenario) -> ServingPlan:
     points = ranked(questions)
     current = current_layout(scenario, tasks.tasks)
     if not points:
-        whole = _infeasible(scenario, tasks, questions, current)
-        return ServingPlan(KnownAnswer(whole), scenario, None)
+        return ServingPlan(
+            partial(_infeasible, scenario, tasks, questions, current), scenario, None
+        )
     best = points[0].candidate
     best.recheck()
     chosen, floor = best.plan(), best.floor()
@@ -175,6 +177,7 @@ def _infeasible(
         current=current,
         infeasible=tuple(BrokenPromise(**vars(m), alone=alone.get(m.promise)) for m in missed),
         eased=relaxed,
+        ways_out=ways_out(scenario, missed, relaxed, bits_of(questions[0].task)),
         provenance=provenance(scenario, tasks, questions[0].task.profile),
     )
 

@@ -15,6 +15,7 @@ from planner.problems.serving.point import (
     Chips,
     Ends,
     NextBest,
+    PerHour,
     PerMillion,
     PlannedPool,
     PoolLayout,
@@ -164,6 +165,15 @@ class RelaxedPromise:
     alone: float | None
 
 
+@dataclass(frozen=True)
+class WayOut:
+    """A change that leaves a plan, as `--set` takes it, and what that plan costs."""
+
+    sets: Mapping[str, str | float]
+    usd_per_mtok: PerMillion
+    usd_per_hour: PerHour
+
+
 @dataclass(frozen=True, kw_only=True)
 class ServingProvenance(Provenance):
     """What an answer rests on: version, assumptions, profile, sources, warnings."""
@@ -180,7 +190,7 @@ class ServingAnswer(Answer):
 
     json_first = ("problem", "status", "scenario", "plan", "band", "outside", "narrow", "bound",
                   "estimate")  # fmt: skip
-    json_last = ("infeasible", "eased", "provenance", "layout_held")
+    json_last = ("infeasible", "eased", "ways_out", "provenance", "layout_held")
 
     problem: str = "serving"
     plan: ServingPoint | None = None
@@ -195,6 +205,7 @@ class ServingAnswer(Answer):
     current: CurrentPoint | None = None
     infeasible: tuple[BrokenPromise, ...] | None = None
     eased: tuple[RelaxedPromise, ...] | None = None
+    ways_out: tuple[WayOut, ...] | None = None
     provenance: ServingProvenance
 
     @property

@@ -14,6 +14,7 @@ from planner.problems.serving.alternatives_text import (
     relaxed,
     switch_points,
     systems,
+    ways_out,
 )
 from planner.problems.serving.point import idle, layout_text
 from planner.problems.serving.task.plan_limits import title_of
@@ -290,17 +291,19 @@ def _bars(
 
 
 def shortfall(answer: ServingAnswer | ServingFrontier) -> str:
-    """Which promises the nearest plan misses, and by how much."""
+    """Which promises the nearest plan misses, by how much, and what would do."""
     lines = ["No plan keeps every promise. The nearest one"]
     for missed in answer.infeasible or ():
-        name, factor = title_of(missed.promise), missed.short_by or 1.0
-        if missed.promise == "demand":
+        name, factor = title_of(missed.promise), missed.short_by
+        if factor is None:
+            lines += wrapped(f"lacks a {name}: {missed.expression}")
+        elif missed.promise == "demand":
             lines = ["These chips do not carry the load within the promises."]
             served = f"{100 / factor:.3g} % of it can be served"
             lines += wrapped(f"misses demand by {excess(factor)}: {served}")
         else:
             lines += wrapped(f"misses {name} by {excess(factor)}   ({missed.expression})")
-    return "\n".join([*lines, *relaxed(answer)])
+    return "\n".join([*lines, *relaxed(answer), *ways_out(answer)])
 
 
 def _current(point: CurrentPoint | None) -> str:

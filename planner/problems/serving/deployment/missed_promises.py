@@ -16,20 +16,23 @@ import numpy as np
 
 from planner.problems.serving.deployment.candidate import Candidate, evaluate_pair
 from planner.problems.serving.deployment.pool import least_value
-from planner.problems.serving.deployment.pool_matching import shards
+from planner.problems.serving.deployment.pool_matching import DELAYED, shards
 from planner.problems.serving.deployment.pool_pairs import search_pools
 from planner.problems.serving.deployment.questions import OnePool, Question, TwoPools
 from planner.problems.serving.plan import ExceededPromise, RelaxedPromise
-from planner.problems.serving.search.batch import fixed_batches, search, tried_batches
+from planner.problems.serving.search.batch import fixed_batches, search, sized, tried_batches
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.plan_limits import LIMITS, PROMISES
 from planner.problems.serving.task.task import Task
-from planner.protocol.bracket import Bracket, bracketed
+from planner.protocol.bracket import Bracket, bracketed, middle, within_factor
 from planner.protocol.plan import MissedPromise
 
 PHYSICS = ("need", "mixed", "together")  # limits that nobody made and nobody can relax
 BEYOND = 1.02  # of the rate at which all slots are full, more than is ever carried
 CLOSE = 5e-7  # share of a value below which no smaller one is sought
+CLOSE_BY = 1.005  # factor within which promises that clash are eased together
+STRIDE, FARTHEST = 4.0, 1e6  # steps of that factor outwards, and where they end
+NEXT_TO_NOTHING = np.finfo(float).tiny ** 0.5  # share of its time that a pool nobody waits for uses
 
 
 def missed_promises(questions: Sequence[Question]) -> list[MissedPromise]:
@@ -40,7 +43,8 @@ def missed_promises(questions: Sequence[Question]) -> list[MissedPromise]:
         key=lambda missed: max((factor for _, factor in missed), default=math.inf),
     )
     names = [(PROMISES[name], factor) for name, factor in nearest]
-    return [MissedPromise(name, factor, LIMITS[name].expression) for name, factor in names]
+    missed = [MissedPromise(name, factor, LIMITS[name].expression) for name, factor in names]
+    return missed or [_of_no_promise(questions)]
 
 
 def exceeded_promises(task: Task, values: Mapping[str, float]) -> tuple[ExceededPromise, ...]:
@@ -62,9 +66,8 @@ def _exceeded(question: Question) -> list[tuple[str, float]]:
         return [("load", (load or 0.0) / served)]
     # Where each pool keeps its own promises, two of them need more chips.
     factors = dict(pair for pool in question.pools for pair in shortfalls(pool.step))
-    late = _first_token_factor(question)
-    if late > 1:
-        factors["ttft"] = late
+    late = _late(question).items()
+    factors |= {name: factor for name, factor in late if factor > max(1.0, factors.get(name, 0.0))}
     return sorted(factors.items(), key=lambda pair: -pair[1])
 
 
@@ -120,19 +123,84 @@ def capacity(step: Step) -> float:
     return low
 
 
-def _first_token_factor(question: TwoPools) -> float:
-    """The least time to first token, a cache's way included, over the promised one."""
-    prefill, decode = (pool.step for pool in question.pools)
-    promised = question.pair.prefill.promises.get("ttft")
-    if promised is None:
-        return 0.0
+def _late(question: TwoPools) -> dict[str, float]:
+    """The least of each time that a cache's way delays, nobody waiting, over the promised one."""
+    prefill, decode = question.steps
+    promised = question.pair.decode.limits | question.pair.prefill.limits
     rows, batch, _ = tried_batches(prefill)
     prefill = prefill.take(rows)
-    values = prefill(batch)
+    idle = np.full(batch.size, NEXT_TO_NOTHING)
+    values = prefill(batch) if prefill.task.arrivals is None else prefill.filled(batch)(idle)
     transfer = question.pair.transfer(shards(prefill), float(shards(decode).max()))
     fits = np.broadcast_to(values["need"] <= prefill.task.chip.memory, batch.shape)
-    least = np.min(values["ttft"] + transfer, where=fits, initial=np.inf)
-    return float(least / promised) if np.isfinite(least) else 0.0
+    least = {
+        name: float(np.min(values[name] + transfer, where=fits, initial=np.inf))
+        for name in DELAYED
+        if name in values
+    }
+    if "latency" in promised:
+        after = decode(np.ones(len(decode.layouts)))["latency"]
+        least["latency"] = least["ttft"] + float(np.min(after))
+    shared = least.keys() & promised.keys()
+    return {k: least[k] / promised[k] for k in sorted(shared) if math.isfinite(least[k])}
+
+
+def _of_no_promise(questions: Sequence[Question]) -> MissedPromise:
+    """What is missing where every promise by itself is kept by some layout of some pool."""
+    spare = min(question.task.spare for question in questions)
+    replicas = max(max(q.task.limits_of.get("replicas", (math.inf,))) for q in questions)
+    if replicas <= spare:
+        words = f"choose.replicas above the {spare} of workload.spare_replicas"
+        return MissedPromise("replicas", (spare + 1) / replicas, words)
+    need = min(map(_least_chips, questions))
+    paid = max(questions[0].task.chips)
+    if math.isfinite(need) and need > paid:
+        words = f"chips >= {need:.0f}, for one replica of each pool and the spare ones"
+        return MissedPromise("chips", need / paid, words)
+    start = Bracket(1.0)
+    common = bracketed(
+        lambda factors: [-1.0 if _serves(questions, factors[0]) else 1.0],
+        start,
+        lambda at: middle(at) if at.closed else (at.near * STRIDE,) * (at.near < FARTHEST),
+        within_factor(CLOSE_BY),
+    )
+    made = list(dict.fromkeys(name for q in questions for t in q.tasks for name in t.promises))
+    if common.closed and len(made) == 1:
+        return MissedPromise(made[0], common.far, LIMITS[made[0]].expression)
+    if common.closed:
+        return MissedPromise("promises together", common.far, "all promises by one plan")
+    words = "nothing serves, whatever is promised: loosen choose, or give more chips"
+    return MissedPromise("layout", None, words)
+
+
+def _least_chips(question: Question) -> float:
+    """Chips of the smallest replica of every pool that fits into memory, with the spare ones."""
+    total = 0.0
+    for pool in question.pools:
+        step, chips = pool.step, pool.step.layouts.replica_chips * 1.0
+        fits = step(np.ones(chips.size))["need"] <= step.limits["need"]
+        total += float(np.min(chips, where=fits, initial=math.inf)) * (1 + question.task.spare)
+    return total
+
+
+def _serves(questions: Sequence[Question], factor: float) -> bool:
+    """Whether any plan keeps all promises when each is that many times what it is."""
+
+    def eased(task: Task) -> Task:
+        promises = {name: limit * factor for name, limit in task.promises.items()}
+        return task.with_layout(promises=promises)
+
+    for question in questions:
+        steps = [pool.step.with_task(eased(pool.task)) for pool in question.pools]
+        if isinstance(question, OnePool):
+            if search(sized(steps[0])).rows.size:
+                return True
+            continue
+        pair = question.pair
+        pair = replace(pair, prefill=eased(pair.prefill), decode=eased(pair.decode))
+        if search_pools(pair, steps[0].with_task(pair.prefill), steps[1])[0]:
+            return True
+    return False
 
 
 def _most_served(question: TwoPools) -> float:

@@ -68,8 +68,8 @@ class PhaseLayouts:
         return ChipSplit(self.stage, self.stages, self.domain)
 
     def take(self, rows: np.ndarray) -> PhaseLayouts:
-        """The same of some rows."""
-        return PhaseLayouts(*(column.take(rows) for column in vars(self).values()))
+        """The same of some rows, by number or by mask."""
+        return PhaseLayouts(*(column[rows] for column in vars(self).values()))
 
     def fastest(self) -> PhaseLayouts:
         """Of each group and room, the one whose requests take least of the objective."""
@@ -192,6 +192,7 @@ def matched_pools(
 ) -> list[Matched]:
     """Layouts of both pools that may be paired, of questions whose steps are `joinable` alike."""
     prefills = _receivers(several, reading, decoding)
+    decoding = tuple(_at_most(*each) for each in zip(several, decoding, strict=True))
     if several[0].decode.promises.get("e2e") is not None:
         paces = [np.array([tasks.decode.promises.get("tpot", np.inf)]) for tasks in several]
         promised = zip(several, decoding, prefills, paces, strict=True)
@@ -211,6 +212,7 @@ def matched_pools_at(
 ) -> list[Matched]:
     """`matched_pools` of one question for each promise on the time per output token [s]."""
     prefill = _receivers([tasks], (reading,), (decoding,))[0]
+    decoding = _at_most(tasks, decoding)
     if tasks.decode.promises.get("e2e") is not None:
         return _within_request(tasks, decoding, prefill, paces)
     largest: Sequence[np.ndarray | None] = [None] * paces.size
@@ -220,6 +222,13 @@ def matched_pools_at(
         _by_receivers(tasks, decoding, prefill, decode_layouts(decoding, float(pace), most))
         for pace, most in zip(paces, largest, strict=True)
     ]
+
+
+def _at_most(tasks: TaskPair, decoding: Step) -> Step:
+    """Decoding as it can carry most where a load is given, whatever is made small."""
+    if tasks.demand is None or decoding.task.objective != "latency":
+        return decoding
+    return decoding.with_task(decoding.task.with_layout(objective="throughput"))
 
 
 def _by_receivers(
@@ -232,7 +241,9 @@ def _by_receivers(
 def _best(tasks: TaskPair, prefill: PhaseLayouts, decode: PhaseLayouts) -> Matched:
     """Both pools without what another layout of the same group and room betters."""
     if tasks.prefill.objective == "latency":
-        return prefill.undominated(), decode.quickest()
+        # Under a load the quickest may not carry it.
+        alone = decode.quickest() if tasks.demand is None else decode.undominated()
+        return prefill.undominated(), alone
     return prefill.fastest(), decode.fastest()
 
 
@@ -255,11 +266,13 @@ def _within_request(
         parts.append((first, at, step, slowest, largest))
 
     def matched(k: int) -> Iterator[Matched]:
-        for first, at, step, slowest, largest in parts:
+        for reading, at, step, slowest, largest in parts:
+            first = replace(reading, group=np.zeros_like(reading.group))
             if largest is None:
-                for i, slow in enumerate(slowest):
-                    decode = decode_layouts(step, min(float(slow), float(paces[k])))
-                    yield first.take(np.array([i])), replace(decode, rows=at[decode.rows])
+                decode = decode_layouts(step, float(paces[k]))
+                decode = replace(decode, rows=at[decode.rows])
+                for i, slow in enumerate(slowest * steps):
+                    yield first.take(np.array([i])), decode.take(decode.latency <= slow)
                 continue
             # Those that leave more room than the pace takes share what decodes after them.
             slow, fast = largest
@@ -270,22 +283,24 @@ def _within_request(
             tight = np.flatnonzero(~free)
             if tight.size:
                 tiled = step.take(np.tile(np.arange(at.size), tight.size))
-                every = decode_layouts(tiled, None, np.minimum(slow[tight], fast[k]).ravel())
-                decodes = _parted(every, [at.size] * tight.size)
-                for i, decode in zip(tight.tolist(), decodes, strict=True):
-                    yield first.take(np.array([i])), replace(decode, rows=at[decode.rows])
+                decode = decode_layouts(tiled, None, np.minimum(slow[tight], fast[k]).ravel())
+                group, rows = np.divmod(decode.rows, at.size)
+                alone = replace(first.take(tight), group=np.arange(tight.size))
+                yield alone, replace(decode, rows=at[rows], group=group)
 
     none = prefill.take(np.arange(0))
     return [_best(tasks, *_grouped([(none, none), *matched(k)])) for k in range(paces.size)]
 
 
 def _grouped(matched: Sequence[Matched]) -> Matched:
-    """Layouts of both pools one after the other, each pair of them a group of its own."""
+    """Layouts of both pools one after the other, the groups of each part apart from all others."""
+    counts = [1 + max(int(pool.group.max(initial=0)) for pool in pools) for pools in matched]
+    starts = np.cumsum([0, *counts])
 
     def joined(several: Sequence[PhaseLayouts]) -> PhaseLayouts:
         numbered = [
-            replace(layouts, group=np.full(layouts.rows.size, number))
-            for number, layouts in enumerate(several)
+            replace(layouts, group=layouts.group + start)
+            for start, layouts in zip(starts, several, strict=False)
         ]
         columns = zip(*(vars(layouts).values() for layouts in numbered), strict=True)
         return PhaseLayouts(*map(np.concatenate, columns))

@@ -1,0 +1,1 @@
+"""What else could one do? The same question with one thing changed, solved again."""

@@ -1,0 +1,73 @@
+"""A serving question with one of its values changed, solved again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from planner.problems.serving.deployment.pool import least_value
+from planner.problems.serving.deployment.questions import Point, double_pools, questions_of, ranked
+from planner.problems.serving.search.batch import layouts_of
+from planner.problems.serving.step.step import Step
+from planner.problems.serving.task.resolve import resolve
+from planner.text.errors import InputError
+
+if TYPE_CHECKING:
+    from planner.problems.serving.question import Scenario
+    from planner.problems.serving.task.task import Task
+
+DIGITS = 3  # of a promise, as texts print it
+
+
+@dataclass(frozen=True)
+class Change:
+    """A scenario with values changed: `sets` are their paths, and how a file writes them."""
+
+    sets: Mapping[str, str | float]
+    scenario: Scenario
+
+    @classmethod
+    def of(cls, scenario: Scenario, path: str, value: object, text: str | float) -> Change:
+        """A scenario with one value put in place of its own."""
+        record, _, name = path.rpartition(".")
+        if not record:
+            return cls({path: text}, scenario.model_copy(update={name: value}))
+        changed = getattr(scenario, record).model_copy(update={name: value})
+        return cls({path: text}, scenario.model_copy(update={record: changed}))
+
+    def promising(self, promise: str, limit: float) -> Change:
+        """The same with another limit of a promise as well [s], no shorter when it is typed."""
+        digit = 10.0 ** (math.floor(math.log10(limit)) - DIGITS + 1)
+        value = math.ceil(limit / digit) * digit
+        values: dict[str, float | None] = {promise: value}
+        if promise == "tpot":
+            values["tokens_per_s_per_user"] = None
+        promises = self.scenario.promises.model_copy(update=values)
+        sets = {**self.sets, f"promises.{promise}": f"{value * 1e3:.6g} ms"}
+        return Change(sets, self.scenario.model_copy(update={"promises": promises}))
+
+    def best(self) -> Point | None:
+        """The best plan; None where nothing keeps the promises, or the change cannot be made."""
+        try:
+            points = ranked(questions_of(resolve(self.scenario)))
+        except InputError:
+            return None
+        return points[0] if points else None
+
+    def serves(self, *, pairs: bool = True) -> bool:
+        """Whether any plan keeps the promises, two pools looked at where `pairs`."""
+        try:
+            tasks = resolve(self.scenario)
+            if any(map(_served, tasks.tasks)):
+                return True
+            return pairs and any(double.pairs for double in double_pools(tasks.pools))
+        except InputError:
+            return False
+
+
+def _served(task: Task) -> bool:
+    """Whether one pool keeps its promises: at its smallest batch each is nearest to being kept."""
+    step = Step(task, layouts_of(task), bound=task.uses_bound)
+    return math.isfinite(least_value(step, "need"))

@@ -1,0 +1,192 @@
+"""The ways out of a question without a plan: one change each, and what the plan then costs.
+
+A promise at the value that all others leave possible; more chips; chips of more memory; weights of
+fewer bits; the part of a load that can be served. Every change was solved: it has a plan.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from planner.catalogue.systems import System, system, system_names
+from planner.problems.serving.advice.change import DIGITS, Change
+from planner.problems.serving.deployment.missed_promises import relaxed_promises
+from planner.problems.serving.deployment.pool import HOUR
+from planner.problems.serving.deployment.questions import Point, questions_of
+from planner.problems.serving.plan import RelaxedPromise, WayOut
+from planner.problems.serving.question import Scenario
+from planner.problems.serving.task.resolve import resolve
+from planner.problems.serving.task.task import BITS, Task
+from planner.protocol.bracket import Bracket, bracketed
+from planner.protocol.plan import MissedPromise
+from planner.text.errors import InputError
+
+MEMORY, DEMAND = "memory", "demand"
+ROOM = (MEMORY, DEMAND, "chips", "prefill keeps up", "prefill queue is stable")
+MOST_CHIPS = 16  # times the chips paid, beyond which nobody asks
+MOST_COUNTS = 256  # numbers of chips that a load is tried on
+ENOUGH = 2  # times the chips that would carry a load if each carried as much as now
+SYSTEMS_TRIED = 4  # of those with the memory, the cheapest first
+# Formats that weights are cut down to; of four bits the one that chips of every maker multiply.
+FORMATS = ("fp8", "int8", "mxfp4")
+
+
+def ways_out(
+    scenario: Scenario,
+    missed: Sequence[MissedPromise],
+    relaxed: Sequence[RelaxedPromise],
+    bits: int,
+) -> tuple[WayOut, ...]:
+    """Every single change that was seen to leave a plan, with the price of that plan.
+
+    `bits` are those of a weight as the checkpoint has it.
+    """
+    short = {promise.promise: promise.short_by or 1.0 for promise in missed}
+    alone = [
+        Change({}, scenario).promising(promise.promise, promise.alone)
+        for promise in relaxed
+        if promise.alone is not None
+    ]
+    changes = [*(alone or _together(scenario, relaxed, short))]
+    changes += [*_loads(scenario, short.get(DEMAND, 0.0)), *_machines(scenario, short, bits)]
+    return _priced(changes) or _priced(_with_promises(scenario, short, bits))
+
+
+def _priced(changes: Iterable[Change]) -> tuple[WayOut, ...]:
+    """Those that leave a plan, with what it costs."""
+    plans = [(change.sets, change.best()) for change in changes]
+    return tuple(_way_out(sets, point) for sets, point in plans if point is not None)
+
+
+def _way_out(sets: Mapping[str, str | float], point: Point) -> WayOut:
+    candidate = point.candidate
+    return WayOut(sets, candidate.usd_per_mtok, candidate.outputs["usd_per_s"] * HOUR)
+
+
+def _together(
+    scenario: Scenario, relaxed: Sequence[RelaxedPromise], short: Mapping[str, float]
+) -> list[Change]:
+    """All promises that are missed, each by as much; nothing where more than those is missed."""
+    made = {promise.promise: promise.promised for promise in relaxed}
+    common = short.get("promises together")
+    factors = dict.fromkeys(made, common) if common else short
+    if not factors or not factors.keys() <= made.keys():
+        return []
+    change = Change({}, scenario)
+    for name, factor in factors.items():
+        change = change.promising(name, made[name] * (factor or 1.0))
+    return [change]
+
+
+def _machines(scenario: Scenario, short: Mapping[str, float], bits: int) -> Iterator[Change]:
+    """More chips, chips of more memory, and weights of fewer bits."""
+    yield from _chips(scenario, short)
+    yield from _systems(scenario, short.get(MEMORY, 0.0))
+    yield from narrower_weights(scenario, bits)
+
+
+def _with_promises(scenario: Scenario, short: Mapping[str, float], bits: int) -> Iterator[Change]:
+    """The same with what the promises that are missed then have to be, each change by itself."""
+    missed = [name for name in short if name in type(scenario.promises).model_fields]
+    none = dict.fromkeys((*missed, *(["tokens_per_s_per_user"] if "tpot" in missed else [])))
+    free = scenario.model_copy(update={"promises": scenario.promises.model_copy(update=none)})
+    for change in _machines(free, short, bits) if missed else ():
+        promised = change.scenario.model_copy(update={"promises": scenario.promises})
+        try:
+            relaxed = relaxed_promises(questions_of(resolve(promised)))
+        except InputError:
+            continue
+        for promise in relaxed:
+            if promise.alone is not None:
+                yield Change(change.sets, promised).promising(promise.promise, promise.alone)
+
+
+def _chips(scenario: Scenario, short: Mapping[str, float]) -> Iterator[Change]:
+    """The fewest chips of a system that would do, if any do; one pool decides where it may serve.
+
+    Of a load the search itself finds the fewest.
+    """
+    paid = max(scenario.chips)
+    pairs = "aggregated" not in (scenario.choose.mode or ("aggregated",))
+    room = max((short[name] for name in ROOM if name in short), default=1.0)
+    guess = max(math.ceil(paid * room), paid + 1)
+    if scenario.workload.demand is not None and room > 1:
+        step = max(guess // MOST_COUNTS, 1)
+        counts = tuple(range(paid + 1, ENOUGH * guess + step, step))
+        point = Change.of(scenario, "chips", counts, "").best()
+        if point is not None:
+            count = point.candidate.plan().chips
+            yield Change.of(scenario, "chips", (count,), count)
+        return
+
+    def paying(count: float) -> Change:
+        return Change.of(scenario, "chips", (int(count),), int(count))
+
+    def difference(counts: Sequence[float]) -> list[float]:
+        return [-1.0 if paying(counts[0]).serves(pairs=pairs) else 1.0]
+
+    def propose(at: Bracket) -> Sequence[float]:
+        if at.closed:
+            return (at.near + (at.far - at.near) // 2,)
+        further = guess if at.turn == 0 else 2 * at.near
+        return (further,) if further <= paid * max(MOST_CHIPS, ENOUGH * room) else ()
+
+    chips = bracketed(difference, Bracket(paid), propose, lambda at: at.far - at.near <= 1)
+    if chips.closed:
+        yield paying(chips.far)
+
+
+def _systems(scenario: Scenario, short: float) -> Iterator[Change]:
+    """The cheapest machines of chips with memory enough, at their listed rent."""
+    used = scenario.systems()
+    if not short or not all(isinstance(each, System) for each in used):
+        return
+    need = short * max(each.chip.memory for each in used if isinstance(each, System))
+    priced: list[tuple[float, str]] = []
+    for name in system_names():
+        try:
+            rent = scenario.model_copy(update={"price": None}).price_of(system(name)).value
+        except InputError:
+            continue
+        if system(name).chip.memory >= need:
+            priced.append((rent, name))
+    free = scenario.model_copy(update={"price": None})
+    for _, name in sorted(priced)[:SYSTEMS_TRIED]:
+        change = Change.of(free, "system", name, name)
+        if change.serves(pairs=False):
+            yield change
+            return
+
+
+def narrower_weights(scenario: Scenario, bits: int) -> Iterator[Change]:
+    """The same with weights of each format below so many bits that all its chips multiply.
+
+    Nothing where the scenario chooses a format, or the lecture counts.
+    """
+    choose, used = scenario.choose, scenario.systems()
+    if choose.weights or choose.activations or scenario.assumptions == "lecture":
+        return
+    chips = [each.chip for each in used if isinstance(each, System)]
+    tried = [f for f in FORMATS if BITS[f] < bits and all(chip.computes(f) for chip in chips)]
+    for name in {BITS[name]: name for name in reversed(tried)}.values():
+        yield Change.of(scenario, "choose.weights", (name,), name)
+
+
+def bits_of(task: Task) -> int:
+    """Bits of a weight, of experts where there are any."""
+    return BITS[task.sizes.weight_dtype["routed" if task.sizes.n_experts else "dense_ffn"]]
+
+
+def _loads(scenario: Scenario, short: float) -> Iterator[Change]:
+    """The part of the load that these chips carry."""
+    demand = scenario.workload.demand
+    if demand is None or not short > 1:
+        return
+    served = demand.value / short
+    digit = 10.0 ** (math.floor(math.log10(served)) - DIGITS + 1)
+    rate = math.floor(served / digit) * digit
+    unit = "requests/s" if demand.per == "request" else "tokens/s"
+    words = f"{rate:.{DIGITS}g} {unit}"
+    yield Change.of(scenario, "workload.demand", replace(demand, value=rate), words)
