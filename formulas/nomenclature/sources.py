@@ -76,6 +76,7 @@ deepseek_v3 = _arxiv("deepseek_v3", "DeepSeek-AI", 2024, "2412.19437", "DeepSeek
 hockney_1994 = _doi("hockney_1994", "Hockney", 1994, "10.1016/S0167-8191(06)80021-9", "The communication challenge for MPP: Intel Paragon and Meiko CS-2")
 thakur_2005 = _doi("thakur_2005", "Thakur, Rabenseifner, Gropp", 2005, "10.1177/1094342005051521", "Optimization of Collective Communication Operations in MPICH")
 little_1961 = _doi("little_1961", "Little", 1961, "10.1287/opre.9.3.383", "A Proof for the Queuing Formula: L = lambda W")
+steiner_1957 = Source("steiner_1957", "Steiner", 1957, "https://www.jstor.org/stable/1885712", "Peak Loads and Efficient Pricing")
 kleinrock_1975 = Source("kleinrock_1975", "Kleinrock", 1975, "https://archive.org/details/queueingsystems01klei", "Queueing Systems, volume 1: Theory")
 zhong_2024 = _arxiv("zhong_2024", "Zhong et al.", 2024, "2401.09670", "DistServe: Disaggregating Prefill and Decoding for Goodput-optimized Large Language Model Serving")
 nccl_tests = Source("nccl_tests", "NVIDIA", 2026, "https://github.com/NVIDIA/nccl-tests", "nccl-tests")

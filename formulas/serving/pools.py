@@ -8,6 +8,7 @@ from formulas.algebra.notation import *
 from formulas.serving import outputs
 from formulas.serving.outputs import BOTH, PAID
 
+PEAK_LOAD = steiner_1957.at("sections I and II")
 MOVED = zhong_2024.at("disaggregation of prefill and decoding")
 
 prompt_cache = Equation.of(
@@ -97,6 +98,38 @@ pools_output_price = _of_pools(
     outputs.output_price,
     p_chip_dec * n_chips_dec / (X_pools * L_out),
     "output bears the pool that decodes",
+)
+# Of a token more of one kind, at the layouts chosen: where pools grow with what they serve, and in
+# the pools as they are.
+LONG_RUN = ("replicas are many, so that fractions of one matter little", "no chip is idle")
+long_run_input_price = Equation(
+    "price of an input token more, pools sized anew",
+    C_in,
+    p_chip_pf * k_pf / (X_pf * L_in),
+    assumes=(*LONG_RUN, "the pool that prefills grows by what its replicas read at their most"),
+    source=PEAK_LOAD,
+)
+long_run_output_price = Equation(
+    "price of an output token more, pools sized anew",
+    C_out,
+    p_chip_dec * k_dec / (X_dec * L_out),
+    assumes=(*LONG_RUN, "the pool that decodes grows by what its replicas write at their most"),
+    source=PEAK_LOAD,
+)
+SHORT_RUN = ("the pool of the other kind has room", "what no one waits for is free")
+short_run_input_price = Equation(
+    "price of an input token more, this fleet, the pool that prefills full",
+    C_in,
+    pools_bill.rhs / (X_pools * L_in),
+    assumes=SHORT_RUN,
+    source=PEAK_LOAD,
+)
+short_run_output_price = Equation(
+    "price of an output token more, this fleet, the pool that decodes full",
+    C_out,
+    pools_bill.rhs / (X_pools * L_out),
+    assumes=SHORT_RUN,
+    source=PEAK_LOAD,
 )
 pools_request_energy = _of_pools(
     outputs.request_energy, (P_chip_pf * n_chips_pf + P_chip_dec * n_chips_dec) / X_pools

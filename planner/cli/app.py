@@ -17,7 +17,7 @@ import typer
 from planner.cli import lookup, measurements, study
 from planner.cli.options import documented, require_folder, warn
 from planner.report.files import deliver, dumps
-from planner.text.console import QUIET, Commands, exits, note, show
+from planner.text.console import QUIET, Commands, exits, show
 from planner.text.errors import InputError
 
 app = typer.Typer(
@@ -69,9 +69,6 @@ def solve(
     require_folder(out)
     plan = answer(file, sets or (), strict=strict)
     warn(plan.warnings)
-    if plan.document["scenario"].get("uncertain"):
-        note("note: uncertain: is left aside here; planner sensitivity --sobol N studies it",
-             warning=True)  # fmt: skip
     plan = plan.explained() if why else plan
     document = dumps(plan.document)
     text = str(plan) + (f"\n\n{plan.why()}" if why else "")

@@ -13,6 +13,7 @@ from planner.laws.scaling_law import ALLOCATIONS, ScalingLaw
 from planner.problems.budget.plan import BudgetCertificate, RuledPoint
 from planner.problems.budget.question import BudgetScenario
 from planner.protocol.plan import DataSource
+from planner.scenario.keys.uncertain import LEFT_ASIDE
 from planner.text.errors import FieldError
 from planner.token_costs import phase_costs as costs
 from planner.token_costs.budget_task import BudgetTask, reinforced, required_loss
@@ -94,6 +95,8 @@ def resolve_budget(scenario: BudgetScenario) -> ResolvedBudget:
     if not is_rule(laws[0], scenario):
         tasks, more = tasks_for(laws[0], scenario, phases, served)
         warnings += more
+    if scenario.uncertain is not None:
+        warnings += (LEFT_ASIDE,)
     sources = [DataSource(f"law {law.name}", law.source, law.as_of) for law in laws]
     return ResolvedBudget(
         scenario, laws[0], tasks, tuple(laws[1:]), phases, served, warnings, (*sources, *data)

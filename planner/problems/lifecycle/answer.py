@@ -21,6 +21,7 @@ from planner.problems.lifecycle.search.joint_program import joint_optimum
 from planner.problems.serving import outside_fit
 from planner.protocol.plan import BindingLimit, DataSource, MissedPromise
 from planner.scenario import resolved
+from planner.scenario.keys.uncertain import LEFT_ASIDE
 from planner.text.errors import SolverError
 from planner.token_costs import spending
 from planner.token_costs.optimum import NOTHING_CLOSER, allowed
@@ -48,6 +49,7 @@ def answer(scenario: LifecycleScenario) -> records.LifecyclePlan:
         key=lambda row: row.whole.total,
     )
     warnings = [*life.left_out, *life.serving.warnings]
+    warnings += [LEFT_ASIDE] * (scenario.uncertain is not None)
     if optima:
         complete = _optimal(optima, warnings)
     else:

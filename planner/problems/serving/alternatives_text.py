@@ -37,11 +37,20 @@ def alternatives(answer: ServingAnswer) -> str:
         tpot = f", TPOT {duration(plan.tpot)}" if plan.tpot is not None else ""
         least = answer.scenario["objective"] == "energy"
         price = f"{plan.joule_per_token:.4g} J/token" if least else f"${plan.usd_per_mtok:.4g}/Mtok"
-        chance = 0.0 if least else getattr(plan, "chance_better", None) or 0.0
-        likely = f" ({chance:.0%} to be cheaper)" if chance >= UNSURE else ""
+        likely = "" if least else _likely(plan)
         text = f"{layout_text(plan)}, batch {plan.batch}{tpot}{likely}"
         lines.append(row(f"  {price}", text, PRICE))
     return "\n".join(lines)
+
+
+def _likely(plan: object) -> str:
+    """The chance that a runner-up is the cheaper one, where it is no small one."""
+    chance = getattr(plan, "chance_better", None) or 0.0
+    if getattr(plan, "tied", False):
+        return " (a tie)"
+    if f"{chance:.0%}" == "50%":
+        return " (no telling which is cheaper)"
+    return f" ({chance:.0%} to be cheaper)" if chance >= UNSURE else ""
 
 
 def other_kinds(answer: ServingAnswer) -> str:

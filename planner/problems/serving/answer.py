@@ -10,7 +10,14 @@ from functools import partial
 import numpy as np
 
 from planner.catalogue.profile import Profile
-from planner.problems.serving.advice.ways_out import bits_of, ways_out
+from planner.problems.serving.advice.beside import (
+    cheaper_weights,
+    fewer_chips,
+    quoted_accuracy,
+    used_limits,
+)
+from planner.problems.serving.advice.change import bits_of
+from planner.problems.serving.advice.ways_out import ways_out
 from planner.problems.serving.bounds.binding_limits import together
 from planner.problems.serving.deployment.alternatives import alternative_kinds, compared_systems
 from planner.problems.serving.deployment.beyond_fit import outside_fit
@@ -49,6 +56,7 @@ from planner.protocol.plan import BindingLimit
 from planner.scenario import resolved
 from planner.scenario.keys.workload import Current
 from planner.text.errors import FieldError, Infeasible, SolverError
+from planner.text.tolerances import UNSEEN
 
 
 def answer(scenario: Scenario) -> ServingPlan:
@@ -97,6 +105,10 @@ def _answer(
         band=band,
         outside=outside_fit(best),
         narrow=narrowing(best, scenario),
+        accuracy=quoted_accuracy(best, band.regime if band else ""),
+        cheaper_weights=cheaper_weights(scenario, points[0]),
+        fewer_chips=fewer_chips(scenario, chosen),
+        limits_used=used_limits(best),
         bound=floor,
         estimate=best.expected(),
         certificate=_certificate(questions, points[0]),
@@ -118,8 +130,11 @@ def _alternatives(
     if best.task.uses_bound:
         return tuple(plans)
     chances = [chance_better(chosen, plan, best.task.profile) for plan in plans]
-    pairs = zip(plans, chances, strict=True)
-    return tuple(NextBest(**vars(plan), chance_better=chance) for plan, chance in pairs)
+    ties = [abs(plan.usd_per_mtok / chosen.usd_per_mtok - 1) < UNSEEN for plan in plans]
+    return tuple(
+        NextBest(**vars(plan), chance_better=chance, tied=tied)
+        for plan, chance, tied in zip(plans, chances, ties, strict=True)
+    )
 
 
 def _multipliers(

@@ -11,11 +11,17 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Annotated
 
+from planner.problems.serving.advice.records import (
+    CheaperWeights,
+    FewerChips,
+    QuotedAccuracy,
+    UsedLimit,
+    WayOut,
+)
 from planner.problems.serving.point import (
     Chips,
     Ends,
     NextBest,
-    PerHour,
     PerMillion,
     PlannedPool,
     PoolLayout,
@@ -165,15 +171,6 @@ class RelaxedPromise:
     alone: float | None
 
 
-@dataclass(frozen=True)
-class WayOut:
-    """A change that leaves a plan, as `--set` takes it, and what that plan costs."""
-
-    sets: Mapping[str, str | float]
-    usd_per_mtok: PerMillion
-    usd_per_hour: PerHour
-
-
 @dataclass(frozen=True, kw_only=True)
 class ServingProvenance(Provenance):
     """What an answer rests on: version, assumptions, profile, sources, warnings."""
@@ -188,14 +185,18 @@ class ServingProvenance(Provenance):
 class ServingAnswer(Answer):
     """The whole answer to a serving question."""
 
-    json_first = ("problem", "status", "scenario", "plan", "band", "outside", "narrow", "bound",
-                  "estimate")  # fmt: skip
+    json_first = ("problem", "status", "scenario", "plan", "band", "outside", "narrow", "accuracy",
+                  "cheaper_weights", "fewer_chips", "limits_used", "bound", "estimate")  # fmt: skip
     json_last = ("infeasible", "eased", "ways_out", "provenance", "layout_held")
 
     problem: str = "serving"
     plan: ServingPoint | None = None
     band: ServingBand | None = None
     narrow: NarrowingRun | None = None
+    accuracy: QuotedAccuracy | None = None
+    cheaper_weights: CheaperWeights | None = None
+    fewer_chips: FewerChips | None = None
+    limits_used: tuple[UsedLimit, ...] = ()
     bound: ServingBound | None = None
     estimate: ServingEstimate | None = None
     certificate: ServingCertificate

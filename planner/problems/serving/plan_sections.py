@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from planner.problems.serving.advice.advice_text import accuracy_text
 from planner.problems.serving.deployment.beyond_fit import outside_cell, outside_fit
 from planner.problems.serving.outputs import BY_NAME, OUTPUTS
 from planner.problems.serving.point import idle, layout_text
@@ -45,7 +46,7 @@ def sections(plan: Plan[ServingAnswer]) -> tuple[Section, ...]:
     title = " ".join(question(answer.scenario).split())
     if point is None:
         return (Section(title, ()),)
-    lines = (*_choice(point), *_outputs(point, answer))
+    lines = (*_choice(point), *_outputs(point, answer), *_accuracy(answer))
     parts = (*_parts(point), *_narrowing(answer.narrow), *_next_best(point, answer))
     return (Section(title, lines), *parts)
 
@@ -69,6 +70,12 @@ def _outputs(point: ServingPoint, answer: ServingAnswer) -> Iterator[Line]:
         if value is not None:
             ends, bound = (getattr(part, name, None) for part in (answer.band, answer.bound))
             yield Line(output.label, value, output.unit, "", ends, bound)
+
+
+def _accuracy(answer: ServingAnswer) -> Iterator[Line]:
+    """How far runs of this kind of plan were off."""
+    if answer.accuracy is not None:
+        yield Line("accuracy", accuracy_text(answer.accuracy))
 
 
 def _narrowing(run: NarrowingRun | None) -> Iterator[Section]:

@@ -21,6 +21,7 @@ Watts = Annotated[float, Unit("J/s")]
 Grams = Annotated[float, Unit("g per million tokens")]
 PerToken = Annotated[float, Unit("J/token")]
 Ends = tuple[float, float]
+PER_MILLION = 1e6
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,22 @@ class CacheTransfer:
 
 
 @dataclass(frozen=True)
+class MarginalPrices:
+    """What a token more of each kind costs in two pools: pools sized anew, and in this fleet.
+
+    `full` is the pool that has least room, `room` how much more the fleet serves until it has
+    none; null where both pools are full at once.
+    """
+
+    usd_per_mtok_input: PerMillion
+    usd_per_mtok_output: PerMillion
+    this_fleet_input: PerMillion | None
+    this_fleet_output: PerMillion | None
+    full: str
+    room: Share
+
+
+@dataclass(frozen=True)
 class BorneLoad:
     """How a plan bears open arrivals: load, waiting, spare room."""
 
@@ -173,6 +190,7 @@ class ServingPoint:
     drafting: DraftedTokens | None
     bottleneck: str
     demand: BorneLoad | None
+    marginal: MarginalPrices | None
 
     @property
     def phases(self) -> dict[str, PlannedPool]:
@@ -194,9 +212,13 @@ class ServingPoint:
 
 @dataclass(frozen=True)
 class NextBest(ServingPoint):
-    """A runner-up, and the probability that it is the cheaper one; null where nobody knows."""
+    """A runner-up, and the probability that it is the cheaper one; null where nobody knows.
+
+    It is `tied` where three digits of the price are those of the plan.
+    """
 
     chance_better: Share | None
+    tied: bool
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from formulas.numerics.store import stored
+from planner.problems.serving.advice.advice_text import advice, advice_in_full, fleet
 from planner.problems.serving.alternatives_text import (
     alternatives,
     other_kinds,
@@ -87,7 +88,7 @@ def why(plan: ServingPlan) -> str:
     lines += ["", title, *_resized(plan, both=bool(sides))]
     ranked = sorted(plan.elasticities.items(), key=lambda pair: -abs(pair[1]))
     lines += [f"  {name:<28} {value:+.3f} %{_beside(sides.get(name))}" for name, value in ranked]
-    lines += ["", *switch_points(plan)]
+    lines += [*advice_in_full(plan.answer), "", *switch_points(plan)]
     lines += ["", "Closed form on the active constraints", *_closed_form(plan)]
     return "\n".join(lines)
 
@@ -138,8 +139,8 @@ def _chosen(point: ServingPoint, whole: ServingAnswer) -> str:
         lines.append(row("drafts", _drafting(point.drafting)))
     times: list[Row] = [
         ("price", "usd_per_mtok", lambda v: f"${v:.3g}/Mtok", "input and output together"),
-        ("  output", "usd_per_mtok_output", lambda v: f"${v:.3g}/Mtok", ""),
-        ("  input", "usd_per_mtok_input", lambda v: f"${v:.3g}/Mtok", ""),
+        ("  output", "usd_per_mtok_output", lambda v: f"${v:.3g}/Mtok", _more(point, "output")),
+        ("  input", "usd_per_mtok_input", lambda v: f"${v:.3g}/Mtok", _more(point, "input")),
         ("TPOT", "tpot", duration, ""),
         ("TTFT", "ttft", duration, "waiting included" if point.demand else "without queueing"),
         ("throughput", "tokens_per_s", lambda v: f"{v:,.0f} tok/s", ""),
@@ -152,11 +153,19 @@ def _chosen(point: ServingPoint, whole: ServingAnswer) -> str:
         ("  power", "watts_per_chip", lambda v: f"{v:,.0f} W/chip", drawn),
         ("  carbon", "grams_per_mtok", lambda v: f"{v:.3g} g CO2/Mtok", "of electricity alone"),
     ]
-    lines += [*_figures(times, whole), *_reach(whole), *_figures(bill, whole)]
+    price, rest = times[:3], times[3:]
+    lines += [*_figures(price, whole), *fleet(point.marginal), *_figures(rest, whole)]
+    lines += [*_reach(whole), *_figures(bill, whole), *advice(whole)]
     lines += _narrowing(whole.narrow) if whole.narrow else []
     if point.demand:
         lines += ["", *_demand(point.demand)]
     return "\n".join(lines) + "\n\n" + _shares(point)
+
+
+def _more(point: ServingPoint, kind: str) -> str:
+    """What a token more of a kind costs in the long run, of two pools."""
+    marginal = point.marginal
+    return f"long run ${getattr(marginal, f'usd_per_mtok_{kind}'):.3g}/Mtok" if marginal else ""
 
 
 def _drafting(drafting: DraftedTokens) -> str:

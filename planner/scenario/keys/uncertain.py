@@ -25,6 +25,7 @@ KINDS: Mapping[str, tuple[int | None, str]] = {
 }
 CATALOGUE = "catalogue"
 DEEPEST = 8
+LEFT_ASIDE = "uncertain: is left aside here; planner sensitivity --sobol N studies it"
 EXAMPLE = "{uniform: [$2/hour, $4/hour]}, or catalogue"
 
 

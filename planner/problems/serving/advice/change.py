@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from planner.catalogue.systems import System
 from planner.problems.serving.deployment.pool import least_value
 from planner.problems.serving.deployment.questions import Point, double_pools, questions_of, ranked
 from planner.problems.serving.search.batch import layouts_of
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.resolve import resolve
+from planner.problems.serving.task.task import BITS, Task
 from planner.text.errors import InputError
 
 if TYPE_CHECKING:
     from planner.problems.serving.question import Scenario
-    from planner.problems.serving.task.task import Task
 
+# Formats that weights are cut down to; of four bits the one that chips of every maker multiply.
+FORMATS = ("fp8", "int8", "mxfp4")
 DIGITS = 3  # of a promise, as texts print it
 
 
@@ -71,3 +74,22 @@ def _served(task: Task) -> bool:
     """Whether one pool keeps its promises: at its smallest batch each is nearest to being kept."""
     step = Step(task, layouts_of(task), bound=task.uses_bound)
     return math.isfinite(least_value(step, "need"))
+
+
+def narrower_weights(scenario: Scenario, bits: int) -> Iterator[Change]:
+    """The same with weights of each format below so many bits that all its chips multiply.
+
+    Nothing where the scenario chooses a format, or the lecture counts.
+    """
+    choose, used = scenario.choose, scenario.systems()
+    if choose.weights or choose.activations or scenario.assumptions == "lecture":
+        return
+    chips = [each.chip for each in used if isinstance(each, System)]
+    tried = [f for f in FORMATS if BITS[f] < bits and all(chip.computes(f) for chip in chips)]
+    for name in {BITS[name]: name for name in reversed(tried)}.values():
+        yield Change.of(scenario, "choose.weights", (name,), name)
+
+
+def bits_of(task: Task) -> int:
+    """Bits of a weight, of experts where there are any."""
+    return BITS[task.sizes.weight_dtype["routed" if task.sizes.n_experts else "dense_ffn"]]

@@ -11,14 +11,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from planner.catalogue.systems import System, system, system_names
-from planner.problems.serving.advice.change import DIGITS, Change
+from planner.problems.serving.advice.change import DIGITS, Change, narrower_weights
+from planner.problems.serving.advice.records import WayOut
 from planner.problems.serving.deployment.missed_promises import relaxed_promises
 from planner.problems.serving.deployment.pool import HOUR
 from planner.problems.serving.deployment.questions import Point, questions_of
-from planner.problems.serving.plan import RelaxedPromise, WayOut
+from planner.problems.serving.plan import RelaxedPromise
 from planner.problems.serving.question import Scenario
 from planner.problems.serving.task.resolve import resolve
-from planner.problems.serving.task.task import BITS, Task
 from planner.protocol.bracket import Bracket, bracketed
 from planner.protocol.plan import MissedPromise
 from planner.text.errors import InputError
@@ -29,8 +29,6 @@ MOST_CHIPS = 16  # times the chips paid, beyond which nobody asks
 MOST_COUNTS = 256  # numbers of chips that a load is tried on
 ENOUGH = 2  # times the chips that would carry a load if each carried as much as now
 SYSTEMS_TRIED = 4  # of those with the memory, the cheapest first
-# Formats that weights are cut down to; of four bits the one that chips of every maker multiply.
-FORMATS = ("fp8", "int8", "mxfp4")
 
 
 def ways_out(
@@ -158,25 +156,6 @@ def _systems(scenario: Scenario, short: float) -> Iterator[Change]:
         if change.serves(pairs=False):
             yield change
             return
-
-
-def narrower_weights(scenario: Scenario, bits: int) -> Iterator[Change]:
-    """The same with weights of each format below so many bits that all its chips multiply.
-
-    Nothing where the scenario chooses a format, or the lecture counts.
-    """
-    choose, used = scenario.choose, scenario.systems()
-    if choose.weights or choose.activations or scenario.assumptions == "lecture":
-        return
-    chips = [each.chip for each in used if isinstance(each, System)]
-    tried = [f for f in FORMATS if BITS[f] < bits and all(chip.computes(f) for chip in chips)]
-    for name in {BITS[name]: name for name in reversed(tried)}.values():
-        yield Change.of(scenario, "choose.weights", (name,), name)
-
-
-def bits_of(task: Task) -> int:
-    """Bits of a weight, of experts where there are any."""
-    return BITS[task.sizes.weight_dtype["routed" if task.sizes.n_experts else "dense_ffn"]]
 
 
 def _loads(scenario: Scenario, short: float) -> Iterator[Change]:

@@ -16,9 +16,9 @@ from planner.problems.serving.bounds.lower_bound import elastic
 from planner.problems.serving.choice import Choice
 from planner.problems.serving.deployment.beyond_fit import distances, farther
 from planner.problems.serving.deployment.drawn_power import drawn_bands, power_from
+from planner.problems.serving.deployment.marginal_prices import marginal_prices
 from planner.problems.serving.deployment.pool import (
     HOUR,
-    PER_MILLION,
     EvaluatedPool,
     Later,
     agree,
@@ -31,6 +31,7 @@ from planner.problems.serving.deployment.pool import (
 from planner.problems.serving.deployment.pool_matching import shards
 from planner.problems.serving.deployment.pool_pairs import Pair
 from planner.problems.serving.point import (
+    PER_MILLION,
     BorneLoad,
     CacheTransfer,
     ServingBand,
@@ -162,13 +163,13 @@ class Candidate:
             drafting=last.drafting(),
             bottleneck=last.bottleneck(),
             demand=self._borne_load(),
+            marginal=marginal_prices(self),
         )
 
     def _cache_transfer(self) -> CacheTransfer | None:
-        if self.joint is None:
-            return None
-        size = self.joint.tasks.prompt_bytes
-        return CacheTransfer(self.transfer, size, self.outputs["requests"] * size)
+        size = self.joint.tasks.prompt_bytes if self.joint else 0.0
+        moved = CacheTransfer(self.transfer, size, self.outputs["requests"] * size)
+        return moved if self.joint else None
 
     def _borne_load(self) -> BorneLoad | None:
         """How the plan bears open arrivals: load, waiting, spare room; times in s."""
@@ -204,12 +205,12 @@ class Candidate:
 
     def expected(self) -> ServingEstimate | None:
         """What the profile expects of the same plan; the lecture has no profile."""
-        first, last = self.pools[0], self.last
         if self.task.lecture:
             return None
-        values = self.joint.outputs if self.joint else last.estimate
+        first, last = self.pools[0], self.last
+        price = (self.joint.outputs if self.joint else last.estimate)["usd_per_token"]
         return ServingEstimate(
-            usd_per_mtok=values["usd_per_token"] * PER_MILLION,
+            usd_per_mtok=price * PER_MILLION,
             tpot=last.estimate["tpot"] if last.decodes else None,
             ttft=first.estimate["ttft"] + self.transfer if first.prefills else None,
         )
@@ -274,8 +275,7 @@ class Candidate:
         """
         for pool in self.pools:
             pool.recheck()
-        joint = self.joint
-        if joint is None:
+        if (joint := self.joint) is None:
             return
         for bound, values in ((self.task.uses_bound, joint.outputs), (True, joint.bound)):
             symbols = self._recomputed(joint, bound=bound)

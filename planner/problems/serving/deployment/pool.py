@@ -13,6 +13,7 @@ import numpy as np
 from planner.catalogue.profile import COEFFICIENTS, Band
 from planner.problems.serving.choice import ChosenPool
 from planner.problems.serving.point import (
+    PER_MILLION,
     DraftedTokens,
     MemoryUse,
     PlannedPool,
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from planner.problems.serving.step.layouts import Layouts
     from planner.problems.serving.task.task import Task
 
-PER_MILLION = 1e6
 HOUR = 3600.0
 ROOFS = ("memory", "compute", "network")
 Number = TypeVar("Number", float, np.ndarray)

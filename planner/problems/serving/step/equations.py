@@ -21,7 +21,14 @@ from formulas.serving.closed_loop import CLOSED_LOOP, PREFILL_LOOP
 from formulas.serving.decode import DECODE, cache_read
 from formulas.serving.older_kernels import STATIC_PROMPTS, cache_slowness
 from formulas.serving.passes import PASSES
-from formulas.serving.pools import POOLS_RATE, two_pools
+from formulas.serving.pools import (
+    POOLS_RATE,
+    long_run_input_price,
+    long_run_output_price,
+    short_run_input_price,
+    short_run_output_price,
+    two_pools,
+)
 from formulas.serving.prefill import PREFILL, PREFILL_SHARED, new_tokens
 from formulas.serving.speculation import break_even_batch
 from formulas.serving.throughput import AGGREGATED, AGGREGATED_BOUND, MEMORY
@@ -123,6 +130,9 @@ ALONE: Mapping[str, tuple[Definitions, tuple[str, ...]]] = {
     # Requests per second of one replica at its most, and share of its slots that a load takes.
     "replica_most": ((outputs.replica_rate,), ("X_rep",)),
     "load_share": ((outputs.carried_load,), ("r_load",)),
+    # A token more of either kind: pools sized anew, and the full pool of a fleet as it is.
+    "long_run": ((long_run_input_price, long_run_output_price), ("C_in", "C_out")),
+    "short_run": ((short_run_input_price, short_run_output_price), ("C_in", "C_out")),
 }  # fmt: skip
 
 

@@ -22,12 +22,13 @@ from planner.network.system_network import fabric_of, machine_of
 from planner.problems.serving.profiled import LECTURE, limited
 from planner.problems.serving.question import Scenario
 from planner.problems.serving.task.drafter import depths, speculating
-from planner.problems.serving.task.requests import limits_of, modes
+from planner.problems.serving.task.requests import limits_of, modes, promised
 from planner.problems.serving.task.task import Task, TaskPair
 from planner.problems.serving.task.task_builder import Hardware, TaskBuilder
 from planner.protocol.plan import DataSource
 from planner.scenario.keys.model_keys import ModelDescription
 from planner.scenario.keys.references import File, wanted_profile
+from planner.scenario.keys.uncertain import LEFT_ASIDE
 from planner.text.errors import FieldError, InputError
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def resolve(scenario: Scenario, today: date | None = None) -> ServingTasks:
     notes = _Notes(today or date.today(), [], [])
     with _at("model"):
         model = _model(scenario, notes)
-    notes.warnings.extend(_unproven(scenario))
+    notes.warnings.extend((*_unproven(scenario), *_ignored(scenario)))
     hardware = tuple(_hardware(scenario, system, notes) for system in scenario.systems())
     tasks: list[Task] = []
     pools: list[TaskPair] = []
@@ -312,6 +313,22 @@ def _unproven(scenario: Scenario) -> Iterator[str]:
         yield (
             "how two pools share the power of a site is not decided by this version: one pool "
             "alone is sought, and without limits.power two may be cheaper"
+        )
+
+
+def _ignored(scenario: Scenario) -> Iterator[str]:
+    """What is given and changes nothing."""
+    if scenario.uncertain is not None:
+        yield LEFT_ASIDE
+    asked_modes = modes(scenario)
+    pooled = "disaggregated" in asked_modes
+    used = {
+        name for mode in asked_modes for name in promised(mode, scenario.promises, pooled=pooled)
+    }
+    for name in promised("aggregated", scenario.promises, pooled=False).keys() - used:
+        yield (
+            f"promises.{name} is left aside: mode {asked_modes[0]} alone does not know of it; "
+            "what would use it: choose.mode aggregated or disaggregated"
         )
 
 

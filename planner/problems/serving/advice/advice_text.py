@@ -1,0 +1,105 @@
+"""What stands beside a plan in words: why not fewer chips, what next, cheaper weights, accuracy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from planner.problems.serving.task.plan_limits import title_of
+from planner.text.tolerances import UNSEEN
+from planner.text.wording import excess, row, wrapped
+
+if TYPE_CHECKING:
+    from planner.problems.serving.advice.records import FewerChips, QuotedAccuracy
+    from planner.problems.serving.plan import ServingAnswer
+    from planner.problems.serving.point import MarginalPrices
+
+FULL = 0.995  # share of a limit that prints as all of it
+
+
+def advice(answer: ServingAnswer) -> list[str]:
+    """One line each, as far as there is something to say."""
+    lines = []
+    if answer.accuracy is not None:
+        lines.append(row("accuracy", accuracy_text(answer.accuracy)))
+    if answer.cheaper_weights is not None:
+        cheaper = answer.cheaper_weights
+        price = f"${cheaper.usd_per_mtok:.3g}/Mtok, {cheaper.saving:.0%} less"
+        lines.append(
+            row("cheaper", f"{price}, with --set choose.weights={cheaper.weights}; what that costs "
+                "in quality is not judged here")
+        )  # fmt: skip
+    if answer.limits_used:
+        lines.append(row("held by", _limits(answer)))
+    if answer.fewer_chips is not None:
+        lines.append(row("fewer chips", _fewer(answer.fewer_chips)))
+    return lines
+
+
+def advice_in_full(answer: ServingAnswer) -> list[str]:
+    """Why not fewer chips, with every reason, and how much of each limit is used."""
+    lines, fewer = [], answer.fewer_chips
+    if fewer is not None:
+        lines += ["", f"Why not {fewer.chips} chips"]
+        lines += wrapped(_fewer(fewer))
+        for missed in fewer.missed:
+            lines += wrapped(f"{title_of(missed.promise)}: {missed.expression}")
+    if answer.limits_used:
+        lines += ["", "How much of each limit is used"]
+        lines += [
+            f"  {title_of(limit.limit):<28} {limit.used:7.1%}" for limit in answer.limits_used
+        ]
+    return lines
+
+
+def fleet(marginal: MarginalPrices | None) -> list[str]:
+    """What more of each kind costs in the fleet as it is."""
+    if marginal is None:
+        return []
+    if marginal.this_fleet_input is None or marginal.this_fleet_output is None:
+        words = "both pools are full: more of either kind takes more chips"
+    elif marginal.room > UNSEEN:
+        words = f"{marginal.room:.0%} more of both cost nothing, then {marginal.full} is full"
+    elif marginal.this_fleet_input == 0:
+        words = f"more input is free, output bears the bill: ${marginal.this_fleet_output:.3g}/Mtok"
+    else:
+        words = f"more output is free, input bears the bill: ${marginal.this_fleet_input:.3g}/Mtok"
+    return [row("  this fleet", words)]
+
+
+def _limits(answer: ServingAnswer) -> str:
+    full = [limit for limit in answer.limits_used if limit.used >= FULL]
+    rest = answer.limits_used[len(full) :]
+    words = [", ".join(title_of(limit.limit) for limit in full) or "no limit"]
+    words += [f"next {title_of(limit.limit)}, {limit.used:.0%} used" for limit in rest[:1]]
+    return "; ".join(words)
+
+
+def _fewer(fewer: FewerChips) -> str:
+    if fewer.refused:
+        return f"{fewer.chips} take no layout that is asked for ({fewer.refused})"
+    if fewer.behind is None:
+        reasons = (
+            title_of(missed.promise) if missed.short_by is None
+            else f"{title_of(missed.promise)} by {excess(missed.short_by)}"
+            for missed in fewer.missed
+        )  # fmt: skip
+        return f"{fewer.chips} miss {', then '.join(reasons)}"
+    price = f"${fewer.usd_per_mtok:.3g}/Mtok"
+    if abs(fewer.behind) < UNSEEN:
+        return f"{fewer.chips} cost as much per token, {price}"
+    more = f"{abs(fewer.behind):.2g}" if fewer.behind > 9.95 else f"{100 * abs(fewer.behind):.2g} %"
+    if fewer.behind > 0:
+        return f"{fewer.chips} cost {more} more per token, {price}"
+    return f"{fewer.chips} cost {more} less per token, {price}: --set chips={fewer.chips}"
+
+
+def accuracy_text(quoted: QuotedAccuracy) -> str:
+    """How far runs of a kind of plan were off, and what the fits did not see."""
+    parts = [
+        f"{name} {error:.1%} off ({rows:,} runs)".replace("%", " %")
+        for name, error, rows in (
+            ("TPOT", quoted.tpot, quoted.tpot_rows), ("TTFT", quoted.ttft, quoted.ttft_rows),
+        )
+        if error is not None
+    ]  # fmt: skip
+    return f"of {quoted.of}, median with {quoted.left_out} left out: {', '.join(parts)}"

@@ -1,0 +1,115 @@
+"""What stands beside a plan: weights of another format, one chip fewer, how near each limit is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from planner.catalogue.coefficient_spread import KNOWN, POOLED
+from planner.problems.serving.advice.change import Change, bits_of, narrower_weights
+from planner.problems.serving.advice.records import (
+    CheaperWeights,
+    FewerChips,
+    QuotedAccuracy,
+    UsedLimit,
+)
+from planner.problems.serving.deployment.missed_promises import missed_promises
+from planner.problems.serving.deployment.questions import questions_of, ranked
+from planner.problems.serving.task.plan_limits import PROMISES
+from planner.problems.serving.task.resolve import resolve
+from planner.text.errors import InputError
+from planner.text.tolerances import UNSEEN
+
+if TYPE_CHECKING:
+    from planner.catalogue.profile import Profile
+    from planner.problems.serving.deployment.candidate import Candidate
+    from planner.problems.serving.deployment.questions import Point
+    from planner.problems.serving.point import ServingPoint
+    from planner.problems.serving.question import Scenario
+
+WORTH_SAYING = 0.10  # saving from which on another format is worth a line
+# What was left out of the fits whose errors hold for a plan, by how far it is from the rows.
+LEFT_OUT = {
+    KNOWN: "configurations", POOLED: "configurations", "assumed": "configurations",
+    "new_model": "models", "new_chip": "chips", "new_architecture": "architectures",
+    "new_engine": "engines", "new_engine_on_chip": "engine-chips", "new_version": "versions",
+}  # fmt: skip
+QUEUED = "assumed_setup_ttft"  # of two pools, whose queue no row tells
+
+
+def cheaper_weights(scenario: Scenario, best: Point) -> CheaperWeights | None:
+    """The cheapest other format of the weights that the chips run, where it saves a tenth."""
+    plan = best.candidate
+    if scenario.objective != "cost":
+        return None
+    plans = [
+        (point.candidate.usd_per_mtok, change.sets["choose.weights"])
+        for change in narrower_weights(scenario, bits_of(plan.task))
+        if (point := change.best())
+    ]
+    least, name = min(plans, default=(plan.usd_per_mtok, ""))
+    saving = 1 - least / plan.usd_per_mtok
+    return CheaperWeights(str(name), least, saving) if saving >= WORTH_SAYING else None
+
+
+def fewer_chips(scenario: Scenario, plan: ServingPoint) -> FewerChips | None:
+    """What the next smaller number of chips lacks, or costs; None where there is but one."""
+    allowed = [count for count in scenario.chips if count < plan.chips]
+    count = max(allowed, default=plan.chips - 1)
+    if count < 1:
+        return None
+    try:
+        changed = Change.of(scenario, "chips", (count,), count).scenario
+        questions = questions_of(resolve(changed))
+    except InputError as error:
+        return FewerChips(count, (), str(error), None, None)
+    points = ranked(questions)
+    if not points:
+        return FewerChips(count, tuple(missed_promises(questions)), "", None, None)
+    price = points[0].candidate.usd_per_mtok
+    return FewerChips(count, (), "", price, price / plan.usd_per_mtok - 1)
+
+
+def used_limits(candidate: Candidate) -> tuple[UsedLimit, ...]:
+    """How much of each limit the plan uses, the fullest first; of two pools the fuller one."""
+    used: dict[str, float] = {}
+    for pool in candidate.pools:
+        for name, limit in pool.task.limits.items():
+            if name in pool.chosen_by and name != "load":  # the batch is the one that carries it
+                share = pool.chosen_by[name] / limit
+                used[PROMISES[name]] = max(used.get(PROMISES[name], 0.0), share)
+    if candidate.joint:
+        promised = {**candidate.joint.tasks.prefill.promises, **candidate.task.promises}
+        for name, word in (("ttft", "ttft"), ("e2e", "latency")):
+            if name in promised:
+                used[name] = candidate.outputs[word] / promised[name]
+    ranking = sorted(used.items(), key=lambda pair: -pair[1])
+    return tuple(UsedLimit(name, share) for name, share in ranking if share > UNSEEN)
+
+
+def quoted_accuracy(candidate: Candidate, regime: str) -> QuotedAccuracy | None:
+    """How far runs of this kind of plan were off in fits that did not see them.
+
+    None where the profile does not record it, and of a plan chosen on the bound.
+    """
+    task, pooled = candidate.task, candidate.joint is not None
+    if task.uses_bound:
+        return None
+    word = LEFT_OUT.get(regime, LEFT_OUT[KNOWN]) if task.profile.left_out else LEFT_OUT[KNOWN]
+    reads, decodes = candidate.pools[0].prefills, candidate.last.decodes
+    tpot = _error(task.profile, word, "pooled tpot" if pooled else "tpot") if decodes else None
+    ttft = _error(task.profile, word, QUEUED if pooled else "ttft") if reads else None
+    if tpot is None and ttft is None:
+        return None
+    of = "two pools" if pooled else "one pool"
+    return QuotedAccuracy(of, word, *(tpot or (None, None)), *(ttft or (None, None)))
+
+
+def _error(profile: Profile, word: str, quantity: str) -> tuple[float, int] | None:
+    """Median error, relative, and rows: of what was left out in one way, or of any row left out."""
+    for row in profile.left_out:
+        if (row["word"], row["quantity"]) == (word, quantity):
+            return float(row["median"]), int(row["rows"])
+    name = quantity.replace(" ", "_")
+    if f"{name}_median" not in profile.errors:
+        return None
+    return profile.errors[f"{name}_median"], int(profile.errors[f"{name}_rows"])

@@ -1,0 +1,71 @@
+"""What a token more of each kind costs in two pools: pools sized anew, and in this fleet.
+
+In the long run a pool grows with what it serves, so that each kind has the price of the chips that
+serve it at their most. In the fleet as it is the kind whose pool has room is free, and the other
+bears the whole bill; under a load that both pools have room for, both are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from planner.problems.serving.point import PER_MILLION, MarginalPrices
+from planner.problems.serving.step.kernels import fed, lowered
+from planner.problems.serving.step.step import Step
+from planner.text.tolerances import SAME
+
+if TYPE_CHECKING:
+    from planner.problems.serving.deployment.candidate import Candidate
+
+NAMES = {"prefill": "pf", "decode": "dec"}
+
+
+def marginal_prices(candidate: Candidate) -> MarginalPrices | None:
+    """Marginal prices of input and output tokens [USD/Mtok]; None where there is one pool."""
+    joint = candidate.joint
+    if joint is None:
+        return None
+    symbols = _at_their_most(candidate)
+    rates = {name: symbols[f"n_{x}"] * symbols[f"X_{x}"] for name, x in NAMES.items()}
+    full = min(rates, key=rates.__getitem__)
+    served = joint.outputs["requests"]
+    room = rates[full] / served - 1
+    balanced = max(rates.values()) / rates[full] - 1 <= SAME
+    long, short = (
+        fed(lowered(table), {**symbols, "X_pools": served}) for table in ("long_run", "short_run")
+    )
+    free = {"prefill": room > SAME or full != "prefill", "decode": room > SAME or full != "decode"}
+
+    def priced(name: str, phase: str) -> float | None:
+        if balanced and room <= SAME:
+            return None
+        return 0.0 if free[phase] else float(short[name]) * PER_MILLION
+
+    return MarginalPrices(
+        usd_per_mtok_input=float(long["C_in"]) * PER_MILLION,
+        usd_per_mtok_output=float(long["C_out"]) * PER_MILLION,
+        this_fleet_input=priced("C_in", "prefill"),
+        this_fleet_output=priced("C_out", "decode"),
+        full=full,
+        room=max(room, 0.0),
+    )
+
+
+def _at_their_most(candidate: Candidate) -> Mapping[str, float]:
+    """Symbols of both pools with the price of a chip in a replica that serves at its most."""
+    joint = candidate.joint
+    assert joint is not None
+    symbols = dict(joint.symbols)
+    batches = (candidate.pools[0].batch, joint.pair.batch)
+    for x, pool, batch, fill in zip(
+        NAMES.values(), candidate.pools, batches, joint.pair.fills, strict=True
+    ):
+        symbols[f"k_{x}"] = float(pool.layouts.replica_chips[0])
+        if "chip_price" in pool.chosen_by:
+            task = pool.task.with_layout(arrivals=None)
+            busy = Step(task, pool.layouts, bound=task.uses_bound)(np.array([batch]), fill)
+            symbols[f"p_chip_{x}"] = float(np.ravel(busy["chip_price"])[0])
+    return symbols

@@ -1,0 +1,170 @@
+"""What stands beside a plan: marginal prices, cheaper weights, fewer chips, ties, accuracy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from scipy.optimize import linprog
+
+import planner
+from planner.catalogue.profile import profile
+from planner.protocol.plan import Plan
+
+SCENARIO: dict[str, Any] = {
+    "problem": "serving", "model": "llama-3.1-70b", "system": "hgx-h200", "chips": 16,
+    "price": "$3/hour", "workload": {"input_tokens": 2000, "output_tokens": 500},
+    "promises": {"ttft": "1 s", "tpot": "25 ms"}, "choose": {"mode": "disaggregated"},
+}  # fmt: skip
+LOADED = SCENARIO | {
+    "chips": {"from": 2, "to": 24},
+    "workload": SCENARIO["workload"] | {"demand": "6 requests/s"},
+}
+
+
+@pytest.fixture(scope="module")
+def pools() -> Plan:
+    return planner.solve(SCENARIO)
+
+
+def _least_rent(plan: Any, more: dict[str, float]) -> float:
+    """USD/s of the cheapest continuous pools that serve so many tokens/s of either kind.
+
+    Replicas of the layouts chosen, by SciPy's linear program; the rate of a replica is that of its
+    pool at its most, which the pool's share in use tells.
+    """
+    point, rent = plan.point, 3 / 3600
+    rows = []
+    for pool, tokens in ((point.prefill, 2000), (point.decode, 500)):
+        most = point.requests_per_s / pool.utilisation / pool.layout.replicas
+        rows.append((rent * pool.chips_used / pool.layout.replicas, most * tokens))
+    served = (10_000.0 * (1 + more.get("input", 0.0)), 2_500.0 * (1 + more.get("output", 0.0)))
+    solved = linprog(
+        [price for price, _ in rows],
+        A_ub=[[-rows[0][1], 0.0], [0.0, -rows[1][1]]],
+        b_ub=[-tokens for tokens in served],
+    )
+    return float(solved.fun)
+
+
+@pytest.mark.parametrize(("kind", "tokens"), [("input", 10_000.0), ("output", 2_500.0)])
+def test_long_run_prices_are_finite_differences_of_the_continuous_problem(
+    pools: Plan, kind: str, tokens: float
+) -> None:
+    step = 1e-3
+    slope = (_least_rent(pools, {kind: step}) - _least_rent(pools, {kind: -step})) / (
+        2 * step * tokens
+    )
+    told = getattr(pools.point.marginal, f"usd_per_mtok_{kind}")  # type: ignore[attr-defined]
+    assert told == pytest.approx(slope * 1e6, rel=0.01)
+
+
+def test_marginal_prices_of_both_kinds_are_at_most_the_average_and_a_fleet_bears_its_bill(
+    pools: Plan,
+) -> None:
+    point = pools.point  # type: ignore[attr-defined]
+    marginal = point.marginal
+    long_run = marginal.usd_per_mtok_input * 2000 + marginal.usd_per_mtok_output * 500
+    assert long_run <= point.usd_per_mtok * 2500 * (1 + 1e-9)
+    fleet = marginal.this_fleet_input * 2000 + marginal.this_fleet_output * 500
+    assert fleet == pytest.approx(point.usd_per_mtok * 2500, rel=1e-9)
+    busiest = max(point.phases, key=lambda name: point.phases[name].utilisation)
+    assert marginal.full == busiest
+    text = str(pools)
+    assert f"long run ${marginal.usd_per_mtok_input:.3g}/Mtok" in text
+    assert "this fleet" in text
+
+
+def test_under_a_load_both_kinds_are_free_until_a_pool_is_full() -> None:
+    plan = planner.solve(LOADED)
+    marginal = plan.point.marginal  # type: ignore[attr-defined]
+    assert marginal.room > 0
+    assert (marginal.this_fleet_input, marginal.this_fleet_output) == (0, 0)
+    most = {"demand": f"{6 * (1 + marginal.room) * 0.999} requests/s"}
+    fleet = LOADED | {"workload": LOADED["workload"] | most, "chips": plan.point.chips}  # type: ignore[attr-defined]
+    assert planner.solve(fleet).status == "optimal"
+
+
+def test_one_pool_has_no_marginal_prices_of_two() -> None:
+    plan = planner.solve(SCENARIO | {"choose": {"mode": "aggregated"}})
+    assert plan.point.marginal is None  # type: ignore[attr-defined]
+
+
+def test_weights_of_a_format_the_chip_runs_are_named_with_their_price_and_key() -> None:
+    asked = SCENARIO | {"choose": {"mode": "aggregated"}}
+    plan = planner.solve(asked)
+    cheaper = plan.answer.cheaper_weights
+    assert cheaper.weights == "fp8"
+    other = planner.solve(asked, [f"choose.weights={cheaper.weights}"])
+    assert other.cost == pytest.approx(cheaper.usd_per_mtok, rel=1e-9)
+    assert cheaper.saving == pytest.approx(1 - other.cost / plan.cost)
+    assert "--set choose.weights=fp8" in str(plan)
+    assert other.answer.cheaper_weights is None  # who has chosen is not told again
+
+
+def test_weights_are_not_named_where_no_other_saves_a_tenth() -> None:
+    asked = SCENARIO | {"model": "deepseek-v3", "choose": {"mode": "aggregated"}}
+    assert planner.solve(asked).answer.cheaper_weights is None  # fp8 already, and no fp4 unit
+
+
+def test_why_not_fewer_chips_is_what_fewer_chips_answer() -> None:
+    load = LOADED | {"choose": {"mode": "aggregated"}}
+    plan = planner.solve(load)
+    fewer = plan.answer.fewer_chips
+    assert fewer.chips == plan.point.chips - 1  # type: ignore[attr-defined]
+    other = planner.solve(load | {"chips": fewer.chips})
+    assert other.status == "infeasible"
+    assert [m.promise for m in fewer.missed] == [m.promise for m in other.infeasible]
+    assert f"fewer chips   {fewer.chips} miss" in str(plan)
+    assert f"Why not {fewer.chips} chips" in plan.why()
+
+
+def test_fewer_chips_that_cost_more_or_less_are_told_with_their_price() -> None:
+    asked = SCENARIO | {"chips": 8, "choose": {"mode": "aggregated"}}
+    plan = planner.solve(asked)
+    fewer = plan.answer.fewer_chips
+    other = planner.solve(asked | {"chips": 7})
+    assert (fewer.chips, fewer.usd_per_mtok) == (7, pytest.approx(other.cost, rel=1e-9))
+    assert fewer.behind == pytest.approx(other.cost / plan.cost - 1)
+
+
+def test_how_much_of_each_limit_is_used_is_told_fullest_first(pools: Plan) -> None:
+    used = {limit.limit: limit.used for limit in pools.answer.limits_used}
+    point = pools.point  # type: ignore[attr-defined]
+    assert used["tpot"] == pytest.approx(point.tpot / 25e-3)
+    assert used["ttft"] == pytest.approx(point.ttft / 1.0)
+    assert list(used.values()) == sorted(used.values(), reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("mode", "quantity"), [("aggregated", "tpot"), ("disaggregated", "pooled tpot")]
+)
+def test_the_accuracy_quoted_is_that_of_the_kind_of_plan(mode: str, quantity: str) -> None:
+    plan = planner.solve(SCENARIO | {"choose": {"mode": mode}})
+    quoted = plan.answer.accuracy
+    rows = profile("engines-2026").left_out
+    (row,) = (r for r in rows if (r["word"], r["quantity"]) == (quoted.left_out, quantity))
+    assert (quoted.tpot, quoted.tpot_rows) == (row["median"], row["rows"])
+    assert f"TPOT {100 * row['median']:.1f} % off" in " ".join(str(plan).split())
+
+
+def test_what_is_given_and_changes_nothing_is_named() -> None:
+    spread = {"price": {"uniform": ["$2/hour", "$4/hour"]}}
+    plan = planner.solve(
+        SCENARIO | {"choose": {"mode": "prefill", "batch": 8}, "uncertain": spread}
+    )
+    said = " ".join(plan.warnings)
+    assert "uncertain: is left aside" in said
+    assert "promises.tpot is left aside" in said
+    assert plan.batch == 8
+
+
+def test_prices_that_are_equal_are_a_tie() -> None:
+    plan = planner.solve(
+        SCENARIO | {"system": "hgx-h100", "chips": 8, "choose": {"mode": "prefill", "batch": 3}}
+    )
+    first = plan.alternatives[0]
+    assert first.tied  # type: ignore[attr-defined]
+    assert first.usd_per_mtok == pytest.approx(plan.cost, rel=5e-4)  # type: ignore[attr-defined]
+    assert "(a tie)" in str(plan)
+    assert "50% to be cheaper" not in str(plan)
