@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import Annotated
+from typing import Annotated, Any
 
 from planner.problems.serving.advice.records import (
     CheaperWeights,
@@ -35,7 +35,7 @@ from planner.problems.serving.point import (
     TokenRate,
 )
 from planner.problems.serving.question import Scenario
-from planner.protocol.document import Unit
+from planner.protocol.document import Unit, document_of
 from planner.protocol.plan import Answer, KnownAnswer, MissedPromise, Plan, Provenance
 
 METHOD = (
@@ -250,6 +250,11 @@ class ServingPlan(Plan[ServingAnswer]):
     def status(self) -> str:
         """`optimal`, or `infeasible` when nothing keeps the promises."""
         return "infeasible" if self.point is None else "optimal"
+
+    @property
+    def chosen(self) -> Mapping[str, Any]:
+        """The chosen plan as a mapping, without what proves it; empty when there is none."""
+        return MappingProxyType(document_of(self.point) if self.point else {})
 
     @property
     def mode(self) -> str | None:

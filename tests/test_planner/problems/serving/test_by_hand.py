@@ -27,7 +27,7 @@ NVLINK = 450e9  # byte/s one way of an H100
 def solved(mode: str, *sets: str, **changes: Any) -> dict[str, Any]:
     """The plan of the question in one mode, as its document has it."""
     question = {**ASKED, "choose": {"mode": mode}, **changes}
-    plan: dict[str, Any] = planner.solve(question, list(sets)).document["plan"]
+    plan = dict(planner.solve(question, list(sets)).chosen)
     return plan
 
 

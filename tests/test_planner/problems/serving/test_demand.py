@@ -33,24 +33,24 @@ def plan():
 def test_a_demand_in_tokens_is_one_in_requests(plan):
     """4,000 tokens/s of 400 tokens each are ten requests per second."""
     other = solve(scenario("4000 tokens/s"))
-    assert other.document["plan"] == plan.document["plan"]
-    assert plan.document["plan"]["requests_per_s"] == pytest.approx(10.0)
+    assert other.chosen == plan.chosen
+    assert plan.chosen["requests_per_s"] == pytest.approx(10.0)
 
 
 def test_the_plan_carries_the_demand_and_no_more(plan):
     """Slots are busy nearly all of the time, readers less, the promise holds."""
-    demand = plan.document["plan"]["demand"]
+    demand = plan.chosen["demand"]
     assert 0.9 < demand["load"] <= 1
     assert 0 < demand["readers_busy"] < 1
-    assert plan.document["plan"]["ttft"] < demand["ttft_p95"] < demand["ttft_p99"]
+    assert plan.chosen["ttft"] < demand["ttft_p95"] < demand["ttft_p99"]
     assert demand["ttft_p95"] <= 1.0
-    replicas = plan.document["plan"]["layout"]["replicas"]
+    replicas = plan.chosen["layout"]["replicas"]
     assert demand["decoding_per_replica"] * replicas <= demand["slots"]
 
 
 def test_requests_in_flight_are_those_that_decode_and_those_that_wait(plan):
     """Little's law over the whole fleet: rate times the time from arrival to the last token."""
-    chosen = plan.document["plan"]
+    chosen = plan.chosen
     demand, replicas = chosen["demand"], chosen["layout"]["replicas"]
     decoding = replicas * demand["decoding_per_replica"]
     assert demand["in_flight"] == pytest.approx(decoding + 10 * chosen["ttft"], rel=1e-9)
@@ -69,7 +69,7 @@ def test_a_demand_beyond_the_chips_says_how_much_they_serve():
     (missed,) = found.document["infeasible"]
     assert missed["promise"] == "demand"
     served = 1e12 / missed["short_by"]
-    most = solve(scenario("max", objective="throughput")).document["plan"]["requests_per_s"]
+    most = solve(scenario("max", objective="throughput")).chosen["requests_per_s"]
     assert served == pytest.approx(most, rel=1e-9)
     assert "do not carry the load" in answer(found)
 
@@ -89,14 +89,14 @@ def test_replicas_without_room_are_warned_of():
     full = scenario("max", chips=[1], objective="throughput", promises={},
                     workload={"input_tokens": 8000, "output_tokens": 8000})  # fmt: skip
     found = solve(full)
-    demand = found.document["plan"]["demand"]
+    demand = found.chosen["demand"]
     assert demand["crowded"] > 0.05
     assert any("more than the" in warning for warning in found.warnings)
 
 
 def test_a_fleet_with_room_is_not_warned_of(plan):
     """Memory for many times the mean is never exceeded."""
-    demand = plan.document["plan"]["demand"]
+    demand = plan.chosen["demand"]
     assert demand["crowded"] < 0.05
     assert not any("come at random" in warning for warning in plan.warnings)
 
@@ -104,7 +104,7 @@ def test_a_fleet_with_room_is_not_warned_of(plan):
 @pytest.mark.parametrize("mode", ["decode", "prefill"])
 def test_a_phase_alone_carries_a_load(mode):
     """Only what the phase knows of is told."""
-    chosen = solve(scenario("10 requests/s", choose={"mode": mode})).document["plan"]
+    chosen = solve(scenario("10 requests/s", choose={"mode": mode})).chosen
     reads = mode == "prefill"
     assert (chosen["demand"]["wait"] is not None) is reads
     assert (chosen["ttft"] is not None) is reads
@@ -114,6 +114,6 @@ def test_a_phase_alone_carries_a_load(mode):
 def test_the_bound_carries_no_fewer_than_the_estimate(plan):
     """On the roofline fewer chips are enough, and nobody waits."""
     found = solve(scenario("10 requests/s", estimate="bound")).document
-    assert found["plan"]["chips"] <= plan.document["plan"]["chips"]
+    assert found["plan"]["chips"] <= plan.chosen["chips"]
     assert found["plan"]["demand"]["wait"] == 0
     assert "excludes queueing" in found["provenance"]["queueing"]

@@ -32,6 +32,11 @@ ASKED: dict[str, Any] = {
 MODES = ("aggregated", "decode", "prefill", "disaggregated")
 
 
+def planned(*sets: str, **changes: Any) -> dict[str, Any]:
+    """The plan of the question with some changes, without what proves it; empty without one."""
+    return dict(planner.solve({**ASKED, **changes}, list(sets)).chosen)
+
+
 def document(*sets: str, **changes: Any) -> dict[str, Any]:
     """The document of the question with some changes."""
     answer: dict[str, Any] = planner.solve({**ASKED, **changes}, list(sets)).document
@@ -40,10 +45,10 @@ def document(*sets: str, **changes: Any) -> dict[str, Any]:
 
 def test_power_of_a_decoding_chip_by_hand():
     """Idle, bytes over the step, FLOP over the step, and a limit that is softly kept."""
-    made = document(
+    made = planned(
         chips=1, choose={"mode": "decode", "batch": 64, "weights": "bf16", "kv": "bf16"},
         promises={},
-    )["plan"]  # fmt: skip
+    )  # fmt: skip
     draw, step, model = chip_power(chip("h100")), made["tpot"], sizes(load("llama-3.1-8b"))
     read = sum(model.streamed_bytes.values()) + 64 * model.read_bytes(2000 + 400 / 2)
     peak = chip("h100").peak("bf16")
@@ -59,14 +64,14 @@ def test_power_of_a_decoding_chip_by_hand():
 def test_energy_is_what_chips_draw_and_given_power_wins(mode):
     """Watts times chips over tokens; the site multiplies them; a figure of one's own is taken."""
     chosen = {"mode": mode}
-    plan = document(choose=chosen)["plan"]
+    plan = planned(choose=chosen)
     tokens = {"decode": 400, "prefill": 2000}.get(mode, 2400)
     watts = plan["watts_per_chip"] * plan["chips"]
     assert plan["joule_per_token"] == pytest.approx(watts / (plan["requests_per_s"] * tokens))
     assert plan["joule_per_request"] == pytest.approx(plan["joule_per_token"] * tokens)
     assert plan["power_from"] == "measured"
     assert chip_power(chip("h100")).idle < plan["watts_per_chip"] < chip("h100").power
-    site = document(choose=chosen, pue=1.3)["plan"]
+    site = planned(choose=chosen, pue=1.3)
     assert site["watts_per_chip"] == pytest.approx(1.3 * plan["watts_per_chip"])
     own = document(choose=chosen, pue=1.3, system={"like": "hgx-h100", "power": "500 W"})
     assert own["plan"]["watts_per_chip"] == pytest.approx(650.0)
@@ -78,8 +83,8 @@ def test_energy_is_what_chips_draw_and_given_power_wins(mode):
 def test_the_bound_draws_no_more_and_no_measured_run_less(mode):
     """The least is what idles, at the least time: below every estimate."""
     choose = {"mode": mode}
-    bound = document(choose=choose, estimate="bound", objective="energy")["plan"]
-    plan = document(choose=choose, objective="energy")["plan"]
+    bound = planned(choose=choose, estimate="bound", objective="energy")
+    plan = planned(choose=choose, objective="energy")
     assert bound["power_from"] == "least"
     assert bound["watts_per_chip"] == pytest.approx(chip_power(chip("h100")).least)
     assert bound["joule_per_token"] < plan["joule_per_token"]
@@ -97,19 +102,19 @@ def test_no_measured_energy_lies_below_the_bound():
 
 def test_the_plan_of_least_energy_takes_less_than_the_cheapest_and_keeps_promises():
     """Of chips of different powers the objective takes the frugal layout; promises hold."""
-    least = document(objective="energy")["plan"]
-    cheap = document()["plan"]
+    least = planned(objective="energy")
+    cheap = planned()
     assert least["joule_per_token"] <= cheap["joule_per_token"] * (1 + 1e-9)
     assert least["tpot"] <= 0.05
     assert least["ttft"] <= 2.0
-    tight = document("promises.tpot=10 ms", objective="energy")["plan"]
+    tight = planned("promises.tpot=10 ms", objective="energy")
     assert tight["joule_per_token"] > least["joule_per_token"]
 
 
 def test_energy_of_a_token_falls_with_the_batch():
     """Weights and idle power are shared by more."""
     taken = [
-        document(chips=1, choose={"mode": "decode", "batch": batch}, promises={})["plan"]
+        planned(chips=1, choose={"mode": "decode", "batch": batch}, promises={})
         for batch in (1, 4, 16, 64, 128)
     ]
     joules = [plan["joule_per_token"] for plan in taken]
@@ -140,25 +145,25 @@ def test_elasticities_of_energy_are_differences(path):
         rate, peak = f"{3.35 * factor} TB/s", {"bf16": f"{989 * factor} TFLOP/s"}
         figure = rate if path == "memory_bandwidth" else peak
         system = {"like": "hgx-h100", path: figure}
-        sides.append(document(**{**changes, "system": system})["plan"]["joule_per_token"])
+        sides.append(planned(**{**changes, "system": system})["joule_per_token"])
     difference = math.log(sides[0] / sides[1]) / math.log(1.01 / 0.99)
     assert slope == pytest.approx(difference, abs=5e-3)
 
 
 def test_the_power_of_a_site_bounds_the_plan():
     """What is drawn stays below the limit, less of it is never cheaper, and none is told."""
-    assert document("limits.power=1 MW", pue=1.25)["plan"] == document(pue=1.25)["plan"]
+    assert planned("limits.power=1 MW", pue=1.25) == planned(pue=1.25)
     prices, rates = [], []
     for watts in (6000, 5000, 4000):
-        plan = document(f"limits.power={watts} W", pue=1.25)["plan"]
+        plan = planned(f"limits.power={watts} W", pue=1.25)
         assert plan["watts_per_chip"] * plan["chips"] <= watts * (1 + 1e-9)
         prices.append(plan["usd_per_mtok"])
     assert prices == sorted(prices)
     for watts in (5000, 2000):
-        plan = document(
+        plan = planned(
             f"limits.power={watts} W", pue=1.25, chips={"from": 1, "to": 8},
             objective="throughput",
-        )["plan"]  # fmt: skip
+        )  # fmt: skip
         assert plan["watts_per_chip"] * plan["chips"] <= watts * (1 + 1e-9)
         rates.append(plan["tokens_per_s"])
     assert rates == sorted(rates, reverse=True)
@@ -169,7 +174,7 @@ def test_too_little_power_is_refused_with_what_it_would_take():
     missed = document("limits.power=1 kW")["infeasible"]
     assert missed[0]["promise"] == "power"
     enough = 1.001 * missed[0]["short_by"]
-    assert document(f"limits.power={enough} kW")["plan"] is not None
+    assert planned(f"limits.power={enough} kW")
     with pytest.raises(InputError, match="two pools share the power"):
         document("limits.power=1 MW", choose={"mode": "disaggregated"})
 
@@ -192,7 +197,7 @@ def test_power_of_a_chip_grows_with_the_batch(model):
     """The search for the largest batch within a limit rests on it."""
     choose = {"mode": "decode", "weights": "bf16"}
     drawn = [
-        document(model=model, chips=1, choose={**choose, "batch": batch}, promises={})["plan"]
+        planned(model=model, chips=1, choose={**choose, "batch": batch}, promises={})
         for batch in (1, 2, 4, 8, 16, 32)
     ]
     watts = [plan["watts_per_chip"] for plan in drawn]
@@ -223,7 +228,7 @@ def test_carbon_is_said_where_it_is_asked_and_needs_a_power():
     """One line of the text; null where nobody asked; a chip of no known power is refused."""
     plan = planner.solve({**ASKED, "carbon": "350 g/kWh"})
     assert f"{plan.chosen['grams_per_mtok']:.3g} g CO2/Mtok" in str(plan)
-    assert document()["plan"]["grams_per_mtok"] is None
+    assert planned()["grams_per_mtok"] is None
     chip_alone = {"memory": "80 GB", "memory_bandwidth": "3 TB/s", "flops": {"bf16": "900 TFLOP/s"}}
     with pytest.raises(InputError, match=r"carbon.*no power figure"):
         document(system=chip_alone, chips=1, carbon="350 g/kWh", choose={})
@@ -247,7 +252,7 @@ def test_elasticities_of_a_bill_with_counted_power_are_differences(mode):
     if mode == "aggregated":
         rates = (f"{3.35 * factor} TB/s" for factor in (1.01, 0.99))
         systems = ({"like": "hgx-h100", "memory_bandwidth": rate} for rate in rates)
-        prices = (document(**{**asked, "system": each})["plan"] for each in systems)
+        prices = (planned(**{**asked, "system": each}) for each in systems)
         above, below = (price["usd_per_mtok"] for price in prices)
         difference = math.log(above / below) / math.log(1.01 / 0.99)
         assert rows["system.memory_bandwidth"] == pytest.approx(difference, abs=2e-3)
@@ -273,7 +278,7 @@ def test_no_layout_at_any_batch_takes_less_than_the_bound_or_the_plan(changes, m
     for tp, replicas in ((1, 4), (1, 2), (2, 2), (2, 1), (4, 1)):
         for batch in (4, 16, 64, 128, 256, 384, 512):
             choose = {"mode": "aggregated", "tp": tp, "replicas": replicas, "batch": batch}
-            made = document(**{**asked, "choose": choose})["plan"]
+            made = planned(**{**asked, "choose": choose})
             every += [made[word]] if made else []
     assert len(every) > 12
     assert min(every) >= plan[word] * (1 - 1e-9)
@@ -303,7 +308,7 @@ def test_no_two_pools_of_four_chips_take_less(changes):
                 name: {"tp": tp, "replicas": n}
                 for name, (tp, n) in {"prefill": read, "decode": made}.items()
             }
-            plan = document(**{**asked, "choose": {"mode": "disaggregated", **pools}})["plan"]
+            plan = planned(**{**asked, "choose": {"mode": "disaggregated", **pools}})
             every += [plan[word]] if plan else []
     assert len(every) > 8
     assert answer["plan"][word] == pytest.approx(min(every), rel=1e-9)
@@ -315,7 +320,7 @@ def test_no_two_pools_of_four_chips_take_less(changes):
 def test_a_split_that_decodes_at_full_batches_is_not_lost():
     """Three pools of readers half idle take less than two that a decoding pool waits for."""
     asked = {**ASKED, "model": "llama-3.1-70b", "system": "hgx-h200", "objective": "energy"}
-    best = document(**{**asked, "choose": {"mode": "disaggregated"}})["plan"]["joule_per_token"]
+    best = planned(**{**asked, "choose": {"mode": "disaggregated"}})["joule_per_token"]
     for replicas, ways in (
         (3, {"tp": 2, "pp": 1}),
         (2, {"tp": 4, "pp": 1}),
@@ -323,5 +328,5 @@ def test_a_split_that_decodes_at_full_batches_is_not_lost():
     ):
         read = {"tp": 1, "pp": 2, "replicas": replicas}
         pools = {"prefill": read, "decode": {**ways, "replicas": 1}}
-        plan = document(**{**asked, "choose": {"mode": "disaggregated", **pools}})["plan"]
+        plan = planned(**{**asked, "choose": {"mode": "disaggregated", **pools}})
         assert best <= plan["joule_per_token"] * (1 + 1e-9)

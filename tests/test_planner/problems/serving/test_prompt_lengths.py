@@ -41,7 +41,7 @@ def test_price_and_tpot_are_smooth_in_the_length_of_prompts(model):
 def test_short_prompts_are_about_as_cheap_to_read_as_long_ones():
     """Fifty tokens fill a pass with others, and cost what two thousand do within a half."""
     prices = {
-        n: planner.solve(asked("deepseek-v3", n, mode="prefill")).document["plan"]["usd_per_mtok"]
+        n: planner.solve(asked("deepseek-v3", n, mode="prefill")).chosen["usd_per_mtok"]
         for n in (50, 500, 2000, 4000)
     }
     assert max(prices.values()) <= 1.5 * min(prices.values())
@@ -50,8 +50,8 @@ def test_short_prompts_are_about_as_cheap_to_read_as_long_ones():
 @pytest.mark.parametrize("batch", [8, 64, 512])
 def test_prompts_of_a_pass_are_as_many_as_asked(batch):
     """More of them cost less each, and wait for each other."""
-    plan = planner.solve(asked("deepseek-v3", 50, mode="prefill", batch=batch)).document["plan"]
-    free = planner.solve(asked("deepseek-v3", 50, mode="prefill")).document["plan"]
+    plan = planner.solve(asked("deepseek-v3", 50, mode="prefill", batch=batch)).chosen
+    free = planner.solve(asked("deepseek-v3", 50, mode="prefill")).chosen
     assert plan["batch"] == batch < free["batch"]
     assert plan["usd_per_mtok"] > free["usd_per_mtok"]
     assert plan["ttft"] < free["ttft"]
@@ -70,5 +70,5 @@ def test_the_input_price_of_short_prompts_is_within_three_times_that_of_long_one
     prices = []
     for tokens in (50, 2000):
         free = asked(model, tokens) | {"choose": {"weights": "fp8", "mode": "aggregated"}}
-        prices.append(planner.solve(free).document["plan"]["usd_per_mtok_input"])
+        prices.append(planner.solve(free).chosen["usd_per_mtok_input"])
     assert prices[0] <= 3 * prices[1]

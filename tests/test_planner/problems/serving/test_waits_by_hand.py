@@ -14,6 +14,7 @@ import pytest
 
 import planner
 from planner.catalogue.chips import chip
+from planner.problems.serving.plan import ServingPlan
 from planner.problems.serving.search.occupancy import crowding
 from planner.problems.serving.step.binding import shared_values
 from tests.cases.serving import dense, question, searched
@@ -31,12 +32,13 @@ HIDDEN, VOCAB, CHUNK = 4096, 128256, 8192  # of the model; of the engine's pass
 TWO = 2.0  # byte
 
 
-def solved(mode: str, load: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
-    """The document of the question in one mode, on single chips under this load."""
+def solved(mode: str, load: dict[str, Any] | None = None, **changes: Any) -> ServingPlan:
+    """The answer to the question in one mode, on single chips under this load."""
     workload = {**ASKED["workload"], **(load or {})}
     choose = {"mode": mode, **changes.pop("choose", {"tp": 1, "pp": 1})}
     asked = {**ASKED, "workload": workload, "choose": choose, **changes}
-    answer: dict[str, Any] = planner.solve(asked).document
+    answer = planner.solve(asked)
+    assert isinstance(answer, ServingPlan)
     return answer
 
 
@@ -48,7 +50,7 @@ def test_tails_are_those_of_one_and_of_five_percent(mode, rate):
     Of prompts of one length T(x) = L ln(busy / x) / busy + 2 J, and L + J is the mean wait; both
     printed tails give the same L.
     """
-    plan = solved(mode, {"demand": rate})["plan"]
+    plan = solved(mode, {"demand": rate}).chosen
     load, first = plan["demand"], plan["ttft"] - plan["demand"]["wait"]
     busy = load["readers_busy"]
     p95, p99 = load["ttft_p95"] - first, load["ttft_p99"] - first
@@ -65,7 +67,7 @@ def test_a_wait_is_that_in_line_and_for_the_pass_that_runs(rate):
     A quarter of a pass of 8192 tokens is one prompt of 2000, so three quarters of those that come
     while it runs are read in the next: gated service; the others wait for half a prompt.
     """
-    plan = solved("prefill", {"demand": rate})["plan"]
+    plan = solved("prefill", {"demand": rate}).chosen
     busy, replicas = plan["demand"]["readers_busy"], plan["layout"]["replicas"]
     service = busy * replicas / rate
     line = busy * service / (2 * (1 - busy))
@@ -76,7 +78,7 @@ def test_a_wait_is_that_in_line_and_for_the_pass_that_runs(rate):
 
 def test_a_wait_beside_decoding_is_longer_than_in_line():
     """In one pool a request also waits for the step that runs: more than half of it, and tells."""
-    plan = solved("aggregated", {"demand": 60})["plan"]
+    plan = solved("aggregated", {"demand": 60}).chosen
     load = plan["demand"]
     busy, service = load["readers_busy"], load["readers_busy"] * 8 / 60
     line = busy * service / (2 * (1 - busy))
@@ -86,7 +88,7 @@ def test_a_wait_beside_decoding_is_longer_than_in_line():
 @pytest.mark.parametrize("spare", [0, 1, 3])
 def test_replicas_that_are_up_share_the_load(spare):
     """Little's law of one replica's decoding, spare replicas down."""
-    plan = solved("aggregated", {"demand": 20, "spare_replicas": spare})["plan"]
+    plan = solved("aggregated", {"demand": 20, "spare_replicas": spare}).chosen
     load, replicas = plan["demand"], plan["layout"]["replicas"]
     each = 20 / (replicas - spare)
     assert load["decoding_per_replica"] == pytest.approx(each * 399 * plan["tpot"])
@@ -119,7 +121,7 @@ def test_crowding_is_that_of_births_and_deaths(share, room):
 def test_activations_are_live_vectors_and_logits(mode, tp):
     """Eight vectors of two bytes for every token of the pass, four bytes of logits a sequence."""
     choose = {"tp": tp, "pp": 1, "weights": "bf16", "kv": "bf16"}
-    plan = solved(mode, choose=choose)["plan"]
+    plan = solved(mode, choose=choose).chosen
     each = plan["batch_per_replica"]
     tokens = each + (0 if mode == "decode" else CHUNK)
     by_hand = tokens * 8 * HIDDEN * TWO + each * VOCAB * 4 / tp
@@ -130,7 +132,7 @@ def test_activations_are_live_vectors_and_logits(mode, tp):
 def test_caches_are_the_sequences_at_their_mean_context_and_the_rest_is_free(tp):
     """A sequence has half its answer on average; what is left of nine tenths is free."""
     choose = {"tp": tp, "pp": 1, "batch": 256, "weights": "bf16", "kv": "bf16"}
-    plan = solved("aggregated", choose=choose)["plan"]
+    plan = solved("aggregated", choose=choose).chosen
     parts, model = plan["memory_per_chip"], planner.model("llama-3.1-8b")
     each = plan["batch_per_replica"]
     cache = each * model["kv_bytes_per_token"] * (2000 + 400 / 2) / tp
@@ -158,7 +160,7 @@ def planner_sizes(name: str, dtype: str) -> Any:
 
 def test_two_pools_expect_the_way_of_the_cache_and_their_roof_does_not():
     """The estimate beside a plan is the plan; the roof prices chips at their floors, in balance."""
-    answer = solved("disaggregated", choose={})
+    answer = solved("disaggregated", choose={}).document
     plan, roof, expected = answer["plan"], answer["bound"], answer["estimate"]
     assert expected == {name: plan[name] for name in ("usd_per_mtok", "tpot", "ttft")}
     on_top = planner.solve(
@@ -177,7 +179,9 @@ def test_two_pools_expect_the_way_of_the_cache_and_their_roof_does_not():
 
 def test_an_even_router_reads_the_experts_that_the_roof_leaves_out():
     """The bound reads 2 of 8 experts, many tokens all: three quarters more at the bandwidth."""
-    answer = solved("decode", model="mixtral-8x7b", choose={"weights": "bf16", "kv": "bf16"})
+    answer = solved(
+        "decode", model="mixtral-8x7b", choose={"weights": "bf16", "kv": "bf16"}
+    ).document
     roof, layout = answer["bound"], answer["plan"]["layout"]
     assert layout["ep"] * layout["tp_expert"] == 8
     experts = 32 * 8 * 3 * 4096 * 14336 * TWO / 8

@@ -74,7 +74,7 @@ def test_serving_long_prompts_on_sixteen_nodes_take_what_was_published(
     choose = {"mode": "prefill", "tp": 8, "cp": 16, "pp": 1, "batch": 1}
     workload = {"input_tokens": prompt, "output_tokens": 2}
     asked = {"problem": "serving", "model": str(path), "system": TETON, "chips": 128}
-    found = planner.solve({**asked, "workload": workload, "choose": choose}).document["plan"]
+    found = planner.solve({**asked, "workload": workload, "choose": choose}).chosen
     assert found["layout"]["cp"] == 16
     assert found["ttft"] == pytest.approx(seconds, rel=0.33)
 

@@ -95,7 +95,7 @@ def test_serving_more_copies_than_experts_need_more_ranks() -> None:
     """Ranks beyond the number of experts hold copies: ep may be E + r."""
     asked = {**RACK, "model": "gpt-oss-120b", "chips": 144, "promises": {}}
     chosen = {"mode": "decode", "ep": 144, "redundant_experts": 16}
-    plan = planner.solve({**asked, "choose": chosen}).document["plan"]
+    plan = planner.solve({**asked, "choose": chosen}).chosen
     assert (plan["layout"]["ep"], plan["redundant_experts"]) == (144, 16)
     with pytest.raises(InputError, match="no layout"):
         planner.solve({**asked, "choose": {**chosen, "redundant_experts": 8}})
@@ -104,9 +104,9 @@ def test_serving_more_copies_than_experts_need_more_ranks() -> None:
 def test_serving_copies_are_chosen_where_they_pay() -> None:
     """A list is a choice: 32 copies on 72 ranks cost nothing in memory and save arithmetic."""
     chosen = {**RACK["choose"], "redundant_experts": [0, 32]}
-    plan = planner.solve({**RACK, "choose": chosen}).document["plan"]
+    plan = planner.solve({**RACK, "choose": chosen}).chosen
     assert plan["redundant_experts"] == 32
-    fixed = planner.solve({**RACK, "choose": {**chosen, "redundant_experts": 0}}).document["plan"]
+    fixed = planner.solve({**RACK, "choose": {**chosen, "redundant_experts": 0}}).chosen
     assert plan["usd_per_mtok"] < fixed["usd_per_mtok"]
     assert plan["memory_per_chip"]["weights"] == pytest.approx(fixed["memory_per_chip"]["weights"])
 
