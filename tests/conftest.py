@@ -7,10 +7,24 @@ import pytest
 from hypothesis import settings
 
 from tests.paths import MISSING
+from tests.sizes import Run
 
 settings.register_profile("ci", derandomize=True)
 if os.environ.get("CI"):
     settings.load_profile("ci")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Where the slow tests are chosen, those of two sizes are run in the larger one."""
+    Run.whole = config.option.markexpr == "slow"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests in their larger size are slow ones."""
+    for item in items:
+        if Run.whole and item.get_closest_marker("sized"):
+            item.add_marker("slow")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -136,6 +136,7 @@ def test_the_shell_of_the_readme_sets_up_and_runs(tmp_path):
 PYTHON = [(page, block) for page in PAGES for block in blocks(page, "python")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("page", "block"), PYTHON, ids=[page.name for page, _ in PYTHON])
 def test_the_python_of_a_page_runs(page, block):
     """Line by line as it stands there, in the root of a checkout, and no expression is empty."""

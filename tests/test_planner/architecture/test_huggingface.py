@@ -15,6 +15,7 @@ from planner.architecture.families import FAMILIES
 from planner.catalogue import models
 from planner.text.errors import ModelError
 from tests.paths import SHARED
+from tests.sizes import examples
 
 FOLDER = SHARED / "hf_configs"
 FILES = sorted(FOLDER.glob("*_config.json")) if FOLDER.is_dir() else []
@@ -271,7 +272,7 @@ def outcome(config: dict[str, Any]) -> str:
         return str(error)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(100, 300)
 @given(data=st.data(), shape=st.sampled_from(SHAPES))
 def test_altered_configurations_give_a_model_or_a_refusal(data: st.DataObject, shape: Any) -> None:
     """Deleting or altering keys never raises anything but ModelError."""

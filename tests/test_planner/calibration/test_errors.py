@@ -12,6 +12,7 @@ from planner.catalogue.profile import profile
 from planner.measurements.prediction import predict
 from planner.measurements.readers import runs, steadies
 from tests.paths import SHARED, shared
+from tests.sizes import sized
 
 TABLES = ["serving_runs.csv", "serving_runs_2.csv", "serving_more_runs.csv"]
 STEADY, RUNS = SHARED / "serving_steady.csv", SHARED / "serving_runs.csv"
@@ -24,6 +25,7 @@ def sample():
     return published_sample(runs(RUNS).rows, "runs", ERA.as_of)
 
 
+@pytest.mark.slow
 def test_the_error_on_a_third_left_out_is_the_stated_one(sample):
     """A fit of two thirds of the configurations errs on the last third as the file says."""
     left = leave_out(sample, folds(sample.configurations, 3, seed=7), fit.fit_of(ERA))
@@ -32,6 +34,7 @@ def test_the_error_on_a_third_left_out_is_the_stated_one(sample):
     assert score(own.estimate, own.sample.seconds).median == pytest.approx(stated, abs=0.015)
 
 
+@pytest.mark.slow
 def test_rows_that_may_not_be_fitted_are_left_out_by_reason(sample):
     """Each is counted under what is wrong with it."""
     assert set(sample.left_out) == {
@@ -53,12 +56,14 @@ def test_wide_expert_parallelism_is_predicted_within_fifteen_percent(row, chips)
     assert predict([one], "engines-2026")[0].estimate == pytest.approx(one.seconds, rel=0.15)
 
 
+@pytest.mark.sized
 def test_every_row_lies_in_order():
     """Bound below estimate, estimate inside its band, for every run that the table holds."""
     shared(RUNS.name)
-    rows = [row for row in runs(RUNS).rows if row.quantity == "tpot" and not row.drafts][::7]
+    rows = [row for row in runs(RUNS).rows if row.quantity == "tpot" and not row.drafts]
+    rows = rows[:: sized(40, 7)]
     found = predict(rows)
-    assert len(found) == len(rows) > 250
+    assert len(found) == len(rows) > 250 * 7 / sized(45, 7)
     assert all(0 < each.low <= each.high for each in found)
     assert np.mean([each.bound <= each.estimate for each in found]) == 1.0
 

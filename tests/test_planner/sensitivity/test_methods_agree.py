@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cache
+from typing import Any
+
 import pytest
 
 import planner
@@ -21,6 +24,12 @@ TWO_POOLS = ONE_POOL | {
 }  # fmt: skip
 
 
+@cache
+def tabled(two: bool) -> Any:
+    """The table of one of the two questions."""
+    return elasticity_table(TWO_POOLS if two else ONE_POOL, switches=False)
+
+
 @pytest.mark.parametrize(
     ("source", "question"),
     [(TWO_POOLS, EVERYTHING_FOLLOWS), (ONE_POOL, LAYOUT_HELD)],
@@ -29,7 +38,7 @@ TWO_POOLS = ONE_POOL | {
 def test_multipliers_are_slopes_of_the_same_question(source, question):
     """`--why` prints duals of the plan's program, `sensitivity` slopes of its equations."""
     duals = planner.solve(source).elasticities
-    table = elasticity_table(source, switches=False)
+    table = tabled(source is TWO_POOLS)
     slopes = {
         row.path: each
         for row in table.rows
@@ -44,7 +53,7 @@ def test_multipliers_are_slopes_of_the_same_question(source, question):
 
 def test_two_questions_have_two_answers():
     """With the layout held nothing else gives way to a shorter promise, so it costs more."""
-    rows = {row.path: row for row in elasticity_table(TWO_POOLS, switches=False).rows}
+    rows = {row.path: row for row in tabled(True).rows}
     (follows,) = rows["promises.tpot"].beside
     assert rows["promises.tpot"].question == LAYOUT_HELD
     assert follows.question == EVERYTHING_FOLLOWS

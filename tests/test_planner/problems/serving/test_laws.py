@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from planner.catalogue.profile import EFFICIENCIES
 from planner.problems.serving.deployment.candidate import Candidate
@@ -21,6 +21,7 @@ from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import Task
 from planner.protocol.document import document_of
 from tests.cases.serving import MODELS, question, questions, searched
+from tests.sizes import examples
 from tests.test_planner.problems.serving.deployment.test_questions import pools_of
 
 BATCHES = np.arange(1.0, 301.0)
@@ -34,7 +35,7 @@ def over_batches(step: Step, row: int) -> dict[str, np.ndarray]:
     return {name: np.broadcast_to(value, BATCHES.shape) for name, value in values.items()}
 
 
-@settings(max_examples=20, deadline=None, derandomize=True)
+@examples(6, 20)
 @given(questions())
 def test_serving_promised_quantities_never_fall_with_the_batch(task: Task) -> None:
     """So a bisection finds the largest batch that keeps every promise, in either model.
@@ -53,7 +54,7 @@ def test_serving_promised_quantities_never_fall_with_the_batch(task: Task) -> No
                 assert not falls[flows].any(), name
 
 
-@settings(max_examples=20, deadline=None, derandomize=True)
+@examples(6, 20)
 @given(questions())
 def test_serving_price_never_rises_between_ceilings(task: Task) -> None:
     """T(B)/B falls while ceil(B/pp) stands, while a rank's number stands from one full number of
@@ -74,7 +75,7 @@ def test_serving_price_never_rises_between_ceilings(task: Task) -> None:
         assert (np.diff(groups) <= 1e-12 * groups[1:]).all()
 
 
-@settings(max_examples=20, deadline=None, derandomize=True)
+@examples(6, 20)
 @given(questions())
 def test_serving_bound_lies_below_the_estimate(task: Task) -> None:
     """Of time per token, time to first token, and price, at every layout and batch."""
@@ -86,7 +87,7 @@ def test_serving_bound_lies_below_the_estimate(task: Task) -> None:
             assert (low[name] <= high[name] * ROUNDING).all(), name
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
+@examples(10, 30)
 @given(questions())
 def test_serving_plan_adds_up(task: Task) -> None:
     """Parts of a step, of the memory, of the bill, and slots against requests per second."""
@@ -146,7 +147,7 @@ def scaled(task: Task, by: float) -> Task:
     )
 
 
-@settings(max_examples=20, deadline=None, derandomize=True)
+@examples(6, 20)
 @given(questions())
 def test_serving_times_scale_with_rates(task: Task) -> None:
     """All rates times s and all overheads over s make all times s times shorter.
@@ -224,7 +225,7 @@ BETTER: dict[str, Any] = {
 }
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@examples(8, 25)
 @given(questions())
 def test_serving_more_of_anything_never_costs_more(task: Task) -> None:
     """A faster chip, a looser promise, a multiple of whole domains never raise the price."""

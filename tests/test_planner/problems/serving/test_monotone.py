@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import planner
@@ -18,6 +18,7 @@ from planner.problems.serving.deployment.questions import questions_of, ranked
 from planner.problems.serving.task.resolve import resolve
 from planner.scenario import load
 from planner.text.wording import below
+from tests.sizes import examples
 
 ROUNDING = 1 + 1e-9
 H200 = {
@@ -93,7 +94,7 @@ def changed(scenario: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
     return found
 
 
-@settings(max_examples=12, deadline=None, derandomize=True)
+@examples(4, 12)
 @given(scenarios(), st.sampled_from(sorted(H200)))
 def test_more_of_a_figure_never_costs_more(scenario: dict[str, Any], name: str) -> None:
     """Memory, its bandwidth, arithmetic, links inside and between domains.
@@ -105,7 +106,7 @@ def test_more_of_a_figure_never_costs_more(scenario: dict[str, Any], name: str) 
     assert least(better(scenario, name)) <= least(scenario) * slack
 
 
-@settings(max_examples=12, deadline=None, derandomize=True)
+@examples(4, 12)
 @given(scenarios(), st.sampled_from(["looser", "one fewer", "wider"]))
 def test_more_freedom_never_costs_more(scenario: dict[str, Any], how: str) -> None:
     """Promises eased or left out, and another number of chips that may be bought."""
@@ -120,7 +121,7 @@ def test_more_freedom_never_costs_more(scenario: dict[str, Any], how: str) -> No
     assert least(free) <= least(scenario) * ROUNDING
 
 
-@settings(max_examples=12, deadline=None, derandomize=True)
+@examples(4, 12)
 @given(scenarios(), st.sampled_from(["input_tokens", "output_tokens"]))
 def test_longer_requests_never_cost_less(scenario: dict[str, Any], name: str) -> None:
     """Per request, whose prompt, answer and context all grow; of prompts alone only the prompt.
@@ -134,7 +135,7 @@ def test_longer_requests_never_cost_less(scenario: dict[str, Any], name: str) ->
     assert least(longer) >= least(scenario) / ROUNDING
 
 
-@settings(max_examples=8, deadline=None, derandomize=True)
+@examples(3, 8)
 @given(scenarios(), st.sampled_from(["demand", "spare_replicas", "headroom"]))
 def test_more_to_bear_never_costs_less(scenario: dict[str, Any], what: str) -> None:
     """Half as much again to carry, one replica that may fail, a fifth of the slots kept free.
@@ -152,7 +153,7 @@ def test_more_to_bear_never_costs_less(scenario: dict[str, Any], what: str) -> N
     assert least(more) * grows >= least(plain) / ROUNDING
 
 
-@settings(max_examples=5, deadline=None, derandomize=True)
+@examples(3, 5)
 @given(scenarios())
 def test_a_price_scales_what_is_paid_and_nothing_else(scenario: dict[str, Any]) -> None:
     """Half the price, half the cost, the same plan."""

@@ -8,7 +8,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from scipy.optimize import brentq
 
 import planner
@@ -21,12 +21,13 @@ from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import Task
 from planner.text.errors import SolverError
 from tests.cases.serving import MODELS, NAMES, decided, question, questions, searched
+from tests.sizes import examples, first
 
 STEP = 1e-4
 ROUNDING = 1 + 1e-7
 
 
-@settings(max_examples=15, deadline=None, derandomize=True)
+@examples(5, 15)
 @given(questions())
 def test_serving_relaxation_lies_below_every_plan(task: Task) -> None:
     """No layout at any whole batch that keeps the promises beats the bound."""
@@ -69,7 +70,7 @@ LAYOUTS = {
 
 
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("model", ["dense", "sparse"])
+@pytest.mark.parametrize("model", first(1, ["sparse", "dense"]))
 @pytest.mark.parametrize("estimate", ["calibrated", "bound", "lecture"])
 def test_serving_elasticities_are_slopes(name: str, model: str, estimate: str) -> None:
     """d ln objective / d ln quantity equals a central difference of the problem solved again."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.problems.serving.deployment.missed_promises import shortfalls
@@ -28,9 +28,10 @@ from tests.cases.serving import (
     searched,
     sparse,
 )
+from tests.sizes import examples
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@examples(12, 60)
 @given(questions())
 def test_serving_plan_equals_exhaustive_search(task: Task) -> None:
     """No layout and no whole batch beats the plan, and the plan is one of them."""
@@ -40,7 +41,7 @@ def test_serving_plan_equals_exhaustive_search(task: Task) -> None:
     assert best == pytest.approx(every.best, rel=1e-9)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@examples(12, 60)
 @given(questions())
 def test_serving_batch_of_every_layout_is_its_best(task: Task) -> None:
     """Each layout, not only the winner, is offered at a batch that none of its own beats."""
@@ -70,7 +71,7 @@ def test_serving_plan_equals_scalar_search(case: dict[str, Any]) -> None:
     assert found.score[0] == pytest.approx(every.best, rel=1e-9)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@examples(12, 60)
 @given(
     heads=st.sampled_from([2, 4, 6, 8]),
     layers=st.integers(1, 9),
@@ -90,7 +91,7 @@ def test_serving_layouts_are_all_there(
     assert sorted(found) == sorted(all_layouts(task))
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@examples(12, 60)
 @given(questions(), st.sampled_from([0.3, 0.9]))
 def test_serving_shortfalls_are_the_smallest_common_stretch(task: Task, share: float) -> None:
     """Eased by exactly the factors reported the question has an answer, by less it has none."""

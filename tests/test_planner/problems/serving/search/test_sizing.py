@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from formulas.numerics.evaluate import Kernel, kernel
@@ -22,6 +22,7 @@ from planner.problems.serving.step.equations import BOUND, ESTIMATE
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import BUSIEST, Task
 from tests.cases.serving import MODELS, all_layouts, columns, one_pool, question, searched
+from tests.sizes import examples
 
 MOST = 1000  # the largest batch that is tried one by one
 TAILS = {"ttft_p95": 0.05, "ttft_p99": 0.01}
@@ -167,7 +168,7 @@ def fleets(draw: st.DrawFn) -> Task:
     return replace(task, promises={name: tight * float(np.min(fast[own]))})
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
+@examples(7, 30)
 @given(fleets())
 def test_a_fleet_equals_exhaustive_search(task: Task) -> None:
     """Fewest chips, or least latency, over all numbers of chips, layouts and batches."""
@@ -176,7 +177,7 @@ def test_a_fleet_equals_exhaustive_search(task: Task) -> None:
     assert best == pytest.approx(exhaustive(task), rel=1e-9)
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@examples(6, 25)
 @given(fleets())
 def test_the_batch_is_the_smallest_that_carries_the_load(task: Task) -> None:
     """Of every layout, found by bisection, against trying one batch after the other."""
@@ -189,7 +190,7 @@ def test_the_batch_is_the_smallest_that_carries_the_load(task: Task) -> None:
         assert (batch if 0 < batch <= MOST else None) == (None if index is None else index + 1)
 
 
-@settings(max_examples=15, deadline=None, derandomize=True)
+@examples(3, 15)
 @given(fleets())
 def test_a_load_that_is_too_large_is_short_by_what_it_exceeds_the_most(task: Task) -> None:
     """Divided by the factor reported the load is carried, a millionth above it is not."""
@@ -223,7 +224,7 @@ def largest_share(task: Task, at: dict[str, Any], index: int, rate: float) -> fl
     return low
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@examples(10, 40)
 @given(fleets())
 def test_the_most_that_can_be_served_equals_exhaustive_search(task: Task) -> None:
     """demand: max finds the layout and batch of the highest rate within the promises."""

@@ -22,6 +22,7 @@ from planner.problems.serving.task.requests import PART_DECODED, parts
 from planner.problems.serving.task.task import Task
 from tests.cases.serving import MODELS, columns, question
 from tests.paths import ROOT
+from tests.sizes import first
 
 # Grand Teton's H100: what a chip reaches (502 TFLOP/s) is told to be 63 % of its peak.
 PEAK = 502 / 0.63
@@ -161,7 +162,7 @@ def test_serving_parts_beyond_a_node_pay_for_the_way() -> None:
     assert float(near["a_cp"][0]) < float(far["a_cp"][0])
 
 
-@pytest.mark.parametrize(("pp", "dp", "cp"), [(1, 3, 4), (2, 4, 2), (1, 1, 8), (3, 2, 3)])
+@pytest.mark.parametrize(("pp", "dp", "cp"), first(1, [(3, 2, 3), (1, 3, 4), (2, 4, 2), (1, 1, 8)]))
 def test_serving_smallest_batch_that_carries_a_load_in_parts(pp: int, dp: int, cp: int) -> None:
     """Under arrivals it is the first of all whole batches, tried one by one."""
     task = asked(MODELS["sparse"], 1e5, chips=(48,), mode="decode")

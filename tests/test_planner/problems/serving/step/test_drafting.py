@@ -13,6 +13,7 @@ from planner.catalogue.acceptance import draft_method
 from planner.problems.serving.task.drafter import predictor
 from planner.text.errors import InputError
 from tests.paths import shared
+from tests.sizes import sized
 
 HEAD = {"method": "eagle-3"}
 
@@ -74,10 +75,11 @@ def test_a_predictor_layer_is_as_large_as_published():
     assert head.resident / 2 == pytest.approx(0.425e9, rel=0.1)
 
 
+@pytest.mark.sized
 def test_auto_is_the_best_of_every_depth():
     """At each batch none of the fixed depths, nor none, is cheaper; deep ones go first."""
     depths = []
-    for batch in (1, 32, 256, 512):
+    for batch in (1, 32, 256, 512)[:: sized(3, 1)]:
         best = point("llama-3.1-8b", "hgx-h100", 1, batch, {"drafts": "auto", **HEAD})
         fixed = [None, *({"drafts": d, **HEAD} for d in range(1, 9))]
         each = [pace("llama-3.1-8b", "hgx-h100", 1, batch, s) for s in fixed]
