@@ -17,6 +17,7 @@ c_rl      = _symbol("c_rl",      "flop/(param*token)", "arithmetic of reinforcem
 D_pt      = _symbol("D_pt",      "token",              "tokens of pre-training")
 D_rl      = _symbol("D_rl",      "token",              "tokens of reinforcement learning")
 D_inf     = _symbol("D_inf",     "token",              "tokens served over a model's life")
+q_pull    = _symbol("q_pull",    "1",                  "what one percent of size takes off the loss, over what one percent of tokens does")
 L_train   = _symbol("L_train",   "token/seq",          "length of the sequences trained on")
 x_causal  = _symbol("x_causal",  "1",                  "share of the query-key pairs that is computed")
 C_pt      = _symbol("C_pt",      "flop",               "arithmetic of pre-training")

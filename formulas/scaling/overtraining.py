@@ -56,6 +56,14 @@ overtraining_proportional = derive(
     assumes=(*overtraining.assumes, "every pool is proportional to N_active"),
 )
 
+optimal_serving = Equation(
+    "arithmetic of serving at which a size and its tokens are optimal",
+    C_inf,
+    C_pt * (q_pull - 1) - C_rl,
+    assumes=(INTERIOR, "every pool is proportional to N_active", "C_pt grows as D_pt"),
+    source=sardana_2024.at("section 2, the first-order conditions"),
+)
+
 equal_pools_overtraining = derive(
     "over-training that equal pools imply",
     begin(overtraining_proportional.equation()),

@@ -32,6 +32,24 @@ class TrainingRate:
         return self.value / peak
 
 
+@dataclass(frozen=True)
+class TextStock:
+    """Distinct tokens of public text, and ends that hold `coverage` of what it may be [token]."""
+
+    tokens: float
+    low: float
+    high: float
+    coverage: float
+    source: str
+    as_of: str
+    verified: str
+
+
+def public_text() -> TextStock:
+    """How much there is to train on where nobody says."""
+    return TextStock(**table("planner.catalogue", FILE)["stock"])
+
+
 @cache
 def training_rates() -> tuple[TrainingRate, ...]:
     """Every row of the catalogue."""

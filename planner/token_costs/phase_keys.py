@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
@@ -12,7 +13,7 @@ from planner.catalogue.listed_prices import Price, default_price, given_price
 from planner.catalogue.models import names
 from planner.catalogue.systems import System
 from planner.scenario.keys.budget_fields import FOREVER, Lifetime, Yearly
-from planner.scenario.keys.fields import Path, Quantity, Record, Refusals, Rent, Whole, Word
+from planner.scenario.keys.fields import Kind, Path, Quantity, Record, Refusals, Rent, Whole, Word
 from planner.scenario.keys.references import File
 from planner.scenario.keys.system_keys import SystemChoice, SystemField, resolved_system
 from planner.scenario.keys.uncertain import Uncertain
@@ -26,6 +27,21 @@ LEAST_GROWTH = -0.999999
 YEAR = 365.25 * 86400.0
 
 Tokens = Annotated[float, Quantity("tokens", zero=True)]
+OPTIMAL = "optimal"  # tokens served: as many as make the model of `quality.like` optimal
+
+
+@dataclass(frozen=True)
+class ServedField(Kind):
+    """Tokens served, or `optimal`, which is infinitely many until the law is known."""
+
+    def schema(self) -> dict[str, object]:
+        return {"anyOf": [{"const": OPTIMAL}, Quantity("tokens", zero=True).schema()]}
+
+    def read(self, value: object) -> float:
+        """The tokens, infinitely many where they are to be sought."""
+        if value == OPTIMAL:
+            return math.inf
+        return Quantity("tokens", zero=True).read(value)
 
 
 def _in_catalogue(name: str) -> str:
@@ -79,7 +95,11 @@ class Quality(Record):
 class Inference(Record):
     """Tokens served: a number, or a demand over the life of the model; none when empty."""
 
-    tokens: Tokens | None = Field(None, description="tokens served over the model's life [token]")
+    tokens: Annotated[float, ServedField()] | None = Field(
+        None,
+        description="tokens served over the model's life [token]; or optimal: as many as make the "
+        "model of quality.like the cheapest of its quality",
+    )
     rate: Annotated[float, Quantity("token_rate", zero=True)] | None = Field(
         None, description="tokens served per second at the start [token/s]"
     )

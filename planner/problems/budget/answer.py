@@ -5,8 +5,9 @@ from __future__ import annotations
 from planner.laws.scaling_law import ScalingLaw
 from planner.problems.budget import plan as records
 from planner.problems.budget.certificate import proof
-from planner.problems.budget.comparisons import compute_optimal, equal_pools, interval
+from planner.problems.budget.comparisons import compute_optimal, equal_pools, interval, unique_data
 from planner.problems.budget.outputs import point_of, recheck
+from planner.problems.budget.over_laws import over_laws
 from planner.problems.budget.question import BudgetScenario
 from planner.problems.budget.resolve import (
     RULE,
@@ -32,6 +33,7 @@ def answer(scenario: BudgetScenario) -> records.BudgetPlan:
     first-order conditions, the law and the equations of the outputs do not agree on the answer.
     """
     resolution = resolve_budget(scenario)
+    scenario = resolution.scenario  # with the tokens served that were sought
     if not resolution.tasks:
         return records.BudgetPlan(KnownAnswer(_by_rule(resolution)), scenario)
     solved = optimum.solve_many(resolution.tasks)
@@ -45,7 +47,8 @@ def answer(scenario: BudgetScenario) -> records.BudgetPlan:
         return records.BudgetPlan(KnownAnswer(_infeasible(resolution, nearest)), scenario)
     best = ranked[0]
     beyond = optimum.allowed(best.outside, scenario.extrapolate)
-    warnings = (*resolution.warnings, *beyond, *_of_the_data(best))
+    stock = unique_data(best)
+    warnings = (*resolution.warnings, *beyond, *_of_the_data(best), *_of_the_stock(stock))
     certificate = proof(best, len(resolution.tasks))
     slopes = elasticities(best, scenario.inference, scenario.rl)
     point = point_of(best)
@@ -63,6 +66,8 @@ def answer(scenario: BudgetScenario) -> records.BudgetPlan:
         compute_optimal=compute_optimal(best),
         demand=resolution.served,
         laws=tuple(_by(law, resolution) for law in resolution.others) or None,
+        over_laws=over_laws(resolution, best),
+        unique_data=stock,
         provenance=_provenance(resolution, warnings),
     )
     return records.BudgetPlan(KnownAnswer(complete), scenario)
@@ -102,6 +107,19 @@ def _of_the_data(best: optimum.BudgetOptimum) -> tuple[str, ...]:
     return (
         f"the law {name} says nothing of repeated data: training ends with the {unique:.3g} unique "
         "tokens (muennighoff-2023 knows what repeating them is worth)",
+    )
+
+
+def _of_the_stock(data: records.UniqueData | None) -> tuple[str, ...]:
+    """A sentence where a plan takes more fresh tokens than there may be."""
+    if data is None or data.needed <= data.low:
+        return ()
+    may = "is more than" if data.needed > data.stock else "may be more than"
+    return (
+        f"pre-training on {data.needed:.3g} fresh tokens {may} the public text there is: "
+        f"{data.stock:.3g} tokens, {data.low:.3g} to {data.high:.3g} ({data.source}); what would "
+        f'work: law: muennighoff-2023 with data: {{unique: "{data.stock:.3g} tokens"}}, which '
+        "counts what repeating them is worth",
     )
 
 

@@ -8,7 +8,14 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from planner.problems.budget.plan import BudgetInterval, Comparison, RuleComparison, UnreachedRule
+from planner.catalogue.training_runs import public_text
+from planner.problems.budget.plan import (
+    BudgetInterval,
+    Comparison,
+    RuleComparison,
+    UniqueData,
+    UnreachedRule,
+)
 from planner.text.errors import SolverError
 from planner.text.tolerances import AGREE
 from planner.token_costs.budget_task import BudgetTask
@@ -119,3 +126,12 @@ def interval(answer: BudgetOptimum, count: int, coverage: float) -> BudgetInterv
         "over_training": [math.nan if ratio is None else ratio for ratio in ratios],
     }
     return BudgetInterval.of(columns, task.law.name, count, coverage)
+
+
+def unique_data(answer: BudgetOptimum) -> UniqueData | None:
+    """Fresh tokens that a plan takes beside those there are; None where the question says them."""
+    if answer.task.unique is not None:
+        return None
+    stock = public_text()
+    ends = (stock.tokens, stock.low, stock.high, stock.coverage)
+    return UniqueData(answer.pretrain, *ends, f"{stock.source}, {stock.as_of}")

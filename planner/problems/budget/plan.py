@@ -110,6 +110,32 @@ class OtherLaw:
 
 
 @dataclass(frozen=True)
+class LawSpread:
+    """The least and the most that laws of the catalogue say of the same question."""
+
+    laws: tuple[str, ...]
+    n_active: life.Ends
+    pretrain: life.Ends
+    cost: life.Ends
+
+
+@dataclass(frozen=True)
+class UniqueData:
+    """Distinct tokens that a plan needs, and those of public text that there are.
+
+    `low` and `high` hold `coverage` of what the stock may be; `needed` are the tokens of
+    pre-training, where they are all fresh.
+    """
+
+    needed: life.Token
+    stock: life.Token
+    low: life.Token
+    high: life.Token
+    coverage: life.Share
+    source: str
+
+
+@dataclass(frozen=True)
 class LawNote(life.FormlessLawNote):
     """The law that answered."""
 
@@ -139,6 +165,8 @@ class BudgetAnswer(life.LifeAnswer):
     compute_optimal: Comparison | None = None
     demand: life.ServedTokens
     laws: tuple[OtherLaw, ...] | None = None
+    over_laws: LawSpread | None = None
+    unique_data: UniqueData | None = None
     provenance: LawProvenance
 
 

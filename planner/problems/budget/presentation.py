@@ -34,6 +34,7 @@ def answer(plan: BudgetPlan) -> str:
         _chosen(point, whole), life.spent(point), _machines(point),
         life.listing("beside it", _beside(whole, in_loss), SAVINGS),
         life.listing("next best, of other choices", others, SAVINGS),
+        _known(whole),
         life.listing("by other laws", laws, min(LONGEST, max([0, *(len(x) for x, _ in laws)]))),
     )  # fmt: skip
     return life.answer_text(question_text(plan), plan, blocks, NOTHING, [*_method(whole)])
@@ -87,6 +88,25 @@ def _chosen(point: BudgetPoint, whole: BudgetAnswer) -> str:
     form = say.money if point.objective == "usd" else say.flop
     peak = " of the peak" if form is say.flop and point.total != point.cost.total.flop else ""
     return life.chosen(point, whole.band, f"{point.tokens_per_parameter:.3g}", form, peak=peak)
+
+
+def _known(whole: BudgetAnswer) -> str:
+    """What other laws say of the question, and how much of the public text the plan takes."""
+    lines, spread, data = [], whole.over_laws, whole.unique_data
+    if spread is not None:
+        size, trained = (
+            f"{say.count(low)} to {say.count(high)}"
+            for low, high in (spread.n_active, spread.pretrain)
+        )
+        form = say.money if whole.plan and whole.plan.objective == "usd" else say.flop
+        low, high = map(form, spread.cost)
+        text = f"{len(spread.laws)} say {size} on {trained} tokens, {low} to {high}"
+        lines.append(say.row("over laws", text))
+    if data is not None:
+        there = f"{say.count(data.stock)} tokens, {say.count(data.low)} to {say.count(data.high)}"
+        text = f"{say.percent(data.needed / data.stock)} of the public text there is ({there})"
+        lines.append(say.row("data", text))
+    return "\n".join(lines)
 
 
 def _machines(point: BudgetPoint) -> str:

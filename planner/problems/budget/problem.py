@@ -50,7 +50,8 @@ class Budget(Problem["BudgetScenario"]):
 
     def parameters(self, question: BudgetScenario) -> list[Parameter]:
         """What a scenario gives, each varied as `--set` would vary it."""
-        tasks = resolve_budget(question).tasks
+        resolution = resolve_budget(question)
+        question, tasks = resolution.scenario, resolution.tasks
         best = best_of(solve_many(tasks)) if tasks else None
         if not isinstance(best, BudgetOptimum):
             return []
@@ -121,7 +122,8 @@ def budget_rows(scenario: BudgetScenario, name: str) -> list[Elasticity]:
     sparsity held, and the difference is taken to second order on each side. Where the sides differ,
     a kink may lie within the step rather than at the point: ever smaller steps tell.
     """
-    tasks = resolve_budget(scenario).tasks
+    resolution = resolve_budget(scenario)
+    scenario, tasks = resolution.scenario, resolution.tasks
     best = best_of(solve_many(tasks)) if tasks else None
     if not isinstance(best, BudgetOptimum):
         raise InputError("--of: a rule for an arithmetic has no optimum that could move")

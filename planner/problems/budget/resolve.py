@@ -5,8 +5,10 @@ A law that only says how to split an arithmetic: its size and tokens, read off, 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from itertools import product
+from operator import attrgetter
 
 from planner.laws.laws import scaling_law
 from planner.laws.scaling_law import ALLOCATIONS, ScalingLaw
@@ -16,7 +18,13 @@ from planner.protocol.plan import DataSource
 from planner.scenario.keys.uncertain import LEFT_ASIDE
 from planner.text.errors import FieldError
 from planner.token_costs import phase_costs as costs
-from planner.token_costs.budget_task import BudgetTask, reinforced, required_loss
+from planner.token_costs.budget_task import (
+    BudgetTask,
+    compute_optimal_tokens,
+    reinforced,
+    required_loss,
+    terms_of,
+)
 from planner.token_costs.spending import PhaseShares, PhaseTokens, ServedTokens
 
 RULE = BudgetCertificate(
@@ -90,6 +98,8 @@ def resolve_budget(scenario: BudgetScenario) -> ResolvedBudget:
     used = {name: getattr(scenario.phases, name) for name in dict.fromkeys(needed)}
     phases, warnings, data = costs.phase_costs(used, scenario.rl.k)
     _check_rated(phases)
+    if math.isinf(scenario.inference.tokens or 0.0):
+        scenario = _optimally_served(laws[0], scenario, phases)
     served = costs.served_tokens(scenario.inference)
     tasks: tuple[BudgetTask, ...] = ()
     if not is_rule(laws[0], scenario):
@@ -101,6 +111,43 @@ def resolve_budget(scenario: BudgetScenario) -> ResolvedBudget:
     return ResolvedBudget(
         scenario, laws[0], tasks, tuple(laws[1:]), phases, served, warnings, (*sources, *data)
     )
+
+
+def _optimally_served(
+    law: ScalingLaw, scenario: BudgetScenario, phases: dict[str, costs.PhaseCost]
+) -> BudgetScenario:
+    """The scenario with as many tokens served as make the model of `quality.like` optimal.
+
+    Raises FieldError where no number does, or nothing says how many tokens it was trained on.
+    """
+    path, quality = "inference.tokens", scenario.quality
+    required = None if quality is None else required_loss(quality)
+    if required is None or required.n_active is None or required.tokens is None:
+        words = "optimal is of a model: give quality: {like: {n_active: 8e9, tokens: 15 T tokens}}"
+        raise FieldError((path, words))
+    if law.form in ALLOCATIONS or "rl" not in law.lacks or scenario.rl.used:
+        words = f"how many tokens make a model optimal is not known with rl, nor by {law.name}"
+        raise FieldError((path, f"{words}; leave rl out, or take besiroglu-2024"))
+    size, trained = required.n_active, required.tokens
+    terms = terms_of(law, required.sparsity).terms
+    pulls = [
+        sum(-power(t) * t.coefficient * size**t.size * trained**t.tokens for t in terms)
+        for power in (attrgetter("size"), attrgetter("tokens"))
+    ]
+    weights = {
+        name: phase.arithmetic * phase.weight(scenario.in_usd) for name, phase in phases.items()
+    }
+    from formulas.scaling.overtraining import optimal_serving
+
+    given = {"C_pt": weights["pretrain"] * trained, "q_pull": pulls[0] / pulls[1], "C_rl": 0.0}
+    tokens = float(optimal_serving.numpy()(**given)) / weights["inference"]
+    if not tokens > 0:
+        least = compute_optimal_tokens(terms_of(law, required.sparsity), size)
+        words = f"with {trained:.3g} tokens it has fewer than the {least:.3g} that are optimal"
+        raise FieldError((path, f"{words} for its size when nothing is served: no number does"))
+    counted = tokens / (1 - scenario.inference.obsolescence)
+    served = scenario.inference.model_copy(update={"tokens": counted})
+    return scenario.model_copy(update={"inference": served})
 
 
 def tasks_for(
