@@ -139,8 +139,8 @@ def _optimally_served(
     }
     from formulas.scaling.overtraining import optimal_serving
 
-    given = {"C_pt": weights["pretrain"] * trained, "q_pull": pulls[0] / pulls[1], "C_rl": 0.0}
-    tokens = float(optimal_serving.numpy()(**given)) / weights["inference"]
+    values = {"C_pt": weights["pretrain"] * trained, "q_pull": pulls[0] / pulls[1], "C_rl": 0.0}
+    tokens = float(optimal_serving.numpy()(**values)) / weights["inference"]
     if not tokens > 0:
         least = compute_optimal_tokens(terms_of(law, required.sparsity), size)
         words = f"with {trained:.3g} tokens it has fewer than the {least:.3g} that are optimal"

@@ -54,7 +54,8 @@ CASES = {
 }  # fmt: skip
 KEYS = {
     "schema", "problem", "status", "scenario", "plan", "band", "bound", "certificate", "binding",
-    "elasticities", "alternatives", "heuristic", "compute_optimal", "demand", "laws", "over_laws", "unique_data",
+    "elasticities", "alternatives", "heuristic", "compute_optimal", "demand", "laws",
+    "over_laws", "unique_data",
     "infeasible", "outside", "provenance",
 }  # fmt: skip
 WITHOUT = ("below the floor", "too little data", "one FLOP")
