@@ -22,6 +22,7 @@ from planner.scenario.kinds import PLANNED, ROOMS, Document, question_type, ques
 from planner.scenario.schema_document import resolved
 from planner.scenario.tree import Path, Tree, changed, dotted, yaml_tree
 from planner.text.errors import InputError, Mistake, did_you_mean, printed, quoted
+from planner.text.source_excerpt import PIPED
 from topologies.files.located_yaml import DEEPEST
 
 LARGEST = 1_000_000  # bytes of a scenario file
@@ -151,7 +152,9 @@ def _text(file: str) -> str:
     if b"\0" in raw:
         raise _refused(name, "is not text (it holds NUL bytes)")
     try:
-        return raw.decode("utf-8-sig")
+        text = raw.decode("utf-8-sig")
+        PIPED.update({"-": text} if file == "-" else {})
+        return text
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         column = error.start - raw.rfind(b"\n", 0, error.start)

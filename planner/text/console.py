@@ -19,6 +19,7 @@ import typer
 from typer.core import TyperGroup
 
 from planner.text.errors import InputError, PlannerError, SolverError
+from planner.text.source_excerpt import pointed
 
 QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
 EVERYWHERE = {"--quiet", "-q", "--no-color"}
@@ -49,8 +50,8 @@ def exits() -> Iterator[None]:
         raise
     except PlannerError as error:
         # A mistake with a place begins with its file, as editors expect.
-        placed = isinstance(error, InputError) and error.mistakes
-        _leave(str(error) if placed else f"planner: {error}", error.exit_status)
+        mistakes = error.mistakes if isinstance(error, InputError) else ()
+        _leave(pointed(mistakes) or f"planner: {error}", error.exit_status)
     except OSError as error:
         _leave(f"planner: {error.filename or 'output'}: {error.strerror or error}", 3)
     except Exception as error:

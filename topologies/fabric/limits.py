@@ -8,6 +8,7 @@ A fault is a sentence that finishes "bandwidth ...", or None when the number is 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from numbers import Integral, Real
@@ -21,6 +22,8 @@ LEAST_RATE, GREATEST_RATE = 1e-12, 1e24
 # More than are made: a product of such counts still is an exact number.
 MOST = 10**9
 LONGEST = 60  # characters of a value in a message
+PARTS = re.compile(r"[-_ ./]+")
+MODEL = re.compile(r"(?=.*[a-z])(?=.*\d).{4,}")  # a part that is of one product: mi300x, h100
 
 
 def rate_fault(value: object) -> str | None:
@@ -127,6 +130,9 @@ def did_you_mean(word: object, candidates: Iterable[str]) -> str:
     """`; did you mean 'tpot'?` for the nearest of the candidates, or nothing."""
     names = [str(name) for name in candidates]
     text = str(word)[:200]
+    models = {part for part in PARTS.split(text.casefold()) if MODEL.fullmatch(part)}
+    if alike := [name for name in names if models & {*PARTS.split(name.casefold())}]:
+        return f"; did you mean {get_close_matches(text, alike, n=1, cutoff=0.0)[0]!r}?"
     near = get_close_matches(text, names, n=1, cutoff=0.6)
     if not near:
         folded = {name.casefold(): name for name in names}

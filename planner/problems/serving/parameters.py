@@ -101,10 +101,9 @@ def _row(
 
 
 def _of_systems(scenario: Scenario, hardware: Sequence[Hardware]) -> Iterator[Parameter]:
-    for k, machine in enumerate(hardware):
-        yield from _of_system(
-            scenario, k, machine, f"system.{k}" if len(hardware) > 1 else "system"
-        )
+    several = len(_choices(scenario)) > 1
+    for k, machine in zip(scenario.places(), hardware, strict=True):
+        yield from _of_system(scenario, k, machine, f"system.{k}" if several else "system")
 
 
 def _of_system(scenario: Scenario, k: int, machine: Hardware, prefix: str) -> Iterator[Parameter]:
@@ -179,10 +178,10 @@ def _of_promises(scenario: Scenario) -> Iterator[Parameter]:
 
 
 def _of_prices(scenario: Scenario, hardware: Sequence[Hardware]) -> Iterator[Parameter]:
-    if scenario.price is not None or len(hardware) == 1:
+    if scenario.price is not None or len(_choices(scenario)) == 1:
         yield _row("price", hardware[0].price, partial(_rented, scenario))
     else:
-        for k, machine in enumerate(hardware):
+        for k, machine in zip(scenario.places(), hardware, strict=True):
             put = partial(_described, scenario, k, "price")
             yield _row(f"system.{k}.price", machine.price, put, quantity="system.price")
     for name in ("power_price", "carbon", "pue"):

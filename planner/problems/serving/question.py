@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import reduce
 from operator import mul
 from typing import Annotated, Any, ClassVar, Literal
@@ -27,6 +28,7 @@ from planner.scenario.keys.system_keys import SystemDescription, SystemField, re
 from planner.scenario.keys.uncertain import Uncertain
 from planner.scenario.keys.workload import Choose, Current, Limits, Promises, Workload
 from planner.scenario.kinds import PROBLEMS
+from planner.text.errors import CatalogueError
 
 OBJECTIVES = ("cost", "throughput", "latency", "energy")
 ESTIMATES = ("bound", "calibrated")
@@ -131,9 +133,30 @@ class Scenario(QuestionRecord):
         return value
 
     def systems(self) -> tuple[System | File, ...]:
-        """The systems asked about, with the chip's figures varied as given; one unless a list."""
+        """The systems asked about, with the chip's figures varied as given; one unless a list.
+
+        Those of a list that nobody is known to rent out are left aside, unless all of them are.
+        """
+        return tuple(self._choices()[place] for place in self.places())
+
+    def places(self) -> tuple[int, ...]:
+        """Where in the list the systems stand that are asked about."""
+        every = tuple(enumerate(self._choices()))
+        return tuple(k for k, system in every if self._rented(system)) or (*range(len(every)),)
+
+    def unrented(self) -> tuple[str, ...]:
+        """The systems of a list that are left aside."""
+        every, places = self._choices(), self.places()
+        return tuple(x.name for k, x in enumerate(every) if k not in places)
+
+    def _choices(self) -> tuple[System | File, ...]:
         choices = self.system if isinstance(self.system, tuple) else (self.system,)
         return tuple(resolved_system(choice) for choice in choices)
+
+    def _rented(self, system: System | File) -> bool:
+        with suppress(CatalogueError):
+            return isinstance(system, File) or bool(self.price_of(system))
+        return False
 
     def price_of(self, system: System) -> Price:
         """Rent per chip [USD/(chip*s)]: given here, given in the system, or the catalogue's.

@@ -214,7 +214,8 @@ def plausible_rent(value: float) -> float:
     if value > DEAREST:
         raise ValueError(
             f'expected a price per chip and time such as "$3.50/hour", got '
-            f"{show(value, 'price')} per chip (a bare number is USD per second)"
+            f"{show(value, 'price')} per chip (a bare number is USD per second); "
+            f'did you mean "${value:,.2f}/hour"?'
         )
     return value
 

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from planner.cli.app import main
+from tests.cases.messages import bare
 
 SMALL = """\
 problem: serving
@@ -45,7 +46,8 @@ def solve(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Told:
             main(["solve", str(file), "--quiet", *words])
         told = capsys.readouterr()
         assert "Traceback" not in told.err
-        return int(exit_.value.code or 0), told.out, told.err.replace(f"{tmp_path}{os.sep}", "")
+        err = bare(told.err).replace(f"{tmp_path}{os.sep}", "")
+        return int(exit_.value.code or 0), told.out, err
 
     return solved
 
@@ -125,6 +127,66 @@ def test_a_mistake_has_its_place(solve, tmp_path, monkeypatch, old, new, line):
     assert err.startswith(f"s.yaml:{line}"), err
     assert all(PLACE.match(each) for each in err.splitlines()), err
     assert os.listdir(tmp_path) == ["s.yaml"]
+
+
+def test_a_mistake_shows_its_line_with_a_caret(run, tmp_path, monkeypatch):
+    """Below `file:line:column`, also of what was piped in; wide letters take two columns."""
+    text = SMALL.replace("chips: 2", "chips: many").replace("llama-3.1-8b", "{like: 日本, kv: q}")
+    (tmp_path / "s.yaml").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    status, _, err = run("check", "s.yaml")
+    assert status == 2
+    assert err.splitlines()[0].startswith("s.yaml:2:15  model.like: ")
+    assert "   2 | model: {like: 日本, kv: q}\n     |               ^\n" in err
+    assert "     |                         ^\n" in err
+    assert err.endswith("   4 | chips: many\n     |        ^\n")
+    piped = command_of(sys.executable, "-m", "planner", "check", "-", input=text)
+    assert piped.stderr == err.replace("s.yaml:", "-:")
+
+
+def test_a_long_line_is_shown_around_its_place(run, tmp_path):
+    """In eighty columns, the caret where the mistake is."""
+    text = json.dumps({"problem": "serving", "x" * 200: 1, "chips": "many" * 20, "y" * 200: 2})
+    (tmp_path / "s.json").write_text(text)
+    _, _, err = run("check", tmp_path / "s.json")
+    shown = [line for line in err.splitlines() if line.startswith("   1 | ")]
+    carets = [line for line in err.splitlines() if line.startswith("     | ")]
+    assert max(map(len, shown)) <= 80
+    words = {line[len(mark) - 1 :][:4] for line, mark in zip(shown, carets, strict=True)}
+    assert {'"xxx', '"man', '"yyy'} <= words
+
+
+def test_a_bare_price_is_asked_for_its_unit(solve):
+    """As dollars an hour are meant, and a bare number is dollars a second."""
+    _, _, err = solve(SMALL.replace("$2.50/hour", "3.50"))
+    assert err.startswith("s.yaml:5:8  price: ")
+    assert 'did you mean "$3.50/hour"?' in err
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "word"),
+    [
+        ("hgx-h100", "hgx-mi300x", "mi300x-8"), ("hgx-h100", "dgx-b200", "hgx-b200"),
+        ("hgx-h100", "h100", "hgx-h100"), ("chips: 2", "chips: 2\nprofile: vlm-2026", "vllm-2026"),
+        ("chips: 2", "chips: 2\nestimate: bond", "bound"),
+        ("chips: 2", "chips: 2\nchoose: {weights: fp9}", "fp8"),
+    ],
+)  # fmt: skip
+def test_the_nearest_word_is_suggested(solve, old, new, word):
+    """A product counts for more than letters alike."""
+    _, _, err = solve(SMALL.replace(old, new))
+    assert f"did you mean '{word}'?" in err
+
+
+def test_a_system_without_a_price_is_left_aside_of_a_list(solve):
+    """The others answer; alone it is refused."""
+    text = SMALL.replace("price: $2.50/hour\n", "")
+    status, out, _ = solve(text.replace("hgx-h100", "[tpu-v6e, hgx-h100]"), "--json")
+    document = json.loads(out)
+    assert (status, document["plan"]["chip"]) == (0, "h100")
+    assert any("tpu-v6e is left aside" in x for x in document["provenance"]["warnings"])
+    status, _, err = solve(text.replace("hgx-h100", "tpu-v6e"))
+    assert (status, "no verified on-demand price" in err) == (2, True)
 
 
 def test_all_mistakes_come_at_once(solve):

@@ -16,6 +16,7 @@ from planner.network.network_document import measured
 from planner.network.network_source import network
 from planner.report.files import dumps
 from planner.report.text.topology import topology_text
+from tests.cases.messages import bare
 from tests.test_planner.cli.conftest import Run
 
 COMMAND = ("topology",)
@@ -360,7 +361,7 @@ def test_every_mistake_of_a_file_is_told_with_its_place(run, tmp_path):
     status, out, err = run(file)
     assert status == 2
     assert not out
-    lines = err.splitlines()
+    lines = bare(err).splitlines()
     assert len(lines) == 3
     assert all(line.startswith(f"{file}:") for line in lines)
     assert f"{file}:2:14" in lines[0]

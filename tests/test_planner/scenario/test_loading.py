@@ -120,7 +120,8 @@ def test_a_varied_system_resolves_with_its_chip():
 def test_a_list_of_systems_and_an_inline_one():
     """Several systems may be asked about; an inline one stands alone."""
     inline = {"memory": "100 GB", "memory_bandwidth": "1 TB/s", "flops": {"bf16": "500 TFLOP/s"}}
-    systems = load(given(system=["hgx-h100", inline])).systems()
+    assert len(load(given(system=["hgx-h100", inline])).systems()) == 1  # nobody rents it out
+    systems = load(given(system=["hgx-h100", {**inline, "price": "$1/hour"}])).systems()
     assert [system.name for system in systems] == ["hgx-h100", "inline"]
     assert systems[1].chip.peak("fp16") == 500e12
 

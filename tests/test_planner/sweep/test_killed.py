@@ -16,10 +16,11 @@ import pytest
 
 from tests.test_planner.sweep.test_cluster import started
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+pytestmark = pytest.mark.filterwarnings("ignore")
 
 POINTS = 160
-TRIALS = 8  # of each kind, of which there are four
+# kills of each kind, of which there are four
+SIZES = [pytest.param(8, marks=pytest.mark.slow), pytest.param(26, marks=pytest.mark.campaign)]
 SMALL = """\
 problem: serving
 model: llama-3.1-8b
@@ -94,6 +95,7 @@ def begun_anew(folder: Path) -> None:
         file.unlink()
 
 
+@pytest.mark.slow
 def test_the_command_may_be_killed_while_it_puts_parts_together(tmp_path):
     """Half a file is written over by the next run; nothing of it stays."""
     killed = (
@@ -114,11 +116,12 @@ def test_the_command_may_be_killed_while_it_puts_parts_together(tmp_path):
     assert_whole(tmp_path)
 
 
+@pytest.mark.parametrize("trials", SIZES)
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_the_command_may_be_killed(tmp_path, workers):
+def test_the_command_may_be_killed(tmp_path, workers, trials):
     """At a random moment of its life, again and again, then left alone."""
     chance, kills = random.Random(workers), 0
-    while kills < TRIALS:
+    while kills < trials:
         process = command(tmp_path, "--workers", workers)
         if at_work(tmp_path, process):
             time.sleep(chance.uniform(0.0, 1.0))
@@ -133,12 +136,13 @@ def test_the_command_may_be_killed(tmp_path, workers):
     assert_whole(tmp_path)
 
 
-def test_workers_may_be_killed(tmp_path):
+@pytest.mark.parametrize("trials", SIZES)
+def test_workers_may_be_killed(tmp_path, trials):
     """The command goes on by itself."""
     chance, kills = random.Random(1), 0
-    while kills < TRIALS:
+    while kills < trials:
         process = command(tmp_path, "--workers", "2")
-        while kills < TRIALS and at_work(tmp_path, process):
+        while kills < trials and at_work(tmp_path, process):
             time.sleep(chance.uniform(0.0, 1.0))
             running = children(process.pid)
             if running:
@@ -148,7 +152,8 @@ def test_workers_may_be_killed(tmp_path):
         begun_anew(tmp_path)
 
 
-def test_the_scheduler_may_be_killed(tmp_path):
+@pytest.mark.parametrize("trials", SIZES)
+def test_the_scheduler_may_be_killed(tmp_path, trials):
     """Status 3 and a sentence each time; another scheduler takes over with --resume."""
     pytest.importorskip("distributed")
     chance, kills, status = random.Random(2), 0, 3
@@ -156,7 +161,7 @@ def test_the_scheduler_may_be_killed(tmp_path):
         cluster = started(tmp_path / f"dask{trial}")
         process = command(tmp_path, "--scheduler", cluster.address)
         try:
-            if kills < TRIALS and at_work(tmp_path, process):
+            if kills < trials and at_work(tmp_path, process):
                 time.sleep(chance.uniform(0.0, 1.0))
                 if process.poll() is None:
                     cluster.scheduler.kill()
@@ -168,5 +173,5 @@ def test_the_scheduler_may_be_killed(tmp_path):
         assert status in (0, 3)
         if status == 0:
             begun_anew(tmp_path)
-            if kills == TRIALS:
+            if kills == trials:
                 return

@@ -84,6 +84,10 @@ def resolve(scenario: Scenario, today: date | None = None) -> ServingTasks:
     with _at("model"):
         model = _model(scenario, notes)
     notes.warnings.extend((*_unproven(scenario), *_ignored(scenario)))
+    notes.warnings.extend(
+        f"{name} is left aside: no verified on-demand price of it is known; give price"
+        for name in scenario.unrented()
+    )
     hardware = tuple(_hardware(scenario, system, notes) for system in scenario.systems())
     tasks: list[Task] = []
     pools: list[TaskPair] = []

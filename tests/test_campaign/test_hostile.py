@@ -1,0 +1,59 @@
+"""Hostile input of every family: an answer, an infeasible document or a mistake with its place."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.campaign.hostile import FAMILIES
+from tests.campaign.judged import MOST_CPU, WILD, refused_well, wild
+from tests.campaign.running import CHUNK, run_chunk
+
+FEW = {"table": 2, "grid": 8, "profile": 6}  # those whose cases cost most
+FULL = [
+    (family, first, min(first + 10 * CHUNK, count))
+    for family, (_, count) in FAMILIES.items()
+    for first in range(0, count, 10 * CHUNK)
+]
+
+
+def test_the_full_size_is_a_hundred_thousand():
+    """As many as the command runs."""
+    assert sum(count for _, count in FAMILIES.values()) >= 100_000
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_hostile_cases_end_well(family):
+    """The first of the family; `python -m tests.campaign --case FAMILY:NUMBER` shows one."""
+    _, tally = run_chunk((family, 0, FEW.get(family, 12)))
+    assert not tally.failures
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("block", FULL, ids=lambda block: f"{block[0]}:{block[1]}")
+def test_hostile_cases_end_well_in_full(block):
+    """All of them."""
+    _, tally = run_chunk(block)
+    assert not tally.failures
+
+
+def test_what_is_not_finite_is_seen():
+    """In a document, in a text, and not in words that look alike."""
+    assert wild('{"a": Infinity, "b": [NaN, 1e400, 1.0]}', True) == ["Infinity", "NaN", "1e400"]
+    assert WILD.findall("TTFT inf s, nan tokens, -inf") == ["inf", "nan", "-inf"]
+    assert not WILD.findall("inference, nano, /nan/x, info, infiniband, ./inf")
+    assert MOST_CPU == 5
+
+
+@pytest.mark.parametrize(
+    ("err", "well"),
+    [
+        ("s.yaml:1:2  x: wrong\n   1 | x\n", True),
+        ("--set a=1  a: wrong\n", True),
+        ("planner: t.csv: line 2: wrong\n", True),
+        ("", False),
+        ("s.yaml:1:2  x\x1b[31m\n", False),
+    ],
+)
+def test_a_refusal_has_a_place(err, well):
+    """Printable, on lines that begin with it."""
+    assert refused_well(err) == well
