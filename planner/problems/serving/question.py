@@ -146,8 +146,8 @@ class Scenario(QuestionRecord):
 
     def unrented(self) -> tuple[str, ...]:
         """The systems of a list that are left aside."""
-        every, places = self._choices(), self.places()
-        return tuple(x.name for k, x in enumerate(every) if k not in places)
+        every, places = enumerate(self._choices()), self.places()
+        return tuple(x.name for k, x in every if k not in places and isinstance(x, System))
 
     def _choices(self) -> tuple[System | File, ...]:
         choices = self.system if isinstance(self.system, tuple) else (self.system,)
