@@ -205,6 +205,10 @@ class Derivation:
 
     def equation(self) -> Equation:
         """The last step as an Equation; what was neglected becomes an assumption."""
+        return self._equation
+
+    @cached_property
+    def _equation(self) -> Equation:
         if self.numeric:
             self._refuse("numbers have been put in; take the equation before `at`")
         left_out = tuple(f"{s.neglected}: {s.why}" for s in approximations(self))

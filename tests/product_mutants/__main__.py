@@ -78,6 +78,7 @@ def main() -> None:
     parser.add_argument("--room", choices=ROOMS, action="append", help="these rooms alone")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--budget", type=float, default=20.0, help="seconds of tests per mutant")
+    parser.add_argument("--tests", nargs="*", help="map these files or folders alone")
     parser.add_argument("--survivors", action="store_true", help="try those that survived again")
     options = parser.parse_args()
     (CACHE / "map").mkdir(parents=True, exist_ok=True)
@@ -89,7 +90,8 @@ def main() -> None:
     for name in HEAVY:
         importlib.import_module(name)
     if options.command == "map":
-        tests = [x for folder in TESTS for x in sorted((ROOT / folder).rglob("test_*.py"))]
+        places = [ROOT / place for place in options.tests or TESTS]
+        tests = [x for y in places for x in ([y] if y.is_file() else sorted(y.rglob("test_*.py")))]
         files = [str(file.relative_to(ROOT)) for file in tests]
         jobs = [recording(file, CACHE / "map") for file in files if stale(file, CACHE / "map")]
         for job, status, took in done(jobs, options.workers):
