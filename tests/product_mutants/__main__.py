@@ -152,7 +152,7 @@ def tried(chosen: dict[str, list[Mutant]], options: argparse.Namespace) -> None:
 
 
 def _job(mutant: Mutant, touching: Touching, budget: float) -> Job:
-    tests = touching.chosen([f"{mutant.file}:{line}" for line in mutant.places], budget)
+    tests = touching.chosen([f"{mutant.file}:{name}" for name in mutant.users], budget)
     seconds = sum(touching.seconds[test] for test in tests)
 
     def work() -> int:

@@ -55,15 +55,14 @@ Change = tuple[str, Callable[[ast.AST], ast.AST]]  # what is done, and the node 
 class Mutant:
     """One change of one function of a file; `function` is its name with those of its classes.
 
-    Or of a constant of the module, by its name. `places` are the lines that Python gives the code
-    that is changed, of a constant those of the functions that use it; `line` is that of the change,
-    `number` the change's own among all of the file, `nth` counts those of one function that read
-    alike.
+    Or of a constant of the module, by its name. `users` are the functions that are changed: itself,
+    or those that use the constant. `line` is that of the change, `number` the change's own among
+    all of the file, `nth` counts those of one function that read alike.
     """
 
     file: str
     function: str
-    places: tuple[int, ...]
+    users: tuple[str, ...]
     line: int
     number: int
     what: str
@@ -108,17 +107,17 @@ def _all(
     file: str, tree: ast.Module
 ) -> Iterator[tuple[Mutant, ast.AST, Callable[[ast.AST], ast.AST]]]:
     number, alike = 0, Counter[tuple[str, str]]()
-    for name, part, places in (*_functions(tree.body, ""), *_constants(tree)):
+    for name, part, users in (*_functions(tree.body, ""), *_constants(tree)):
         for node in _nodes(part):
             for what, change in _changes(node):
                 line = getattr(node, "lineno", part.lineno)
                 alike[name, what] += 1
-                mutant = Mutant(file, name, places, line, number, what, alike[name, what])
+                mutant = Mutant(file, name, users, line, number, what, alike[name, what])
                 yield mutant, node, change
                 number += 1
 
 
-Part = tuple[str, ast.stmt, tuple[int, ...]]  # name, its tree, lines of the code that it changes
+Part = tuple[str, ast.stmt, tuple[str, ...]]  # name, its tree, functions that it changes
 
 
 def _functions(body: list[ast.stmt], within: str) -> Iterator[Part]:
@@ -127,8 +126,7 @@ def _functions(body: list[ast.stmt], within: str) -> Iterator[Part]:
         if isinstance(node, ast.ClassDef):
             yield from _functions(node.body, f"{within}{node.name}.")
         elif isinstance(node, ast.FunctionDef) and not node.name.startswith("__"):
-            lines = [node.lineno, *(each.lineno for each in node.decorator_list)]
-            yield within + node.name, node, (min(lines),)
+            yield within + node.name, node, (within + node.name,)
 
 
 def _constants(tree: ast.Module) -> Iterator[Part]:
@@ -137,13 +135,12 @@ def _constants(tree: ast.Module) -> Iterator[Part]:
     for node in tree.body:
         target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
         if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(target, ast.Name):
-            users = [
-                places
-                for _, function, places in functions
+            users = tuple(
+                name
+                for name, function, _ in functions
                 if any(isinstance(x, ast.Name) and x.id == target.id for x in ast.walk(function))
-            ]
-            users = users or [places for _, _, places in functions]
-            yield target.id, node, tuple(line for places in users for line in places)
+            )
+            yield target.id, node, users or tuple(name for name, _, _ in functions)
 
 
 def _nodes(part: ast.stmt) -> Iterator[ast.AST]:

@@ -61,7 +61,7 @@ class Recorder:
         return result
 
     def written(self) -> dict[str, Any]:
-        """{test: seconds and what it calls}, functions as "file:first line"."""
+        """{test: seconds and what it calls}, functions as "file:name"."""
         shared = _places(self.shared)
         return {
             name: {"seconds": round(seconds, 3), "calls": sorted(_places(calls) | shared)}
@@ -71,7 +71,7 @@ class Recorder:
 
 def _places(codes: set[CodeType]) -> set[str]:
     return {
-        f"{code.co_filename[len(str(ROOT)) + 1 :]}:{code.co_firstlineno}"
+        f"{code.co_filename[len(str(ROOT)) + 1 :]}:{code.co_qualname.partition('.<')[0]}"
         for code in codes
         if code.co_filename.startswith(PRODUCT)
     }
