@@ -34,7 +34,7 @@ def answer(plan: BudgetPlan) -> str:
         _chosen(point, whole), life.spent(point), _machines(point),
         life.listing("beside it", _beside(whole, in_loss), SAVINGS),
         life.listing("next best, of other choices", others, SAVINGS),
-        _known(whole),
+        _how_sure(whole),
         life.listing("by other laws", laws, min(LONGEST, max([0, *(len(x) for x, _ in laws)]))),
     )  # fmt: skip
     return life.answer_text(question_text(plan), plan, blocks, NOTHING, [*_method(whole)])
@@ -90,7 +90,7 @@ def _chosen(point: BudgetPoint, whole: BudgetAnswer) -> str:
     return life.chosen(point, whole.band, f"{point.tokens_per_parameter:.3g}", form, peak=peak)
 
 
-def _known(whole: BudgetAnswer) -> str:
+def _how_sure(whole: BudgetAnswer) -> str:
     """What other laws say of the question, and how much of the public text the plan takes."""
     lines, spread, data = [], whole.over_laws, whole.unique_data
     if spread is not None:
