@@ -16,7 +16,6 @@ from planner.problems.serving.advice.beside import (
     quoted_accuracy,
     used_limits,
 )
-from planner.problems.serving.advice.change import bits_of
 from planner.problems.serving.advice.ways_out import ways_out
 from planner.problems.serving.bounds.binding_limits import together
 from planner.problems.serving.deployment.alternatives import alternative_kinds, compared_systems
@@ -192,7 +191,7 @@ def _infeasible(
         current=current,
         infeasible=tuple(BrokenPromise(**vars(m), alone=alone.get(m.promise)) for m in missed),
         eased=relaxed,
-        ways_out=ways_out(scenario, missed, relaxed, bits_of(questions[0].task)),
+        ways_out=ways_out(scenario, missed, relaxed, questions),
         provenance=provenance(scenario, tasks, questions[0].task.profile),
     )
 

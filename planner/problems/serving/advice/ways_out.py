@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from planner.catalogue.systems import System, system, system_names
-from planner.problems.serving.advice.change import DIGITS, Change, narrower_weights
+from planner.problems.serving.advice.change import DIGITS, Change, bits_of, narrower_weights
 from planner.problems.serving.advice.records import WayOut
-from planner.problems.serving.deployment.missed_promises import relaxed_promises
+from planner.problems.serving.deployment.missed_promises import common_factor, relaxed_promises
 from planner.problems.serving.deployment.pool import HOUR
-from planner.problems.serving.deployment.questions import Point, questions_of
+from planner.problems.serving.deployment.questions import Point, Question, questions_of
 from planner.problems.serving.plan import RelaxedPromise
 from planner.problems.serving.question import Scenario
 from planner.problems.serving.task.resolve import resolve
@@ -35,12 +35,10 @@ def ways_out(
     scenario: Scenario,
     missed: Sequence[MissedPromise],
     relaxed: Sequence[RelaxedPromise],
-    bits: int,
+    questions: Sequence[Question],
 ) -> tuple[WayOut, ...]:
-    """Every single change that was seen to leave a plan, with the price of that plan.
-
-    `bits` are those of a weight as the checkpoint has it.
-    """
+    """Every single change that was seen to leave a plan, with the price of that plan."""
+    bits = bits_of(questions[0].task)
     short = {promise.promise: promise.short_by or 1.0 for promise in missed}
     alone = [
         Change({}, scenario).promising(promise.promise, promise.alone)
@@ -49,7 +47,11 @@ def ways_out(
     ]
     changes = [*(alone or _together(scenario, relaxed, short))]
     changes += [*_loads(scenario, short.get(DEMAND, 0.0)), *_machines(scenario, short, bits)]
-    return _priced(changes) or _priced(_with_promises(scenario, short, bits))
+    return (
+        _priced(changes)
+        or _priced(_with_promises(scenario, short, bits))
+        or _priced(_eased_alike(scenario, relaxed, questions))
+    )
 
 
 def _priced(changes: Iterable[Change]) -> tuple[WayOut, ...]:
@@ -76,6 +78,18 @@ def _together(
     for name, factor in factors.items():
         change = change.promising(name, made[name] * (factor or 1.0))
     return [change]
+
+
+def _eased_alike(
+    scenario: Scenario, relaxed: Sequence[RelaxedPromise], questions: Sequence[Question]
+) -> Iterator[Change]:
+    """All promises by one factor, the least that leaves a plan."""
+    common = common_factor(questions) if relaxed else None
+    if common is not None:
+        change = Change({}, scenario)
+        for promise in relaxed:
+            change = change.promising(promise.promise, promise.promised * common)
+        yield change
 
 
 def _machines(scenario: Scenario, short: Mapping[str, float], bits: int) -> Iterator[Change]:

@@ -157,20 +157,25 @@ def _of_no_promise(questions: Sequence[Question]) -> MissedPromise:
     if math.isfinite(need) and need > paid:
         words = f"chips >= {need:.0f}, for one replica of each pool and the spare ones"
         return MissedPromise("chips", need / paid, words)
-    start = Bracket(1.0)
+    common = common_factor(questions)
+    made = list(dict.fromkeys(name for q in questions for t in q.tasks for name in t.promises))
+    if common is not None and len(made) == 1:
+        return MissedPromise(made[0], common, LIMITS[made[0]].expression)
+    if common is not None:
+        return MissedPromise("promises together", common, "all promises by one plan")
+    words = "nothing serves, whatever is promised: loosen choose, or give more chips"
+    return MissedPromise("layout", None, words)
+
+
+def common_factor(questions: Sequence[Question]) -> float | None:
+    """The factor by which all promises eased together are kept by some plan; None where none is."""
     common = bracketed(
         lambda factors: [-1.0 if _serves(questions, factors[0]) else 1.0],
-        start,
+        Bracket(1.0),
         lambda at: middle(at) if at.closed else (at.near * STRIDE,) * (at.near < FARTHEST),
         within_factor(CLOSE_BY),
     )
-    made = list(dict.fromkeys(name for q in questions for t in q.tasks for name in t.promises))
-    if common.closed and len(made) == 1:
-        return MissedPromise(made[0], common.far, LIMITS[made[0]].expression)
-    if common.closed:
-        return MissedPromise("promises together", common.far, "all promises by one plan")
-    words = "nothing serves, whatever is promised: loosen choose, or give more chips"
-    return MissedPromise("layout", None, words)
+    return common.far if common.closed else None
 
 
 def _least_chips(question: Question) -> float:

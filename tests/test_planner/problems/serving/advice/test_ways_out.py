@@ -186,3 +186,19 @@ def test_a_tail_that_no_pool_that_reads_can_keep_is_named() -> None:
     asked = BIG | {"model": "llama-3.1-70b", "workload": load, "promises": {"ttft_p95": "150 ms"}}
     plan = planner.solve(asked | {"choose": {"mode": "disaggregated"}})
     assert "ttft_p95" in [each.promise for each in plan.infeasible]
+
+
+def test_promises_that_clash_between_two_pools_are_eased_together() -> None:
+    """Each pool keeps its promise on eight chips at best; on eight together neither does."""
+    asked = BIG | {
+        "model": "llama-3.1-70b", "promises": {"tpot": "3 ms", "ttft": "30 ms"},
+        "choose": {"mode": "disaggregated"},
+    }  # fmt: skip
+    (way,) = planner.solve(asked).answer.ways_out
+    assert way.sets.keys() == {"promises.ttft", "promises.tpot"}
+    factors = [
+        parse(str(way.sets[path]), "time") / made
+        for path, made in (("promises.ttft", 0.03), ("promises.tpot", 0.003))
+    ]
+    assert factors[0] == pytest.approx(factors[1], rel=0.01)
+    assert planner.solve(_with(asked, way.sets)).cost == pytest.approx(way.usd_per_mtok)
