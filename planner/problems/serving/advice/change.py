@@ -30,6 +30,7 @@ class Change:
 
     sets: Mapping[str, str | float]
     scenario: Scenario
+    point: Point | None = None  # its best plan, where it is known already
 
     @classmethod
     def of(cls, scenario: Scenario, path: str, value: object, text: str | float) -> Change:
@@ -53,6 +54,8 @@ class Change:
 
     def best(self) -> Point | None:
         """The best plan; None where nothing keeps the promises, or the change cannot be made."""
+        if self.point is not None:
+            return self.point
         try:
             points = ranked(questions_of(resolve(self.scenario)))
         except InputError:

@@ -26,7 +26,9 @@ from planner.text.errors import InputError
 MEMORY, DEMAND = "memory", "demand"
 ROOM = (MEMORY, DEMAND, "chips", "prefill keeps up", "prefill queue is stable")
 MOST_CHIPS = 16  # times the chips paid, beyond which nobody asks
-MOST_COUNTS = 256  # numbers of chips that a load is tried on
+MOST_CHIPS_OF_PAIRS = 4  # the same where every number of chips is a search of two pools
+LARGEST_FLEET = 1024  # chips of a load, beyond which its layouts are too many to be tried here
+MOST_COUNTS = 128  # numbers of chips that a load is tried on
 ENOUGH = 2  # times the chips that would carry a load if each carried as much as now
 SYSTEMS_TRIED = 4  # of those with the memory, the cheapest first
 
@@ -125,12 +127,14 @@ def _chips(scenario: Scenario, short: Mapping[str, float]) -> Iterator[Change]:
     room = max((short[name] for name in ROOM if name in short), default=1.0)
     guess = max(math.ceil(paid * room), paid + 1)
     if scenario.workload.demand is not None and room > 1:
+        if guess > LARGEST_FLEET:
+            return
         step = max(guess // MOST_COUNTS, 1)
         counts = tuple(range(paid + 1, ENOUGH * guess + step, step))
         point = Change.of(scenario, "chips", counts, "").best()
         if point is not None:
             count = point.candidate.plan().chips
-            yield Change.of(scenario, "chips", (count,), count)
+            yield replace(Change.of(scenario, "chips", (count,), count), point=point)
         return
 
     def paying(count: float) -> Change:
@@ -143,7 +147,8 @@ def _chips(scenario: Scenario, short: Mapping[str, float]) -> Iterator[Change]:
         if at.closed:
             return (at.near + (at.far - at.near) // 2,)
         further = guess if at.turn == 0 else 2 * at.near
-        return (further,) if further <= paid * max(MOST_CHIPS, ENOUGH * room) else ()
+        most = MOST_CHIPS_OF_PAIRS if pairs else max(MOST_CHIPS, ENOUGH * room)
+        return (further,) if further <= paid * most else ()
 
     chips = bracketed(difference, Bracket(paid), propose, lambda at: at.far - at.near <= 1)
     if chips.closed:
