@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from planner.library import calibrate, topology, validate
     from planner.problems.serving.question import Scenario
     from planner.protocol.plan import Plan
-    from planner.protocol.solve import pareto, solve
+    from planner.protocol.solve import check, pareto, solve
     from planner.report.text.catalog import catalog, model
-    from planner.scenario.loading import check, load
+    from planner.scenario.loading import load
     from planner.text.errors import Infeasible, InputError, PlannerError, SolverError
 
 __all__ = [
@@ -57,10 +57,10 @@ _HOMES = {
     "engines": ("export",),
     "library": ("calibrate", "topology", "validate"),
     "protocol.plan": ("Plan",),
-    "protocol.solve": ("pareto", "solve"),
+    "protocol.solve": ("check", "pareto", "solve"),
     "problems.serving.question": ("Scenario",),
     "report.text.catalog": ("catalog", "model"),
-    "scenario.loading": ("check", "load"),
+    "scenario.loading": ("load",),
     "text.errors": ("Infeasible", "InputError", "PlannerError", "SolverError"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -6,6 +6,7 @@ bitsandbytes. A method, an algorithm or a bit width not known here is refused by
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -76,7 +77,7 @@ def _fp8(values: Mapping[str, object], place: str) -> Quantization:
         sides = block if isinstance(block, list) else []
         if len(sides) != 2 or not all(type(side) is int and 0 < side <= 65536 for side in sides):
             raise ModelError(f"{place}.weight_block_size: expected two whole numbers")
-        precision = _FP8.with_scales(sides[0] * sides[1], Fraction(4))
+        precision = _FP8.with_scales(sides[0] * sides[1], Fraction(4), math.lcm(*sides))
     unquantized = _patterns(values, ("modules_to_not_convert", "ignored_layers"), place)
     chosen = _layer_by_layer(values, place)[0]
     return Quantization("fp8", precision, unquantized=unquantized, chosen=chosen, activation=_FP8)
@@ -195,7 +196,7 @@ def _algorithm(name: object, place: str) -> tuple[Precision, Precision | None]:
     row = algorithms[name]
     weights = DTYPES[row["weights"]]
     if "group" in row:
-        weights = weights.with_scales(row["group"], Fraction(row["scales"]))
+        weights = weights.with_scales(row["group"], Fraction(row["scales"]), row.get("block"))
     return weights, DTYPES[row["activations"]] if "activations" in row else None
 
 

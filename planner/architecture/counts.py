@@ -24,6 +24,16 @@ SUMMARY = (
 )
 _CONVERTED = frozenset({"attention", "dense_ffn", "shared", "routed"})
 _WEIGHT_ONLY = frozenset({"int8", "int4"})
+_CUT = ("down_proj", "w2")  # the matrices whose inner side tensor parallelism cuts
+
+
+@dataclass(frozen=True)
+class InnerWidth:
+    """Inner width of a feed-forward part of a weight class, in whole blocks that share a scale."""
+
+    group: str
+    width: int
+    block: int
 
 
 @dataclass(frozen=True)
@@ -34,7 +44,9 @@ class Sizes:
     router, other. `params` are stored, `active` are multiplied with by one token (the input
     embedding not, the head once even where it is tied); `weight_bytes` are stored [byte] and
     `streamed_bytes` are read by a step that visits every expert [byte]: the same without the
-    input embedding and with a tied head.
+    input embedding and with a tied head. `inner` are the widths that tensor parallelism cuts, none
+    where they are not known; `stored` and `stored_kv` are the dtypes that the checkpoint has, of
+    most weights and of the cache.
     """
 
     name: str
@@ -72,6 +84,14 @@ class Sizes:
     mtp_blocks: int = 0
     mtp_params: int | None = None
     excluded: tuple[str, ...] = ()
+    inner: tuple[InnerWidth, ...] = ()
+    stored: str = ""
+    stored_kv: str = ""
+
+    @property
+    def latent(self) -> bool:
+        """Whether attention keeps one compressed head (MLA and its sparse kin)."""
+        return any(one.latent for one in self.caches)
 
     @property
     def n_kv_heads(self) -> int:
@@ -128,7 +148,7 @@ def sizes(
     int8 and int4, which are weight-only unless `activations` says otherwise. Raises ModelError
     for an unknown format.
     """
-    cache = dtype(kv) if kv is not None else model.quantization.cache or model.precision
+    cache = dtype(kv) if kv is not None else _cache(model)
     mix, active = _tally(model, dtype(weights) if weights is not None else None)
     params = {group: sum(mix[group].values()) for group in GROUPS}
     stored = {x: float(sum(n * each.bytes for each, n in mix[x].items())) for x in GROUPS}
@@ -137,8 +157,7 @@ def sizes(
     parts = [layer.feed_forward for layer in model.layers if layer.feed_forward is not None]
     mixers = [layer.mixer for layer in model.layers if layer.mixer is not None]
     states = [mixer.state for mixer in mixers if mixer.state is not None]
-    routed = (part.experts for part in parts if part.experts is not None)
-    experts = next(routed, Experts(0, 0, 0, model.hidden))
+    experts = next((p.experts for p in parts if p.experts), Experts(0, 0, 0, model.hidden))
     return Sizes(
         name=model.name,
         family=model.family,
@@ -175,7 +194,34 @@ def sizes(
         mtp_blocks=model.prediction.blocks if model.prediction else 0,
         mtp_params=model.prediction.parameters if model.prediction else None,
         excluded=model.excluded,
+        inner=_inner_widths(model, experts, weights),
+        stored=_stored(model, "routed" if experts.routed else "dense_ffn"),
+        stored_kv=_cache(model).name,
     )
+
+
+def _cache(model: Model) -> Precision:
+    """The cache's format of the checkpoint."""
+    return model.quantization.cache or model.precision
+
+
+def _stored(model: Model, group: str) -> str:
+    """The dtype of most weights of a class in the checkpoint."""
+    return _dominant(_tally(model, None)[0][group], model.precision)
+
+
+def _inner_widths(model: Model, experts: Experts, chosen: str | None) -> tuple[InnerWidth, ...]:
+    """Inner widths of all feed-forward parts; a format that is chosen has no blocks yet."""
+    widths: dict[InnerWidth, None] = {}
+    for path, weight in model.all_weights():
+        if not path.endswith(_CUT) or weight.group not in _CONVERTED:
+            continue
+        outer = experts.width * experts.routed if weight.group == "routed" else model.hidden
+        stored = model.quantization.precision(path, weight.group, weight.linear)
+        as_stored = stored is not None and chosen in (None, stored.name)
+        block = stored.block if stored is not None and as_stored else 1
+        widths[InnerWidth(weight.group, weight.count // outer, block)] = None
+    return tuple(widths)
 
 
 def _by_convention(active: dict[str, int], looked_up: int) -> dict[str, int]:

@@ -23,18 +23,28 @@ from planner.text.tables import table
 
 @dataclass(frozen=True, slots=True)
 class Precision:
-    """A number format: its name and the bytes one number takes, scales included [byte]."""
+    """A number format: its name and the bytes one number takes, scales included [byte].
+
+    `block` weights along a row or a column share a scale, so that nothing cuts between them.
+    """
 
     name: str
     bytes: Fraction
+    block: int = 1
 
-    def with_scales(self, group: int, scale_bytes: Fraction) -> Precision:
-        """The bare format with `scale_bytes` [byte] shared by every `group` of weights."""
-        return Precision(self.name, self.bytes + scale_bytes / group)
+    def with_scales(self, group: int, scale_bytes: Fraction, block: int | None = None) -> Precision:
+        """The bare format with `scale_bytes` [byte] shared by every `group` of weights.
+
+        `block` of them are along one side, all of them where nothing else is said.
+        """
+        return Precision(self.name, self.bytes + scale_bytes / group, block or group)
 
 
 FORMATS = table("planner.architecture", "number_formats.toml")
-DTYPES = {name: Precision(name, Fraction(size)) for name, size in FORMATS["bytes"].items()}
+DTYPES = {
+    name: Precision(name, Fraction(size), FORMATS["blocks"].get(name, 1))
+    for name, size in FORMATS["bytes"].items()
+}
 
 
 def dtype(name: str) -> Precision:

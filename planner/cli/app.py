@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -104,9 +105,10 @@ def pareto(
 
 def check(file: str, sets: list[str] | None = None, json: bool = False) -> None:
     """Validate a scenario without solving it."""
-    from planner.scenario import load, resolved
+    from planner.protocol.solve import check as checked
+    from planner.scenario import resolved
 
-    scenario = load(file, sets or ())
+    scenario = checked(file, sets or ())
     if json:
         show(dumps({"status": "ok", "scenario": resolved(scenario)}))
     else:
@@ -135,14 +137,22 @@ def export(
     """Write the chosen plan as launch flags of an engine, or as Kubernetes manifests."""
     from planner.engines import TARGETS, engine_of
     from planner.engines import export as launch
+    from planner.protocol.solve import check as checked
     from planner.protocol.solve import solve as answer
+    from planner.scenario import load
 
     target, inside = to or engine, engine if to else None
     if target is None:
         raise InputError(f"say for what with --engine, one of {', '.join(TARGETS)}")
-    engine_of(target, inside)
+    runs = engine_of(target, inside).release.name
     require_folder(out)
-    plan = answer(file, sets or (), strict=strict)
+    changes = list(sets or ())
+    if file != "-" and getattr(load(file, changes), "engine", None) == "any":
+        # Of all that some engine runs, what this one does; where it cannot, the plan says why not.
+        with suppress(InputError):
+            checked(file, [*changes, f"engine={runs}"])
+            changes.append(f"engine={runs}")
+    plan = answer(file, changes, strict=strict)
     warn(plan.warnings)
     written = launch(plan, target, inside, Path() if file == "-" else Path(file).parent)
     if out is not None:

@@ -1,7 +1,8 @@
 """How do I start it? A plan as the launch of an inference engine: options, script, manifests.
 
 What an engine's release offers, and which facts of a plan it carries, are rows of `releases.toml`;
-`engine_limits` says what an engine cannot run; `export` is all of it behind one call.
+`engine_rules.toml`, which the search reads too, says what an engine cannot run; `export` is all
+of it behind one call.
 """
 
 from planner.engines.engine import ENGINES

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -19,6 +20,8 @@ from planner.architecture.counts import Sizes, sizes
 from planner.catalogue import models
 from planner.catalogue.chips import Chip, chip, chip_names
 from planner.problems.serving.question import Scenario
+from planner.problems.serving.step.engine_rules import EnginePool
+from planner.problems.serving.task.requests import method_of
 from planner.scenario.keys.model_keys import ModelDescription
 from planner.scenario.keys.references import File
 from planner.text.errors import Infeasible, InputError
@@ -38,25 +41,18 @@ class Checkpoint:
     """What an engine is given to load: repository or folder, and what is known of it."""
 
     place: str
-    sizes: Sizes
+    model: Model
     folder: bool
-    prediction_blocks: int
 
     @property
-    def latent(self) -> bool:
-        """Whether attention keeps one compressed head (MLA and its sparse kin)."""
-        return any(cache.latent for cache in self.sizes.caches)
-
-    @property
-    def hybrid(self) -> bool:
-        """Whether windows or recurrent state stand among its caches."""
-        windows = any(cache.kind in ("window", "chunked") for cache in self.sizes.caches)
-        return windows or self.sizes.state_bytes_per_sequence > 0
+    def sizes(self) -> Sizes:
+        """Its counts as published."""
+        return sizes(self.model)
 
     @property
     def weights(self) -> str:
         """Dtype of most of the stored weights."""
-        return self.sizes.weight_dtype["routed" if self.sizes.n_experts else "dense_ffn"]
+        return self.sizes.stored
 
 
 @dataclass(frozen=True)
@@ -99,10 +95,14 @@ class Deployment:
         """Chips of one pipeline stage."""
         return self.layout["tp"] * self.layout["dp_attention"]
 
-    @property
-    def vendor(self) -> str:
-        """Who makes the chip, as its catalogue title begins."""
-        return self.chip.title.split()[0]
+    @cached_property
+    def asked_of_rules(self) -> EnginePool:
+        """What the rules of engines ask of it beside its layout."""
+        weights = self.pool["weights"] if self.converted else None
+        counted = sizes(self.checkpoint.model, weights, self.pool["kv"])
+        copies = self.pool["redundant_experts"] or 0
+        return EnginePool(counted, self.chip, self.role, self.pool["weights"], copies,
+                          self.drafts, self.method)  # fmt: skip
 
     @property
     def step_tokens(self) -> int:
@@ -163,7 +163,7 @@ def _deployment(
         longest=longest,
         longest_is_quantile=quantile,
         drafts=drafts,
-        method=_method(scenario),
+        method=method_of(scenario),
         cached_input=0.0 if role == "decode" else scenario.workload.cached_input,
         share=_shares(pool["memory_per_chip"]),
         nodes=nodes,
@@ -184,27 +184,14 @@ def checkpoint(scenario: Scenario) -> Checkpoint:
         parent = str(Path(name.written).parent)
         # What begins with a dash would be read as an option.
         place = f"./{parent}" if parent.startswith("-") else parent
-        return _checkpoint(place, read_config(name.path), folder=True)
+        return Checkpoint(place, read_config(name.path), folder=True)
     repository = models.repository(name)
     if repository is None:
         raise InputError(
             f"the weights of {name} are not published on Hugging Face; name a model whose "
             "checkpoint an engine can load, or the config.json beside your own"
         )
-    return _checkpoint(repository, models.load(name), folder=False)
-
-
-def _checkpoint(place: str, model: Model, *, folder: bool) -> Checkpoint:
-    blocks = model.prediction.blocks if model.prediction else 0
-    return Checkpoint(place, sizes(model), folder, blocks)
-
-
-def _method(scenario: Scenario) -> str:
-    """What drafts where the scenario says, else empty: the checkpoint's own blocks."""
-    speculation = scenario.speculation
-    if speculation is None:
-        return ""
-    return speculation.draft_model or speculation.method or ""
+    return Checkpoint(repository, models.load(name), folder=False)
 
 
 def _chip(name: str) -> Chip:

@@ -1,20 +1,19 @@
 """The engines, and how each writes a plan: the rows of its release walked over the plan's facts.
 
-`ENGINES` is where a new engine is added: its rows stand in `releases.toml`, what it cannot run in
-`engine_limits`.
+A new engine is added by its rows in `releases.toml`, and by what it runs in `engine_rules.toml`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from planner.engines import engine_limits
 from planner.engines.deployment import Deployment
-from planner.engines.engine_limits import Limits, cache_dtype, general
 from planner.engines.launch import Launch, Option, Reason, Value
 from planner.engines.release import OptionRow, Release, releases
+from planner.problems.serving.step.layouts import AXES, Layouts
+from planner.problems.serving.step.runnable import refusals
 
 # What rows call as a deployment does.
 OF_THE_POOL = (
@@ -26,14 +25,14 @@ RACKS = ("gb200", "gb300", "rubin")  # whose domains span servers
 
 @dataclass(frozen=True)
 class Engine:
-    """One release of an engine, and what it alone cannot run."""
+    """One release of an engine, whose rules say what it cannot run."""
 
     release: Release
-    limits: Limits
 
     def reasons(self, plan: Deployment) -> list[Reason]:
         """Why the engine cannot run the plan; empty if it can."""
-        return [*general(plan, self.release), *self.limits(plan)]
+        layout = Layouts.of(halves=1 + plan.two_batches, **dict(_ways(plan)))
+        return [Reason(*pair) for pair in refusals(plan.asked_of_rules, layout, self.release)]
 
     def launch(self, plan: Deployment) -> Launch:
         """What starts one replica; `reasons` must have given none."""
@@ -55,8 +54,13 @@ class Engine:
 
 
 ENGINES: Mapping[str, Engine] = MappingProxyType(
-    {name: Engine(release, getattr(engine_limits, name)) for name, release in releases().items()}
+    {name: Engine(release) for name, release in releases().items()}
 )
+
+
+def _ways(plan: Deployment) -> Iterator[tuple[str, int]]:
+    """The layout of a pool as columns have it."""
+    return ((axis, plan.layout[axis]) for axis in AXES)
 
 
 def _written(rows: Iterable[OptionRow], facts: Mapping[str, Value]) -> tuple[Option, ...]:
@@ -73,7 +77,7 @@ def facts_of(plan: Deployment, release: Release) -> dict[str, Value]:
     layout, pool, checkpoint, whole = plan.layout, plan.pool, plan.checkpoint, plan.whole
     copies, weights = layout["dp_attention"], pool["weights"]
     pools = [whole[name] for name in ("prefill", "decode")] if plan.role else []
-    trays = plan.nodes > 1 and plan.vendor == "NVIDIA" and plan.chip.name in RACKS
+    trays = plan.nodes > 1 and plan.chip.maker == "NVIDIA" and plan.chip.name in RACKS
     file = f"{plan.role}-{release.config_file}" if plan.role else release.config_file
     return {
         **layout,
@@ -82,12 +86,14 @@ def facts_of(plan: Deployment, release: Release) -> dict[str, Value]:
         **{name: pool[name] for name in ("batch_per_replica", "kv", "weights")},
         **_phrases(plan),
         "budget": max(plan.step_tokens, plan.chunk),
-        "cache": cache_dtype(plan, release.caches),
+        "cache": release.cache(plan.asked_of_rules),
         "chips": plan.nodes * plan.local,
         "chunk_of_copies": plan.chunk * copies,
         "config_file": file if release.config_file else "",
         "conversion": release.online.get(weights),
         "copies": copies > 1,
+        "chips_of_stage": plan.stage * layout["cp"],
+        "cut_context": layout["cp"] > 1,
         "cut_experts": layout["tp_expert"] > 1,
         "decodes_alone": plan.role == "decode",
         "even_experts": plan.even,
@@ -96,6 +102,7 @@ def facts_of(plan: Deployment, release: Release) -> dict[str, Value]:
         "folder": checkpoint.folder,
         "mxfp4_unpacked": weights == "mxfp4" and not plan.chip.computes("mxfp4"),
         "n_experts": checkpoint.sizes.n_experts,
+        "redundant": plan.asked_of_rules.copies,
         "pipeline": layout["pp"] > 1,
         "pools_differ_in_tp": len({each["layout"]["tp"] for each in pools}) > 1,
         "port": release.port,

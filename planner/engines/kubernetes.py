@@ -89,7 +89,7 @@ def _filled(name: str, facts: Manifest) -> Manifest:
 
 
 def _placeholders(launch: Launch, plan: Deployment) -> Iterator[str]:
-    image = launch.release.vendors[plan.vendor]
+    image = launch.release.vendors[plan.chip.maker]
     yield f"  image {image}: named as the project names its images, not pulled; pin one you tested"
     yield "  claim model-weights: a volume that every node reads, mounted at /models"
     if plan.checkpoint.folder:
@@ -112,7 +112,7 @@ def _pod(launch: Launch, plan: Deployment, model: str, facts: Manifest, role: st
         "container",
         {
             "engine": launch.release.name,
-            "image": launch.release.vendors[plan.vendor],
+            "image": launch.release.vendors[plan.chip.maker],
             "command": [_word(word, model) for word in launch.release.program],
             "args": _arguments(launch, model, serves=serves),
             "environment": [
@@ -123,7 +123,7 @@ def _pod(launch: Launch, plan: Deployment, model: str, facts: Manifest, role: st
                 environment["home"],
                 environment["token"],
             ],
-            "chips": {RESOURCES[plan.vendor]: launch.local},
+            "chips": {RESOURCES[plan.chip.maker]: launch.local},
             "mounts": [mounts[volume] for volume in wanted],
         },
     )

@@ -1,12 +1,17 @@
-"""Each engine as one release was read, from `releases.toml`: its options, its words, its images."""
+"""Each engine as one release was read, from `releases.toml`: its options and its words.
+
+What it runs, on which chips and in which formats, stands in the table that the search reads.
+"""
 
 from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, TypeAlias
+
+from planner.problems.serving.step.engine_rules import EngineTable, engine_tables
 
 Value: TypeAlias = str | int | float | bool | None
 
@@ -47,35 +52,21 @@ class NoteRow(_Row):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Release:
-    """An engine as it was read: its version, when, where, and the images of that version.
+class Release(EngineTable):
+    """An engine as it was read: what it runs, and where and how it is started.
 
     `options` are those of the command line, `settings` the keys of its configuration file, by full
     name, `variables` those of the environment, `followers` the options of every node but the first;
     `program` are the first words, in which MODEL stands where the checkpoint goes, and `mpi` those
-    that run it on all nodes at once; `trust` lets a checkpoint bring its own code. `vendors` are
-    the makers of chips it was read for, each with the container image of this version. `caches` and
-    `online` are what the engine calls a cache dtype and a conversion of weights while loading, by
-    the planner's dtype; `predicting` are the model types whose multi-token prediction blocks it
-    runs; `unpacks_fp4` says whether it multiplies FP4 weights in a wider format on chips without
-    FP4 arithmetic.
+    that run it on all nodes at once; `trust` lets a checkpoint bring its own code.
     """
 
-    name: str
-    title: str
-    version: str
-    as_of: str
     sources: tuple[str, ...]
     program: tuple[str, ...]
     port: int
     trust: str
     options: tuple[OptionRow, ...]
     notes: tuple[NoteRow, ...]
-    vendors: Mapping[str, str]
-    caches: Mapping[str, str]
-    predicting: frozenset[str]
-    unpacks_fp4: bool
-    online: Mapping[str, str] = field(default_factory=dict)
     settings: tuple[OptionRow, ...] = ()
     config_file: str = ""
     variables: tuple[OptionRow, ...] = ()
@@ -87,21 +78,19 @@ class Release:
         """Whether a row of it starts two half-batches that overlap."""
         return any("two_batches" in row.when for row in (*self.options, *self.settings))
 
-    @property
-    def stamp(self) -> str:
-        """The engine and its version, as a reader should see them."""
-        return f"{self.title} {self.version}"
-
 
 def releases() -> dict[str, Release]:
     """Every engine's release by its name, in the order of the file."""
     text = files("planner.engines").joinpath("releases.toml").read_text(encoding="utf-8")
     tables = tomllib.loads(text)
     shared = tables.pop("every")["notes"]
-    return {name: _release(name, table, shared) for name, table in tables.items()}
+    runs = engine_tables()
+    return {name: _release(runs[name], table, shared) for name, table in tables.items()}
 
 
-def _release(name: str, table: Mapping[str, Any], notes: Iterable[Mapping[str, Any]]) -> Release:
+def _release(
+    runs: EngineTable, table: Mapping[str, Any], notes: Iterable[Mapping[str, Any]]
+) -> Release:
     """One engine's table as a release; `notes` are those of every engine."""
     rows = {
         key: tuple(OptionRow(**row) for row in table.get(key, ()))
@@ -109,6 +98,4 @@ def _release(name: str, table: Mapping[str, Any], notes: Iterable[Mapping[str, A
     }
     words = {key: tuple(table.get(key, ())) for key in ("sources", "program", "mpi")}
     every = tuple(NoteRow(**row) for row in (*notes, *table["notes"]))
-    predicting = frozenset(table["predicting"])
-    parts = {"name": name, "notes": every, "predicting": predicting, **rows, **words}
-    return Release(**{**table, **parts})
+    return Release(**{**vars(runs), **table, "notes": every, **rows, **words})

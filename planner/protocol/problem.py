@@ -128,6 +128,9 @@ class Problem(ABC, Generic[Q]):
     def answer(self, question: Q) -> Plan:
         """The plan with its certificate, its reasons and its provenance."""
 
+    def check(self, question: Q) -> None:
+        """Refuse what takes no search to refuse; raises InputError."""
+
     def value(self, question: Q, path: str) -> float | None:
         """What a question has at a path, in base units; None where it has no number there."""
         value = value_at(question, path)

@@ -12,7 +12,7 @@ from planner.protocol.trade_off import trade_off
 from planner.scenario import opened
 from planner.scenario.keys.fields import QuestionRecord
 from planner.scenario.kinds import ROOMS, Document
-from planner.scenario.loading import Source
+from planner.scenario.loading import Question, Source
 from planner.scenario.tree import Tree
 from planner.text.errors import FieldError, InputError
 
@@ -33,6 +33,18 @@ def solve(source: Source, sets: Sequence[str] = (), *, strict: bool = False) -> 
         if strict and plan.outside:
             raise InputError(f"{outside_text(plan.outside)}; {STRICT}")
         return plan
+
+
+def check(source: Source, sets: Sequence[str] = ()) -> Question:
+    """The scenario, read and refused where that takes no search: `solve` without its answer.
+
+    Raises InputError with every mistake in the input.
+    """
+    tree, question = opened(source, sets)
+    if not isinstance(question, Document):
+        with _placing(tree):
+            problem_of(question.problem).check(question)
+    return question
 
 
 def pareto(
@@ -76,11 +88,18 @@ def answer_schema(kind: str) -> dict[str, object]:
 def _opened(source: Source, sets: Sequence[str]) -> Iterator[QuestionRecord]:
     """The question of a source; what is refused while it is answered gets its place there."""
     tree, question = opened(source, sets)
-    try:
+    with _placing(tree):
         if isinstance(question, Document):
             refused = f"this version answers {', '.join(ROOMS)}, not {question.problem}"
             raise FieldError(("problem", refused))
         yield question
+
+
+@contextmanager
+def _placing(tree: Tree) -> Iterator[None]:
+    """What is refused meanwhile gets its place in the file."""
+    try:
+        yield
     except InputError as error:
         raise _placed(error, tree) from error
 

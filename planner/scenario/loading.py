@@ -43,9 +43,6 @@ def load(source: Source, sets: Sequence[str] = ()) -> Question:
     return opened(source, sets)[1]
 
 
-check = load  # as the command is called
-
-
 def opened(source: Source, sets: Sequence[str] = ()) -> tuple[Tree, Question]:
     """The scenario as `load` gives it, and the tree that knows where its values stand."""
     tree = changed(read(source), sets)

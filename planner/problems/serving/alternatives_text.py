@@ -13,7 +13,8 @@ from planner.text.tolerances import UNSEEN
 from planner.text.wording import duration, listed, row, wrapped
 
 if TYPE_CHECKING:
-    from planner.problems.serving.plan import ServingAnswer, ServingPlan, WinningChange
+    from planner.problems.serving.plan import ServingAnswer, ServingPlan, ShortPoint, WinningChange
+    from planner.problems.serving.point import ServingPoint
 
 PRICE = 18  # columns of a price that has its plan beside it
 CHANGE = 42  # columns of a change that has its price beside it
@@ -38,7 +39,7 @@ def alternatives(answer: ServingAnswer) -> str:
         least = answer.scenario["objective"] == "energy"
         price = f"{plan.joule_per_token:.4g} J/token" if least else f"${plan.usd_per_mtok:.4g}/Mtok"
         likely = "" if least else _likely(plan)
-        text = f"{layout_text(plan)}, batch {plan.batch}{tpot}{likely}"
+        text = f"{layout_text(plan)}, batch {plan.batch}{tpot}{likely}{_engines(answer, plan)}"
         lines.append(row(f"  {price}", text, PRICE))
     return "\n".join(lines)
 
@@ -61,8 +62,18 @@ def other_kinds(answer: ServingAnswer) -> str:
     for kind in answer.rivals:
         worse, plan = _worse(answer, kind.behind), kind.plan
         text = f"{kind.kind}: {worse}, {layout_text(plan)}, batch {plan.batch}"
+        text += _engines(answer, plan)
         lines += wrapped(text)
     return "\n".join(lines)
+
+
+def _engines(answer: ServingAnswer, plan: ServingPoint | ShortPoint) -> str:
+    """What runs a runner-up, where some engine that runs the plan does not."""
+    if answer.plan is None or plan.engines is None:
+        return ""
+    if {*(answer.plan.engines or ())} <= {*plan.engines}:
+        return ""
+    return f", on {' or '.join(plan.engines or ('none of the engines',))}"
 
 
 def systems(answer: ServingAnswer) -> list[str]:

@@ -237,9 +237,8 @@ def _layouts_of(current: Current, task: Task) -> Layouts:
     if sizes.n_q_heads % current.tp:
         heads = f"the {sizes.n_q_heads} attention heads of {sizes.name}"
         raise FieldError(("current.tp", f"{current.tp} does not divide {heads}"))
-    if not sizes.n_experts and (current.ep or 1) * current.dp_attention > 1:
-        words = "no experts, so ep and dp_attention are 1; copies of a dense model are replicas"
-        raise FieldError(("current", f"{sizes.name} has {words}"))
+    if not sizes.n_experts and (current.ep or 1) > 1:
+        raise FieldError(("current.ep", f"{sizes.name} has no experts, so ep is 1"))
     if current.pp > sizes.n_layers:
         raise FieldError(("current.pp", f"{sizes.name} has {sizes.n_layers} layers only"))
     ep = 1

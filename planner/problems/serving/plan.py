@@ -99,6 +99,7 @@ class ShortPoint:
     tpot: Second | None
     usd_per_mtok: PerMillion
     tokens_per_s: TokenRate | None
+    engines: tuple[str, ...] | None
     e2e: Second | None
     joule_per_token: Annotated[float, Unit("J/token")] | None
 

@@ -147,7 +147,8 @@ class ServingPoint:
 
     `watts_per_chip` is the mean over all chips, the site's share included; `power_from` says where
     it comes from: `given`, from the work by rows of the chip (`measured`) or by what such chips
-    share (`shared`), or the `least` that any work takes.
+    share (`shared`), or the `least` that any work takes. `engines` run it as it stands; null where
+    none was read for such chips or models.
     """
 
     mode: str
@@ -165,6 +166,7 @@ class ServingPoint:
     redundant_experts: int | None
     drafts: Annotated[int, Unit("token")] | None
     chunk: Annotated[int, Unit("token")] | None
+    engines: tuple[str, ...] | None
     ttft: Second | None
     tpot: Second | None
     e2e: Second | None

@@ -18,6 +18,7 @@ from planner.problems.serving.alternatives_text import (
     ways_out,
 )
 from planner.problems.serving.point import idle, layout_text
+from planner.problems.serving.step.runnable import stamps
 from planner.problems.serving.task.plan_limits import title_of
 from planner.protocol.plan import outside_text
 from planner.text.quantities import show
@@ -134,6 +135,7 @@ def _arriving(demand: float | str) -> str:
 
 def _chosen(point: ServingPoint, whole: ServingAnswer) -> str:
     lines = _pool(point) if point.layout else _pools(point)
+    lines += [row("engines", stamps(point.engines))] if point.engines is not None else []
     lines += systems(whole)
     if point.drafting:
         lines.append(row("drafts", _drafting(point.drafting)))

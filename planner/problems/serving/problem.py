@@ -22,7 +22,8 @@ from planner.problems.serving.parameters import BATCHES, WHOLE, is_array
 from planner.problems.serving.plan import ServingPlan
 from planner.problems.serving.plan_sections import COLUMNS, row_of
 from planner.problems.serving.profiled import coefficient, profiled
-from planner.problems.serving.task.resolve import resolve
+from planner.problems.serving.search.batch import layouts_of
+from planner.problems.serving.task.resolve import beyond, resolve
 from planner.protocol.output import values_in
 from planner.protocol.parameter import Parameter, value_at
 from planner.protocol.plan import Plan
@@ -35,6 +36,7 @@ from planner.protocol.problem import (
     UncertainCoefficient,
 )
 from planner.protocol.section import Section
+from planner.text.errors import FieldError
 from planner.text.tolerances import SAME
 
 if TYPE_CHECKING:
@@ -61,6 +63,15 @@ class ServingProblem(Problem["Scenario"]):
         from planner.problems.serving.slopes.serving import parameters_of
 
         return parameters_of(question)
+
+    def check(self, question: Scenario) -> None:
+        """Refuse pins that nothing runs, and requests longer than the model was made for."""
+        tasks = resolve(question)
+        every = [*tasks.tasks, *(task for pair in tasks.pools for task in pair.tasks)]
+        for words in {text: None for task in every for text in beyond(question, task.sizes)}:
+            raise FieldError(("workload.input_tokens", words))
+        for task in every:
+            layouts_of(task)
 
     def search(self, question: Scenario, coefficients: Mapping[str, float] | None = None) -> Search:
         """The best layouts and batches; nothing is proved of them."""

@@ -29,10 +29,12 @@ from planner.scenario.keys.uncertain import Uncertain
 from planner.scenario.keys.workload import Choose, Current, Limits, Promises, Workload
 from planner.scenario.kinds import PROBLEMS
 from planner.text.errors import CatalogueError
+from planner.text.tables import table
 
 OBJECTIVES = ("cost", "throughput", "latency", "energy")
 ESTIMATES = ("bound", "calibrated")
 ASSUMPTIONS = ("physical", "lecture")
+RUNS_ON = ("any", *table("planner.problems.serving.step", "engine_rules.toml"), "none")
 LAYOUT = ("replicas", "tp", "dp_attention", "cp", "pp")
 WEIGHT_ONLY = ("int8", "int4")
 
@@ -74,6 +76,9 @@ class Scenario(QuestionRecord):
     )
     profile: ProfileField = Field(
         "auto", description="a named, dated calibration, or a file of one's own"
+    )
+    engine: Annotated[str, Word(RUNS_ON)] = Field(
+        "any", description="what must run the plan: any engine that was read, or one; or none"
     )
     assumptions: Annotated[str, Word(ASSUMPTIONS)] = Field(
         "physical", description="real figures, or the lecture's conventions"

@@ -96,7 +96,7 @@ def test_the_answer_has_every_key_of_the_interface(run, small):
     assert found["provenance"].keys() >= {"version", "assumptions", "profile", "data"}
     assert all(row.keys() >= {"what", "source", "as_of"} for row in found["provenance"]["data"])
     assert all(row.keys() >= {"name", "elasticity"} for row in found["binding"])
-    assert all(other.keys() == {*plan, "chance_better"} for other in found["alternatives"])
+    assert all(other.keys() == {*plan, "chance_better", "tied"} for other in found["alternatives"])
     assert (found["status"], found["infeasible"]) == ("optimal", None)
     assert all(map(math.isfinite, numbers(found)))
 

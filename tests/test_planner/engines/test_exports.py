@@ -32,6 +32,7 @@ RECORDED = json.loads((DATA / "engine_options.json").read_text("utf-8"))
 DEEPSEEK = "serve-deepseek-v3-h200"
 WHOLE = "choose.overlap=none"
 RACK = ("choose.dp_attention=64", "choose.ep=64", WHOLE)
+ONE = "choose.dp_attention=1"
 CASES = {
     "one node": (DEEPSEEK, ("choose.tp=1", "choose.pp=1", "choose.dp_attention=8")),
     "two nodes": (DEEPSEEK, ("choose.tp=1", "choose.dp_attention=16", "choose.kv=fp8", WHOLE)),
@@ -42,11 +43,18 @@ CASES = {
         DEEPSEEK,
         ("choose.tp=1", "choose.dp_attention=16", "choose.ep=16", "choose.overlap=two-batch"),
     ),
-    "dense": ("serve-llama-70b-fast", ("choose.weights=bf16",)),
-    "converted": ("serve-llama-70b-fast", ("choose.weights=fp8",)),
+    "dense": ("serve-llama-70b-fast", ("choose.weights=bf16", ONE)),
+    "converted": ("serve-llama-70b-fast", ("choose.weights=fp8", ONE)),
+    "copies": ("serve-llama-70b-fast", ("choose.dp_attention=2",)),
     "cached": ("size-gpt-oss-120b", ()),
 }
-REFUSED = {("stages", "drafts"), ("converted", "trtllm"), ("two batches", "trtllm")}
+REFUSED = {
+    ("copies", "vllm"),
+    ("copies", "trtllm"),
+    ("stages", "drafts"),
+    ("converted", "trtllm"),
+    ("two batches", "trtllm"),
+}
 
 
 @cache
@@ -213,6 +221,7 @@ def test_each_engine_refuses_just_what_it_cannot_split(sizes):
     assert runs["sglang"]
 
 
+OWN = "engine=none"  # any layout that arithmetic allows
 DRAFTS = "speculation={drafts: 2, acceptance: 0.6}"
 REASONS = {
     "ep and expert tp": (
@@ -223,18 +232,18 @@ REASONS = {
         "trtllm", "serve-llama-70b-fast", ("choose.weights=fp8",), "choose.weights=bf16"),
     "uneven experts": ("sglang", "serve-deepseek-v3-gb200", (), "choose.dp_attention=64"),
     "copies of experts": (
-        "sglang", DEEPSEEK, ("choose.redundant_experts=32",), "choose.redundant_experts=0"),
+        "trtllm", DEEPSEEK, ("choose.redundant_experts=32",), "choose.redundant_experts=0"),
     "stages and drafts": (
         "sglang", DEEPSEEK, (DRAFTS, "choose.pp=2"), "choose.pp=1"),
     "no prediction blocks": (
         "vllm", "serve-llama-70b-fast", (DRAFTS,), "leave speculation out"),
     "int8 weights": (
         "vllm", "serve-llama-70b-fast", ("choose.weights=int8",), "choose.weights=bf16"),
-    "int8 cache": ("vllm", DEEPSEEK, ("choose.kv=int8",), "choose.kv=bf16 or fp16 or fp8"),
-    "fp4 cache": ("sglang", DEEPSEEK, ("choose.kv=nvfp4",), "choose.kv=bf16 or fp8"),
+    "int8 cache": ("vllm", DEEPSEEK, ("choose.kv=int8", OWN), "choose.kv=bf16 or fp16 or fp8"),
+    "fp4 cache": ("sglang", DEEPSEEK, ("choose.kv=nvfp4", OWN), "choose.kv=bf16 or fp8"),
     "head count": (
         "vllm", "serve-llama-70b-fast",
-        ("model=phi-4", "choose.tp=4", "choose.weights=bf16"), "choose.tp=5"),
+        ("model=phi-4", "choose.tp=4", "choose.weights=bf16", OWN), "choose.tp=2"),
     "not a gpu": (
         "vllm", "serve-llama-70b-fast",
         ("system=tpu-v5p", "promises.ttft=null", "price=$4/hour", "choose.weights=bf16"),

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
 import sympy as sp
 
 from formulas.nomenclature.symbols import SYMBOLS, auxiliary
@@ -85,8 +86,10 @@ def _of_the_model(
 ) -> dict[str, tuple[float, float]]:
     """Symbols that follow the size: value at the optimum, and d ln(value) / d ln N there."""
     grown = growth_of_symbols(settled.served.member, step.task, settled.answer.n_active)
-    here = serving.shared_values(step.task).items()
-    return {name: (value, grown[name] / SPAN) for name, value in here if grown.get(name)}
+    # What the step has bound: copies of attention may share the weights of the rest.
+    here = step.values(np.ones(1))
+    names = [name for name in serving.shared_values(step.task) if grown.get(name)]
+    return {name: (float(np.ravel(here[name])[0]), grown[name] / SPAN) for name in names}
 
 
 @lru_cache(maxsize=16)

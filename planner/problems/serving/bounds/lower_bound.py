@@ -39,7 +39,7 @@ LEAST = (
     "n_ar", "q_ar", "n_a2a", "n_ep", "k_copies", "k_copies_pf", "n_hop", "t_hop_net", "a_ar",
     "g_ar", "a_ar_pf", "g_ar_pf", "a_x", "g_x", "a_x_pf", "g_x_pf", "f_heads", "f_stage", "u_ep",
     "x_ep", "f_skew", "c_imb", "c_rank", "n_cp", "c_chunk", "a_cp", "g_cp", "a_ring", "g_ring",
-    "n_draft_ar", "n_draft_a2a",
+    "n_draft_ar", "n_draft_a2a", "S_fixed", "M_fixed",
 )  # fmt: skip
 LARGEST = ("r_ar", "r_hop", "w_ar", "w_ar_pf", "w_x", "w_x_pf", "w_cp", "w_ring")
 ENDLESS = 1e12  # sequences in flight, more than any replica holds
@@ -281,7 +281,7 @@ def _shared(step: Step, values: StepValues, rows: np.ndarray) -> dict[str, float
     """One set of values that favours the objective over all these layouts."""
     layouts = step.layouts
     group = {k: float(v) for k, v in values.items() if not np.ndim(v)}
-    group |= {k: float(np.asarray(values[k])[rows].min()) for k in LEAST}
+    group |= {k: float(np.asarray(values[k])[rows].min()) for k in LEAST if np.ndim(values[k])}
     fastest = [k for k in EFFICIENCIES if np.ndim(values[k])]
     group |= {k: float(np.asarray(values[k])[rows].max()) for k in (*LARGEST, *fastest)}
     return (

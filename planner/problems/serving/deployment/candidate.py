@@ -1,7 +1,6 @@
 """A plan in full: its pools evaluated, and what they give together; checked by plain floats.
 
-One pool does both phases or one of them; of two pools the first reads prompts and the second
-decodes, and the slower one sets the rate.
+Of two pools the first reads prompts and the second decodes; the slower one sets the rate.
 """
 
 from __future__ import annotations
@@ -46,6 +45,7 @@ from planner.problems.serving.step.kernels import (
     pools_values,
     replica_rates,
 )
+from planner.problems.serving.step.runnable import engines_of
 from planner.problems.serving.step.step import Step, alike
 from planner.problems.serving.task.task import Task, TaskPair
 from planner.protocol.plan import BindingLimit
@@ -138,6 +138,7 @@ class Candidate:
             redundant_experts=whole.redundant_experts,
             drafts=whole.drafts,
             chunk=int(first.task.chunk) if first.prefills else None,
+            engines=engines_of([(pool.task, pool.layouts) for pool in self.pools]),
             ttft=values["ttft"] if first.prefills else None,
             tpot=last.chosen_by["tpot"] if last.decodes else None,
             e2e=values["latency"] if first.prefills and last.decodes else None,
@@ -396,5 +397,4 @@ def _decoding(tasks: TaskPair, decoding: Step, pair: Pair) -> Step:
 def _sized(step: Step, row: int, replicas: int, chips: int) -> Step:
     """One layout of a step, on so many replicas and chips."""
     part = step.take(np.array([row]))
-    counts = {"replicas": np.array([replicas]), "chips": np.array([chips])}
-    return part.on(replace(part.layouts, **counts))
+    return part.on(replace(part.layouts, replicas=np.array([replicas]), chips=np.array([chips])))

@@ -10,6 +10,7 @@ from planner.catalogue.chips import chip_names
 from planner.catalogue.models import repository
 from planner.problems.serving.deployment.beyond_fit import pool_outside
 from planner.problems.serving.plan import NarrowingRun
+from planner.problems.serving.step.runnable import engines_of
 from planner.scenario.keys.references import File
 
 if TYPE_CHECKING:
@@ -43,17 +44,18 @@ def narrowing(candidate: Candidate, scenario: Scenario) -> NarrowingRun | None:
     if not worth:
         return None
     variance, dimension, pool = max(worth, key=lambda row: row[0])
-    commands = (_load(pool, place), _read(scenario))
+    runs = engines_of([(each.task, each.layouts) for each in candidate.pools])
+    commands = (_load(pool, place, next(iter(runs or ()), USUAL)), _read(scenario))
     whole = pool.layouts.halves[0] == 1
     return NarrowingRun(dimension.title, math.sqrt(variance), commands, overlap_off=not whole)
 
 
-def _load(pool: EvaluatedPool, place: str) -> str:
+def _load(pool: EvaluatedPool, place: str, runs: str) -> str:
     """A closed loop against one replica, which writes beside its result what the server is."""
     task, choice = pool.task, pool.choice
     layout = choice.layout
     facts = {
-        "engine": USUAL if task.profile.engine == "any" else task.profile.engine,
+        "engine": runs if task.profile.engine == "any" else task.profile.engine,
         "chip": task.chip.name, "n_chips": int(pool.layouts.replica_chips[0]),
         "tp": layout.tp, "pp": layout.pp, "dp_attention": layout.dp_attention, "ep": layout.ep,
         "weights": choice.weights, "kv": choice.kv,

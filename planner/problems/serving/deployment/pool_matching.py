@@ -47,7 +47,7 @@ class PhaseLayouts:
     replica, `fill` the share of its time or slots that may be in use, `slot` the time it spends per
     request [s], `rate` its requests per second at its most. `latency` is the time to first token,
     transfer included, or the time from a request's first token to its last [s]; `weight` what a
-    second of a chip in use counts in the objective: USD, or J.
+    second of a chip in use counts in the objective: USD, or J. `engines` run a layout, as bits.
     """
 
     rows: np.ndarray
@@ -61,6 +61,7 @@ class PhaseLayouts:
     rate: np.ndarray
     latency: np.ndarray
     weight: np.ndarray
+    engines: np.ndarray
 
     @property
     def room(self) -> ChipSplit:
@@ -177,7 +178,7 @@ def _columns(
     weight = cost_in_use(step, rows, values.get("watts", np.zeros(())))
     return PhaseLayouts(
         rows, np.zeros(rows.size, np.int64), layouts.stage[rows], layouts.pp[rows], domain,
-        batch, fill, slot, rate, last, np.broadcast_to(weight, rows.shape),
+        batch, fill, slot, rate, last, np.broadcast_to(weight, rows.shape), layouts.engines[rows],
     )  # fmt: skip
 
 
@@ -240,11 +241,27 @@ def _by_receivers(
 
 def _best(tasks: TaskPair, prefill: PhaseLayouts, decode: PhaseLayouts) -> Matched:
     """Both pools without what another layout of the same group and room betters."""
+    prefill, decode = _by_engine(prefill, decode)
     if tasks.prefill.objective == "latency":
         # Under a load the quickest may not carry it.
         alone = decode.quickest() if tasks.demand is None else decode.undominated()
         return prefill.undominated(), alone
     return prefill.fastest(), decode.fastest()
+
+
+def _by_engine(prefill: PhaseLayouts, decode: PhaseLayouts) -> Matched:
+    """Both pools once for each engine, which runs the two of a pair or neither: its groups."""
+    every = [each.engines for each in (prefill, decode)]
+    if not all(x.size for x in every) or np.bitwise_and.reduce(np.concatenate(every)):
+        return prefill, decode
+    either = np.bitwise_or.reduce(every[0]) & np.bitwise_or.reduce(every[1])
+    numbers = np.flatnonzero(either >> np.arange(int(either).bit_length()) & 1)
+
+    def split(layouts: PhaseLayouts) -> PhaseLayouts:
+        of, place = np.nonzero(layouts.engines[:, None] >> numbers & 1)
+        return replace(layouts.take(of), group=layouts.group[of] * numbers.size + place)
+
+    return split(prefill), split(decode)
 
 
 def _within_request(

@@ -15,14 +15,16 @@ fastest. So a few bisections over all layouts at once decide all (layout, batch)
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from planner.problems.serving.search.sizing import busiest, carrying, fitted, pass_sizes
+from planner.problems.serving.step.dense_copies import copies_dense
 from planner.problems.serving.step.layouts import OVERLAP, Layouts, enumerate_layouts
+from planner.problems.serving.step.runnable import misfit, pool_of, refused, run_by
 from planner.problems.serving.step.step import Step
 from planner.text.errors import FieldError
 
@@ -54,39 +56,62 @@ class Found:
 
 def layouts_of(task: Task) -> Layouts:
     """Every layout that a task may take; `FieldError` if there is none."""
-    alone = grows(task) or task.pooled
     limits_of = dict(task.limits_of)
     if task.uses_bound:
         # A roofline overlaps all there is.
         limits_of.setdefault("halves", (1,))
-    layouts = enumerate_layouts(
+    layouts = _admitted(task, limits_of)
+    layouts = layouts.take(_cuttable(task, layouts))
+    if not len(layouts):
+        raise FieldError(_none_admitted(task, limits_of))
+    if task.engines is None or task.any_layout:
+        return layouts
+    runs = run_by(pool_of(task), layouts, task.engines)
+    if not runs.any():
+        raise FieldError(misfit(task.limits_of, refused(pool_of(task), layouts, task.engines)))
+    return replace(layouts, engines=runs).take(runs > 0)
+
+
+def _admitted(task: Task, limits_of: Mapping[str, tuple[int, ...]]) -> Layouts:
+    """Layouts that model, machine and limits admit."""
+    return enumerate_layouts(
         heads=task.sizes.n_q_heads,
         layers=task.sizes.n_layers,
         experts=task.sizes.n_experts and task.sizes.n_experts + task.redundant,
         domain=task.machine.chips_per_domain,
-        chips=tuple(task.chips[-1:] if alone else task.chips),
+        chips=tuple(task.chips[-1:] if grows(task) or task.pooled else task.chips),
         joined=task.machine.scale_out is not None,
         tiled=task.tiled,
+        copied="dp_attention" in limits_of or copies_dense(task),
         limits=frozenset(limits_of.items()),
     )
-    layouts = layouts.take(_cuttable(task, layouts))
-    if not len(layouts):
-        wanted: dict[str, Sequence[object]] = dict(task.limits_of)
-        if wanted.pop("halves", None):
-            wanted["overlap"] = [OVERLAP[n] for n in task.limits_of["halves"]]
-        limits = ", ".join(f"{k} {list(v)}" for k, v in wanted.items()) or "nothing"
-        words = (
-            f"no layout of {task.sizes.name} on {task.chips[-1]} chips admits {limits}; "
-            f"tp divides the {task.sizes.n_q_heads} attention heads, tp * dp_attention fits into "
-            f"or is a multiple of the domain of {task.machine.chips_per_domain} chips, "
-            f"ep * tp_expert = tp * dp_attention, pp is at most {task.sizes.n_layers}"
-            + (
-                ", overlap takes dp_attention and ep above 1, and two sequences a rank"
-                * ("overlap" in wanted)
-            )
-        )
-        raise FieldError(("choose", words))
-    return layouts
+
+
+def _none_admitted(task: Task, limits_of: Mapping[str, tuple[int, ...]]) -> tuple[str, str]:
+    """What admits no layout, at the one limit without which there were some, and what would do."""
+    place, remedy = "choose", ""
+    names = {k: "overlap" if k == "halves" else k for k in task.limits_of}
+    for key in task.limits_of:
+        free = _admitted(task, {k: v for k, v in limits_of.items() if k != key})
+        wanted, values = task.limits_of[key], np.unique(getattr(free, key))
+        near = (*values[values < min(wanted)][-1:], *values[values > max(wanted)][:1])
+        if near:
+            place = f"choose.{names[key]}"
+            texts = (f"{place}={OVERLAP[n] if key == 'halves' else n}" for n in near)
+            remedy = f"; what would work: {', or '.join(texts)}"
+            break
+    halves = [OVERLAP[n] for n in task.limits_of.get("halves", ())]
+    limits = ", ".join(
+        f"{names[k]} {halves if k == 'halves' else list(v)}" for k, v in task.limits_of.items()
+    )
+    return place, (
+        f"no layout of {task.sizes.name} on {task.chips[-1]} chips admits {limits or 'nothing'}; "
+        f"tp divides the {task.sizes.n_q_heads} attention heads, tp * dp_attention fits into "
+        f"or is a multiple of the domain of {task.machine.chips_per_domain} chips, "
+        f"ep * tp_expert = tp * dp_attention, pp is at most {task.sizes.n_layers}"
+        + ", overlap takes dp_attention and ep above 1, and two sequences a rank" * bool(halves)
+        + remedy
+    )
 
 
 def _cuttable(task: Task, layouts: Layouts) -> np.ndarray:

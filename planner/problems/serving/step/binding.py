@@ -219,7 +219,7 @@ def layout_values(
         "c_rank": np.where(task.pooled and task.mode == "decode" and not bound, 1.0, 0.0)
         * np.sqrt(2 * np.log(dp)),
         "n_ar": np.where(tp > 1, _all_reduces(sizes, dp), 0.0),
-        "n_a2a": np.where(dp > 1, sizes.n_moe_layers, 0) * 1.0,
+        "n_a2a": np.where(dp > 1, sizes.n_moe_layers or sizes.n_dense_ffn_layers, 0) * 1.0,
         # Ranks of one batch skip the experts of others; what they add up is all-reduced.
         "n_ep": np.where((ep > 1) & (dp == 1), sizes.n_moe_layers, 0) * 1.0,
         "n_hop": pp - 1.0,
@@ -242,17 +242,19 @@ def _collectives(task: Task, layouts: Layouts) -> dict[str, np.ndarray]:
         return values | dict.fromkeys(("k_copies", "k_copies_pf"), np.zeros(len(layouts)))
     sent = _dispatch_bytes(task.sizes)
     there = sent / (sent + COMBINE_BYTES)
-    sparse, ones = task.sizes.n_experts > 0, np.ones(len(layouts))
+    sparse = task.sizes.n_experts > 0
+    # Every chip of a stage computes for all tokens where it holds a part of what all pass.
+    ways = layouts.tp_expert if sparse else np.where(layouts.dp_attention > 1, layouts.whole, 1)
     for phase, within in (("", DECODE), ("_pf", PREFILL)):
         reduced = reductions(task.network, task.chip.name, layouts.tp, within)
         exchanged = exchanges(task.network, task.chip.name, layouts.whole, within, there)
-        # Without experts nothing is sent; a copy keeps the root of its bytes above zero.
-        sends = copies(task.sizes, layouts.ep) * layouts.tp_expert if sparse else ones
+        # Where nothing is sent, a copy keeps the root of its bytes above zero.
+        sends = copies(task.sizes, layouts.ep) * ways if sparse else ways * 1.0
         if phase and sparse:
             # One copy for each domain, which passes it on inside.
             nodes = copies_to_domains(task.sizes, exchanged.domains)
-            sends = np.where(exchanged.domains > 1, nodes * layouts.tp_expert, sends)
-        every_expert = float(max(task.sizes.n_experts_active, 1)) * layouts.tp_expert
+            sends = np.where(exchanged.domains > 1, nodes * ways, sends)
+        every_expert = float(max(task.sizes.n_experts_active, 1)) * ways
         values |= _law(f"ar{phase}", reduced) | _law(f"x{phase}", exchanged)
         values[f"k_copies{phase}"] = np.where(exchanged.per_expert, every_expert, sends)
     return values
@@ -392,5 +394,6 @@ def _all_reduces(sizes: Sizes, dp: np.ndarray) -> np.ndarray:
     both = feed_forward == sizes.n_layers
     mixers = sizes.n_layers if both else sizes.n_layers - feed_forward
     feed_forward -= sizes.n_parallel_layers
-    with_ranks = mixers + sizes.n_dense_ffn_layers
+    # A dense model's copies of attention share what follows, in an exchange of all tokens.
+    with_ranks = mixers + (sizes.n_dense_ffn_layers if sizes.n_experts else 0)
     return np.where(dp > 1, with_ranks, mixers + feed_forward) * 1.0

@@ -15,7 +15,7 @@ make no whole domain at the end serve the second pool only, unless there are no 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -67,6 +67,11 @@ class Layouts:
     replicas: np.ndarray
     chips: np.ndarray  # paid, idle ones included
     halves: np.ndarray  # half-batches of a pass that overlap, 1 for none
+    engines: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))  # that run it, bits
+
+    def __post_init__(self) -> None:
+        if self.engines.size != self.tp.size:  # no engine was asked about
+            object.__setattr__(self, "engines", np.full(self.tp.size, -1))
 
     def __len__(self) -> int:
         return int(self.tp.size)
@@ -107,9 +112,15 @@ class Layouts:
         names = [f.name for f in fields(cls)]
         return cls(*(np.concatenate([getattr(each, n) for each in several]) for n in names))
 
+    @classmethod
+    def of(cls, **columns: int) -> Layouts:
+        """One layout as a table, one chip of everything that is not given."""
+        names = (f.name for f in fields(cls) if f.name != "engines")
+        return cls(*(np.array([columns.get(name, 1)]) for name in names))
+
     def split(self, i: int) -> tuple[int, ...]:
         """What one layout is beside its half-batches."""
-        names = (f.name for f in fields(self) if f.name != "halves")
+        names = (f.name for f in fields(self) if f.name not in ("halves", "engines"))
         return tuple(int(getattr(self, name)[i]) for name in names)
 
     def row(self, i: int) -> dict[str, Any]:
@@ -128,6 +139,7 @@ def enumerate_layouts(
     chips: tuple[int, ...],
     joined: bool = True,
     tiled: bool = False,
+    copied: bool = False,
     limits: frozenset[tuple[str, tuple[int, ...]]] = frozenset(),
 ) -> Layouts:
     """Every layout of a model with these heads, layers and experts on each number of chips.
@@ -139,10 +151,11 @@ def enumerate_layouts(
     ----------
     heads : query heads; tensor parallelism divides them.
     layers : layers; no more stages than these.
-    experts : routed experts of a layer, copies included; 0 for a dense model.
+    experts : routed experts of a layer, copies included; 0 for a dense model: ep = tp_expert = 1.
     domain : chips of one scale-up domain.
     chips : numbers of chips that may be paid for.
     joined : whether a network joins the domains; without one a replica stays inside one.
+    copied : whether attention of a dense model may be copied over chips that share all else.
     tiled : whether the stages of one domain divide it evenly, as slices of a torus do.
     limits : allowed values per axis (and `replicas`, `halves`), absent ones are free, `cp` is 1.
     """
@@ -152,15 +165,13 @@ def enumerate_layouts(
     largest = int(min(paid.max(), max(LARGEST_REPLICA, domain, least_chips) if joined else domain))
 
     tp = _allowed(_divisors(heads), free.get("tp"))
-    dp = _allowed(np.arange(1, largest + 1 if experts else 2), free.get("dp_attention"))
+    dp = _allowed(np.arange(1, largest + 1 if experts or copied else 2), free.get("dp_attention"))
     table = _cross(tp[tp <= largest, None], dp)
     table = _cross(table[table.prod(axis=1) <= largest], _contexts(largest, free.get("cp")))
     table = table[(table.prod(axis=1) <= largest) & _aligned(table, domain, tiled)]
 
     table = _cross(table, _allowed(np.arange(1, min(layers, largest) + 1), free.get("pp")))
     table = table[table.prod(axis=1) <= largest]
-
-    # A dense model has nothing to spread: ep = tp_expert = 1.
     groups = np.arange(1, min(experts, largest) + 1) if experts else np.ones(1, dtype=np.int64)
     table = _cross(table, _allowed(groups, free.get("ep")))
     whole, ep = table[:, 0] * table[:, 1], table[:, 4]

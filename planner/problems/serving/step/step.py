@@ -14,6 +14,7 @@ import numpy as np
 
 from formulas.numerics.kernel import PreparedKernel
 from planner.problems.serving.step.binding import engine_values, layout_values, peaks, shared_values
+from planner.problems.serving.step.dense_copies import feed_forward_shared
 from planner.problems.serving.step.engine_effects import (
     coefficient_powers,
     loop_first_token,
@@ -64,6 +65,7 @@ class Step:
             **peaks(task, bound=bound),
             **layout_values(task, layouts, hop_groups(task, layouts), bound=bound),
         }
+        self._bound_values |= feed_forward_shared(task, layouts, self._bound_values)
 
     @property
     def model(self) -> StepModel:
@@ -155,7 +157,9 @@ class Step:
 
     def with_values_of(self, task: Task) -> Step:
         """The same layouts under another task of one model and chips, its values bound anew."""
-        twin = self._copy(self.layouts, {**self._values, **shared_values(task)})
+        shared = shared_values(task)
+        shared |= feed_forward_shared(task, self.layouts, shared)
+        twin = self._copy(self.layouts, {**self._values, **shared})
         twin.task = task
         return twin
 

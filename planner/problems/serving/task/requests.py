@@ -93,6 +93,12 @@ def arrivals(scenario: Scenario) -> float | None:
     return load.demand.requests_per_s(load.output_tokens.mean)
 
 
+def method_of(scenario: Scenario) -> str:
+    """What drafts where the scenario says, else empty: the checkpoint's own blocks."""
+    speculation = scenario.speculation
+    return "" if speculation is None else speculation.draft_model or speculation.method or ""
+
+
 def outputs(mode: str, tokens: float, *, pooled: bool) -> float:
     """Mean output tokens of a request [token], of which a pool that prefills emits the first."""
     if (mode == "aggregated" or pooled) and tokens <= 1:

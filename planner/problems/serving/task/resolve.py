@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date
@@ -21,10 +21,11 @@ from planner.catalogue.systems import System
 from planner.network.system_network import fabric_of, machine_of
 from planner.problems.serving.profiled import LECTURE, limited
 from planner.problems.serving.question import Scenario
+from planner.problems.serving.step.runnable import misfit, unfit_for
 from planner.problems.serving.task.drafter import depths, speculating
 from planner.problems.serving.task.requests import limits_of, modes, promised
 from planner.problems.serving.task.task import Task, TaskPair
-from planner.problems.serving.task.task_builder import Hardware, TaskBuilder
+from planner.problems.serving.task.task_builder import Hardware, TaskBuilder, engines_read
 from planner.protocol.plan import DataSource
 from planner.scenario.keys.model_keys import ModelDescription
 from planner.scenario.keys.references import File, wanted_profile
@@ -94,7 +95,7 @@ def resolve(scenario: Scenario, today: date | None = None) -> ServingTasks:
     for weights, kv, activations, chunk, redundant in _formats(scenario):
         with _at("model"):
             counted = _sizes(model, weights, kv, activations)
-        notes.warnings.extend(_beyond(scenario, counted))
+        notes.warnings.extend(beyond(scenario, counted))
         if redundant and not counted.n_experts:
             words = f"{counted.name} has no routed experts; leave it 0"
             raise FieldError(("choose.redundant_experts", words))
@@ -108,8 +109,27 @@ def resolve(scenario: Scenario, today: date | None = None) -> ServingTasks:
                 pools += builder.pools(hardware)
             else:
                 tasks += (builder.task(machine, mode) for machine in hardware)
+    notes.warnings.extend(_unread(scenario, hardware))
+    unfit = {*map(unfit_for, (*tasks, *(task for pair in pools for task in pair.tasks)))}
+    tasks = [task for task in tasks if not unfit_for(task)]
+    pools = [pair for pair in pools if not any(map(unfit_for, pair.tasks))]
+    if not (tasks or pools):
+        raise FieldError(*(misfit((), words) for words in sorted(unfit - {""})))
+    notes.warnings.extend(f"left out: {words}" for words in sorted(unfit - {""}))
     warned = tuple(dict.fromkeys(notes.warnings))
     return ServingTasks(hardware, tuple(tasks), tuple(pools), tuple(notes.data), warned)
+
+
+def _unread(scenario: Scenario, hardware: Sequence[Hardware]) -> Iterator[str]:
+    """Chips for which layouts were checked by arithmetic alone, where an engine was asked for."""
+    if scenario.assumptions == "lecture" or scenario.engine == "none":
+        return
+    names = [each.chip.name for each in hardware if engines_read(scenario, each.chip) is None]
+    if names:
+        yield (
+            f"no engine was read for this model on {' and '.join(dict.fromkeys(names))}: layouts "
+            "are checked by arithmetic alone"
+        )
 
 
 @contextmanager
@@ -336,7 +356,7 @@ def _ignored(scenario: Scenario) -> Iterator[str]:
         )
 
 
-def _beyond(scenario: Scenario, counted: Sizes) -> Iterator[str]:
+def beyond(scenario: Scenario, counted: Sizes) -> Iterator[str]:
     """What the user should know of requests longer than the model was made for."""
     load, limit = scenario.workload, counted.max_context
     into, out = load.input_tokens.mean, load.output_tokens.mean

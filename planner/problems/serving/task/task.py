@@ -74,6 +74,8 @@ class Task:
     loop of `even` lengths requests keep in step, and their prompts come together. A step has as
     many positions as its `drafter` drew tokens, and one; without a drafter they cost nothing.
     Four in five models accept between the shares in `accepted_range` of the tokens per step.
+    A layout must be run by one of the `engines`, whatever runs it where none was read (None), or
+    where a bound over all implementations is sought (`any_layout`); `drafting` names the method.
     """
 
     sizes: Sizes
@@ -119,6 +121,9 @@ class Task:
     loop: ClosedLoop | None = None
     static: bool = False
     even: bool = False
+    engines: tuple[str, ...] | None = None
+    any_layout: bool = False
+    drafting: str = ""
 
     @property
     def limits(self) -> dict[str, float]:

@@ -9,19 +9,23 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from planner.catalogue.chips import chip_power
+from planner.catalogue.models import repository
 from planner.catalogue.profile import Place
 from planner.network.system_network import between
 from planner.problems.serving.step.engine_effects import chunk_of, engine_called, overlaps
+from planner.problems.serving.step.engine_rules import engine_tables
 from planner.problems.serving.task.drafter import speculating
 from planner.problems.serving.task.requests import (
     arrivals,
     batches,
     context,
     limits_of,
+    method_of,
     outputs,
     promised,
 )
 from planner.problems.serving.task.task import ClosedLoop, Task, TaskPair
+from planner.scenario.keys.model_keys import ModelDescription
 from planner.text.errors import FieldError
 
 if TYPE_CHECKING:
@@ -121,6 +125,9 @@ class TaskBuilder:
             engine=engine,
             loop=loop if mode == "aggregated" and not lecture else None,
             even=loop is not None and loop.even and not lecture,
+            engines=engines_read(scenario, hardware.chip),
+            any_layout=scenario.estimate == "bound" and scenario.engine == "any",
+            drafting=method_of(scenario),
         )
 
     def pools(self, hardware: Sequence[Hardware]) -> Iterator[TaskPair]:
@@ -145,6 +152,22 @@ def _loop(lengths: Workload) -> ClosedLoop | None:
     if lengths.concurrency is None:
         return None
     return ClosedLoop(even=not (lengths.input_tokens.cv or lengths.output_tokens.cv))
+
+
+def engines_read(scenario: Scenario, chip: Chip) -> tuple[str, ...] | None:
+    """Engines of which one must run a plan; None where none was read for the chip or the model.
+
+    Weights that nobody published are loaded by no engine that was read.
+    """
+    if scenario.assumptions == "lecture" or scenario.engine == "none":
+        return None
+    if scenario.engine != "any":
+        return (scenario.engine,)
+    model = scenario.model
+    name = model.like if isinstance(model, ModelDescription) else model
+    if name is None or (isinstance(name, str) and repository(name) is None) or not chip.figures:
+        return None
+    return tuple(x.name for x in engine_tables().values() if chip.maker in x.vendors) or None
 
 
 def _electricity(scenario: Scenario, chip: str, drawn: float | None) -> float:

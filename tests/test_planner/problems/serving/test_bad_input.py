@@ -42,7 +42,8 @@ REFUSED = {
     "experts": (wide(tp=1, dp_attention=16, ep=5), EXPERTS),
     "experts twice": (wide(tp=8, dp_attention=2, ep=8, tp_expert=4), EXPERTS),
     "experts of a dense model": (asked(choose={"ep": 2}), "no layout of llama-3.1-8b"),
-    "ranks of a dense model": (asked(choose={"dp_attention": 2}), "no layout of llama-3.1-8b"),
+    "ranks of a dense model": (
+        asked(choose={"dp_attention": 2}, engine="vllm"), "choose.dp_attention=1"),
     "stages": (asked(chips=64, choose={"pp": 33}), "pp is at most 32"),
     "chips": (asked(choose={"tp": 4, "replicas": 2}), "needs 8 chips, but chips is 4"),
     "chips of two pools": (

@@ -1,0 +1,276 @@
+"""Which engines run a layout: one table of rules, read by the search and by what exports a plan.
+
+A rule says when a layout is broken; `engine_rules.toml` says which engines have it and where that
+was read. Columns of layouts are judged at once. What needs another checkpoint than the published
+one (`of_checkpoint`) refuses an export, and no layout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from planner.problems.serving.step.layouts import Layouts
+from planner.text.tables import table
+
+if TYPE_CHECKING:
+    from planner.architecture.counts import Sizes
+    from planner.catalogue.chips import Chip
+
+PADDED = 64  # rows to which vLLM and SGLang fill up a vocabulary
+NEEDS_FP4 = frozenset({"nvfp4", "fp4", "mxfp4"})
+FP4_CACHES = frozenset({"nvfp4", "fp4"})
+SIXTEEN_BITS = ("bf16", "fp16", "fp32")
+
+
+@dataclass(frozen=True)
+class EngineTable:
+    """What one release of an engine runs; `rules` are names of `RULES` with their sources."""
+
+    name: str
+    title: str
+    version: str
+    as_of: str
+    vendors: Mapping[str, str]
+    caches: Mapping[str, str]
+    online: Mapping[str, str]
+    predicting: frozenset[str]
+    unpacks_fp4: bool
+    dense_copies: frozenset[str]
+    pads: frozenset[str]
+    rules: Mapping[str, str]
+
+    @property
+    def stamp(self) -> str:
+        """The engine and its version, as a reader should see them."""
+        return f"{self.title} {self.version}"
+
+    def cache(self, pool: EnginePool) -> str | None:
+        """What it calls the pool's cache dtype; None if it has no such cache for the model."""
+        unfit = pool.sizes.latent or not pool.chip.computes(pool.kv)
+        return None if pool.kv in FP4_CACHES and unfit else self.caches.get(pool.kv)
+
+
+@dataclass(frozen=True)
+class EnginePool:
+    """What rules ask of a pool beside its layout.
+
+    `role` is prefill or decode where the pool does one phase alone; `copies` of experts are stored
+    beside the experts, `drafts` tokens are drafted in a step by `method`, empty for the
+    checkpoint's own blocks.
+    """
+
+    sizes: Sizes
+    chip: Chip
+    role: str
+    weights: str
+    copies: int = 0
+    drafts: int = 0
+    method: str = ""
+
+    @property
+    def kv(self) -> str:
+        """Dtype of the cache."""
+        return self.sizes.kv_dtype
+
+    @property
+    def experts(self) -> int:
+        """Routed experts of a layer, copies included."""
+        return self.sizes.n_experts + self.copies
+
+    @property
+    def hybrid(self) -> bool:
+        """Whether windows or recurrent state stand among its caches."""
+        windows = any(one.kind in ("window", "chunked") for one in self.sizes.caches)
+        return windows or self.sizes.state_bytes_per_sequence > 0
+
+    @property
+    def converted(self) -> bool:
+        """Whether the weights are not those that the checkpoint stores."""
+        return bool(self.sizes.stored) and self.weights != self.sizes.stored
+
+    def cut(self, group: str, ways: np.ndarray, pads: frozenset[str] = frozenset()) -> np.ndarray:
+        """Where some inner width of a weight class is no whole blocks on each of so many chips."""
+        broken = np.zeros(np.shape(ways), dtype=bool)
+        for part in self.sizes.inner:
+            if part.group == group and self.sizes.weight_dtype[group] not in pads:
+                broken |= (ways > 1) & (part.width % (ways * part.block) != 0)
+        return broken
+
+
+Broken: TypeAlias = Callable[[EnginePool, Layouts, EngineTable], Any]
+
+
+@dataclass(frozen=True)
+class EngineRule:
+    """When an engine cannot run layouts of a pool, in words, and what would work.
+
+    `axes` are those whose nearest values that work are the remedy; `remedy` says it where none
+    does. Both texts are filled in by the facts of a layout.
+    """
+
+    broken: Broken
+    what: str
+    axes: tuple[str, ...] = ()
+    remedy: str = ""
+    of_checkpoint: bool = False
+
+
+def _kv_heads(pool: EnginePool, x: Layouts, _: EngineTable) -> np.ndarray | bool:
+    heads = pool.sizes.n_kv_heads
+    return not pool.sizes.latent and (heads % x.tp != 0) & (x.tp % heads != 0)
+
+
+def _vocabulary(pool: EnginePool, ways: np.ndarray) -> np.ndarray:
+    return -(-pool.sizes.vocab // PADDED) * PADDED % ways != 0
+
+
+def _uneven(pool: EnginePool, x: Layouts) -> np.ndarray | bool:
+    return pool.sizes.n_experts > 0 and pool.experts % x.ep != 0
+
+
+def _part_of_stage(x: Layouts) -> np.ndarray:
+    """Whether experts are spread over some of the chips of a stage, and cut over the others."""
+    return (x.ep > 1) & (x.tp_expert > 1)
+
+
+def _fp4(pool: EnginePool, _: Layouts, engine: EngineTable) -> bool:
+    if pool.weights == "nvfp4" and pool.chip.maker != "NVIDIA":
+        return True
+    unfit = pool.weights in FP4_CACHES and not pool.chip.computes(pool.weights)
+    return unfit and not engine.unpacks_fp4
+
+
+def _drafting(pool: EnginePool, _: Layouts, engine: EngineTable) -> bool:
+    unfit = not pool.sizes.mtp_blocks or pool.sizes.family not in engine.predicting
+    return bool(pool.drafts) and (pool.method not in ("", "mtp") or unfit)
+
+
+DENSE = EngineRule(
+    lambda p, x, _: p.cut("dense_ffn", x.tp),
+    "the feed-forward width, {dense_ffn}, is not whole on each of tp {tp} chips", ("tp",),
+)  # fmt: skip
+SHARED = "the width of shared experts, {shared}, is not whole on each of "
+CONTEXT = "cp {cp}: {stamp} cuts the contexts of prompts that a pool reads alone, or none"
+RULES: dict[str, EngineRule] = {
+    "query heads": EngineRule(
+        lambda p, x, _: p.sizes.n_q_heads % x.tp != 0,
+        "tp {tp} does not divide the {heads} attention heads of {model}", ("tp",)),
+    "KV heads": EngineRule(
+        _kv_heads,
+        "tp {tp} neither divides the {kv_heads} KV heads of {model} nor is a multiple of them",
+        ("tp",)),
+    "dense width over tp": DENSE,
+    "dense width of a dense model": replace(
+        DENSE, broken=lambda p, x, _: not p.sizes.n_experts and p.cut("dense_ffn", x.tp)),
+    "dense width over the stage": EngineRule(
+        lambda p, x, _: p.cut("dense_ffn", x.tp if p.sizes.n_experts else x.whole),
+        "the feed-forward width, {dense_ffn}, is not whole on each of the chips that share it",
+        ("tp", "dp_attention")),
+    "shared width over tp": EngineRule(
+        lambda p, x, _: p.cut("shared", x.tp), SHARED + "tp {tp} chips", ("tp",)),
+    "shared width over the stage": EngineRule(
+        lambda p, x, _: p.cut("shared", x.whole) & (x.tp_expert > 1),
+        SHARED + "{whole} chips of a stage", ("tp", "dp_attention")),
+    "expert width": EngineRule(
+        lambda p, x, engine: p.cut("routed", x.tp_expert, engine.pads),
+        "the width of an expert, {routed}, is not whole on each of expert tp {tp_expert} chips",
+        ("ep", "dp_attention")),
+    "vocabulary": EngineRule(
+        lambda p, x, _: _vocabulary(p, x.tp),
+        "the vocabulary of {model}, {vocab} filled up to blocks of 64, does not divide by tp {tp}",
+        ("tp",)),
+    "even experts": EngineRule(
+        lambda p, x, _: _uneven(p, x), "{experts} experts do not divide over ep {ep}",
+        ("ep", "dp_attention")),
+    "even experts with copies": EngineRule(
+        lambda p, x, _: p.copies > 0 and _uneven(p, x),
+        "{experts} experts, copies counted, do not divide over ep {ep}",
+        ("ep", "dp_attention")),
+    "no copies of experts": EngineRule(
+        lambda p, x, _: p.copies > 0, "{copies} redundant experts are not written by this export",
+        remedy="choose.redundant_experts=0"),
+    "all experts or none": EngineRule(
+        lambda p, x, _: _part_of_stage(x),
+        "ep {ep} with expert tp {tp_expert}: its expert parallelism is always tp * dp attention = "
+        "{whole}, or off", remedy="choose.ep={whole}, or choose.ep=1"),
+    "copies on all chips or none": EngineRule(
+        lambda p, x, _: (x.tp > 1) & (x.dp_attention > 1),
+        "tp {tp} with dp attention {dp_attention}: it cuts attention over all {whole} chips of a "
+        "stage or copies it on every one",
+        remedy="choose.tp=1, or choose.dp_attention=1 with choose.tp={whole}"),
+    "copies of a dense model": EngineRule(
+        lambda p, x, engine: (
+            (p.sizes.n_experts == 0 and p.sizes.family not in engine.dense_copies)
+            & (x.dp_attention > 1)),
+        "dp attention {dp_attention}: it copies attention of {family} models with all the rest "
+        "only, as replicas", remedy="choose.dp_attention=1"),
+    "no overlap": EngineRule(
+        lambda p, x, _: x.halves > 1,
+        "{stamp} has no option that lets two half-batches overlap",
+        remedy="choose.overlap=none"),
+    "overlap of whole exchanges": EngineRule(
+        lambda p, x, _: (x.halves > 1) & (x.tp_expert > 1),
+        "two half-batches overlap where experts are spread over all {whole} chips of a stage alone",
+        remedy="choose.overlap=none"),
+    "parts of a context": EngineRule(
+        lambda p, x, _: x.cp > 1, "cp {cp} is not written by this export", remedy="choose.cp=1"),
+    "parts of a context read alone": EngineRule(
+        lambda p, x, _: (x.cp > 1) & (p.role != "prefill"), CONTEXT, remedy="choose.cp=1"),
+    "a cache enters no pipeline": EngineRule(
+        lambda p, x, _: (x.pp > 1) & (p.role == "decode" or (p.role == "prefill" and p.hybrid)),
+        "pp {pp}: NixlConnector moves no caches into a pipeline, nor from one of layers of several "
+        "kinds", remedy="choose.pp=1"),
+    "no drafts in a pipeline": EngineRule(
+        lambda p, x, _: (x.pp > 1) & (p.drafts > 0 and p.role != "prefill"),
+        "pp {pp} with speculation: what decodes drafts without a pipeline only",
+        remedy="choose.pp=1"),
+    "drafts in whole rounds": EngineRule(
+        lambda p, x, _: 0 < p.sizes.mtp_blocks < p.drafts and p.drafts % p.sizes.mtp_blocks > 0,
+        "{drafts} drafts are no multiple of the {blocks} prediction blocks",
+        remedy="speculation.drafts={blocks}"),
+    "maker": EngineRule(
+        lambda p, x, engine: bool(p.chip.figures) and p.chip.maker not in engine.vendors,
+        "{chip} is not among the chips its options were read for ({vendors})",
+        remedy="a system with chips of {vendors}"),
+    "cache dtype": EngineRule(
+        lambda p, x, engine: engine.cache(p) is None, "it has no {kv} KV cache for {model}",
+        remedy="choose.kv={caches}"),
+    "cache dtype of the checkpoint": EngineRule(
+        lambda p, x, _: (p.kv == "bf16" != p.sizes.stored_kv) and bool(p.sizes.stored_kv),
+        "the checkpoint asks for a {stored_kv} KV cache, which dtype auto follows",
+        remedy="choose.kv={stored_kv}"),
+    "FP4 arithmetic": EngineRule(
+        _fp4, "{chip} does not multiply {weights} weights",
+        remedy="a Blackwell chip, or an fp8 model"),
+    "FP8 arithmetic": EngineRule(
+        lambda p, x, _: p.weights == "fp8" and not p.chip.computes("fp8"),
+        "{chip} has no fp8 arithmetic", remedy="a bf16 or int4 checkpoint"),
+    "conversion": EngineRule(
+        lambda p, x, engine: p.converted and not (
+            p.sizes.stored in SIXTEEN_BITS and p.weights in engine.online),
+        "the plan takes {weights} weights, the checkpoint of {model} holds {stored}, and they are "
+        "not converted while loading",
+        remedy="choose.weights={stored}, or a model whose checkpoint is {weights}",
+        of_checkpoint=True),
+    "drafting": EngineRule(
+        _drafting, "{drafter}",
+        remedy="leave speculation out, or start it by hand with a draft model of its own",
+        of_checkpoint=True),
+}  # fmt: skip
+
+
+@cache
+def engine_tables() -> Mapping[str, EngineTable]:
+    """What every engine runs, by its name, in the order of the file."""
+    rows = table("planner.problems.serving.step", "engine_rules.toml")
+    sets = ("predicting", "dense_copies", "pads")
+    return MappingProxyType({
+        name: EngineTable(name, **{**row, **{key: frozenset(row[key]) for key in sets}})
+        for name, row in rows.items()
+    })  # fmt: skip

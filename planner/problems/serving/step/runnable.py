@@ -1,0 +1,167 @@
+"""Which engines run a pool of a plan, why others do not, and what would work.
+
+Columns of layouts are judged at once, by the rules that an engine has (`engine_rules`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from planner.problems.serving.step.engine_rules import (
+    FP4_CACHES,
+    RULES,
+    EnginePool,
+    EngineTable,
+    engine_tables,
+)
+from planner.problems.serving.step.layouts import Layouts
+
+if TYPE_CHECKING:
+    from planner.problems.serving.task.task import Task
+
+LARGEST = 1024  # chips up to which a remedy is sought
+
+
+def stamps(names: Sequence[str]) -> str:
+    """Engines with their versions, as a reader should see them."""
+    every = [engine_tables()[name].stamp for name in names]
+    return ", ".join(every) or "none of those read loads and runs it as it stands"
+
+
+def pool_of(task: Task) -> EnginePool:
+    """What rules ask of the pool of a task."""
+    sizes, role = task.sizes, "" if task.mode == "aggregated" else task.mode
+    weights = sizes.weight_dtype["routed" if sizes.n_experts else "dense_ffn"]
+    return EnginePool(sizes, task.chip, role, weights, task.redundant, task.drafts, task.drafting)
+
+
+def engines_of(pools: Sequence[tuple[Task, Layouts]]) -> tuple[str, ...] | None:
+    """Engines that run every pool of a plan, one layout each; None if none was asked about."""
+    if any(task.engines is None for task, _ in pools):
+        return None
+    names = tuple(engine_tables())
+    for task, layouts in pools:
+        pool, runs = pool_of(task), int(run_by(pool_of(task), layouts, task.engines or ())[0])
+        names = loaded_by(pool, [n for n in names if runs >> list(engine_tables()).index(n) & 1])
+    return names
+
+
+def run_by(pool: EnginePool, layouts: Layouts, names: Sequence[str]) -> np.ndarray:
+    """Which of the engines run each layout, as bits, shape (n_layouts,)."""
+    runs = np.zeros(len(layouts), dtype=np.int64)
+    for k, (name, engine) in enumerate(engine_tables().items()):
+        if name in names:
+            broken = np.zeros(len(layouts), dtype=bool)
+            for rule in engine.rules:
+                if not RULES[rule].of_checkpoint:
+                    broken |= RULES[rule].broken(pool, layouts, engine)
+            runs |= np.where(broken, 0, 1 << k)
+    return runs
+
+
+def loaded_by(pool: EnginePool, names: Sequence[str]) -> tuple[str, ...]:
+    """Those of the engines that take the published checkpoint for it."""
+    whole, rows = Layouts.of(), engine_tables()
+    every = [(name, rule) for name in names for rule in rows[name].rules]
+    refused = {
+        name
+        for name, rule in every
+        if RULES[rule].of_checkpoint and RULES[rule].broken(pool, whole, rows[name])
+    }
+    return tuple(name for name in names if name not in refused)
+
+
+def refused(pool: EnginePool, layouts: Layouts, names: Sequence[str]) -> str:
+    """Why none of the engines runs any of the layouts: of each the layout it comes nearest to."""
+    reasons: dict[str, list[str]] = {}
+    for name in names:
+        engine = engine_tables()[name]
+        broken = [RULES[rule].broken(pool, layouts, engine) for rule in engine.rules
+                  if not RULES[rule].of_checkpoint]  # fmt: skip
+        count = np.sum([np.broadcast_to(each, len(layouts)) for each in broken], axis=0)
+        nearest = layouts.take(np.array([int(np.argmin(count))]))
+        reason, remedy = next(refusals(pool, nearest, engine, checkpoint=False))
+        reasons.setdefault(f"{reason}; what would work: {remedy}", []).append(engine.stamp)
+    parts = [f"{' and '.join(stamps)}: {reason}" for reason, stamps in reasons.items()]
+    return f"no engine that was read runs this; {'; '.join(parts)}; or engine: none, for your own"
+
+
+def misfit(pinned: Iterable[str], words: str) -> tuple[str, str]:
+    """Where the words of `refused` belong: the choice that a remedy names, else the one pinned."""
+    remedies, keys = re.findall(r"choose\.(\w+)=", words), list(pinned)
+    key = next((key for key in remedies if key in keys), keys[0] if keys else "")
+    return f"choose.{key or next(iter(remedies), '')}".rstrip("."), words
+
+
+def unfit_for(task: Task) -> str:
+    """Why no engine runs a task whatever its layout; empty if one does, or none was asked about."""
+    if not task.engines or task.any_layout:
+        return ""
+    pool, single = pool_of(task), Layouts.of()
+    return "" if run_by(pool, single, task.engines)[0] else refused(pool, single, task.engines)
+
+
+def refusals(
+    pool: EnginePool, layout: Layouts, engine: EngineTable, *, checkpoint: bool = True
+) -> Iterator[tuple[str, str]]:
+    """Why an engine does not run one layout: each reason with what would work."""
+    for name in engine.rules:
+        rule = RULES[name]
+        if (rule.of_checkpoint and not checkpoint) or not np.all(rule.broken(pool, layout, engine)):
+            continue
+        facts = _facts(pool, layout, engine)
+        near = [text for axis in rule.axes for text in _nearest(pool, layout, engine, axis)]
+        remedy = ", or ".join(near) or rule.remedy or "another model, or another engine"
+        yield rule.what.format_map(facts), remedy.format_map(facts)
+
+
+def _nearest(pool: EnginePool, layout: Layouts, engine: EngineTable, axis: str) -> Iterator[str]:
+    """The next smaller and larger values of an axis at which no rule about layouts is broken.
+
+    Experts that lie over all chips of a stage follow it.
+    """
+    now, whole, ep = (int(x[0]) for x in (getattr(layout, axis), layout.whole, layout.ep))
+    most = whole if axis == "ep" else LARGEST // whole * now
+    values = np.arange(1, max(most, now) + 1)
+    tried = replace(layout.take(np.zeros(values.size, dtype=int)), **{axis: values})
+    follows = pool.sizes.n_experts > 0 and axis != "ep" and ep == whole
+    if pool.sizes.n_experts:
+        ways = tried.whole if follows else tried.ep
+        tried = replace(tried, ep=ways, tp_expert=np.maximum(tried.whole // ways, 1))
+    fits = tried.whole % tried.ep == 0
+    for name in engine.rules:
+        if RULES[name].axes:
+            fits &= ~np.asarray(RULES[name].broken(pool, tried, engine), dtype=bool)
+    less, more = np.flatnonzero(fits & (values < now))[-1:], np.flatnonzero(fits & (values > now))
+    for k in (*less, *more[:1]):
+        beside = f" with choose.ep={tried.ep[k]}" if follows else ""
+        yield f"choose.{axis}={values[k]}{beside}"
+
+
+def _facts(pool: EnginePool, layout: Layouts, engine: EngineTable) -> dict[str, Any]:
+    """What texts of rules are filled in with."""
+    sizes, widths = pool.sizes, dict.fromkeys(("dense_ffn", "shared", "routed"), "")
+    for part in sizes.inner:
+        blocks = f" in blocks of {part.block}" if part.block > 1 else ""
+        widths[part.group] = f"{part.width}{blocks}"
+    drafter = f"it does not run the multi-token prediction blocks of {sizes.family}"
+    if not sizes.mtp_blocks:
+        drafter = f"{sizes.name} has no blocks for multi-token prediction in its checkpoint"
+    if pool.method not in ("", "mtp"):
+        drafter = f"drafting by {pool.method} is not written by this export"
+    numbers = {f.name: int(getattr(layout, f.name)[0]) for f in fields(layout)}
+    return {
+        **numbers, **widths, "whole": int(layout.whole[0]), "stamp": engine.stamp,
+        "heads": sizes.n_q_heads,
+        "kv_heads": sizes.n_kv_heads, "model": sizes.name, "family": sizes.family,
+        "vocab": sizes.vocab, "experts": pool.experts, "copies": pool.copies,
+        "drafts": pool.drafts, "blocks": sizes.mtp_blocks, "drafter": drafter,
+        "chip": pool.chip.title, "vendors": " and ".join(engine.vendors), "kv": pool.kv,
+        "caches": " or ".join(x for x in engine.caches if x not in FP4_CACHES),
+        "stored_kv": sizes.stored_kv, "weights": pool.weights, "stored": sizes.stored,
+    }  # fmt: skip
