@@ -99,7 +99,7 @@ LAW = {
 }
 FABRICS: tuple[dict[str, Any], ...] = (
     {
-        "kind": "mesh",
+        "kind": "torus",
         "dims": [2, 3],
         "wrap": [False, True],
         "link": {"bandwidth": "45 GB/s", "latency": "1 us"},
@@ -107,7 +107,15 @@ FABRICS: tuple[dict[str, Any], ...] = (
     {"kind": "rails", "nodes": 2, "chips": 4, "up": "450 GB/s", "out": "50 GB/s"},
     {"kind": "switch", "chips": 8, "up": "450 GB/s"},
     {"kind": "clos", "chips": 8, "out": "400 Gbit/s", "leaf": 2, "levels": 3, "pod": 2, "cores": 2},
-    {"kind": "dragonfly", "p": 1, "a": 2, "h": 1, "up": "9e11", "local": "45 GB/s", "out": 1e10},
+    {
+        "kind": "dragonfly",
+        "p": 1,
+        "a": 2,
+        "h": 1,
+        "up": "900 GB/s",
+        "local": "45 GB/s",
+        "out": 1e10,
+    },
     {"machine": "hgx-h100", "chips": 16},
 )
 TABLE = (
@@ -124,6 +132,8 @@ def asked(rng: random.Random) -> dict[str, Any]:
     """A sound question of serving with a few of the keys that it may have."""
     extra = {key: OTHERS[key] for key in rng.sample(list(OTHERS), rng.choice((0, 0, 1, 2)))}
     load = {key: LOADS[key] for key in rng.sample(list(LOADS), rng.choice((0, 0, 1, 2)))}
+    if {"headroom", "spare_replicas"} & load.keys():
+        load["demand"] = LOADS["demand"]
     return {**SERVING, **extra, "workload": {**SERVING["workload"], **load}}
 
 
@@ -317,23 +327,59 @@ def argument(rng: random.Random) -> Case:
     return Case((*words, *rng.choice(((), ("--json",)))), {})
 
 
+SOUND: dict[str, tuple[Any, ...]] = {
+    "model": ("llama-2-7b", "mistral-7b", "gpt-oss-20b", "qwen3-30b-a3b", {"total_params": "8B"}),
+    "system": (
+        "hgx-h200",
+        "mi300x-8",
+        "tpu-v5e",
+        "gb200-nvl72",
+        ["hgx-h100", "tpu-v6e", "hgx-b200"],
+    ),
+    "chips": (1, 3, 4, 5, [1, 2, 7], {"from": 1, "to": 5}, 16),
+    "price": ("$1/hour", "$20/hour", None),
+    "workload.demand": ("0.01 requests/s", "3 requests/s", "200 requests/s", "900 tokens/s"),
+    "workload.concurrency": (1, 7, 5000),
+    "workload.cached_input": ("1%", "99%"),
+    "workload.routing_skew": (1, 3, 50),
+    "workload.headroom": ("0%", "50%", "300%"),
+    "workload.spare_replicas": (0, 1, 2),
+    "workload.input_tokens": (
+        1,
+        30_000,
+        {"mean": 500, "cv": 3},
+        {"quantiles": {"p50": 9, "p99": 900}},
+    ),
+    "choose": (
+        {},
+        {"tp": [1, 2]},
+        {"pp": 2},
+        {"weights": "int4", "kv": "fp8"},
+        {"mode": "prefill"},
+    ),
+    "choose.mode": ("decode", "prefill", "aggregated", "disaggregated"),
+    "promises.ttft": ("1 ms", "1 s", "1000 s", None),
+    "B": (1, 7, 100_000),
+    "W": ("1 GB/s", "100 TB/s"),
+    "objective": ("cost", "throughput", "latency", "energy"),
+    "estimate": ("bound", "calibrated"),
+    "assumptions": ("lecture", "physical"),
+    "speculation": ({"drafts": "auto"}, {"drafts": 7, "acceptance": 0.01}, {"drafts": 1}),
+    "power_price": ("$0.3/kWh",),
+    "profile": ("vllm-2026", "steady-2024", "palm-2022", "auto"),
+    "pue": (1, 3),
+}
+
+
 def change(rng: random.Random) -> Case:
     """A sound scenario, changed on the command line."""
     words = []
     for _ in range(rng.randint(1, 3)):
-        path = rng.choice(
-            (
-                *SERVING,
-                *OTHERS,
-                *(f"workload.{x}" for x in LOADS),
-                "choose.mode",
-                "promises.ttft",
-                "B",
-                "W",
-            )
-        )
-        path = garbled(rng, path, 1) if rng.random() < 0.2 else path
-        words += ["--set", f"{path}={json.dumps(rng.choice(HOSTILE))}".replace("\0", "")]
+        rare = (*SERVING, *OTHERS, *(f"workload.{name}" for name in LOADS))
+        path = rng.choice(list(SOUND) if rng.random() < 0.8 else rare)
+        path = garbled(rng, path, 1) if rng.random() < 0.1 else path
+        value = rng.choice(HOSTILE) if rng.random() < 0.12 else rng.choice(SOUND.get(path, HOSTILE))
+        words += ["--set", f"{path}={json.dumps(value)}".replace("\0", "")]
     return Case(
         ("solve", "s.yaml", *words, *rng.choice(((), ("--json",)))), {"s.yaml": written(asked(rng))}
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import random
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -119,6 +120,9 @@ HOSTILE: tuple[Any, ...] = (
     {"quantiles": {"p50": 100, "p90": 50}},
     {"x": {"x": {"x": {}}}},
 )
+NUMBER = re.compile(r"[0-9]+(?:[.][0-9]+)?")
+MILD = (0.1, 0.3, 0.5, 0.9, 0.999, 1.001, 1.5, 2, 3, 4, 8, 10, 30)
+VAST = (0, -1, 1e-3, 1e3, 1e-9, 1e9, 1e-30, 1e30)
 LETTERS = "0123456789abmnx:{}[]-.,_ \n\t#&*!|>'\"%$eE+~\\/\x00é日"
 
 
@@ -137,10 +141,13 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def nudged(rng: random.Random, value: Any) -> Any:
-    """A sound value made somewhat, or vastly, larger or smaller."""
+    """A sound value made somewhat, or vastly, larger or smaller; in a text, its first number."""
+    if isinstance(value, str) and (number := NUMBER.search(value)):
+        changed = nudged(rng, float(number[0]))
+        return f"{value[: number.start()]}{changed:.6g}{value[number.end() :]}"
     if isinstance(value, bool) or not isinstance(value, int | float):
         return rng.choice(HOSTILE)
-    factor = rng.choice((0, -1, 0.5, 2, 3, 10, 1e-3, 1e3, 1e-9, 1e9, 1e-30, 1e30, 0.999, 1.001))
+    factor = rng.choice(MILD if rng.random() < 0.7 else VAST)
     try:
         return type(value)(value * factor)
     except (OverflowError, ValueError):
@@ -158,7 +165,7 @@ def spoilt(rng: random.Random, document: Any, keys: tuple[str, ...], most: int =
         holder = document
         for part in above:
             holder = holder[part]
-        what = rng.choice(("drop", "replace", "replace", "nudge", "nudge", "add", "rename", "swap"))
+        what = rng.choice(("drop", "replace", "add", "rename", "swap", *("nudge",) * 5))
         if what == "drop":
             del holder[last]
         elif what == "replace":

@@ -187,6 +187,7 @@ def begun(folder: Path, *words: str) -> subprocess.Popen[str]:
     return process
 
 
+@pytest.mark.slow
 def test_a_sweep_that_is_asked_to_end_says_how_to_go_on(tmp_path):
     """SIGTERM is what Ctrl-C is: two lines, and nothing of its workers."""
     process = begun(tmp_path, "--workers", "2")
@@ -199,6 +200,7 @@ def test_a_sweep_that_is_asked_to_end_says_how_to_go_on(tmp_path):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_two_sweeps_of_one_file_do_not_meet(tmp_path):
     """The second is refused and touches nothing, not the manifest either, whatever it asks."""
     process = begun(tmp_path)
