@@ -133,7 +133,7 @@ def equivalent() -> dict[str, str]:
 def tried(chosen: dict[str, list[Mutant]], options: argparse.Namespace) -> None:
     """Try what has no verdict yet, and write each down as it comes."""
     verdicts, harmless = results(), equivalent()
-    again = {"survived"} if options.survivors else set()
+    again = {"untested", "survived"} if options.survivors else {"untested"}
     touching = Touching(CACHE / "map")
     left: dict[str, Mutant] = {}
     for mutant in [one for several in chosen.values() for one in several]:

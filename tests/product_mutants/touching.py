@@ -113,7 +113,7 @@ class Touching:
     def chosen(self, functions: Sequence[str], budget: float) -> list[str]:
         """Tests that call one of them, those of its own file first, within so many seconds.
 
-        Others are taken in turns from all files, the quickest of each first.
+        Others are taken from all files, the quickest first, and fewer of a file with many.
         """
         touching = {test for name in functions for test in self.by_function.get(name, ())}
         tests = sorted(touching, key=self.seconds.__getitem__)
@@ -124,9 +124,10 @@ class Touching:
             file = test.partition("::")[0]
             turns[file] = turns.get(file, 0) + 1
             mirrored = Path(file).stem.removeprefix("test_") == stem
-            order.append((0 if mirrored else turns[file], self.seconds[test], test))
+            order.append((0.0 if mirrored else self.seconds[test] * turns[file], test))
         chosen, spent = [], 0.0
-        for _, seconds, test in sorted(order):
+        for _, test in sorted(order):
+            seconds = self.seconds[test]
             if spent + seconds <= budget or not chosen:
                 chosen.append(test)
                 spent += seconds
