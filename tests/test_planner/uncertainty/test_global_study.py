@@ -97,6 +97,22 @@ def test_sobol_indices_of_a_sum_are_its_shares():
     assert all(each.first_interval[0] <= each.first for each in found)
 
 
+@pytest.mark.parametrize("unit", [1e-15, 1e15])
+def test_shares_of_a_variance_have_no_unit(unit):
+    """A price in another currency has the same indices."""
+    values = sobol_design(64, 2, 0) @ np.array([1.0, 2.0])
+    first, other = (sobol(scale * values, 2, 0) for scale in (1.0, unit))
+    assert [x.first for x in other or []] == pytest.approx([x.first for x in first or [1]])
+
+
+def test_a_design_has_a_power_of_two_points():
+    """Two are enough; of both halves and one more for each quantity."""
+    assert sobol_design(2, 3, 0).shape == (2 * (3 + 2), 3)
+    for count in (0, 1, 3, 12):
+        with pytest.raises(planner.InputError, match="power of two"):
+            sobol_design(count, 3, 0)
+
+
 def test_one_quantity_alone_carries_all_of_the_variance():
     """However the answer depends on it; none where it does not."""
     for values, share in ((np.exp(sobol_design(64, 1, 0)[:, 0]), 1.0), (np.ones(192), 0.0)):
@@ -282,6 +298,7 @@ def test_the_bound_has_no_profile_that_could_be_uncertain():
         ({"phases.pretrain.mfu": "catalogue"}, "phases"),
         ({"price": {"uniform": []}}, "least, most"),
         ({"price": {"normal": ["$3/hour", 0]}}, "above zero"),
+        ({"workload.cached_input": {"log_uniform": [0, 0.5]}}, "above zero"),
         ({"workload.input_tokns": {"uniform": [1, 2]}}, "did you mean 'input_tokens'"),
         ({}, "such as price"),
     ],

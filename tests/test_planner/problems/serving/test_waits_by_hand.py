@@ -7,6 +7,7 @@ Pollaczek and Khinchine, Little's law, a chain of births and deaths, counting of
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ import pytest
 import planner
 from planner.catalogue.chips import chip
 from planner.problems.serving.plan import ServingPlan
-from planner.problems.serving.search.occupancy import crowding
+from planner.problems.serving.search.occupancy import crowded, crowding
 from planner.problems.serving.step.binding import shared_values
 from tests.cases.serving import dense, question, searched
 
@@ -114,6 +115,14 @@ def test_crowding_is_that_of_births_and_deaths(share, room):
     chance = chain[crowd.room :].sum() / (chain.sum() + np.exp(-logs.max()))
     assert crowd.room == int(room)
     assert crowd.crowded == pytest.approx(chance, rel=0.1)
+
+
+@pytest.mark.parametrize(("share", "warned"), [(0.0, False), (0.049, False), (0.051, True)])
+def test_a_replica_full_one_time_in_twenty_is_warned_of(share, warned):
+    """Not before, and nothing is said without a load."""
+    load = SimpleNamespace(crowded=share, room_per_replica=7)
+    assert bool(crowded(load)) == warned
+    assert crowded(None) == ()
 
 
 @pytest.mark.parametrize("mode", ["aggregated", "prefill", "decode"])
