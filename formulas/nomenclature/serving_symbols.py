@@ -160,7 +160,8 @@ M_routed    = _symbol("M_routed",    "byte",              "weights of the routed
 M_weights   = _symbol("M_weights",   "byte",              "weights resident on one chip")
 M_kv        = _symbol("M_kv",        "byte",              "cache resident on one chip")
 M_act       = _symbol("M_act",       "byte",              "activations resident on one chip")
-M_reserve   = _symbol("M_reserve",   "byte",              "memory the runtime keeps for itself")
+M_reserve   = _symbol("M_reserve",   "byte",              "memory that the engine leaves alone")
+x_mem       = _symbol("x_mem",       "1",                 "share of a chip's memory that the engine may fill")
 M_need      = _symbol("M_need",      "byte",              "bytes resident on one chip")
 C_mix       = _symbol("C_mix",       "USD/token",         "price of a token, input and output together")
 

@@ -72,8 +72,12 @@ resident_activations = Equation.of(
     "one layer's widest tensors and the logits are alive at once",
 )
 
+memory_left_alone = Equation.of(
+    M_reserve, (1 - x_mem) * M_cap, "of what the driver reports", source=PER_CHIP
+)
+
 resident_bytes = Equation.of(
-    M_need, M_weights + M_kv + M_act + M_reserve, "the runtime keeps a reserve", source=PER_CHIP
+    M_need, M_weights + M_kv + M_act + M_reserve, "the engine fills a share", source=PER_CHIP
 )
 
 slot_bound = Equation.of(
@@ -97,6 +101,7 @@ MEMORY = (
     resident_weights,
     resident_cache,
     resident_activations,
+    memory_left_alone,
     resident_bytes,
 )
 AGGREGATED = (decode_share, slot_time, prefill_share, time_per_output_token, mixed_steps)

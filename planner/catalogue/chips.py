@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from statistics import fmean, stdev
 from types import MappingProxyType
@@ -27,6 +27,7 @@ DIMENSION = {
     "memory": "size",
     "memory_reported": "size",
     "memory_bandwidth": "bandwidth",
+    "pcie": "bandwidth",
     "sram": "size",
     "power": "power",
 }
@@ -42,10 +43,11 @@ class Chip:
     """One accelerator package in base units.
 
     `flops` dense peak by arithmetic unit [flop/s]; `memory` listed capacity [byte];
-    `memory_reported` what the driver reports [byte] or None; `memory_bandwidth` [byte/s]; `sram`
-    last on-chip level [byte] or None; `power` [W] or None. `figures` holds every number with its
-    source, under the same names (peaks under their dtype). `architecture` is the vendor's name of
-    the generation, empty where none is listed.
+    `memory_reported` what the driver reports [byte] or None; `memory_bandwidth` [byte/s];
+    `pcie` one way into the host, of cards [byte/s] or None; `sram` last on-chip level [byte] or
+    None; `power` [W] or None. `figures` holds every number with its source, under the same names
+    (peaks under their dtype). `architecture` is the vendor's name of the generation, empty where
+    none is listed.
     """
 
     name: str
@@ -54,6 +56,7 @@ class Chip:
     memory: float
     memory_bandwidth: float
     memory_reported: float | None = None
+    pcie: float | None = None
     sram: float | None = None
     power: float | None = None
     note: str = ""
@@ -77,6 +80,11 @@ class Chip:
                 f"the chip {self.name} has no {dtype} arithmetic (it has {', '.join(self.flops)})"
             )
         return self.flops[unit]
+
+    @property
+    def usable(self) -> Chip:
+        """The same with the memory that its driver reports, of which engines fill a share."""
+        return replace(self, memory=self.memory_reported or self.memory)
 
     def computes(self, dtype: str) -> bool:
         """Whether the chip multiplies matrices in this dtype."""

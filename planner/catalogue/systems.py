@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from planner.catalogue.chips import MATH, Chip, chip
+from planner.catalogue.chips import MATH, Chip, chip, chip_names
 from planner.catalogue.figures import Figure, entry, figure
 from planner.text.errors import CatalogueError, did_you_mean
 from planner.text.tables import table
@@ -21,6 +21,9 @@ from planner.text.tables import table
 DIMENSION = {"chips_per_domain": "number", "scale_up": "bandwidth", "scale_out": "bandwidth"}
 CHIP_KEYS = ("memory", "memory_bandwidth", "sram", "power")
 OWN_KEYS = ("chips_per_domain", "scale_up", "scale_out")
+CARDS = 8  # of one host, at most: HGX boards and servers of cards alike
+# NVL72 racks hold 18 trays of 4 (NVIDIA GB200 NVL72 data sheet, 2026-11-21).
+PER_MACHINE = MappingProxyType({"gb200": 4, "gb300": 4, "rubin": 4})
 REQUIRED = ("memory", "memory_bandwidth", "flops")
 
 
@@ -28,7 +31,8 @@ REQUIRED = ("memory", "memory_bandwidth", "flops")
 class System:
     """A kind of machine in base units.
 
-    `topology` is the machine's name in the package topologies, None for an inline system;
+    `topology` is the machine's name in the package topologies, None for an inline system and for
+    cards that meet in their host;
     `chips_per_domain` the chips one fast network joins, None when all of them are; `scale_up` and
     `scale_out` bandwidth per chip, one way [byte/s] or None. `varied` lists what differs from the
     catalogue (`memory_bandwidth`, `flops.fp8`, ...); `price` is set only by the user
@@ -50,8 +54,13 @@ class System:
     figures: Mapping[str, Figure] = field(default_factory=dict, hash=False, repr=False)
 
 
+def machine_chips(chip: str) -> int:
+    """Chips under one operating system."""
+    return PER_MACHINE.get(chip, CARDS)
+
+
 def system_names() -> tuple[str, ...]:
-    """The names of all systems, in catalogue order."""
+    """The names of all systems in catalogue order, those of their chips after them."""
     return tuple(_all())
 
 
@@ -104,7 +113,20 @@ def system_from(description: Mapping[str, Any]) -> System:
 @cache
 def _all() -> Mapping[str, System]:
     rows = table("planner.catalogue", "systems.toml")
-    return {name: _system(name, row) for name, row in rows.items()}
+    systems = {name: _system(name, row) for name, row in rows.items()}
+    machines = {each.chip.name: each for each in reversed(systems.values())}
+    return systems | {
+        name: machines.get(name) or _cards(chip(name))
+        for name in chip_names()
+        if name not in systems
+    }
+
+
+def _cards(of: Chip) -> System:
+    """Cards of a kind in one host, that meet on its PCI Express; one alone without such a link."""
+    figures = {"scale_up": of.figures["pcie"]} if of.pcie else {}
+    most = CARDS if of.pcie else None
+    return System(of.name, of, None, most, of.pcie, figures=MappingProxyType(figures))
 
 
 def _system(name: str, row: Mapping[str, Any]) -> System:

@@ -8,7 +8,7 @@ calls these its own rows of `releases.toml` say.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -26,10 +26,6 @@ from planner.scenario.keys.model_keys import ModelDescription
 from planner.scenario.keys.references import File
 from planner.text.errors import Infeasible, InputError
 
-# Chips of one operating system. NVL72 racks hold 18 trays of 4 (NVIDIA GB200 NVL72 data sheet,
-# 2026-11-21); the other servers of the catalogue hold 8.
-CHIPS_PER_HOST = MappingProxyType({"gb200": 4, "gb300": 4, "rubin": 4})
-USUAL_HOST = 8
 ROUNDING = 64  # tokens to which the longest request is rounded up
 SPARE = 16  # tokens that engines keep back of the longest request
 LONG = 3.090232306167813  # normal quantile of 99.9 %
@@ -148,8 +144,7 @@ def _deployment(
     sequences = math.ceil(pool["batch_per_replica"] / layout["dp_attention"])
     longest, quantile = _longest(scenario, drafts, weights.sizes)
     used = _chip(pool["chip"])
-    chips = layout["tp"] * layout["dp_attention"] * layout["cp"] * layout["pp"]
-    nodes = _nodes(chips, CHIPS_PER_HOST.get(used.name, USUAL_HOST))
+    nodes, local = _nodes(plan["placement"], second=role == "decode")
     return Deployment(
         role=role,
         checkpoint=weights,
@@ -167,7 +162,7 @@ def _deployment(
         cached_input=0.0 if role == "decode" else scenario.workload.cached_input,
         share=_shares(pool["memory_per_chip"]),
         nodes=nodes,
-        local=chips // nodes,
+        local=local,
     )
 
 
@@ -224,9 +219,14 @@ def _quantile(mean: float, cv: float) -> float:
     return mean * math.exp(LONG * math.sqrt(variance) - variance / 2)
 
 
-def _nodes(chips: int, host: int) -> int:
-    """Fewest nodes that share the chips of a replica evenly."""
-    return next(nodes for nodes in range(math.ceil(chips / host), chips + 1) if chips % nodes == 0)
+def _nodes(placement: Sequence[Mapping[str, Any]], *, second: bool) -> tuple[int, int]:
+    """Nodes of one replica and chips of each, as they are placed and paid."""
+    pools = [
+        pair
+        for kind in placement
+        for pair in zip(kind["nodes_per_replica"], kind["chips_per_node"], strict=True)
+    ]
+    return pools[second]
 
 
 def _shares(memory: Mapping[str, float]) -> Mapping[str, float]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 
 from planner.architecture.counts import Sizes
+from planner.catalogue import chips as cards
 from planner.catalogue.chips import Chip
 from planner.catalogue.figures import months_between
 from planner.catalogue.profile import Place, Profile, profile
@@ -222,8 +223,6 @@ def layout_of(text: str, chips: int, experts: int) -> dict[str, int] | None:
 
 
 ALONE = 1e21  # byte/s inside a group of one chip
-# One way, of sixteen lanes: PCI-SIG, PCI Express 4.0 and 5.0 base specifications, 128b/130b coding.
-PCIE = {4: 31.5e9, 5: 63e9}
 
 
 @cache
@@ -247,10 +246,8 @@ def network_between(chip: str, name: str | None, chips: int) -> Machine | None:
             joined.scale_out is not None or chips <= joined.chips_per_domain
         ):
             return joined
-    generation = aliases().pcie.get(chip)
-    if generation is None:
-        return None
-    return Machine.from_figures(f"pcie-{generation}", chips, PCIE[generation])
+    link = cards.chip(chip).pcie if chip in cards.chip_names() else None
+    return None if link is None else Machine.from_figures("pcie", chips, link)
 
 
 def unfit(row: Measurement) -> str:

@@ -60,7 +60,6 @@ class Aliases:
     tunings: Sequence[str]
     chips: Mapping[str, str]
     machines: Mapping[str, str]
-    pcie: Mapping[str, int]
     models: Mapping[str, str]
     same_shape: Mapping[str, str]
     quantised: Mapping[str, str]

@@ -159,7 +159,7 @@ def task_of(
         objective="cost",
         estimate="calibrated",
         lecture=False,
-        reserve=0.0,
+        utilisation=1.0,
         tokens_per_step=drafted.emitted,
         positions_per_step=drafted.positions,
         drafter=drafted.drafter,

@@ -69,15 +69,15 @@ def question(model: Sizes, batch: float = 24.0, **changes: Any) -> Task:
         "input_tokens": 1000.0, "output_tokens": 200.0, "context": 1100.0, "cached_input": 0.0,
         "chunk": 512.0,
         "mode": "aggregated", "batches": None, "kappa": 1.0, "promises": {}, "objective": "cost",
-        "estimate": "calibrated", "lecture": False, "reserve": 0.1, "power": 1000.0,
+        "estimate": "calibrated", "lecture": False, "utilisation": 0.9, "power": 1000.0,
     }  # fmt: skip
     given |= changes
     if given["lecture"]:
-        given |= {"profile": LECTURE, "reserve": 0.0}
+        given |= {"profile": LECTURE, "utilisation": 1.0}
     task = Task(**given)
     room = model.total_weight_bytes + (batch + 0.37) * model.stored_bytes(task.context)
     room += task.chunk * 8 * model.hidden * 2.0 + 1e6
-    chip = replace(task.chip, memory=room / (1 - given["reserve"]), sram=sram)
+    chip = replace(task.chip, memory=room / given["utilisation"], sram=sram)
     if slow == "flops":
         chip = replace(chip, flops={name: rate / 1e3 for name, rate in chip.flops.items()})
     if slow == "memory":

@@ -49,9 +49,10 @@ from planner.problems.serving.question import Scenario
 from planner.problems.serving.search.occupancy import crowded
 from planner.problems.serving.step.binding import uneven
 from planner.problems.serving.step.layouts import HALVES, Layouts
+from planner.problems.serving.task.plan_limits import PROMISES
 from planner.problems.serving.task.resolve import ServingTasks, resolve
 from planner.problems.serving.task.task import Task
-from planner.protocol.plan import BindingLimit
+from planner.protocol.plan import BindingLimit, MissedPromise
 from planner.scenario import resolved
 from planner.scenario.keys.workload import Current
 from planner.text.errors import FieldError, Infeasible, SolverError
@@ -189,11 +190,26 @@ def _infeasible(
         scenario=resolved(scenario),
         certificate=_certificate(questions, None),
         current=current,
-        infeasible=tuple(BrokenPromise(**vars(m), alone=alone.get(m.promise)) for m in missed),
+        infeasible=tuple(
+            BrokenPromise(
+                **vars(m),
+                alone=alone.get(m.promise),
+                memory_utilisation=_filling(questions[0].task, m),
+            )
+            for m in missed
+        ),
         eased=relaxed,
         ways_out=ways_out(scenario, missed, relaxed, questions),
         provenance=provenance(scenario, tasks, questions[0].task.profile),
     )
+
+
+def _filling(task: Task, missed: MissedPromise) -> float | None:
+    """The share of the memory that the nearest plan would fill; None if it is more than all."""
+    if missed.promise != PROMISES["need"] or missed.short_by is None:
+        return None
+    filled = task.utilisation + missed.short_by - 1.0
+    return math.ceil(filled * 1000) / 1000 if filled <= 1 else None
 
 
 def current_layout(scenario: Scenario, tasks: Sequence[Task]) -> CurrentPoint | None:

@@ -104,6 +104,9 @@ def _of_systems(scenario: Scenario, hardware: Sequence[Hardware]) -> Iterator[Pa
     several = len(_choices(scenario)) > 1
     for k, machine in zip(scenario.places(), hardware, strict=True):
         yield from _of_system(scenario, k, machine, f"system.{k}" if several else "system")
+    if scenario.assumptions != "lecture":
+        key, share = "memory_utilisation", scenario.memory_utilisation
+        yield _row(key, share, partial(_put, scenario, None, key), lambda f: min(share * f, 1.0))
 
 
 def _of_system(scenario: Scenario, k: int, machine: Hardware, prefix: str) -> Iterator[Parameter]:

@@ -157,10 +157,15 @@ class CurrentPoint(ServingPoint):
 
 @dataclass(frozen=True, kw_only=True)
 class BrokenPromise(MissedPromise):
-    """A promise that the nearest plan breaks; `alone` would be feasible, all others unchanged."""
+    """A promise that the nearest plan breaks; `alone` would be feasible, all others unchanged.
+
+    Memory would suffice at `memory_utilisation`, in the thousandths that engines are told; null of
+    other promises, and where no share does.
+    """
 
     short_by: float
     alone: float | None
+    memory_utilisation: Share | None = None
 
 
 @dataclass(frozen=True)

@@ -142,6 +142,34 @@ class BorneLoad:
 
 
 @dataclass(frozen=True)
+class MachinePattern:
+    """Machines filled alike: `nodes` of each pool on one of them, and chips of it in use by none.
+
+    A node is the chips of one machine that a replica takes; `chips` are those rented of a machine.
+    """
+
+    machines: int
+    chips: Chips
+    nodes: tuple[int, ...]
+    idle: Chips
+
+
+@dataclass(frozen=True)
+class MachinePlacement:
+    """Where the pools of one kind of machine stand, as they are rented and started.
+
+    A replica of pool k is started on `nodes_per_replica[k]` nodes of `chips_per_node[k]` chips.
+    `idle_because` says of idle chips why no replica uses them.
+    """
+
+    chips_per_machine: Chips
+    nodes_per_replica: tuple[int, ...]
+    chips_per_node: tuple[int, ...]
+    machines: tuple[MachinePattern, ...]
+    idle_because: str | None
+
+
+@dataclass(frozen=True)
 class ServingPoint:
     """A layout and a batch of one pool, or of two, and everything they give.
 
@@ -159,6 +187,7 @@ class ServingPoint:
     chip: str | None
     chips: Chips
     chips_used: Chips
+    placement: tuple[MachinePlacement, ...]
     batch: Sequences
     batch_per_replica: Sequences | None
     weights: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -135,6 +136,7 @@ def _arriving(demand: float | str) -> str:
 
 def _chosen(point: ServingPoint, whole: ServingAnswer) -> str:
     lines = _pool(point) if point.layout else _pools(point)
+    lines += _placement(point)
     lines += [row("engines", stamps(point.engines))] if point.engines is not None else []
     lines += systems(whole)
     if point.drafting:
@@ -168,6 +170,20 @@ def _more(point: ServingPoint, kind: str) -> str:
     """What a token more of a kind costs in the long run, of two pools."""
     marginal = point.marginal
     return f"long run ${getattr(marginal, f'usd_per_mtok_{kind}'):.3g}/Mtok" if marginal else ""
+
+
+def _placement(point: ServingPoint) -> list[str]:
+    """Machines that are not whole, and why chips stay idle."""
+    lines = []
+    for part in point.placement:
+        machines = [each for each in part.machines for _ in range(each.machines)]
+        if any(each.chips < part.chips_per_machine for each in machines) and len(machines) > 1:
+            sizes = Counter(each.chips for each in machines)
+            parts = (f"{n} x {size}" if n > 1 else str(size) for size, n in sizes.items())
+            lines.append(row("machines", f"{' + '.join(parts)} chips"))
+        if part.idle_because:
+            lines.append(row("idle", part.idle_because))
+    return lines
 
 
 def _drafting(drafting: DraftedTokens) -> str:
@@ -314,6 +330,8 @@ def shortfall(answer: ServingAnswer | ServingFrontier) -> str:
             lines += wrapped(f"misses demand by {excess(factor)}: {served}")
         else:
             lines += wrapped(f"misses {name} by {excess(factor)}   ({missed.expression})")
+        if share := getattr(missed, "memory_utilisation", None):
+            lines += wrapped(f"it would fit with memory_utilisation: {share:g}")
     return "\n".join([*lines, *relaxed(answer), *ways_out(answer)])
 
 

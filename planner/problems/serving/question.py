@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import reduce
 from operator import mul
@@ -13,10 +13,12 @@ from pydantic import Field, ValidationInfo, field_validator
 from planner.catalogue.listed_prices import Price, default_price, given_price
 from planner.catalogue.systems import System
 from planner.scenario.keys.fields import (
+    Count,
     Numbers,
     Path,
     Quantity,
     QuestionRecord,
+    Record,
     Refusals,
     Rent,
     Word,
@@ -35,8 +37,22 @@ OBJECTIVES = ("cost", "throughput", "latency", "energy")
 ESTIMATES = ("bound", "calibrated")
 ASSUMPTIONS = ("physical", "lecture")
 RUNS_ON = ("any", *table("planner.problems.serving.step", "engine_rules.toml"), "none")
+UTILISATION = 0.9  # what vLLM fills unasked (gpu_memory_utilization)
 LAYOUT = ("replicas", "tp", "dp_attention", "cp", "pp")
 WEIGHT_ONLY = ("int8", "int4")
+
+
+class RentedUnits(Record):
+    """How chips are rented."""
+
+    unit: Count = Field(1, description="chips rented together: a machine, a tray, a chip")
+
+    def whole(self, chips: Sequence[int]) -> Sequence[int]:
+        """The numbers of chips that are whole units; the next above the fewest where none is."""
+        if self.unit == 1:
+            return chips
+        units = tuple(number for number in chips if number % self.unit == 0)
+        return units or (-(-chips[0] // self.unit) * self.unit,)
 
 
 class Scenario(QuestionRecord):
@@ -63,11 +79,16 @@ class Scenario(QuestionRecord):
         description="a catalogue name, a topology file, or a description; or a list of them"
     )
     chips: Numbers = Field(description="chips paid: a number, a list, or {from, to}")
+    rent: RentedUnits = Field(default_factory=RentedUnits, description="how chips are rented")
     price: Rent | None = Field(
         None, description="per chip [USD/(chip*s)]; the catalogue's when absent"
     )
     workload: Workload = Field(description="what the requests are like")
     promises: Promises = Field(default_factory=Promises, description="what must hold")
+    memory_utilisation: Annotated[float, Quantity("share", at_most=1.0)] = Field(
+        UTILISATION,
+        description="share of the memory that the driver reports which the engine fills",
+    )
     limits: Limits = Field(default_factory=Limits, description="what the site allows")
     choose: Choose = Field(default_factory=Choose, description="limits on, or values of, choices")
     objective: Annotated[str, Word(OBJECTIVES)] = Field("cost", description="what is best")
@@ -110,7 +131,7 @@ class Scenario(QuestionRecord):
     @classmethod
     def _agrees(cls, value: Choose, info: ValidationInfo) -> Choose:
         mistakes: list[tuple[Path, str | ValueError]] = []
-        chips = info.data.get("chips")
+        chips = _paid(info)
         if chips is not None:
             fewest = {key: (getattr(value, key) or (1,))[0] for key in LAYOUT}
             needed = reduce(mul, fewest.values())
@@ -130,12 +151,17 @@ class Scenario(QuestionRecord):
     @field_validator("current")
     @classmethod
     def _fits(cls, value: Current | None, info: ValidationInfo) -> Current | None:
-        chips = info.data.get("chips")
+        chips = _paid(info)
         if value is not None and chips is not None:
             needed = value.tp * value.dp_attention * value.cp * value.pp * (value.replicas or 1)
             if needed > chips[-1]:
                 raise ValueError(f"this layout needs {needed} chips, but chips is {chips[-1]}")
         return value
+
+    @property
+    def paid(self) -> Sequence[int]:
+        """Numbers of chips that may be paid for, in whole units of what is rented."""
+        return self.rent.whole(self.chips)
 
     def systems(self) -> tuple[System | File, ...]:
         """The systems asked about, with the chip's figures varied as given; one unless a list.
@@ -173,6 +199,12 @@ class Scenario(QuestionRecord):
 
 
 QUESTION = Scenario
+
+
+def _paid(info: ValidationInfo) -> Sequence[int] | None:
+    """Numbers of chips that may be paid for; None where what is asked for is no number."""
+    chips, rent = info.data.get("chips"), info.data.get("rent")
+    return rent.whole(chips) if chips is not None and rent is not None else chips
 
 
 def _systems_of(choice: Any) -> tuple[System, ...]:

@@ -74,7 +74,11 @@ def _chip(name: str) -> dict[str, object]:
 
 def _system(name: str) -> dict[str, object]:
     entry = system(name)
-    facts = {"chip": entry.chip.name, "network": entry.topology}
+    facts = {
+        "chip": entry.chip.name,
+        "network": entry.topology
+        or ("PCI Express of one host" if entry.scale_up else "none known: one chip alone"),
+    }
     return {"facts": facts, "figures": _figures(entry.figures)}
 
 

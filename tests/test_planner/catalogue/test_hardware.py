@@ -237,11 +237,39 @@ def test_every_system_names_a_known_chip_and_domain():
     """Systems hold together: a chip, at least one chip per domain, a one-way link."""
     for entry in map(system, system_names()):
         assert entry.chip.name in chip_names()
-        assert entry.chips_per_domain >= 1
-        assert entry.scale_up > 0
+        assert (entry.chips_per_domain or 1) >= 1
+        assert entry.scale_up is None or entry.scale_up > 0
 
 
-@pytest.mark.parametrize("name", system_names())
+@pytest.mark.parametrize("name", chip_names())
+def test_every_chip_is_a_system(name):
+    """By its own name: the machine that is made of it, or cards on the lanes that its row has."""
+    entry = system(name)
+    assert entry.chip == chip(name)
+    if entry.topology is None:
+        assert (entry.scale_up, entry.name) == (chip(name).pcie, name)
+        assert entry.chips_per_domain == (8 if chip(name).pcie else None)
+
+
+def test_lanes_are_what_their_generation_carries():
+    """16 and 32 GT/s a lane, 128 of 130 bits of them data, eight bits a byte; sixteen lanes."""
+    carried = {"4.0 x16": 16e9 * 16, "5.0 x16": 32e9 * 16, "5.0 x8": 32e9 * 8}
+    figures = [chip(name).figures["pcie"] for name in chip_names() if chip(name).pcie]
+    assert len(figures) > 20
+    for figure in figures:
+        lanes = next(bits for words, bits in carried.items() if words in figure.note)
+        assert figure.base == pytest.approx(lanes * 128 / 130 / 8, rel=2e-3)
+
+
+def test_reported_memory_is_near_the_listed():
+    """Drivers report MiB of what vendors list as GB, less what error correction takes."""
+    for entry in map(chip, chip_names()):
+        if entry.memory_reported:
+            assert 1.0 <= entry.memory_reported / entry.memory <= 1.075
+            assert entry.usable.memory == entry.memory_reported
+
+
+@pytest.mark.parametrize("name", [name for name in system_names() if system(name).topology])
 def test_links_agree_with_the_network_of_the_same_name(name):
     """The one-way links held here are those of the machine in the package topologies."""
     machine = topologies.machine(system(name).topology)

@@ -254,8 +254,8 @@ def test_a_model_that_fits_nowhere_is_infeasible(solve):
     assert (status, err) == (1, "")
     assert (found["status"], found["plan"], found["bound"]) == ("infeasible", None, None)
     assert [row["promise"] for row in found["infeasible"]] == ["memory"]
-    # 812 GB of weights on two chips of 80 GB, a tenth of each reserved
-    assert found["infeasible"][0]["short_by"] > 812e9 / (2 * 80e9)
+    # 812 GB of weights on two chips of 85.5 GB, a tenth of each reserved
+    assert found["infeasible"][0]["short_by"] > 812e9 / (2 * 85.6e9)
     status, out, _ = solve(text)
     assert status == 1
     assert "misses memory by" in out

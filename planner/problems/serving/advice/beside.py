@@ -53,8 +53,8 @@ def cheaper_weights(scenario: Scenario, best: Point) -> CheaperWeights | None:
 
 def fewer_chips(scenario: Scenario, plan: ServingPoint) -> FewerChips | None:
     """What the next smaller number of chips lacks, or costs; None where there is but one."""
-    allowed = [count for count in scenario.chips if count < plan.chips]
-    count = max(allowed, default=plan.chips - 1)
+    allowed = [count for count in scenario.paid if count < plan.chips]
+    count = max(allowed, default=plan.chips - scenario.rent.unit)
     if count < 1:
         return None
     try:

@@ -31,6 +31,7 @@ from planner.problems.serving.search.batch import SAME_PRICE
 from planner.problems.serving.step.layouts import Layouts
 from planner.problems.serving.task.resolve import resolve
 from planner.scenario.keys.references import File
+from planner.text.errors import FieldError
 
 MOST = 4  # alternative kinds that are printed
 COARSE = 3  # of them by mode and machines, where there are other families as well
@@ -55,7 +56,7 @@ def alternative_kinds(
     changes of one given quantity at which its kind overtakes the plan's; it is None unless `why`.
     """
     contest = Contest(scenario, questions)
-    return tuple(
+    kinds = tuple(
         RivalKind(
             kind=contender.kind,
             plan=_short(contender.point.candidate.plan()),
@@ -64,6 +65,30 @@ def alternative_kinds(
         )
         for contender, against in contenders(questions, winner(questions, best), contest.systems)
     )
+    return kinds + _in_whole_machines(scenario, best, why=why)
+
+
+def _in_whole_machines(scenario: Scenario, best: Point, *, why: bool) -> tuple[RivalKind, ...]:
+    """The best plan in whole machines, where the plan has others or they are rented otherwise."""
+    parts = best.candidate.plan().placement
+    machine = max(part.chips_per_machine for part in parts)
+    odd = any(each.chips < part.chips_per_machine for part in parts for each in part.machines)
+    if not odd or scenario.current is not None or scenario.rent.unit > 1:
+        return ()
+    rented = scenario.model_copy(
+        update={"rent": scenario.rent.model_copy(update={"unit": machine})}
+    )
+    try:
+        points = ranked(questions_of(resolve(rented)))
+    except FieldError:
+        return ()
+    if not points:
+        return ()
+    plan = points[0].candidate.plan()
+    price = f"${plan.usd_per_mtok:.3g}/Mtok"
+    kind = f"in whole machines ({plan.chips} chips, {price}; rent.unit={machine})"
+    behind = points[0].score / best.score - 1
+    return (RivalKind(kind, _short(plan), behind, () if why else None),)
 
 
 def explained_kinds(scenario: Scenario) -> tuple[RivalKind, ...]:

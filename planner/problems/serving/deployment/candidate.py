@@ -15,6 +15,7 @@ from planner.problems.serving.bounds.lower_bound import elastic
 from planner.problems.serving.choice import Choice
 from planner.problems.serving.deployment.beyond_fit import distances, farther
 from planner.problems.serving.deployment.drawn_power import drawn_bands, power_from
+from planner.problems.serving.deployment.machine_nodes import placements
 from planner.problems.serving.deployment.marginal_prices import marginal_prices
 from planner.problems.serving.deployment.pool import (
     HOUR,
@@ -131,6 +132,7 @@ class Candidate:
             chip=whole.chip if whole.chip == planned[0].chip else None,
             chips=sum(pool.chips for pool in planned),
             chips_used=sum(pool.chips_used for pool in planned),
+            placement=placements(self.pools),
             batch=whole.batch,
             batch_per_replica=None if several else whole.batch_per_replica,
             weights=whole.weights,

@@ -210,7 +210,7 @@ class EvaluatedPool:
             kv=values["memory.kv"] - state,
             state=state,
             activations=values["memory.activations"],
-            reserved=task.reserve * task.chip.memory,
+            reserved=values["memory.reserved"],
             free=task.chip.memory - values["need"],
         )
 

@@ -29,7 +29,7 @@ from planner.problems.serving.search.batch import (
 )
 from planner.problems.serving.search.sizing import busiest
 from planner.problems.serving.step.kernels import replica_rates
-from planner.problems.serving.step.layouts import ChipSplit
+from planner.problems.serving.step.packing import ChipSplit
 from planner.problems.serving.step.step import Step
 
 if TYPE_CHECKING:

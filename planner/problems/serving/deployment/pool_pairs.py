@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, product
 from math import floor, log
 from typing import TypeAlias
 
@@ -28,7 +28,7 @@ from planner.problems.serving.deployment.pool_matching import (
 from planner.problems.serving.search.batch import SAME_PRICE
 from planner.problems.serving.search.sizing import first
 from planner.problems.serving.step.kernels import split_values
-from planner.problems.serving.step.layouts import replicas_left, replicas_most
+from planner.problems.serving.step.packing import chips_least, replicas_left, replicas_most
 from planner.problems.serving.step.step import Step, alike
 from planner.problems.serving.task.task import Task, TaskPair
 
@@ -156,11 +156,17 @@ def _needed(tasks: TaskPair, rate: np.ndarray) -> np.ndarray:
     return np.ceil((tasks.demand or 0.0) / rate - 1e-12).astype(np.int64) + tasks.prefill.spare
 
 
+def _taken(tasks: TaskPair, a: PhaseLayouts, count: np.ndarray) -> np.ndarray:
+    """Chips paid for `count` replicas that read: what is left is the other pool's."""
+    return count * a.room.chips if tasks.together else chips_least(count, a.room)
+
+
 def _split(tasks: TaskPair, a: PhaseLayouts, b: PhaseLayouts, chips: np.ndarray) -> list[Pair]:
     """The best split of each pair over all numbers of chips paid; the best few pairs."""
     spare = tasks.prefill.spare
     pairs: dict[tuple[int, int], Pair] = {}
     for n, m in _replica_counts(tasks, a, b, chips):
+        chips_read = _taken(tasks, a, n)
         served, score = _scored(tasks, a, b, n, m, chips)
         good = np.flatnonzero((n > spare) & (m > spare) & (served > 0))
         order = good[np.argsort(score[good], kind="stable")]
@@ -170,7 +176,7 @@ def _split(tasks: TaskPair, a: PhaseLayouts, b: PhaseLayouts, chips: np.ndarray)
         for k in _leading(score, b.rows, order[np.sort(leading)][:MOST_TIED]):
             rows = (int(a.rows[k]), int(b.rows[k]))
             if rows not in pairs or score[k] < pairs[rows].score * (1 - SAME_PRICE):
-                taken = int(n[k] * a.room.chips[k])
+                taken = int(chips_read[k])
                 pairs[rows] = Pair(
                     score=float(score[k]),
                     latency=float(a.latency[k] + b.latency[k]),
@@ -202,22 +208,53 @@ def _replica_counts(
     def left(count: np.ndarray, at: np.ndarray = every) -> np.ndarray:
         if tasks.together:
             return replicas_left(chips[at], a.room.take(at), count, b.room.take(at))
-        rest = chips[at] - count * a.room.chips[at]
+        rest = chips[at] - _taken(tasks, a.take(at), count)
         return np.asarray(replicas_most(np.maximum(rest, 0), b.room.take(at))) - (rest < 0)
 
+    wanted = [task.limits_of.get("replicas", (0,)) for task in tasks.tasks]
     if tasks.demand is not None or tasks.prefill.objective == "latency":
         n = m = np.full(chips.size, 1 + spare)
         if tasks.demand is not None:
             n, m = _needed(tasks, a.rate), _needed(tasks, b.rate)
-        return [(n, np.where(left(n) >= m, m, 0))]
-
-    def enough(at: np.ndarray, count: np.ndarray) -> np.ndarray:
-        n = count.astype(np.int64)
-        return (n - spare) * a.rate[at] >= (left(n, at) - spare) * b.rate[at]
+        counts = []
+        for reads, decodes in product(*wanted):
+            read = np.where(n <= reads, reads, 0) if reads else n
+            decode = np.where(m <= decodes, decodes, 0) if decodes else m
+            counts.append((read, np.where(left(read) >= decode, decode, 0)))
+        return counts
 
     most = np.maximum(replicas_most(chips, a.room), 1.0)
-    cross = first(enough, np.zeros(chips.size), most).astype(np.int64)
-    return [(n, left(n)) for n in (cross, cross - 1)]
+
+    def crossing(decodes: int) -> np.ndarray:
+        """The fewest replicas that read no slower than the others, or `decodes` of them, decode."""
+
+        def enough(at: np.ndarray, count: np.ndarray) -> np.ndarray:
+            n = count.astype(np.int64)
+            m = np.minimum(left(n, at), decodes or np.inf)
+            return (n - spare) * a.rate[at] >= (m - spare) * b.rate[at]
+
+        return first(enough, np.zeros(chips.size), most).astype(np.int64)
+
+    def beside(decodes: int) -> np.ndarray:
+        """The most replicas that read beside `decodes` that decode."""
+        return -1 + first(
+            lambda at, count: left(count.astype(np.int64), at) < decodes,
+            np.zeros(chips.size), most + 1,
+        ).astype(np.int64)  # fmt: skip
+
+    counts = []
+    for reads, decodes in product(*wanted):
+        if reads:
+            tried = [np.full(chips.size, reads)]
+        elif decodes:
+            tried = [np.minimum(crossing(decodes), beside(decodes))]
+        else:
+            cross = crossing(0)
+            tried = [cross, cross - 1]
+        for n in tried:
+            m = left(n)
+            counts.append((n, np.where(m >= decodes, decodes, 0) if decodes else m))
+    return counts
 
 
 def _scored(
@@ -225,7 +262,7 @@ def _scored(
     chips: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """Requests per second, and the objective, of each split of n and m replicas."""
-    prefill, taken = tasks.prefill, n * a.room.chips
+    prefill, taken = tasks.prefill, _taken(tasks, a, n)
     symbols = {
         "n_pf": np.maximum(n - prefill.spare, 0), "n_dec": np.maximum(m - prefill.spare, 0),
         "X_pf": a.rate, "X_dec": b.rate, "n_chips_pf": taken,

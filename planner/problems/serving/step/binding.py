@@ -346,7 +346,7 @@ def _chip(task: Task) -> dict[str, float]:
         "W_chip": chip.memory_bandwidth,
         "M_cap": chip.memory,
         "M_sram": 0.0 if task.lecture else chip.sram or 0.0,
-        "M_reserve": task.reserve * chip.memory,
+        "x_mem": task.utilisation,
     }
 
 

@@ -27,7 +27,7 @@ def modes(scenario: Scenario) -> tuple[str, ...]:
         scenario.assumptions == "lecture"
         or scenario.choose.batch is not None
         or scenario.workload.concurrency is not None
-        or scenario.chips[-1] < 2
+        or scenario.paid[-1] < 2
         # How two pools share the power of a site is not decided.
         or scenario.limits.power is not None
         # How a load is best divided between two pools for the least latency is not decided exactly.

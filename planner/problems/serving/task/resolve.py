@@ -20,7 +20,7 @@ from planner.catalogue.profile import Profile, choose_profile
 from planner.catalogue.systems import System
 from planner.network.system_network import fabric_of, machine_of
 from planner.problems.serving.profiled import LECTURE, limited
-from planner.problems.serving.question import Scenario
+from planner.problems.serving.question import UTILISATION, Scenario
 from planner.problems.serving.step.runnable import misfit, unfit_for
 from planner.problems.serving.task.drafter import depths, speculating
 from planner.problems.serving.task.requests import limits_of, modes, promised
@@ -106,7 +106,7 @@ def resolve(scenario: Scenario, today: date | None = None) -> ServingTasks:
                 continue  # a pool that reads prompts alone drafts nothing
             builder = TaskBuilder(scenario, counted, chunk, redundant, drafts)
             if mode == "disaggregated":
-                pools += builder.pools(hardware)
+                pools += builder.pools(hardware, notes.warnings)
             else:
                 tasks += (builder.task(machine, mode) for machine in hardware)
     notes.warnings.extend(_unread(scenario, hardware))
@@ -146,6 +146,8 @@ def _at(path: str) -> Iterator[None]:
 def _unanswered(scenario: Scenario) -> Iterator[tuple[str, str]]:
     """What contradicts itself, or is not answered by this version: the key, and why."""
     demand, promises = scenario.workload.demand, scenario.promises
+    if scenario.assumptions == "lecture" and scenario.memory_utilisation != UTILISATION:
+        yield "memory_utilisation", "the lecture fills the whole memory; leave it out"
     if demand is not None and scenario.choose.batch is not None:
         words = "under demand the batch is what gathers; leave one of the two out"
         yield "choose.batch", words
@@ -163,13 +165,13 @@ def _unanswered(scenario: Scenario) -> Iterator[tuple[str, str]]:
     if scenario.limits.power is not None:
         words = "how two pools share the power of a site is not decided by this version"
         yield "limits.power", f"{words}; choose mode: aggregated"
-    if scenario.chips[-1] < 2:
+    if scenario.paid[-1] < 2:
         yield "chips", "two pools need two chips; choose mode: aggregated"
 
 
 def _too_much(scenario: Scenario) -> Iterator[tuple[str, str]]:
     """Layouts and spare replicas that no plan on these chips has, whatever the model."""
-    chips, spare = scenario.chips[-1], scenario.workload.spare_replicas
+    chips, spare = scenario.paid[-1], scenario.workload.spare_replicas
     if spare >= chips:
         words = f"{chips} chips are at most {chips} replicas, and one must serve"
         yield "workload.spare_replicas", f"{words}; give at most {chips - 1}, or more chips"
@@ -216,14 +218,14 @@ def _hardware(scenario: Scenario, system: System | File, notes: _Notes) -> Hardw
     draws = "power" in system.varied or not system.chip.figures
     notes.data.extend(() if draws or scenario.assumptions == "lecture" else _drawn(system.chip))
     lecture = scenario.assumptions == "lecture"
-    chip = _lecture_chip(system) if lecture else system.chip
+    chip = _lecture_chip(system) if lecture else system.chip.usable
     if system.file is not None:
-        fabric, network = fabric_of(system.file, scenario.chips[-1])
+        fabric, network = fabric_of(system.file, scenario.paid[-1])
         source, dated = (fabric.graph.get(key) for key in ("source", "as_of"))
         what = f"network {system.file.name}"
         notes.data.append(DataSource(what, source or "given", dated or ""))
         return Hardware(chip, network, price.value, profile, fabric, draws)
-    network = machine_of(system, scenario.chips[-1], lecture=lecture)
+    network = machine_of(system, scenario.paid[-1], lecture=lecture)
     return Hardware(chip, network, price.value, profile, draws_given=draws)
 
 
@@ -285,7 +287,7 @@ def _lecture_chip(system: System) -> Chip:
     Data sheets count two FLOP each; peaks written in the scenario are the lecture's own.
     """
     written = {name.removeprefix("flops.") for name in system.varied if name.startswith("flops.")}
-    if system.topology is None:
+    if not system.chip.figures:
         written = set(system.chip.flops)
     macs = {unit: rate if unit in written else rate / 2 for unit, rate in system.chip.flops.items()}
     return replace(system.chip, flops=MappingProxyType(macs))

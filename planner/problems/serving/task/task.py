@@ -73,6 +73,7 @@ class Task:
     wait for the prompts of others; of a `static` batch all prompts are read in one go. In a closed
     loop of `even` lengths requests keep in step, and their prompts come together. A step has as
     many positions as its `drafter` drew tokens, and one; without a drafter they cost nothing.
+    The engine may fill a share `utilisation` of the memory.
     Four in five models accept between the shares in `accepted_range` of the tokens per step.
     A layout must be run by one of the `engines`, whatever runs it where none was read (None), or
     where a bound over all implementations is sought (`any_layout`); `drafting` names the method.
@@ -97,7 +98,7 @@ class Task:
     objective: str
     estimate: str
     lecture: bool
-    reserve: float
+    utilisation: float
     tokens_per_step: float = 1.0
     positions_per_step: float = 1.0
     drafter: Drafter | None = None

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from topologies import Machine
     from topologies.fabric.fabric import Fabric
 
-RESERVE = 0.10  # share of memory left to the runtime: vLLM's default gpu_memory_utilization is 0.90
-
 
 @dataclass(frozen=True)
 class Hardware:
@@ -89,7 +87,7 @@ class TaskBuilder:
             fabric=hardware.fabric,
             price=hardware.price + electricity,
             profile=hardware.profile.at(Place.of(self.sizes, hardware.chip, pooled=pooled)),
-            chips=scenario.chips,
+            chips=scenario.paid,
             limits_of=limits_of(scenario, mode if pooled else None, halved=overlaps(engine)),
             input_tokens=lengths.input_tokens.mean,
             output_tokens=outputs(mode, lengths.output_tokens.mean, pooled=pooled),
@@ -103,7 +101,7 @@ class TaskBuilder:
             objective=scenario.objective,
             estimate=scenario.estimate,
             lecture=lecture,
-            reserve=0.0 if lecture else RESERVE,
+            utilisation=1.0 if lecture else scenario.memory_utilisation,
             power=drawn,
             draw=draw,
             site_power=scenario.limits.power,
@@ -130,21 +128,35 @@ class TaskBuilder:
             drafting=method_of(scenario),
         )
 
-    def pools(self, hardware: Sequence[Hardware]) -> Iterator[TaskPair]:
-        """The question of two pools, of every kind of machine for either."""
-        load = arrivals(self.scenario)
+    def pools(
+        self, hardware: Sequence[Hardware], warnings: list[str] | None = None
+    ) -> Iterator[TaskPair]:
+        """The question of two pools, of every kind of machine for either.
+
+        Raises FieldError if two were asked for and nothing says how fast they talk; unasked, those
+        are left out, and `warnings` told so.
+        """
         for first, second in product(hardware, repeat=2):
-            together = first is second
-            rate, latency = between(first.machine, second.machine, self.scenario.chips[-1],
-                                    together=together)  # fmt: skip
-            yield TaskPair(
-                prefill=self.task(first, "prefill", pooled=True),
-                decode=self.task(second, "decode", pooled=True),
-                rate=rate,
-                latency=latency + second.profile.values["t_hop"],
-                together=together,
-                demand=None if load is None or math.isinf(load) else load,
-            )
+            try:
+                yield self._pair(first, second)
+            except FieldError as error:
+                if self.scenario.choose.mode:
+                    raise
+                if warnings is not None:
+                    warnings.append(f"one pool alone is sought: {error.faults[0][1]}")
+
+    def _pair(self, first: Hardware, second: Hardware) -> TaskPair:
+        load, together = arrivals(self.scenario), first is second
+        rate, latency = between(first.machine, second.machine, self.scenario.paid[-1],
+                                together=together)  # fmt: skip
+        return TaskPair(
+            prefill=self.task(first, "prefill", pooled=True),
+            decode=self.task(second, "decode", pooled=True),
+            rate=rate,
+            latency=latency + second.profile.values["t_hop"],
+            together=together,
+            demand=None if load is None or math.isinf(load) else load,
+        )
 
 
 def _loop(lengths: Workload) -> ClosedLoop | None:

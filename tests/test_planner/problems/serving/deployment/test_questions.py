@@ -15,7 +15,7 @@ from planner.problems.serving.deployment.candidate import evaluate_pair
 from planner.problems.serving.deployment.pool_matching import prefill_layouts
 from planner.problems.serving.deployment.pool_pairs import search_pools
 from planner.problems.serving.search.batch import layouts_of
-from planner.problems.serving.step.layouts import ChipSplit, replicas_left, replicas_most
+from planner.problems.serving.step.packing import ChipSplit, replicas_left, replicas_most
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import TaskPair
 from planner.protocol.document import document_of

@@ -1,0 +1,150 @@
+"""How many replicas a number of chips holds: stages packed into scale-up domains, exactly.
+
+A stage lies inside one domain or fills whole ones; what is left of a domain stays idle. Chips that
+make no whole domain stand together at the end, as one smaller domain.
+
+Two pools may share domains, and counting is enough to pack them. Stages of a and of b chips fit one
+domain of D in the numbers (i, j) with a i + b j <= D, the lattice points of a polygon P. Every
+lattice point of w P is a sum of w lattice points of P, for in the plane each lattice polygon falls
+into triangles of area one half (Cox, Little, Schenck, Toric Varieties, 2011, theorem 2.2.12). So k
+and m stages fit w domains if and only if (k, m) lies under w times the upper side of P. The smaller
+domain at the end is one term more, and each number of stages of the first pool in it is tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+
+NEVER = -1  # of a second pool where the first alone does not fit
+
+
+@dataclass(frozen=True)
+class ChipSplit:
+    """Room that a replica takes: chips of a stage, stages, chips of a domain; arrays alike."""
+
+    stage: np.ndarray
+    stages: np.ndarray
+    domain: np.ndarray
+
+    def take(self, rows: np.ndarray) -> ChipSplit:
+        """The same of some rows."""
+        return ChipSplit(self.stage[rows], self.stages[rows], self.domain[rows])
+
+    @property
+    def chips(self) -> np.ndarray:
+        """Chips of one replica."""
+        return self.stage * self.stages
+
+
+def replicas_most(chips: np.ndarray, room: ChipSplit) -> np.ndarray:
+    """Most replicas that `chips` chips of one pool alone hold."""
+    return _stages_most(chips, room.stage, room.domain) // room.stages
+
+
+def chips_least(count: np.ndarray, room: ChipSplit) -> np.ndarray:
+    """Fewest chips that hold `count` replicas of one pool alone."""
+    stages, each = count * room.stages, np.maximum(room.domain // room.stage, 1)
+    full = np.maximum(stages - 1, 0) // each
+    inside = full * room.domain + (stages - full * each) * room.stage
+    return np.where(room.stage <= room.domain, inside, stages * room.stage)
+
+
+def fits(chips: int, domain: int, pools: Sequence[tuple[int, int]]) -> bool:
+    """Whether so many (stages, chips of one) of one or two pools fit so many chips."""
+    (count, first), (others, second) = (*pools, (0, 1))[:2]
+    columns = (np.array([value]) for value in (chips, first, count, second, domain))
+    return int(_stages_left(*columns)[0]) >= others
+
+
+def replicas_left(
+    chips: np.ndarray, first: ChipSplit, count: np.ndarray, second: ChipSplit
+) -> np.ndarray:
+    """Most replicas of the second pool beside `count` of the first, on `chips` chips in all.
+
+    Negative where the first pool alone does not fit. Both rooms are of one system.
+    """
+    columns = (chips, first.stage, count * first.stages, second.stage, first.domain)
+    at, back = _distinct(*columns)
+    stages = _stages_left(*(column[at] for column in columns))[back]
+    return np.where(stages < 0, NEVER, stages // second.stages)
+
+
+def _distinct(*columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows that stand for all distinct ones, and of each row the number of its own."""
+    key = np.zeros(columns[0].shape, dtype=np.int64)
+    for column in columns:
+        key = key * (int(column.max(initial=0)) + 1) + column
+        _, at, key = np.unique(key, return_index=True, return_inverse=True)
+    return at, key
+
+
+def _stages_most(chips: np.ndarray, stage: np.ndarray, domain: np.ndarray) -> np.ndarray:
+    inside = chips // domain * (domain // stage) + chips % domain // stage
+    return np.where(stage <= domain, inside, chips // stage)
+
+
+def _stages_left(
+    chips: np.ndarray, first: np.ndarray, count: np.ndarray, second: np.ndarray, domain: np.ndarray
+) -> np.ndarray:
+    """Stages of `second` chips beside `count` of `first` chips, negative where those do not fit."""
+    whole, rest = chips // domain, chips % domain
+    ends = rest // first
+    # Where stages fill whole domains the two share none.
+    begun = -(-np.maximum(count - ends, 0) // np.maximum(domain // first, 1))
+    taken = np.where(first > domain, count * (first // domain), begun)
+    free = (whole - taken) * domain + np.where(first > domain, rest, 0)
+    apart = np.where(taken > whole, NEVER, _stages_most(np.maximum(free, 0), second, domain))
+    shared = (first <= domain) & (second <= domain)
+    best = np.where(shared, NEVER, apart)
+    for number in range(int(ends[shared].max(initial=NEVER)) + 1):
+        at = np.flatnonzero(shared & (number <= ends) & (number <= count))
+        under = _under(first[at], second[at], domain[at], whole[at], count[at] - number)
+        beside = (rest[at] - number * first[at]) // second[at]
+        best[at] = np.maximum(best[at], np.where(under < 0, NEVER, under + beside))
+    return best
+
+
+def _under(
+    first: np.ndarray, second: np.ndarray, domain: np.ndarray, whole: np.ndarray, count: np.ndarray
+) -> np.ndarray:
+    """Stages of the second pool beside `count` of the first in `whole` domains; negative if none.
+
+    All of shape (n,), stages no larger than a domain.
+    """
+    at, back = _distinct(first, second, domain)
+    sides = [_upper_sides(int(first[k]), int(second[k]), int(domain[k])) for k in at]
+    most = max(map(len, sides), default=0)
+    if not most:
+        return count
+    table = np.array([side + side[-1:] * (most - len(side)) for side in sides])
+    run, fall, height = np.moveaxis(table[back], 2, 0)
+    under = (height * whole[:, None] - fall * count[:, None]) // run
+    return np.where(count > whole * (domain // first), NEVER, under.min(axis=1))
+
+
+@lru_cache(maxsize=1 << 16)
+def _upper_sides(first: int, second: int, domain: int) -> tuple[tuple[int, int, int], ...]:
+    """Upper sides (r, f, h) of the polygon of one domain: r j <= h - f i at i and j stages."""
+    if domain // first <= domain // second:
+        corners = [(i, (domain - i * first) // second) for i in range(domain // first + 1)]
+    else:
+        corners = [((domain - j * second) // first, j) for j in range(domain // second, -1, -1)]
+    hull = [(0, domain // second)]
+    for x, y in corners:
+        while len(hull) > 1 and _turns_left(hull[-2], hull[-1], (x, y)):
+            hull.pop()
+        if x > hull[-1][0]:
+            hull.append((x, y))
+    sides = [(1, 0, domain // second)]
+    for (x, y), (u, v) in pairwise(hull):
+        sides.append((u - x, y - v, (u - x) * y + (y - v) * x))
+    return tuple(sides)
+
+
+def _turns_left(a: tuple[int, int], b: tuple[int, int], c: tuple[int, int]) -> bool:
+    return (b[0] - a[0]) * (c[1] - a[1]) >= (b[1] - a[1]) * (c[0] - a[0])
