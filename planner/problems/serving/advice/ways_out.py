@@ -122,7 +122,7 @@ def _chips(scenario: Scenario, short: Mapping[str, float]) -> Iterator[Change]:
 
     Of a load the search itself finds the fewest.
     """
-    paid = max(scenario.chips)
+    paid = max(scenario.paid)
     pairs = "aggregated" not in (scenario.choose.mode or ("aggregated",))
     room = max((short[name] for name in ROOM if name in short), default=1.0)
     guess = max(math.ceil(paid * room), paid + 1)
