@@ -48,9 +48,9 @@ def replicas_most(chips: np.ndarray, room: ChipSplit) -> np.ndarray:
 
 def chips_least(count: np.ndarray, room: ChipSplit) -> np.ndarray:
     """Fewest chips that hold `count` replicas of one pool alone."""
-    stages, each = count * room.stages, np.maximum(room.domain // room.stage, 1)
-    full = np.maximum(stages - 1, 0) // each
-    inside = full * room.domain + (stages - full * each) * room.stage
+    stages, inside_one = count * room.stages, np.maximum(room.domain // room.stage, 1)
+    full = np.maximum(stages - 1, 0) // inside_one
+    inside = full * room.domain + (stages - full * inside_one) * room.stage
     return np.where(room.stage <= room.domain, inside, stages * room.stage)
 
 
