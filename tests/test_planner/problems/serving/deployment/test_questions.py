@@ -15,10 +15,11 @@ from planner.problems.serving.deployment.candidate import evaluate_pair
 from planner.problems.serving.deployment.pool_matching import prefill_layouts
 from planner.problems.serving.deployment.pool_pairs import search_pools
 from planner.problems.serving.search.batch import layouts_of
-from planner.problems.serving.step.packing import ChipSplit, replicas_left, replicas_most
+from planner.problems.serving.step.packing import ChipSplit, replicas_most
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import TaskPair
 from planner.protocol.document import document_of
+from tests.cases.packing import laid_out
 from tests.cases.serving import all_layouts, columns, dense, question, sparse
 
 NETWORK = 20e9  # byte/s
@@ -64,28 +65,8 @@ def solved(pools: TaskPair):
 
 def placed(chips: int, domain: int, first, n: int, second) -> int:
     """Replicas of the second pool beside n of the first, by laying stages out one by one."""
-    sizes = [domain] * (chips // domain) if chips >= domain else [chips]
-    rest = chips % domain if chips >= domain else 0
-    size = sizes[0]
-    stage, stages = first
-    whole, begun = 0, 0  # full domains the first pool takes, chips of one more
-    for _ in range(n * stages):
-        if stage > size:
-            whole += stage // size
-        elif begun + stage <= size:
-            begun += stage
-        else:
-            whole, begun = whole + 1, stage
-    if stage <= size and begun and begun // stage == size // stage:
-        whole, begun = whole + 1, 0
-    left = len(sizes) - whole - (begun > 0)
-    if left < 0:
-        return -1
-    stage, stages = second
-    if stage > size:
-        return left // (stage // size) // stages
-    beside = (size - begun) // stage if begun else 0
-    return (left * (size // stage) + beside + rest // stage) // stages
+    left = laid_out(chips, domain, first[0], n * first[1], second[0])
+    return left // second[1] if left >= 0 else -1
 
 
 def exhaustive(pools: TaskPair, most: int) -> float:
@@ -172,26 +153,6 @@ def test_two_pools_of_two_systems_equal_exhaustive_search():
     pools = pools_of(dense(2), chips=(4,), second={"system": "hgx-h100", "price": 2.0 / 3600})
     _, pairs = solved(pools)
     assert pairs[0].score == pytest.approx(exhaustive(pools, 200), rel=1e-9)
-
-
-@settings(max_examples=200, deadline=None, derandomize=True)
-@given(
-    chips=st.integers(1, 40), domain=st.sampled_from([1, 2, 4, 8]), n=st.integers(1, 12),
-    sides=st.tuples(*[st.tuples(st.sampled_from([1, 2, 3, 4, 8, 16]), st.integers(1, 3))] * 2),
-)  # fmt: skip
-def test_what_one_pool_leaves_is_counted_stage_by_stage(chips, domain, n, sides):
-    """Domains are filled one after the other; the second pool takes what the first left."""
-    usable = all(stage <= domain or stage % domain == 0 for stage, _ in sides)
-    if not usable or any(stage > domain > chips for stage, _ in sides):
-        return
-    rooms = [
-        ChipSplit(np.array([stage]), np.array([stages]), np.array([domain]))
-        for stage, stages in sides
-    ]
-    if any(stage > min(domain, chips) and chips < domain for stage, _ in sides):
-        return
-    left = int(replicas_left(np.array([chips]), rooms[0], np.array([n]), rooms[1])[0])
-    assert left == placed(chips, domain, sides[0], n, sides[1])
 
 
 @pytest.mark.parametrize("model", [dense(2), sparse(2, 4, 4)], ids=["dense", "sparse"])
