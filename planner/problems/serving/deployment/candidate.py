@@ -1,7 +1,4 @@
-"""A plan in full: its pools evaluated, and what they give together; checked by plain floats.
-
-Of two pools the first reads prompts and the second decodes; the slower one sets the rate.
-"""
+"""A plan in full: its pools evaluated, and what they give together; checked by plain floats."""
 
 from __future__ import annotations
 
