@@ -56,9 +56,7 @@ class Found:
 
 def layouts_of(task: Task) -> Layouts:
     """Every layout that a task may take; `FieldError` if there is none."""
-    limits_of = dict(task.limits_of)
-    if task.pooled:
-        limits_of.pop("replicas", None)  # counted when the chips are split between the pools
+    limits_of = {k: v for k, v in task.limits_of.items() if k != "replicas" or not task.pooled}
     if task.uses_bound:
         # A roofline overlaps all there is.
         limits_of.setdefault("halves", (1,))
