@@ -208,11 +208,12 @@ class Candidate:
         if self.task.lecture:
             return None
         first, last = self.pools[0], self.last
+        late = first.estimate["ttft"] + self.transfer if first.prefills else np.inf
         price = (self.joint.outputs if self.joint else last.estimate)["usd_per_token"]
         return ServingEstimate(
             usd_per_mtok=price * PER_MILLION,
             tpot=last.estimate["tpot"] if last.decodes else None,
-            ttft=first.estimate["ttft"] + self.transfer if first.prefills else None,
+            ttft=late if late < np.inf else None,  # a bound may carry what the estimate does not
         )
 
     def band(self, plan: ServingPoint) -> ServingBand | None:
@@ -278,8 +279,7 @@ class Candidate:
         if (joint := self.joint) is None:
             return
         for bound, values in ((self.task.uses_bound, joint.outputs), (True, joint.bound)):
-            symbols = self._recomputed(joint, bound=bound)
-            agree(pools_recomputed(joint.tasks.load, symbols), values)
+            agree(pools_recomputed(joint.tasks.load, self._recomputed(joint, bound=bound)), values)
         promised = {**joint.tasks.prefill.promises, **joint.tasks.decode.promises}
         for name, word in (("ttft", "ttft"), ("e2e", "latency")):
             if name in promised and joint.outputs[word] > promised[name] * (1 + SAME):
