@@ -17,6 +17,7 @@ from planner.catalogue.profile import Place, choose_profile
 from planner.catalogue.systems import system
 from planner.problems.serving.deployment.questions import OnePool, single_pools
 from planner.problems.serving.profiled import LECTURE
+from planner.problems.serving.step.dense_copies import copies_dense
 from planner.problems.serving.step.equations import BOUND, ESTIMATE
 from planner.problems.serving.step.layouts import Layouts, enumerate_layouts
 from planner.problems.serving.step.step import Step
@@ -116,6 +117,7 @@ def searched(task: Task) -> Step:
         chips=tuple(task.chips),
         joined=task.machine.scale_out is not None,
         tiled=task.machine.kind == "torus",
+        copied=copies_dense(task),
         limits=frozenset({**whole, **task.limits_of}.items()),
     )
     return Step(task, layouts, bound=task.uses_bound)
@@ -124,11 +126,13 @@ def searched(task: Task) -> Step:
 def all_layouts(task: Task) -> list[tuple[int, ...]]:
     """(tp, pp, cp, dp, ep, xtp, replicas, chips, halves) of every layout, by plain loops."""
     heads, experts = task.sizes.n_q_heads, task.sizes.n_experts
+    # Chips may share the feed-forward part of a dense model whose widths are known.
+    copied = experts or (task.sizes.inner and not task.lecture)
     domain, found = task.machine.chips_per_domain, []
     for chips in sorted(set(task.chips)):
         largest = chips if task.machine.scale_out is not None else min(chips, domain)
         for tp in range(1, largest + 1):
-            ranks = range(1, (largest // tp if experts else 1) + 1)
+            ranks = range(1, (largest // tp if copied else 1) + 1)
             for dp, cp in itertools.product(ranks, sorted(set(task.limits_of.get("cp", (1,))))):
                 stage = tp * dp * cp
                 edges = [n % domain == 0 or domain % n == 0 for n in (tp, tp * dp)]
