@@ -92,7 +92,9 @@ def _holds(scenario: dict[str, Any], plan: Any) -> None:
     assert all(len(line) <= 80 for line in str(plan).splitlines())
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize(
+    "seed", [*range(30), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(30, 300))]
+)
 def test_no_reason_is_empty(seed: int) -> None:
     """Of the next infeasible question of a seed, as sweeps ask it: without the ways out."""
     r, searched = random.Random(seed), None
@@ -108,11 +110,11 @@ def test_no_reason_is_empty(seed: int) -> None:
 
 
 @pytest.mark.slow
-def test_no_reason_is_empty_of_many_and_every_way_out_is_a_plan() -> None:
+def test_every_way_out_is_a_plan_of_the_price_that_is_told() -> None:
     ways = 0
-    for k, (scenario, plan) in enumerate(_infeasible(2026, 300)):
+    for scenario, plan in _infeasible(2026, 30):
         _holds(scenario, plan)
-        for way in plan.answer.ways_out if k % 10 == 0 else ():
+        for way in plan.answer.ways_out:
             ways += 1
             other = planner.solve(_with(scenario, way.sets))
             assert other.status == "optimal", (scenario, way)
