@@ -17,8 +17,9 @@ cached_tokens = Equation.of(L_hit, L_in * x_hit, "the prefix cache serves the fr
 
 attention_pairs = Equation.of(
     P_pairs,
-    L_new * L_hit + L_new**2 / 2,
+    (L_new * L_hit + L_new**2 / 2) * (1 + v_in**2),
     "causal mask: on average a new token sees half of the new ones",
+    "prompts differ in length, and E[L^2] = mean^2 (1 + v^2); the share found is theirs all alike",
     source=pope_2022.at("section 2.1"),
 )
 

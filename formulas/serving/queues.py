@@ -20,6 +20,26 @@ FIRST_COME = "requests are dealt to ranks at random and read first come, first s
 STEADY = "a steady state"
 SERVED = little_1961.at("the number served, of one server")
 
+square_share = Equation.of(
+    r_quad,
+    minimum(a_pf * P_pairs * one_seq * f_stage / (F_sdpa * tp * cp * e_pf_a * pp * S_occ), 1),
+    "attention of new tokens to all before them; whatever hides behind it left out",
+)
+
+_SPREAD = 1 + v_in**2
+occupancy_spread = Equation.of(
+    v_occ,
+    v_in
+    * sqrt(
+        (1 - r_quad) ** 2
+        + 2 * r_quad * (1 - r_quad) * (_SPREAD + 1)
+        + r_quad**2 * (_SPREAD + 1) * (_SPREAD**2 + 1)
+    ),
+    "lengths are log-normal, so that E[L^k] = mean^k (1 + v^2)^(k (k - 1)/2)",
+    "a part of the time grows with the length, the other with its square",
+    source=derived,
+)
+
 prompt_occupancy = Equation.of(
     S_occ,
     T_pf_busy * dp + s_mixed * L_new * T_dec / (c_chunk * pp),
@@ -28,6 +48,12 @@ prompt_occupancy = Equation.of(
 )
 
 reader_utilisation = Equation.of(rho_pf, x_load * S_occ / (dp * one_seq), FIRST_COME, source=SERVED)
+
+reading_step = Equation.of(
+    S_step,
+    T_pf_busy * dp + s_mixed * T_dec / pp,
+    "a step that reads one prompt beside the decoding sequences ends before the next begins",
+)
 
 reading_share = Equation.of(
     r_pf,
@@ -74,18 +100,40 @@ waiting_time = Equation(
     assumes=(FIRST_COME, "Poisson arrivals", "rho_pf < 1"),
 )
 
+heavy_line = Equation.of(
+    x_heavy,
+    sqrt(maximum(rho_pf + 2 * (1 - rho_pf) * (1 + v_occ**2) / 3, 1)),
+    "E[W^2] = 2 E[W]^2 + x E[S^3]/(3 (1 - rho)), over that of an exponential wait, and its root",
+    "times of prompts are log-normal: E[S^3] = S^3 (1 + v^2)^3",
+    source=kleinrock_1975.at("section 5.7, moments of the waiting time by Takacs's recurrence"),
+)
+
+shared_step = Equation.of(
+    r_both,
+    w_join * x_load * (s_mixed * T_dec / pp + x_load * S_step**2 / (dp * one_seq)) / (dp * one_seq),
+    "another comes in the decode step, or in the step of a prompt, that a request waits for",
+)
+
 waiting_quantile = Equation.of(
     T_tail,
-    sqrt(
-        (T_line * log(rho_pf / x_tail) / rho_pf + 2 * T_join) ** 2
+    T_wait
+    + sqrt(
+        maximum(
+            x_heavy * T_line * log(rho_pf / x_tail) / rho_pf + 2 * T_join - T_wait,
+            S_step - maximum(x_tail - r_both, 0) * dp * one_seq / x_load - T_wait,
+            0,
+        )
+        ** 2
         + (v_occ * S_occ * (log(1 / x_tail) - 1)) ** 2
     ),
     FIRST_COME,
-    "those who wait in line at all do so for an exponentially distributed time",
+    "those who wait in line at all do so for an exponentially distributed time, or where readers "
+    "are mostly idle for what is left of one step with a prompt, evenly distributed, and those who "
+    "share their step with another for the whole of its prompt",
     "the delay by steps is evenly distributed, at most twice its mean",
     "x_tail <= rho_pf; fewer wait in line otherwise",
     "an own prompt longer than the mean, as exponentially spread ones are, comes on top; the "
-    "two are independent, and their squares add",
+    "two are independent, and what they lie beyond their means adds by squares",
     source=kleinrock_1975.at("section 3.2, the first part exact for exponential service"),
 )
 
@@ -123,12 +171,59 @@ flight_spread = Equation.of(
     source=derived,
 )
 
+decoding_sequences = Equation.of(
+    n_dealt,
+    x_load * L_dec * one_seq * T_tpot / dp,
+    STEADY,
+    "requests are dealt to ranks at random",
+    source=little_1961.at("the theorem, of those that decode"),
+)
+
+flight_growth = Equation.of(
+    e_T,
+    n_dealt * dp / (n_dealt * dp + n_flat),
+    "T(n) has a part that grows as n and one that does not; a negative binomial is exact then",
+    source=derived,
+)
+
+context_spread = Equation.of(
+    v_ctx,
+    sqrt((L_in * v_in) ** 2 + L_out**2 * ((1 + v_out**2) ** 3 / 3 - (1 + v_out**2) ** 2 / 4))
+    / L_ctx,
+    "lengths are log-normal; those of a prompt and of its answer are independent",
+    "a request is met at an even moment of its answer, and at a long answer the more often",
+    source=derived,
+)
+
+room_spread = Equation.of(
+    x_need,
+    1 + (x_var - 1) / dp + v_ctx**2,
+    "contexts in flight are independent of each other and of how many there are",
+    "each rank gets a random part of the requests",
+    source=derived,
+    where=(flight_spread, context_spread),
+)
+
+ROOM = (decoding_sequences, flight_growth, flight_spread, context_spread, room_spread)
+prefix_hits = Equation.of(
+    x_hit,
+    x_same * minimum(1, n_room * n_where / n_conv),
+    "conversations are met alike, and the least recently used go first",
+    "room is what memory holds at the mean context, of those that decode as well",
+    source=derived,
+)
+
 QUEUE = (
     prompt_occupancy,
+    square_share,
+    occupancy_spread,
     reader_utilisation,
     reading_share,
+    reading_step,
+    heavy_line,
     line_time,
     joining_room,
+    shared_step,
     joining_time,
     waiting_time,
 )

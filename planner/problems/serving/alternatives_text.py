@@ -10,7 +10,7 @@ from planner.problems.serving.point import layout_text
 from planner.problems.serving.task.plan_limits import title_of
 from planner.text.quantities import show
 from planner.text.tolerances import UNSEEN
-from planner.text.wording import duration, listed, row, wrapped
+from planner.text.wording import duration, listed, percent, row, wrapped
 
 if TYPE_CHECKING:
     from planner.problems.serving.plan import ServingAnswer, ServingPlan, ShortPoint, WinningChange
@@ -117,7 +117,8 @@ def relaxed(answer: object) -> list[str]:
         if promise.alone is None:
             never.append(f"any {name}")
         else:
-            alone, promised = duration(promise.alone), duration(promise.promised)
+            form = percent if promise.promise == "cache_fits" else duration
+            alone, promised = form(promise.alone), form(promise.promised)
             value = alone if alone != promised else "a little more"
             feasible.append(f"{name} {value} instead of {promised}")
     sentences = (("feasible if", feasible), ("not feasible with", never))

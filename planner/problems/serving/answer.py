@@ -20,6 +20,7 @@ from planner.problems.serving.advice.ways_out import ways_out
 from planner.problems.serving.bounds.binding_limits import together
 from planner.problems.serving.deployment.alternatives import alternative_kinds, compared_systems
 from planner.problems.serving.deployment.beyond_fit import outside_fit
+from planner.problems.serving.deployment.borne_load import overloaded, uncounted_prefixes
 from planner.problems.serving.deployment.candidate import Candidate
 from planner.problems.serving.deployment.missed_promises import (
     exceeded_promises,
@@ -46,10 +47,11 @@ from planner.problems.serving.plan import (
 from planner.problems.serving.point import NextBest, ServingBand, ServingBound, ServingPoint
 from planner.problems.serving.profiled import chance_better
 from planner.problems.serving.question import Scenario
-from planner.problems.serving.search.occupancy import crowded
 from planner.problems.serving.step.binding import uneven
 from planner.problems.serving.step.layouts import HALVES, Layouts
+from planner.problems.serving.step.occupancy import crowded
 from planner.problems.serving.task.plan_limits import PROMISES
+from planner.problems.serving.task.requests import arrivals
 from planner.problems.serving.task.resolve import ServingTasks, resolve
 from planner.problems.serving.task.task import Task
 from planner.protocol.plan import BindingLimit, MissedPromise
@@ -57,6 +59,8 @@ from planner.scenario import resolved
 from planner.scenario.keys.workload import Current
 from planner.text.errors import FieldError, Infeasible, SolverError
 from planner.text.tolerances import UNSEEN
+
+WHOLE = {"aggregated", "disaggregated"}  # modes that do all of a request
 
 
 def answer(scenario: Scenario) -> ServingPlan:
@@ -76,10 +80,28 @@ def answer(scenario: Scenario) -> ServingPlan:
         )
     best = points[0].candidate
     best.recheck()
-    chosen, floor = best.plan(), best.floor()
+    least = least_price(scenario)
+    chosen, floor = best.plan(), best.floor(least)
     band = best.band(chosen)
     make = partial(_answer, scenario, tasks, questions, points, current, chosen, floor, band)
     return ServingPlan(make, scenario, chosen, floor, band)
+
+
+def least_price(scenario: Scenario) -> float | None:
+    """USD per million tokens that no plan of any mode goes below; None without a given load.
+
+    A plan under a load pays its chips whatever they do, so that its own roofline costs what it
+    does; the bound is that of the whole question, searched once more at efficiency one.
+    """
+    rate = arrivals(scenario)
+    if rate is None or rate == float("inf"):
+        return None
+    choose = scenario.choose
+    if choose.mode and WHOLE & {*choose.mode} and choose.prefill is choose.decode is None:
+        choose = choose.model_copy(update={"mode": None})
+    changes = {"estimate": "bound", "objective": "cost", "choose": choose}
+    points = ranked(questions_of(resolve(scenario.model_copy(update=changes))))
+    return points[0].candidate.usd_per_mtok if points else None
 
 
 def _answer(
@@ -97,7 +119,15 @@ def _answer(
     binds, elasticities, unknown = _multipliers(best)
     even = uneven(chosen, best.task.sizes.n_experts) if best.task.sizes.n_experts else ()
     crowds = crowded(chosen.demand)
-    warnings = (*tasks.warnings, *unknown, *together(chosen), *even, *crowds)
+    warnings = (
+        *tasks.warnings,
+        *unknown,
+        *together(chosen),
+        *even,
+        *crowds,
+        *_overloaded(best),
+        *uncounted_prefixes(best),
+    )
     return ServingAnswer(
         status="optimal",
         scenario=resolved(scenario),
@@ -119,6 +149,16 @@ def _answer(
         systems=compared_systems(scenario, questions, points[0]),
         current=current,
         provenance=provenance(scenario, replace(tasks, warnings=warnings), best.task.profile),
+    )
+
+
+def _overloaded(best: Candidate) -> tuple[str, ...]:
+    """What to say of a plan on the bound that the estimate finds too small."""
+    if not overloaded(best):
+        return ()
+    return (
+        "on these chips the estimate does not carry the load, and nothing is expected of them: "
+        "efficiency one is out of reach; estimate: calibrated finds the chips that do",
     )
 
 
@@ -243,9 +283,9 @@ def current_layout(scenario: Scenario, tasks: Sequence[Task]) -> CurrentPoint | 
         for task in depths.values()
     ]
     pool = min(pools, key=lambda depth: depth.chosen_by["slot"])
-    candidate = Candidate((pool,))
+    candidate, least = Candidate((pool,)), least_price(scenario)
     broken = exceeded_promises(pool.task, pool.chosen_by)
-    return CurrentPoint(**vars(candidate.plan()), bound=candidate.floor(), breaks=broken)
+    return CurrentPoint(**vars(candidate.plan()), bound=candidate.floor(least), breaks=broken)
 
 
 def _layouts_of(current: Current, task: Task) -> Layouts:
@@ -287,7 +327,7 @@ def provenance(scenario: Scenario, tasks: ServingTasks, profile: Profile) -> Ser
 
 
 def _queueing(scenario: Scenario) -> str:
-    if scenario.workload.demand is None:
+    if scenario.workload.arrivals is None:
         return "ttft excludes queueing: no demand was given"
     if scenario.assumptions == "lecture" or scenario.estimate == "bound":
         return "ttft excludes queueing: the bound knows none"

@@ -19,15 +19,11 @@ from planner.problems.serving.outputs import ABSENT, OUTPUTS
 from planner.problems.serving.parameters import BATCHES, PEAKS, names_of
 from planner.problems.serving.plan_sections import BANDS, LAYOUT, NUMBERS
 from planner.problems.serving.question import Scenario
-from planner.problems.serving.search.batch import (
-    LARGEST_BATCH,
-    SAME_PRICE,
-    fixed_batches,
-    layouts_of,
-)
+from planner.problems.serving.search.batch import SAME_PRICE, fixed_batches, layouts_of
 from planner.problems.serving.step.drafting import with_accepted
 from planner.problems.serving.step.kernels import PARTS
 from planner.problems.serving.step.layouts import Layouts
+from planner.problems.serving.step.occupancy import LARGEST_BATCH
 from planner.problems.serving.step.shares import distances_at, resting_on
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.plan_limits import PROMISES
@@ -325,7 +321,8 @@ def with_arrays(task: Task, scenario: Scenario, values: Mapping[str, np.ndarray]
     made = {PROMISED[name]: value for name, value in values.items() if name in PROMISED}
     if made:
         promises = scenario.promises.model_copy(update=made)
-        changes["promises"] = promised(task.mode, promises, pooled=False)
+        varied = scenario.model_copy(update={"promises": promises})
+        changes["promises"] = promised(task.mode, varied, pooled=False)
     chip: dict[str, Any] = {CHIP[name]: value for name, value in values.items() if name in CHIP}
     peaks = {MATH[n.removeprefix(PEAKS)]: v for n, v in values.items() if n.startswith(PEAKS)}
     if peaks:

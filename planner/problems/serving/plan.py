@@ -218,7 +218,8 @@ class ServingAnswer(Answer):
     @property
     def load(self) -> str:
         """`none`, `given` where a load must be carried, `most` where as much as can be is."""
-        demand = self.scenario["workload"]["demand"]
+        load = self.scenario["workload"]
+        demand = "max" if load["utilisation"] else load["demand"]
         return "none" if demand is None else "most" if demand == "max" else "given"
 
     @property

@@ -111,10 +111,10 @@ def _next_best(point: ServingPoint, answer: ServingAnswer) -> Iterator[Section]:
         yield Section("next best, of other layouts", lines)
 
 
-def row_of(best: Candidate, plan: ServingPoint) -> dict[str, object]:
-    """The columns of a plan; `gap`, which takes a proof, is left empty."""
+def row_of(best: Candidate, plan: ServingPoint, least: float | None) -> dict[str, object]:
+    """The columns of a plan whose load costs at `least`; `gap`, a matter of proof, is empty."""
     layout = vars(plan.layout) if plan.layout else {}
-    band, bound = best.band(plan), best.floor()
+    band, bound = best.band(plan), best.floor(least)
     row = {name: getattr(plan, name) for name in (*NUMBERS, *WORDS)}
     row |= {"layout": layout_text(plan), "gap": None, "outside": outside_cell(outside_fit(best))}
     row |= {name: layout.get(name) for name in LAYOUT}

@@ -170,6 +170,31 @@ class MachinePlacement:
 
 
 @dataclass(frozen=True)
+class KeptPrefixes:
+    """Conversations at a time, how many of them a rank has room for, and the input found there.
+
+    Where requests are `routed` to the rank that read their prefix a rank has its part of them.
+    """
+
+    conversations: int
+    room_per_rank: Sequences
+    routed: bool
+    cached_input: Share
+
+
+@dataclass(frozen=True)
+class UncountedQueue:
+    """What times leave out where no demand is given: prefill at the load that the plan serves.
+
+    `added_p95` is what 95% of requests that came at random would wait at most beyond a mean prompt;
+    null where the queue would grow without end.
+    """
+
+    readers_busy: Share
+    added_p95: Second | None
+
+
+@dataclass(frozen=True)
 class ServingPoint:
     """A layout and a batch of one pool, or of two, and everything they give.
 
@@ -222,6 +247,8 @@ class ServingPoint:
     bottleneck: str
     demand: BorneLoad | None
     marginal: MarginalPrices | None
+    unqueued: UncountedQueue | None
+    prefixes: KeptPrefixes | None
 
     @property
     def phases(self) -> dict[str, PlannedPool]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from formulas.numerics.store import stored
 from planner.problems.serving.advice.advice_text import advice, advice_in_full, fleet
+from planner.problems.serving.advice.load_text import arrivals, kept_prefixes, uncounted_queue
 from planner.problems.serving.alternatives_text import (
     alternatives,
     other_kinds,
@@ -41,12 +42,7 @@ from planner.text.wording import (
 if TYPE_CHECKING:
     from planner.problems.serving.deployment.frontier import ServingFrontier
     from planner.problems.serving.plan import CurrentPoint, NarrowingRun, ServingAnswer, ServingPlan
-    from planner.problems.serving.point import (
-        BorneLoad,
-        DraftedTokens,
-        ServingEstimate,
-        ServingPoint,
-    )
+    from planner.problems.serving.point import DraftedTokens, ServingEstimate, ServingPoint
 
 Row = tuple[str, str, Callable[[float], str], str]
 BAR = 24
@@ -108,7 +104,7 @@ def question(scenario: Mapping[str, Any], aim: str | None = None) -> str:
     load = scenario["workload"]
     model, system = named(scenario["model"], "model"), named(scenario["system"], "system")
     promises = [
-        f"{name} {show(v, 'time')}"
+        f"{name} {show(v, 'share' if name == 'cache_fits' else 'time')}"
         for name, v in scenario["promises"].items()
         if v and name != "tokens_per_s_per_user"
     ]
@@ -119,6 +115,8 @@ def question(scenario: Mapping[str, Any], aim: str | None = None) -> str:
     keeps = "keeping " + ", ".join(promises) if promises else "with no promise"
     tokens = f"{length(load['input_tokens'])} tokens in, {length(load['output_tokens'])} out"
     arriving = f", {_arriving(load['demand'])}" if load["demand"] else ""
+    if load["utilisation"]:
+        arriving = f", the busiest pool {load['utilisation']:.0%} busy"
     return textwrap.fill(
         f"{model} on {numbers(scenario['chips'])} chips of {system}: {tokens}{arriving}, {keeps}; "
         f"{aim}",
@@ -157,12 +155,15 @@ def _chosen(point: ServingPoint, whole: ServingAnswer) -> str:
         ("  power", "watts_per_chip", lambda v: f"{v:,.0f} W/chip", drawn),
         ("  carbon", "grams_per_mtok", lambda v: f"{v:.3g} g CO2/Mtok", "of electricity alone"),
     ]
-    price, rest = times[:3], times[3:]
-    lines += [*_figures(price, whole), *fleet(point.marginal), *_figures(rest, whole)]
+    price, rest = times[:3], [*_figures(times[3:], whole)]
+    at = next((i + 1 for i, line in enumerate(rest) if line.startswith("TTFT")), 0)
+    rest[at:at] = uncounted_queue(point, whole.scenario["promises"])
+    lines += [*_figures(price, whole), *fleet(point.marginal), *rest]
     lines += [*_reach(whole), *_figures(bill, whole), *advice(whole)]
     lines += _narrowing(whole.narrow) if whole.narrow else []
+    lines += kept_prefixes(point.prefixes)
     if point.demand:
-        lines += ["", *_demand(point.demand)]
+        lines += ["", *arrivals(point.demand)]
     return "\n".join(lines) + "\n\n" + _shares(point)
 
 
@@ -252,29 +253,6 @@ def _pools(point: ServingPoint) -> list[str]:
         rate = show(point.transfer.bytes_per_s, "bandwidth")
         text = f"{cache} of cache per prompt in {seconds}, {rate} in all"
         lines.append(row("transfer", text))
-    return lines
-
-
-def _demand(load: BorneLoad) -> list[str]:
-    """How the plan bears its arrivals."""
-    lines = [
-        row("demand", f"{load.requests_per_s:.3g} requests/s; {load.in_flight:.0f} in flight "
-             "on average, those that wait included")
-    ]  # fmt: skip
-    if load.decoding_per_replica:
-        lines.append(
-            row("room", f"a replica decodes {load.decoding_per_replica:.0f} on average; memory "
-                 f"holds {load.room_per_replica:,}, too few {load.crowded:.1%} of the time")
-        )  # fmt: skip
-    if load.spare_replicas:
-        lines.append(row("spare", f"times hold with {load.spare_replicas} of the replicas down"))
-    if load.wait is not None and load.ttft_p95 is not None and load.ttft_p99 is not None:
-        lines.append(
-            row("queue", f"{duration(load.wait)} on average before prefill, which "
-                 f"is busy {load.readers_busy:.0%} of the time; TTFT is below "
-                 f"{duration(load.ttft_p95)} for 95% of the requests, below "
-                 f"{duration(load.ttft_p99)} for 99%")
-        )  # fmt: skip
     return lines
 
 

@@ -8,7 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from planner.catalogue.ranges import ListedRange, rent_range
-from planner.problems.serving.answer import answer
+from planner.problems.serving.answer import answer, least_price
 from planner.problems.serving.deployment.missed_promises import missed_promises
 from planner.problems.serving.deployment.pool import Later
 from planner.problems.serving.deployment.questions import (
@@ -102,7 +102,7 @@ class ServingProblem(Problem["Scenario"]):
             counts=choice.counts,
             ties=_ties(choice, points),
             holds=choice.holds(question),
-            row=lambda: row_of(best, plan()),
+            row=lambda: row_of(best, plan(), least_price(question)),
         )
 
     def answer(self, question: Scenario) -> Plan:
@@ -136,7 +136,7 @@ class ServingProblem(Problem["Scenario"]):
         """The model of one layout and one batch; None if there is a choice."""
         choose, load = question.choose, question.workload
         fixed = choose.batch is not None or load.concurrency is not None
-        if load.demand is not None or not (fixed or tuple(choose.mode or ()) == ("prefill",)):
+        if load.arrivals is not None or not (fixed or tuple(choose.mode or ()) == ("prefill",)):
             return None  # most sweeps give no batch, and need not load the equations to know
         from planner.problems.serving.arrays import model_of
 

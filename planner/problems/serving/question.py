@@ -66,6 +66,7 @@ class Scenario(QuestionRecord):
         "chips": "chip",
         "choose.batch": "seq",
         "workload.concurrency": "seq",
+        "workload.conversations": "seq",
         "choose.chunk": "token",
     }
 

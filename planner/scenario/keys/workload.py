@@ -17,6 +17,7 @@ from planner.text.errors import QuantityError, quoted
 from planner.text.quantities import parse
 
 WIDEST = 5.0  # standard deviation of the logarithm of a length
+DISPATCH = ("random", "prefix")  # how requests find a replica and a rank
 MOST = "max"  # a demand: as much as can be served
 
 
@@ -125,6 +126,8 @@ class Workload(Record):
         description="arrivals, requests/s or output tokens/s, or max: as many as can be served; "
         "null: one unit, no fleet",
     )
+    utilisation: Annotated[float, Quantity("share", below=1.0)] | None = None
+    """share of its most that the busiest pool serves, requests at random; in place of a demand"""
     spare_replicas: Annotated[int, fields.Whole(least=0)] = 0
     """replicas that may be down while the promises hold: 1 for N+1"""
     headroom: Annotated[float, Quantity("share", zero=True, below=1.0)] = 0.0
@@ -137,18 +140,45 @@ class Workload(Record):
         "copies of experts included: 1 / balancedness",
     )
     cached_input: Annotated[float, Quantity("share", zero=True, below=1.0)] = 0.0
-    """share of the input served from a prefix cache, 0 <= x < 1"""
+    """share of the input that a prefix cache serves where it has room, 0 <= x < 1"""
+    conversations: fields.Count | None = None
+    """conversations at a time whose contexts the prefix cache must keep; their room is counted"""
+    dispatch: Annotated[str, fields.Word(DISPATCH)] = "random"
+    """prefix: requests go where their prefix was read, and each rank keeps its part of them"""
 
     @field_validator("spare_replicas", "headroom")
     @classmethod
     def _of_a_fleet(cls, value: float, info: ValidationInfo) -> float:
-        if value and info.data.get("demand") is None:
+        if value and info.field_name == "headroom" and info.data.get("utilisation") is not None:
+            raise ValueError("utilisation says already how much is used; leave one of the two out")
+        if value and info.data.get("demand") is info.data.get("utilisation") is None:
             raise ValueError("give demand with it: without arrivals there is no load to leave room")
         return value
+
+    @field_validator("utilisation")
+    @classmethod
+    def _one_load(cls, value: float | None, info: ValidationInfo) -> float | None:
+        if value is not None and info.data.get("demand") is not None:
+            raise ValueError("a demand says how busy pools are; give utilisation in its place")
+        return value
+
+    @field_validator("conversations")
+    @classmethod
+    def _of_a_cache(cls, value: int | None, info: ValidationInfo) -> int | None:
+        if value is not None and not info.data.get("cached_input"):
+            raise ValueError("give cached_input with it: without a prefix cache none is kept")
+        return value
+
+    @property
+    def arrivals(self) -> Demand | None:
+        """What arrives at random: the demand, or with a utilisation all that can be served."""
+        return self.demand if self.utilisation is None else Demand(math.inf, "request")
 
     @field_validator("concurrency")
     @classmethod
     def _one_loop(cls, value: int | None, info: ValidationInfo) -> int | None:
+        if value is not None and info.data.get("utilisation") is not None:
+            raise ValueError("give utilisation (an open loop) or concurrency (a closed loop)")
         if value is not None and info.data.get("demand") is not None:
             raise ValueError("give demand (an open loop) or concurrency (a closed loop), not both")
         return value
@@ -171,6 +201,8 @@ class Promises(Record):
     """time to first token that 1 % of the requests exceed, under demand [s]"""
     tpot: Seconds | None = Field(None, description="mean time per output token [s]")
     e2e: Seconds | None = Field(None, description="whole request, ttft + (output - 1)*tpot [s]")
+    cache_fits: Annotated[float, Quantity("share", zero=True, below=1.0)] | None = None
+    """share of time in which caches of random arrivals have room; 0.99 under demand when absent"""
     tokens_per_s_per_user: Annotated[float, Quantity("token_rate")] | None = None
     """speed of one sequence [token/s], the inverse of tpot"""
 

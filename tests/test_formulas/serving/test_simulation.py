@@ -34,6 +34,7 @@ from tests.cases.simulation import Replica, Seen, closed_loop, open_arrivals
 REPLICA = Replica(fixed=10e-3, each=2e-5, read=20e-6, chunk=8192)
 OUTPUT = 200
 REQUESTS = 12_000
+WAITED = ("T_wait", "T_line", "T_join", "rho_pf", "S_occ", "S_step", "x_heavy", "r_both")
 EQUATIONS = (
     new_tokens, chunk_count, time_to_first_token, decode_share, slot_time, prefill_share,
     time_per_output_token, mixed_steps, *QUEUE, requests_in_flight,
@@ -193,8 +194,19 @@ def test_the_first_token_waits_as_long_as_the_queue_says(case):
 def test_quantiles_of_the_first_token(case, share):
     """95th and 99th percentile of TTFT: never much too short, at most a quarter too long."""
     seen, values = opened(*case)
-    found = predicted(["T_ttft", "T_line", "T_join", "rho_pf", "S_occ"], values)
-    given_ = {**found, "x_tail": share, "v_occ": values["v_occ"]}
+    names = [
+        "T_ttft",
+        "T_wait",
+        "T_line",
+        "T_join",
+        "rho_pf",
+        "S_occ",
+        "S_step",
+        "x_heavy",
+        "r_both",
+    ]
+    found = predicted(names, values)
+    given_ = {**values, **found, "x_tail": share}
     tail = scalar([waiting_quantile], ["T_tail"], given_)["T_tail"]
     assert 0.92 < (found["T_ttft"] + tail) / float(np.quantile(seen.ttft, 1 - share)) < 1.27
 

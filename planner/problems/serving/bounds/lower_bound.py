@@ -215,7 +215,7 @@ def layout_given(step: Step, batch: float, at: float) -> dict[str, float]:
     )
     row["r_fill"] = 1.0  # slots are full: under a load the chips follow it
     row["f_pace"] = max(1.0, row["f_stage"] * min(1.0, batch / row["pp"]))
-    row["n_chunks"] = float(np.ceil(task.input_tokens * (1 - task.cached_input) / row["c_chunk"]))
+    row["n_chunks"] = float(np.ceil(task.input_tokens * (1 - row["x_hit"]) / row["c_chunk"]))
     if _looped(step):
         row |= {name: float(np.ravel(v)[0]) for name, v in loop_symbols(task, row).items()}
     return {
@@ -263,6 +263,7 @@ def _decided(step: Step) -> bool:
     """Whether the batch is no choice of the program."""
     task = step.task
     decided = task.batches is not None or task.loaded or task.site_power is not None
+    decided |= "cache_fits" in task.promises
     return decided or task.mode == "prefill" or task.objective == "latency"
 
 
@@ -282,7 +283,7 @@ def _shared(step: Step, values: StepValues, rows: np.ndarray) -> dict[str, float
     layouts = step.layouts
     group = {k: float(v) for k, v in values.items() if not np.ndim(v)}
     group |= {k: float(np.asarray(values[k])[rows].min()) for k in LEAST if np.ndim(values[k])}
-    fastest = [k for k in EFFICIENCIES if np.ndim(values[k])]
+    fastest = [k for k in (*EFFICIENCIES, "x_hit") if np.ndim(values[k])]
     group |= {k: float(np.asarray(values[k])[rows].max()) for k in (*LARGEST, *fastest)}
     return (
         group

@@ -11,6 +11,7 @@ from planner.problems.serving.bounds.binding_limits import binding, worth
 from planner.problems.serving.bounds.lower_bound import elastic
 from planner.problems.serving.choice import Choice
 from planner.problems.serving.deployment.beyond_fit import distances, farther
+from planner.problems.serving.deployment.borne_load import borne_load, kept_prefixes, overloaded
 from planner.problems.serving.deployment.drawn_power import drawn_bands, power_from
 from planner.problems.serving.deployment.machine_nodes import placements
 from planner.problems.serving.deployment.marginal_prices import marginal_prices
@@ -26,10 +27,9 @@ from planner.problems.serving.deployment.pool import (
     recomputed,
 )
 from planner.problems.serving.deployment.pool_matching import shards
-from planner.problems.serving.deployment.pool_pairs import Pair
+from planner.problems.serving.deployment.pool_pairs import Pair, alike
 from planner.problems.serving.point import (
     PER_MILLION,
-    BorneLoad,
     CacheTransfer,
     ServingBand,
     ServingBound,
@@ -44,7 +44,7 @@ from planner.problems.serving.step.kernels import (
     replica_rates,
 )
 from planner.problems.serving.step.runnable import engines_of
-from planner.problems.serving.step.step import Step, alike
+from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import Task, TaskPair
 from planner.protocol.plan import BindingLimit
 from planner.text.errors import SolverError
@@ -162,8 +162,10 @@ class Candidate:
             time_per_step=last.step_times(),
             drafting=last.drafting(),
             bottleneck=last.bottleneck(),
-            demand=self._borne_load(),
+            demand=borne_load(self),
             marginal=marginal_prices(self),
+            unqueued=first.unqueued(values["requests"]),
+            prefixes=kept_prefixes(self),
         )
 
     def _cache_transfer(self) -> CacheTransfer | None:
@@ -171,32 +173,11 @@ class Candidate:
         moved = CacheTransfer(self.transfer, size, self.outputs["requests"] * size)
         return moved if self.joint else None
 
-    def _borne_load(self) -> BorneLoad | None:
-        """How the plan bears open arrivals: load, waiting, spare room; times in s."""
-        first, last = self.pools[0], self.last
-        if first.task.arrivals is None:
-            return None
-        values, reads, crowd = first.chosen_by, first.prefills, last.crowding()
-        return BorneLoad(
-            requests_per_s=values["requests"],
-            load=values["load"],
-            spare_replicas=first.task.spare,
-            readers_busy=values["readers"] if reads else None,
-            wait=values["wait"] if reads else None,
-            ttft_p95=values["ttft_p95"] + self.transfer if reads else None,
-            ttft_p99=values["ttft_p99"] + self.transfer if reads else None,
-            in_flight=self.outputs["in_flight"],
-            slots=int(last.batch) * last.replicas,
-            decoding_per_replica=crowd.decoding,
-            room_per_replica=crowd.room,
-            crowded=crowd.crowded,
-        )
-
-    def floor(self) -> ServingBound:
-        """The pure roofline of the same plan."""
+    def floor(self, least: float | None = None) -> ServingBound:
+        """The pure roofline of the same plan; `least` is what its load costs at least [USD]."""
         first, last = self.pools[0], self.last
         return ServingBound(
-            usd_per_mtok=self.bound["usd_per_token"] * PER_MILLION,
+            usd_per_mtok=self.bound["usd_per_token"] * PER_MILLION if least is None else least,
             tpot=last.bound["tpot"] if last.decodes else None,
             ttft=first.bound["ttft"] if first.prefills else None,
             roofs=last.roofs(),
@@ -204,8 +185,11 @@ class Candidate:
         )
 
     def expected(self) -> ServingEstimate | None:
-        """What the profile expects of the same plan; the lecture has no profile."""
-        if self.task.lecture:
+        """What the profile expects of the same plan; the lecture has no profile.
+
+        None also where the plan was chosen on the bound and does not carry its load.
+        """
+        if self.task.lecture or overloaded(self):
             return None
         first, last = self.pools[0], self.last
         late = first.estimate["ttft"] + self.transfer if first.prefills else np.inf

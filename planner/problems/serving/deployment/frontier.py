@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from planner.problems.serving.answer import current_layout, provenance
+from planner.problems.serving.answer import current_layout, least_price, provenance
 from planner.problems.serving.deployment.beyond_fit import outside_fit
 from planner.problems.serving.deployment.candidate import Candidate
 from planner.problems.serving.deployment.missed_promises import missed_promises
@@ -193,11 +193,11 @@ def frontier(scenario: Scenario, points: int = POINTS) -> Frontier:
         return Frontier(
             replace(answer, infeasible=tuple(missed_promises(questions))), tasks.warnings
         )
-    marks = modes(plans)
+    marks, least = modes(plans), least_price(scenario)
     answer = replace(
         answer,
         status="optimal",
-        points=tuple(map(_point, candidates, plans)),
+        points=tuple(_point(*each, least) for each in zip(candidates, plans, strict=True)),
         marks=marks,
         compared={
             name: _compared(plans[marks[name]], plans[marks["normal"]]) for name in ("fast", "slow")
@@ -207,9 +207,9 @@ def frontier(scenario: Scenario, points: int = POINTS) -> Frontier:
     return Frontier(answer, tasks.warnings)
 
 
-def _point(candidate: Candidate, plan: ServingPoint) -> FrontierPlan:
+def _point(candidate: Candidate, plan: ServingPoint, least: float | None) -> FrontierPlan:
     band, outside = candidate.band(plan), outside_fit(candidate)
-    return FrontierPlan(plan, band, outside, candidate.floor(), candidate.expected())
+    return FrontierPlan(plan, band, outside, candidate.floor(least), candidate.expected())
 
 
 def modes(plans: Sequence[ServingPoint]) -> dict[str, int]:

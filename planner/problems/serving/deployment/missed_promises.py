@@ -236,10 +236,14 @@ def relaxed_promises(questions: Sequence[Question]) -> tuple[RelaxedPromise, ...
                 else _least_of_two(question, name, reached)
             )
             least[name] = min(reached, value)
-    return tuple(
-        RelaxedPromise(name, limit, least[name] if math.isfinite(least[name]) else None)
-        for name, limit in made.items()
-    )
+    return tuple(_relaxed(name, limit, least[name]) for name, limit in made.items())
+
+
+def _relaxed(name: str, limit: float, least: float) -> RelaxedPromise:
+    """A promise in the words of the question, where the share without room is what is limited."""
+    if name == "cache_fits":
+        limit, least = 1 - limit, 1 - least
+    return RelaxedPromise(name, limit, least if math.isfinite(least) else None)
 
 
 def _least_of_one(question: OnePool, name: str) -> float:
@@ -310,4 +314,6 @@ def _reached(candidate: Candidate, name: str) -> float:
         return first_token + (candidate.task.output_tokens - 1) * tpot
     if name == "ttft":
         return first_token
+    if name == "cache_fits":
+        return candidate.last.chosen_by["crowded"]
     return candidate.pools[0].chosen_by[name] + candidate.transfer

@@ -20,15 +20,16 @@ from planner.problems.serving.point import (
     PoolLayout,
     Roofs,
     StepTimes,
+    UncountedQueue,
     UniformRouting,
 )
-from planner.problems.serving.search.batch import LARGEST_BATCH, feasible, tried_batches
-from planner.problems.serving.search.occupancy import Crowding, crowding
+from planner.problems.serving.search.batch import feasible, tried_batches
 from planner.problems.serving.search.sizing import carrying
 from planner.problems.serving.step.drafting import break_even, with_accepted
 from planner.problems.serving.step.engine_effects import loop_symbols
-from planner.problems.serving.step.kernels import PARTS, walked
-from planner.problems.serving.step.queueing import TAILS
+from planner.problems.serving.step.kernels import PARTS, WAITED, walked
+from planner.problems.serving.step.occupancy import LARGEST_BATCH, Crowding, exceeding
+from planner.problems.serving.step.queueing import TAILS, queue
 from planner.problems.serving.step.shares import resting_on
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.plan_limits import PROMISES
@@ -176,8 +177,25 @@ class EvaluatedPool:
 
     def crowding(self) -> Crowding:
         """How crowded a replica is under its load, spare replicas down."""
-        served = self.chosen_by["requests"] / max(self.replicas - self.task.spare, 1)
-        return crowding(self.step, self.batch, served)
+        step, values = self.step, self.chosen_by
+        if not self.decodes:
+            return Crowding(0.0, int(step.occupancy.room[0]), 0.0)
+        decoding, _ = step.crowding({name: np.array([x]) for name, x in values.items()})
+        return Crowding(float(decoding[0]), int(step.occupancy.room[0]), values["crowded"])
+
+    def unqueued(self, requests: float) -> UncountedQueue | None:
+        """What a queue would add at so many requests per second; None where one is counted, or
+        nobody comes at random."""
+        task, values = self.task, self.chosen_by
+        looped = task.loop is not None or task.static
+        if task.uses_bound or not self.prefills or task.arrivals is not None or looped:
+            return None
+        late = queue({
+            **self.step.values(np.array([self.batch])), "T_pf_busy": values["busy"],
+            "T_dec": values["step"], "x_load": requests / self.replicas,
+        })  # fmt: skip
+        busy, added = (float(np.ravel(late[name])[0]) for name in ("readers", "ttft_p95"))
+        return UncountedQueue(min(busy, 1.0), added if math.isfinite(added) else None)
 
     def bottleneck(self) -> str:
         """The largest part of a step; on the bound, the highest roof."""
@@ -321,16 +339,32 @@ def recomputed(step: Step, batch: float, fill: float = 1.0) -> dict[str, float]:
         wait = "queue"
         del symbols["T_wait"]
     again = walked("recomputed", *step.model.key, wait, names=frozenset(symbols))(symbols)
+    again |= _crowded_again(step, symbols, again)
     if wait != "queue":
         none = {} if task.load == "none" else {"readers": 0.0, "wait": 0.0}
         return {**again, **none, **dict.fromkeys(TAILS, again["ttft"])}
-    late = ("rho_pf", "T_wait", "T_line", "T_join", "S_occ")
-    line = {**symbols, **{name: again.pop(name) for name in late}, "T_ttft": again["first"]}
+    late = {name: again.pop(name) for name in WAITED}
+    line = {**symbols, **late, "T_ttft": again["first"]}
     tails = {}
     for tail, share in TAILS.items():
         at = {**line, "x_tail": share, "rho_pf": max(line["rho_pf"], share)}
         tails[tail] = walked("recomputed_tail", names=frozenset(at))(at)["T_first"]
     return {**again, "readers": line["rho_pf"], "wait": line["T_wait"], **tails}
+
+
+def _crowded_again(
+    step: Step, symbols: Mapping[str, float], again: Mapping[str, float]
+) -> dict[str, float]:
+    """The share of time without room, where that is counted."""
+    if not step.crowds:
+        return {}
+    free = step.task.headroom if step.task.load == "none" else 0.0
+    late = {"x_load": again["arrivals"] * (1 - free), "T_tpot": again["tpot"]}
+    at = {**symbols, **late, "n_flat": float(step.occupancy.flat[0])}
+    values = walked("flight", names=frozenset(at))(at)
+    room = step.occupancy.room[0] // symbols["dp"]
+    shares = (np.array(x) for x in (values["n_dealt"], values["x_need"], room))
+    return {"crowded": float(exceeding(*shares))}
 
 
 def costs_of(pools: Sequence[EvaluatedPool], word: str) -> list[float]:

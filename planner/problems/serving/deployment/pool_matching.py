@@ -144,7 +144,7 @@ def decode_layouts(
     `largest` are the largest batches that keep it, where they are known already.
     """
     task = step.task
-    promises = {k: v for k, v in task.promises.items() if k == "tpot"}
+    promises = {k: v for k, v in task.promises.items() if k in ("tpot", "cache_fits")}
     if tpot is not None:
         promises["tpot"] = tpot
     step = step.with_task(task.with_layout(promises=promises, arrivals=None))

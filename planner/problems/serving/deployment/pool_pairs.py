@@ -26,10 +26,10 @@ from planner.problems.serving.deployment.pool_matching import (
     matched_pools_at,
 )
 from planner.problems.serving.search.batch import SAME_PRICE
-from planner.problems.serving.search.sizing import first
 from planner.problems.serving.step.kernels import split_values
+from planner.problems.serving.step.occupancy import first
 from planner.problems.serving.step.packing import chips_least, replicas_left, replicas_most
-from planner.problems.serving.step.step import Step, alike
+from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import Task, TaskPair
 
 KEPT = 6  # pairs of a question that are worth evaluating in full
@@ -313,3 +313,15 @@ def _merged(best: list[Pair], pairs: list[Pair]) -> list[Pair]:
     for pair in sorted([*best, *pairs], key=order):
         leading.setdefault(pair.rows[1], pair)
     return list(leading.values())[:KEPT]
+
+
+def alike(
+    steps: Sequence[tuple[Step, ...]], keys: Sequence[object] | None = None
+) -> list[list[int]]:
+    """Numbers of questions that may be joined: their steps, and any other `keys`, are alike."""
+    groups: dict[object, list[int]] = {}
+    for number, several in enumerate(steps):
+        shapes = [step.joinable() for step in several]
+        shape = number if None in shapes else (*shapes, keys and keys[number])
+        groups.setdefault(shape, []).append(number)
+    return list(groups.values())

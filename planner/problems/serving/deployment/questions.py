@@ -18,7 +18,12 @@ import numpy as np
 from planner.problems.serving.bounds.lower_bound import Relaxation, relaxation, whole_chips
 from planner.problems.serving.deployment.candidate import Candidate, carried_batches, evaluate_pair
 from planner.problems.serving.deployment.pool import evaluate, least_value
-from planner.problems.serving.deployment.pool_pairs import Pair, search_paces, search_pools_together
+from planner.problems.serving.deployment.pool_pairs import (
+    Pair,
+    alike,
+    search_paces,
+    search_pools_together,
+)
 from planner.problems.serving.search.batch import (
     SAME_PRICE,
     Found,
@@ -31,7 +36,7 @@ from planner.problems.serving.search.batch import (
     sized,
 )
 from planner.problems.serving.step.kernels import BILLED, COUNTED
-from planner.problems.serving.step.step import Step, alike
+from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.resolve import ServingTasks
 from planner.problems.serving.task.task import Task, TaskPair
 from planner.text.tolerances import SAME

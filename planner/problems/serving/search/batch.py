@@ -24,6 +24,7 @@ import numpy as np
 from planner.problems.serving.search.sizing import busiest, carrying, fitted, pass_sizes
 from planner.problems.serving.step.dense_copies import copies_dense
 from planner.problems.serving.step.layouts import OVERLAP, Layouts, enumerate_layouts
+from planner.problems.serving.step.occupancy import LARGEST_BATCH
 from planner.problems.serving.step.runnable import misfit, pool_of, refused, run_by
 from planner.problems.serving.step.step import Step
 from planner.text.errors import FieldError
@@ -31,7 +32,6 @@ from planner.text.errors import FieldError
 if TYPE_CHECKING:
     from planner.problems.serving.task.task import Task
 
-LARGEST_BATCH = 1 << 20  # sequences of one replica; beyond it no batch is tried
 SAME_PRICE = 1e-9  # prices closer than this are one price: the faster plan is taken
 
 

@@ -16,6 +16,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from planner.problems.serving.step.occupancy import first
 from planner.problems.serving.step.step import Step
 
 EVERY, STEP = 8.0, 1.25  # prompts a rank, and the factor to the next number beyond
@@ -118,24 +119,6 @@ def fitted(step: Step, keeps: Callable[[Step], np.ndarray]) -> Step:
         top[enough],
     )
     return _paying(step, paid[fewest.astype(np.int64)], domain)
-
-
-def first(
-    holds: Callable[[np.ndarray, np.ndarray], np.ndarray], low: np.ndarray, high: np.ndarray
-) -> np.ndarray:
-    """The smallest whole number in (low, high] for which `holds`, row by row.
-
-    `holds(rows, numbers)` must be false at `low`, true at `high`, and turn once in between.
-    """
-    low, high = low.copy(), high.copy()
-    while True:
-        open_rows = np.flatnonzero(high - low > 1)
-        if not open_rows.size:
-            return high
-        middle = np.floor((low[open_rows] + high[open_rows]) / 2)
-        good = holds(open_rows, middle)
-        high[open_rows[good]] = middle[good]
-        low[open_rows[~good]] = middle[~good]
 
 
 def _carried(step: Step, size: np.ndarray) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from formulas.numerics.tape import Tape
-from planner.problems.serving.search.batch import LARGEST_BATCH
 from planner.problems.serving.slopes.directional_derivatives import (
     Directions,
     slopes_at,
@@ -29,6 +28,7 @@ from planner.problems.serving.slopes.directional_derivatives import (
 )
 from planner.problems.serving.step.engine_effects import loop_first_token
 from planner.problems.serving.step.kernels import StepModel, lowered
+from planner.problems.serving.step.occupancy import LARGEST_BATCH
 from planner.problems.serving.step.queueing import queue
 from planner.problems.serving.step.step import Step
 from planner.protocol.bracket import Bracket, bracketed

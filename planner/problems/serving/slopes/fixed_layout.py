@@ -125,6 +125,8 @@ def elasticities(
 
 def _fixed_layout(task: Task, layouts: Any, batch: float) -> FixedLayout:
     small = task.objective == "latency" and not task.loaded
+    # What gathers by chance moves with room and pace alike; where it holds the batch that is held.
+    small |= "cache_fits" in task.promises and not task.loaded
     fixed = task.batches is not None or task.mode == "prefill" or small or batch < FEW
     return FixedLayout(task, layouts, batch, not fixed)
 

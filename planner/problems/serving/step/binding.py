@@ -366,7 +366,8 @@ def _workload(task: Task) -> dict[str, float]:
         "x_eager": 0.0 if captures(task.engine) else 1.0,
         "x_cohort": 1.0 if task.even else 0.0,
         "x_own": 1.0 if task.arrivals is None else 0.0,
-        "v_occ": task.input_spread,
+        "v_in": task.input_spread,
+        "v_out": task.output_spread,
         "g": task.tokens_per_step,
         "m_pos": task.positions_per_step,
     }

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -297,3 +297,18 @@ def _cache_kernel() -> Kernel:
 
 def _beside_kernel() -> Kernel:
     return lowered("prompt", "T_pf_beside", "T_pf_read")
+
+
+def gathered_first_token(
+    task: Task, symbols: Mapping[str, Any], values: Mapping[str, np.ndarray], gathers: bool
+) -> np.ndarray:
+    """The time to first token [s] without a load, where prompts arrive together (`gathers`)."""
+    if not gathers:
+        return values["first"]
+    if task.static:
+        return static_first_token(task, symbols)
+    times = {
+        "T_ttft": values["first"], "T_dec": values["step"], "T_tpot": values["tpot"],
+        "T_pf_busy": values["busy"],
+    }  # fmt: skip
+    return loop_first_token(task, symbols, times)

@@ -29,7 +29,7 @@ from formulas.serving.pools import (
     short_run_output_price,
     two_pools,
 )
-from formulas.serving.prefill import PREFILL, PREFILL_SHARED, new_tokens
+from formulas.serving.prefill import PREFILL, PREFILL_SHARED
 from formulas.serving.speculation import break_even_batch
 from formulas.serving.throughput import AGGREGATED, AGGREGATED_BOUND, MEMORY
 from planner.problems.serving.step.kernels import (
@@ -39,6 +39,7 @@ from planner.problems.serving.step.kernels import (
     GIVEN,
     PARTS,
     QUEUED_TIMES,
+    WAITED,
     StepModel,
 )
 
@@ -115,9 +116,11 @@ ALONE: Mapping[str, tuple[Definitions, tuple[str, ...]]] = {
                      ("T_batch",)),
     # How busy replicas are with prompts, and what a wait for them is made of.
     "prefill_queue": (
-        (new_tokens, queues.prompt_occupancy, queues.reader_utilisation, queues.reading_share,
-         queues.joining_room),
-        ("rho_pf", "r_pf", "S_occ", "w_join", "L_new"),
+        (*PREFILL_SHARED, queues.prompt_occupancy, queues.square_share, queues.occupancy_spread,
+         queues.reader_utilisation, queues.reading_share, queues.reading_step,
+         queues.heavy_line, queues.joining_room, queues.shared_step),
+        ("rho_pf", "r_pf", "S_occ", "w_join", "L_new", "v_occ", "S_step", "x_heavy",
+         "r_both"),
     ),
     # The mean wait of a prompt, in line and for room in a step, and a quantile of it.
     "mean_wait": ((queues.line_time, queues.joining_time, queues.waiting_time),
@@ -126,8 +129,10 @@ ALONE: Mapping[str, tuple[Definitions, tuple[str, ...]]] = {
     # A quantile of the time to first token, from that of the wait, or from what a line is made of.
     "first_token_tails": ((outputs.first_token_quantile,), ("T_first",)),
     "recomputed_tail": ((queues.waiting_quantile, outputs.first_token_quantile), ("T_first",)),
-    # Variance over mean of the requests in flight.
-    "flight": ((queues.flight_spread,), ("x_var",)),
+    # Requests in flight: how many decode, and the variance over mean of their caches.
+    "flight": (queues.ROOM, ("n_dealt", "x_need")),
+    # The share of the input that is found in a prefix cache of so much room.
+    "prefix_hits": ((queues.prefix_hits,), ("x_hit",)),
     # Requests per second of one replica at its most, and share of its slots that a load takes.
     "replica_most": ((outputs.replica_rate,), ("X_rep",)),
     "load_share": ((outputs.carried_load,), ("r_load",)),
@@ -291,7 +296,7 @@ def recomputed(
         loop = PREFILL_LOOP if mode == "prefill" else CLOSED_LOOP
         return (*rest, *loop, outputs.FIRST_OF_A_LOOP), every
     if wait == "queue":
-        late = symbols("rho_pf", "T_wait", "T_line", "T_join", "S_occ")
+        late = symbols(*WAITED)
         return (*equations, *queues.QUEUE), {**every, **late}
     return equations, every
 

@@ -32,6 +32,11 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "drafts": ("T_spec",),
     "prefill": ("T_share",),
 }
+# What the tail of a wait is made of, beside what a rank is given.
+WAITED = (
+    *("rho_pf", "T_wait", "T_line", "T_join", "S_occ", "S_step", "v_occ", "x_load", "x_heavy"),
+    "r_both",
+)
 WORK = ("T_slot", "T_pf_busy", "T_out", "T_ttft", "T_tpot")  # times that no load changes
 # Where a chip's power comes from; what is counted may be paid beside the rent.
 GIVEN, COUNTED, BILLED = "given", "counted", "billed"

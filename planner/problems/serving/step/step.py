@@ -17,11 +17,10 @@ from planner.problems.serving.step.binding import engine_values, layout_values, 
 from planner.problems.serving.step.dense_copies import feed_forward_shared
 from planner.problems.serving.step.engine_effects import (
     coefficient_powers,
-    loop_first_token,
+    gathered_first_token,
     slowness,
     slowness_follows_batch,
     slows,
-    static_first_token,
 )
 from planner.problems.serving.step.kernels import (
     BILLED,
@@ -33,13 +32,16 @@ from planner.problems.serving.step.kernels import (
     lowered,
 )
 from planner.problems.serving.step.layouts import Layouts, hop_groups
+from planner.problems.serving.step.occupancy import Occupancy
 from planner.problems.serving.step.queueing import TAILS, queue
 
 if TYPE_CHECKING:
     from planner.problems.serving.task.task import Task
 
 # Outputs that no wait changes.
-UNHURRIED = frozenset({"need", "tpot", "load", "mixed", "slot", "busy", "fill", "requests"})
+UNHURRIED = frozenset(
+    ["need", "tpot", "load", "mixed", "slot", "busy", "fill", "requests", "arrivals", "crowded"]
+)
 Symbols: TypeAlias = Mapping[str, float | np.ndarray]  # values by the names of the equations
 ARRIVALS = "arrivals"  # of a layout's own question, beside its limits
 FEW = 1e-9  # replicas: none, where as many are spare as there are
@@ -58,14 +60,15 @@ class Step:
         self._origin: tuple[Step, np.ndarray] | None = None
         self._ready: dict[tuple, PreparedKernel | None] = {}
         self.largest: dict[tuple, tuple[np.ndarray, np.ndarray]] = {}  # what a search remembers
-        # Limits and arrivals, where each layout has its own.
-        self._rowwise: dict[str, np.ndarray] = {}
+        self._rowwise: dict[str, np.ndarray] = {}  # limits and arrivals of each layout's own
+        self._occupancy: Occupancy | None = None
         self._bound_values: dict[str, float | np.ndarray] | None = {
             **shared_values(task),
             **peaks(task, bound=bound),
             **layout_values(task, layouts, hop_groups(task, layouts), bound=bound),
         }
         self._bound_values |= feed_forward_shared(task, layouts, self._bound_values)
+        self._keep_prefixes()
 
     @property
     def model(self) -> StepModel:
@@ -161,6 +164,7 @@ class Step:
         shared |= feed_forward_shared(task, self.layouts, shared)
         twin = self._copy(self.layouts, {**self._values, **shared})
         twin.task = task
+        twin._keep_prefixes()
         return twin
 
     def under(self, coefficients: Mapping[str, float | np.ndarray]) -> Step:
@@ -170,7 +174,10 @@ class Step:
     def on(self, layouts: Layouts) -> Step:
         """The same model with other numbers of chips and replicas of the same layouts."""
         counts = {"n_rep": layouts.replicas * 1.0, "n_chips": layouts.chips * 1.0}
-        return self._copy(layouts, {**self._values, **counts})
+        twin = self._copy(layouts, {**self._values, **counts})
+        twin._occupancy = self.occupancy if self.crowds or self.task.conversations else None
+        twin._keep_prefixes()
+        return twin
 
     def routed_uniformly(self, batch: float) -> Step:
         """The bound with the experts that uniform routing reads at this batch, not the least."""
@@ -181,7 +188,7 @@ class Step:
     def _copy(self, layouts: Layouts, values: dict[str, float | np.ndarray] | None) -> Step:
         twin = copy(self)
         twin.layouts, twin._bound_values, twin._origin = layouts, values, None
-        twin._ready, twin.largest = {}, {}
+        twin._ready, twin.largest, twin._occupancy = {}, {}, None
         return twin
 
     def values(
@@ -247,6 +254,9 @@ class Step:
         waits = task.load == "most" or (task.load != "none" and not {*names} <= UNHURRIED)
         if waits or self.prompts_gather:
             return self(batch)
+        if "crowded" in names:
+            late = self.only((*({*names} - {"crowded"}), "tpot", "arrivals"), batch)
+            return {**late, "crowded": self.crowding(late)[1]}
         symbols = tuple(dict.fromkeys("ttft" if name in TAILS else name for name in names))
         values = self._computed(symbols, batch, 1.0)
         return {name: values["ttft" if name in TAILS else name] for name in names}
@@ -298,7 +308,8 @@ class Step:
         """
         symbols = self.values(batch)
         values = fed(self.model.lowered("work_times"), symbols)
-        return {**values, "ttft": self._first_token(symbols, values)}
+        first = gathered_first_token(self.task, symbols, values, self.prompts_gather)
+        return {**values, "ttft": first}
 
     def filled(self, batch: np.ndarray) -> Callable[[np.ndarray | float], dict[str, np.ndarray]]:
         """The same at fixed batches, as a function of the share `fill`.
@@ -318,26 +329,41 @@ class Step:
     def _queued(self, symbols: Symbols, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """The outputs with the waits of a load, or of a closed loop or a static batch."""
         task = self.task
+        if self.crowds:
+            values = {**values, "crowded": self.crowding(values)[1]}
         if task.load != "none":
             return {**values, **self._waiting(symbols, values)}
-        first = self._first_token(symbols, values)
+        first = gathered_first_token(task, symbols, values, self.prompts_gather)
         if first is not values["first"]:
             values = {**values, **self._late(symbols, values, first, 0.0)}
         # Nobody waits, so one request's first token comes as late as another's.
         return {**values, **dict.fromkeys(TAILS, values["ttft"])}
 
-    def _first_token(self, symbols: Symbols, values: Mapping[str, np.ndarray]) -> np.ndarray:
-        """The time to first token without a load, where prompts arrive together as well."""
-        task, alone = self.task, values["first"]
-        if not self.prompts_gather:
-            return alone
-        if task.static:
-            return static_first_token(task, symbols)
-        times = {
-            "T_ttft": alone, "T_dec": values["step"], "T_tpot": values["tpot"],
-            "T_pf_busy": values["busy"],
-        }  # fmt: skip
-        return loop_first_token(task, symbols, times)
+    @property
+    def crowds(self) -> bool:
+        """Whether it counts how often caches find no room: requests that decode come at random."""
+        task = self.task
+        return task.mode != "prefill" and (task.load != "none" or "cache_fits" in task.promises)
+
+    @property
+    def occupancy(self) -> Occupancy:
+        """Room of every layout, replicas left out."""
+        if self._occupancy is None:
+            step, rows = self._origin or (self, None)
+            self._occupancy = Occupancy.of(self) if rows is None else step.occupancy.take(rows)
+        return self._occupancy
+
+    def _keep_prefixes(self) -> None:
+        """Count the room of prefix caches; a bound takes it for granted."""
+        if self.task.conversations and self.task.mode != "decode" and not self.bound:
+            self._values["x_hit"] = self.occupancy.hits(self.task, self.layouts)
+            self._ready, self.largest = {}, {}
+
+    def crowding(self, values: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """Mean sequences that a replica decodes, how often a rank lacks room; at most, unloaded."""
+        free = self.task.headroom if self.task.load == "none" else 0.0
+        late = {"x_load": values["arrivals"] * (1 - free), "T_tpot": values["tpot"]}
+        return self.occupancy.crowding({**self._values, **late})
 
     def _waiting(self, symbols: Symbols, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """What open arrivals add: waits [s], and the times with them. The bound knows no queue."""
@@ -371,15 +397,3 @@ class Step:
             "X_seq": values["requests"],
         }  # fmt: skip
         return fed(lowered("waiting", self.model.mode), every)
-
-
-def alike(
-    steps: Sequence[tuple[Step, ...]], keys: Sequence[object] | None = None
-) -> list[list[int]]:
-    """Numbers of questions that may be joined: their steps, and any other `keys`, are alike."""
-    groups: dict[object, list[int]] = {}
-    for number, several in enumerate(steps):
-        shapes = [step.joinable() for step in several]
-        shape = number if None in shapes else (*shapes, keys and keys[number])
-        groups.setdefault(shape, []).append(number)
-    return list(groups.values())

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 
 from planner.problems.serving.question import Scenario
 from planner.problems.serving.step.layouts import HALVES
-from planner.scenario.keys.workload import Promises, Workload
+from planner.scenario.keys.workload import Workload
 from planner.text.errors import FieldError
 
 # Least tokens of one part, where the parts of a context are not given: of a prompt that is read,
 # and in a pool that only decodes.
 PART_READ, PART_DECODED = 16_384, 131_072
+CACHE_FITS = 0.99  # share of time in which caches have room under arrivals, where nobody says
 MOST_DOUBLINGS = 4  # sixteen parts are the most published (arXiv 2411.01783, section 4)
 LAYOUT_KEYS = ("tp", "pp", "cp", "dp_attention", "ep", "tp_expert", "replicas")
 
@@ -31,7 +32,7 @@ def modes(scenario: Scenario) -> tuple[str, ...]:
         # How two pools share the power of a site is not decided.
         or scenario.limits.power is not None
         # How a load is best divided between two pools for the least latency is not decided exactly.
-        or (scenario.objective == "latency" and scenario.workload.demand is not None)
+        or (scenario.objective == "latency" and scenario.workload.arrivals is not None)
     )
     return ("aggregated",) if single else ("aggregated", "disaggregated")
 
@@ -88,9 +89,9 @@ def batches(scenario: Scenario, pool: str | None) -> tuple[int, ...] | None:
 def arrivals(scenario: Scenario) -> float | None:
     """Requests per second that arrive, infinitely many where the most are sought."""
     load = scenario.workload
-    if load.demand is None:
+    if load.arrivals is None:
         return None
-    return load.demand.requests_per_s(load.output_tokens.mean)
+    return load.arrivals.requests_per_s(load.output_tokens.mean)
 
 
 def method_of(scenario: Scenario) -> str:
@@ -113,20 +114,26 @@ def context(lengths: Workload) -> float:
     return lengths.input_tokens.mean + output.mean * (1 + output.cv**2) / 2
 
 
-def promised(mode: str, promises: Promises, *, pooled: bool) -> dict[str, float]:
+def promised(mode: str, scenario: Scenario, *, pooled: bool) -> dict[str, float]:
     """Promises that the mode can keep or break: a phase alone knows nothing of the other.
 
-    Of two pools the one that decodes is held to the whole request.
+    Of two pools the one that decodes is held to the whole request. Under arrivals the share of
+    time in which caches find no room is limited; no bound knows of chance.
     """
+    promises = scenario.promises
+    bound = scenario.assumptions == "lecture" or scenario.estimate == "bound"
+    fits = CACHE_FITS if promises.cache_fits is None else promises.cache_fits
+    crowds = arrivals(scenario) is not None and fits and not bound
     made = {
         "ttft": promises.ttft,
         "ttft_p95": promises.ttft_p95,
         "ttft_p99": promises.ttft_p99,
         "tpot": promises.slowest_tpot,
         "e2e": promises.e2e,
+        "cache_fits": 1 - fits if crowds else None,
     }
     absent = {
         "decode": {"ttft", "ttft_p95", "ttft_p99", *(() if pooled else ("e2e",))},
-        "prefill": {"tpot", "e2e"},
+        "prefill": {"tpot", "e2e", "cache_fits"},
     }.get(mode, set())
     return {name: limit for name, limit in made.items() if limit is not None and name not in absent}

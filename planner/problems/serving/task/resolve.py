@@ -145,7 +145,7 @@ def _at(path: str) -> Iterator[None]:
 
 def _unanswered(scenario: Scenario) -> Iterator[tuple[str, str]]:
     """What contradicts itself, or is not answered by this version: the key, and why."""
-    demand, promises = scenario.workload.demand, scenario.promises
+    demand, promises = scenario.workload.arrivals, scenario.promises
     if scenario.assumptions == "lecture" and scenario.memory_utilisation != UTILISATION:
         yield "memory_utilisation", "the lecture fills the whole memory; leave it out"
     if demand is not None and scenario.choose.batch is not None:
@@ -155,6 +155,9 @@ def _unanswered(scenario: Scenario) -> Iterator[tuple[str, str]]:
         if demand is None and getattr(promises, tail) is not None:
             words = "without demand nobody queues, and the mean is all there is; promise ttft"
             yield f"promises.{tail}", words
+    if demand is None and promises.cache_fits is not None:
+        words = "without demand the batch is as given, and its caches fit; give demand with it"
+        yield "promises.cache_fits", words
     if "disaggregated" not in (scenario.choose.mode or ()):
         return
     if scenario.assumptions == "lecture":
@@ -313,12 +316,8 @@ def handful_warning(profile: Profile) -> str | None:
 def _warnings(scenario: Scenario, system: System, *known_warnings: str | None) -> Iterator[str]:
     """What the user should know of the figures of one system, those of their catalogues first."""
     yield from filter(None, known_warnings)
-    if scenario.workload.input_tokens.cv:
-        yield (
-            "the spread of input_tokens lengthens queues under demand; elsewhere the mean is used"
-            if scenario.workload.demand is not None
-            else "the spread of input_tokens is not modelled: the mean is used"
-        )
+    if scenario.workload.input_tokens.cv and scenario.assumptions == "lecture":
+        yield "the lecture knows no spread of input_tokens: the mean is used"
     if system.chip.sram is None and scenario.assumptions != "lecture":
         yield (
             f"the on-chip memory of {system.chip.name} is not known and taken as none: what it "
@@ -329,7 +328,7 @@ def _warnings(scenario: Scenario, system: System, *known_warnings: str | None) -
 def _unproven(scenario: Scenario) -> Iterator[str]:
     """What the search does not decide exactly, where it was asked for."""
     disaggregated = "disaggregated" in (scenario.choose.mode or ())
-    if disaggregated and scenario.objective == "latency" and scenario.workload.demand is not None:
+    if disaggregated and scenario.objective == "latency" and scenario.workload.arrivals:
         yield (
             "two pools under a load are sized by what either can carry at most; another split may "
             "have a little less latency"
@@ -348,10 +347,10 @@ def _ignored(scenario: Scenario) -> Iterator[str]:
         yield LEFT_ASIDE
     asked_modes = modes(scenario)
     pooled = "disaggregated" in asked_modes
-    used = {
-        name for mode in asked_modes for name in promised(mode, scenario.promises, pooled=pooled)
-    }
-    for name in promised("aggregated", scenario.promises, pooled=False).keys() - used:
+    used = {name for mode in asked_modes for name in promised(mode, scenario, pooled=pooled)}
+    if scenario.promises.cache_fits is None:
+        used.add("cache_fits")
+    for name in promised("aggregated", scenario, pooled=False).keys() - used:
         yield (
             f"promises.{name} is left aside: mode {asked_modes[0]} alone does not know of it; "
             "what would use it: choose.mode aggregated or disaggregated"

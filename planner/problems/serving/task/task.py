@@ -112,6 +112,10 @@ class Task:
     spare: int = 0
     headroom: float = 0.0
     input_spread: float = 0.0
+    output_spread: float = 0.0
+    busiest: float = BUSIEST
+    conversations: int = 0
+    routed: bool = False
     pooled: bool = False
     electricity: float = 0.0
     carbon: float | None = None
@@ -136,7 +140,7 @@ class Task:
             limits["together"] = 1.0
         if self.arrivals is not None:
             limits["load"] = 1.0 - self.headroom
-            limits["readers"] = BUSIEST
+            limits["readers"] = self.busiest
         if self.site_power is not None:
             limits["site_watts"] = self.site_power
         names = {promise: name for name, promise in PROMISES.items()}

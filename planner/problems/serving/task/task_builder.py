@@ -24,7 +24,7 @@ from planner.problems.serving.task.requests import (
     outputs,
     promised,
 )
-from planner.problems.serving.task.task import ClosedLoop, Task, TaskPair
+from planner.problems.serving.task.task import BUSIEST, ClosedLoop, Task, TaskPair
 from planner.scenario.keys.model_keys import ModelDescription
 from planner.text.errors import FieldError
 
@@ -72,20 +72,17 @@ class TaskBuilder:
         scenario, lengths = self.scenario, self.scenario.workload
         drafted = speculating(scenario.speculation, self.sizes, self.drafts)
         lecture, power = scenario.assumptions == "lecture", hardware.chip.power
-        waits, loop = arrivals(scenario), _loop(lengths)
-        site, draw = scenario.pue or 1.0, None
-        drawn = power and power * site
-        if not (lecture or hardware.draws_given):
-            draw = chip_power(hardware.chip, self.sizes.name)
+        waits, loop, used = arrivals(scenario), _loop(lengths), lengths.utilisation
+        site, counted = scenario.pue or 1.0, not (lecture or hardware.draws_given)
+        draw = chip_power(hardware.chip, self.sizes.name) if counted else None
+        drawn = (power and power * site) if draw is None else draw.least * site
         engine = engine_called(hardware.profile.engine, hardware.profile.as_of)
-        drawn = drawn if draw is None else draw.least * site
-        electricity = _electricity(scenario, hardware.chip.name, drawn)
         return Task(
             sizes=self.sizes,
             chip=hardware.chip,
             machine=hardware.machine,
             fabric=hardware.fabric,
-            price=hardware.price + electricity,
+            price=hardware.price + _electricity(scenario, hardware.chip.name, drawn),
             profile=hardware.profile.at(Place.of(self.sizes, hardware.chip, pooled=pooled)),
             chips=scenario.paid,
             limits_of=limits_of(scenario, mode if pooled else None, halved=overlaps(engine)),
@@ -97,7 +94,7 @@ class TaskBuilder:
             mode=mode,
             batches=batches(scenario, mode if pooled else None),
             kappa=1.0 if lengths.concurrency is None else 0.5,
-            promises=promised(mode, scenario.promises, pooled=pooled),
+            promises=promised(mode, scenario, pooled=pooled),
             objective=scenario.objective,
             estimate=scenario.estimate,
             lecture=lecture,
@@ -106,13 +103,14 @@ class TaskBuilder:
             draw=draw,
             site_power=scenario.limits.power,
             site=site,
-            electricity=electricity,
+            electricity=_electricity(scenario, hardware.chip.name, drawn),
             carbon=scenario.carbon,
-            # How much a pool can carry is asked first; the load is divided between pools later.
-            arrivals=waits if waits is None or not pooled else math.inf,
+            arrivals=waits if waits is None or not pooled else math.inf,  # pools divide it later
             spare=lengths.spare_replicas,
-            headroom=lengths.headroom,
+            headroom=1 - used if used else lengths.headroom,
+            busiest=min(BUSIEST, used or 1.0),
             input_spread=lengths.input_tokens.cv,
+            output_spread=lengths.output_tokens.cv,
             positions_per_step=drafted.positions,
             tokens_per_step=drafted.emitted,
             accepted_range=(drafted.low / drafted.emitted, drafted.high / drafted.emitted),
@@ -120,6 +118,8 @@ class TaskBuilder:
             pooled=pooled,
             redundant=self.redundant,
             skew=lengths.routing_skew,
+            conversations=lengths.conversations or 0,
+            routed=lengths.dispatch == "prefix",
             engine=engine,
             loop=loop if mode == "aggregated" and not lecture else None,
             even=loop is not None and loop.even and not lecture,

@@ -86,7 +86,7 @@ def test_two_pools_say_how_much_of_a_load_they_serve():
 
 def test_replicas_without_room_are_warned_of():
     """Long answers that fill the memory: requests come at random, and some do not fit."""
-    full = scenario("max", chips=[1], objective="throughput", promises={},
+    full = scenario("max", chips=[1], objective="throughput", promises={"cache_fits": 0},
                     workload={"input_tokens": 8000, "output_tokens": 8000})  # fmt: skip
     found = solve(full)
     demand = found.chosen["demand"]

@@ -16,8 +16,8 @@ import pytest
 import planner
 from planner.catalogue.chips import chip
 from planner.problems.serving.plan import ServingPlan
-from planner.problems.serving.search.occupancy import crowded, crowding
 from planner.problems.serving.step.binding import shared_values
+from planner.problems.serving.step.occupancy import crowded
 from tests.cases.serving import dense, question, searched
 
 ASKED: dict[str, Any] = {
@@ -44,7 +44,7 @@ def solved(mode: str, load: dict[str, Any] | None = None, **changes: Any) -> Ser
 
 
 @pytest.mark.parametrize("mode", ["aggregated", "prefill"])
-@pytest.mark.parametrize("rate", [20, 60])
+@pytest.mark.parametrize("rate", [50, 60])
 def test_tails_are_those_of_one_and_of_five_percent(mode, rate):
     """Waits in line are exponential: two quantiles of one mean lie apart by a logarithm.
 
@@ -59,6 +59,16 @@ def test_tails_are_those_of_one_and_of_five_percent(mode, rate):
     joining = load["wait"] - line
     assert 0 < joining < load["wait"]
     assert p95 == pytest.approx(line * math.log(busy / 0.05) / busy + 2 * joining)
+
+
+def test_where_readers_are_mostly_idle_the_tail_is_the_rest_of_one_pass():
+    """Those that meet a pass wait for what is left of it, or for another prompt in their own."""
+    plan = solved("prefill", {"demand": 20}).chosen
+    load, first = plan["demand"], plan["ttft"] - plan["demand"]["wait"]
+    each = 20 / plan["layout"]["replicas"]
+    service = load["readers_busy"] / each
+    beside = (1 - 2000 / CHUNK) * (each * service) ** 2
+    assert load["ttft_p95"] - first == pytest.approx(service - (0.05 - beside) / each)
 
 
 @pytest.mark.parametrize("rate", [20, 60, 120])
@@ -108,13 +118,15 @@ def test_crowding_is_that_of_births_and_deaths(share, room):
     many = np.arange(1.0, 400.0)
     taken = task.output_tokens * np.ravel([step(np.array([n]))["tpot"] for n in many])
     rate = share * room / taken[int(room) - 1]
-    crowd = crowding(step, share * room, rate)
+    pace = step(np.array([share * room]))["tpot"]
+    _, full = step.crowding({"arrivals": np.array([rate]), "tpot": pace})
+    fits = int(step.occupancy.room[0])
     logs = np.cumsum(np.log(rate * taken / many))
     chain = np.exp(logs - logs.max())
     assert chain[-1] < 1e-9 * chain.sum()
-    chance = chain[crowd.room :].sum() / (chain.sum() + np.exp(-logs.max()))
-    assert crowd.room == int(room)
-    assert crowd.crowded == pytest.approx(chance, rel=0.1)
+    chance = chain[fits:].sum() / (chain.sum() + np.exp(-logs.max()))
+    assert fits == int(room)
+    assert float(full[0]) == pytest.approx(chance, rel=0.1)
 
 
 @pytest.mark.parametrize(("share", "warned"), [(0.0, False), (0.049, False), (0.051, True)])

@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 from formulas.numerics.evaluate import Kernel, kernel
 from formulas.serving.queues import QUEUE
 from planner.problems.serving.deployment.missed_promises import shortfalls
-from planner.problems.serving.search.batch import LARGEST_BATCH
-from planner.problems.serving.search.occupancy import exceeding
 from planner.problems.serving.search.sizing import carrying
 from planner.problems.serving.step.equations import BOUND, ESTIMATE
+from planner.problems.serving.step.occupancy import LARGEST_BATCH
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import BUSIEST, Task
 from tests.cases.serving import MODELS, all_layouts, columns, one_pool, question, searched
@@ -30,7 +29,7 @@ NAMES = {
     False: ("T_tpot", "T_ttft", "M_need", "phi_mixed", "T_slot", "T_pf_busy"),
     True: ("T_tpot_bound", "T_ttft_bound", "M_need", "T_slot_bound", "T_pf_busy_bound"),
 }
-WAITS = ("T_line", "T_join", "S_occ")
+WAITS = ("T_line", "T_join", "S_occ", "v_occ", "S_step", "x_heavy", "r_both")
 
 
 @cache
@@ -74,10 +73,23 @@ def waits(task: Task, at: dict[str, Any], index: int, rate: float) -> dict[str, 
         return {"readers": busy, "wait": math.inf, **dict.fromkeys(TAILS, math.inf)}
     found = compiled(**{n: given_[n] for n in compiled.names})
     late = {
-        name: math.hypot(
-            found["T_line"] * max(0.0, math.log(busy / share)) / max(busy, share)
-            + 2 * found["T_join"],
-            task.input_spread * found["S_occ"] * (math.log(1 / share) - 1),
+        name: found["T_line"]
+        + found["T_join"]
+        + math.hypot(
+            max(
+                found["x_heavy"]
+                * found["T_line"]
+                * max(0.0, math.log(busy / share))
+                / max(busy, share)
+                + found["T_join"]
+                - found["T_line"],
+                found["S_step"]
+                - max(share - found["r_both"], 0) * given_["dp"] / rate
+                - found["T_join"]
+                - found["T_line"],
+                0.0,
+            ),
+            found["v_occ"] * found["S_occ"] * (math.log(1 / share) - 1),
         )
         for name, share in TAILS.items()
     }
@@ -310,21 +322,3 @@ def test_with_the_spare_replicas_down_the_rest_carry_the_load():
 def test_spare_replicas_are_all_there_is_where_there_are_no_more():
     """A fleet of one replica has none to spare."""
     assert chips_of(fleet(spare=1, chips=(1,))) == math.inf
-
-
-@pytest.mark.parametrize("grows", [0.0, 0.3, 0.7])
-def test_the_share_of_time_with_too_many_in_flight(grows):
-    """Against the product of n/(x T(n)) summed term by term, T(n) = a + b n."""
-    number = np.arange(1, 2000)
-    mean_wanted, each = 40.0, grows / (1 - grows) / 40.0
-    low, high = 0.0, 1 / each if each else 1e3
-    for _ in range(100):
-        load = (low + high) / 2
-        terms = np.concatenate([[0.0], np.cumsum(np.log(load * (1 + each * number) / number))])
-        share = np.exp(terms - terms.max())
-        share /= share.sum()
-        mean = float(share @ np.arange(share.size))
-        low, high = (load, high) if mean < mean_wanted else (low, load)
-    for room in (40, 55, 80):
-        exact = float(share[room + 1 :].sum())
-        assert exceeding(mean_wanted, grows, room) == pytest.approx(exact, rel=0.15, abs=1e-3)

@@ -16,9 +16,9 @@ from formulas.numerics.evaluate import kernel
 from planner.problems.serving.deployment.alternatives import winner
 from planner.problems.serving.deployment.questions import questions_of, ranked
 from planner.problems.serving.parameters import serving_parameters
-from planner.problems.serving.search.batch import LARGEST_BATCH
 from planner.problems.serving.slopes.fixed_layout import bound_to, elasticities
 from planner.problems.serving.step.equations import BOUND, ESTIMATE
+from planner.problems.serving.step.occupancy import LARGEST_BATCH
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.resolve import hardware_of, resolve
 from planner.scenario import load

@@ -1,0 +1,75 @@
+"""How a plan bears what arrives at random: load, waits, room; prefixes that its caches keep."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from planner.problems.serving.point import BorneLoad, KeptPrefixes
+
+if TYPE_CHECKING:
+    from planner.problems.serving.deployment.candidate import Candidate
+
+
+def borne_load(plan: Candidate) -> BorneLoad | None:
+    """How the plan bears open arrivals: load, waiting, spare room; times in s."""
+    first, last = plan.pools[0], plan.last
+    if first.task.arrivals is None:
+        return None
+    values, reads, crowd = first.chosen_by, first.prefills, last.crowding()
+    return BorneLoad(
+        requests_per_s=values["requests"],
+        load=values["load"],
+        spare_replicas=first.task.spare,
+        readers_busy=values["readers"] if reads else None,
+        wait=values["wait"] if reads else None,
+        ttft_p95=values["ttft_p95"] + plan.transfer if reads else None,
+        ttft_p99=values["ttft_p99"] + plan.transfer if reads else None,
+        in_flight=plan.outputs["in_flight"],
+        slots=int(last.batch) * last.replicas,
+        decoding_per_replica=crowd.decoding,
+        room_per_replica=crowd.room,
+        crowded=crowd.crowded,
+    )
+
+
+def overloaded(plan: Candidate) -> bool:
+    """Whether the estimate does not carry the load of a plan that the bound carries."""
+    if not plan.task.uses_bound or plan.pools[0].task.arrivals is None:
+        return False
+    limits = ((pool.estimate, pool.task.limits) for pool in plan.pools)
+    return any(at[name] > most[name] for at, most in limits for name in ("load", "readers"))
+
+
+def kept_prefixes(plan: Candidate) -> KeptPrefixes | None:
+    """How many of the conversations a plan's caches keep; None where nobody says how many."""
+    pool = plan.pools[0]
+    task, step = pool.task, pool.step
+    if not task.cached_input or not task.conversations or not pool.prefills or step.bound:
+        return None
+    share = float(np.ravel(step.values(np.ones(1))["x_hit"])[0])
+    room = int(step.occupancy.room[0] // pool.layouts.dp_attention[0])
+    return KeptPrefixes(task.conversations, room, task.routed, share)
+
+
+def uncounted_prefixes(plan: Candidate) -> tuple[str, ...]:
+    """What to say of a plan that rests on prefixes whose room nobody counted, or is short of it."""
+    task, cache = plan.pools[0].task, kept_prefixes(plan)
+    if not task.cached_input or not plan.pools[0].prefills or task.lecture:
+        return ()
+    if cache is None:
+        return (
+            f"the plan rests on {task.cached_input:.0%} of the input found in a prefix cache, "
+            "whose room is not counted: it holds where caches keep every conversation at its mean "
+            "context; give workload.conversations",
+        )
+    if cache.cached_input >= task.cached_input:
+        return ()
+    reach = "" if cache.routed else ", which all reach it"
+    return (
+        f"a rank has room for {cache.room_per_rank:,} contexts of the {cache.conversations:,} "
+        f"conversations{reach}, so that at most {cache.cached_input:.1%} of the input is found, "
+        f"not {task.cached_input:.0%}; prompts read again can push out more, and hits collapse: "
+        "give more memory, dispatch: prefix, or fewer conversations",
+    )

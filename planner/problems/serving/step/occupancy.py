@@ -1,0 +1,139 @@
+"""Requests in flight are random: how often their caches need more than a replica has room for.
+
+Where steps take the same time whatever they carry the number is Poisson; where they grow with it
+requests that gather stay longer, and the number is negative binomial, whose variance over mean is
+1/(1 - elasticity). The sum over the products n/(x T(n)) is exact; this is it for a time that grows
+evenly. How far contexts differ adds to the variance, and the bytes are taken for negative binomial
+as well. Requests are dealt to ranks at random, and each rank has room of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from planner.problems.serving.step.kernels import fed, lowered
+
+if TYPE_CHECKING:
+    from planner.problems.serving.point import BorneLoad
+    from planner.problems.serving.step.layouts import Layouts
+    from planner.problems.serving.step.step import Step
+    from planner.problems.serving.task.task import Task
+
+LARGEST_BATCH = 1 << 20  # sequences of one replica; beyond it no batch is tried
+CROWDED = 0.05  # share of time beyond which a plan warns
+BESIDE = 0.75  # batch, of the fullest, at which the growth of a step is measured
+STEEPEST = 0.99  # share of a step that grows with its sequences; at 1 no number is steady
+EVEN = 1e-6  # variance over mean, less one, below which a number is Poisson
+
+
+@dataclass(frozen=True)
+class Crowding:
+    """Sequences of one replica under a load.
+
+    `decoding` is their mean number, `room` the most whose caches fit into memory at their mean
+    context, `crowded` the share of time in which a rank has more.
+    """
+
+    decoding: float
+    room: int
+    crowded: float
+
+
+@dataclass(frozen=True)
+class Occupancy:
+    """Room of a replica of each layout, and how far what is in it varies; shapes (n_layouts,).
+
+    `room` are sequences that memory holds, `flat` those that add as much to the time per output
+    token as there is without any, by its growth where memory is full.
+    """
+
+    room: np.ndarray
+    flat: np.ndarray
+
+    @classmethod
+    def of(cls, step: Step) -> Occupancy:
+        """Of all layouts of a step, replicas left out."""
+        alone = step.with_task(step.task.with_layout(arrivals=None))
+        rows = np.arange(len(step.layouts))
+        capacity = np.broadcast_to(step.limits["need"], rows.shape)
+
+        def full(at: np.ndarray, batch: np.ndarray) -> np.ndarray:
+            part = alone if at.size == rows.size else alone.take(at)
+            return np.broadcast_to(part.only(("need",), batch)["need"] > capacity[at], at.shape)
+
+        room = np.full(rows.size, float(LARGEST_BATCH))
+        at = rows[full(rows, room)]
+        room[at] = first(lambda part, batch: full(at[part], batch), np.zeros(at.size), room[at]) - 1
+        most = np.maximum(room, 1.0)
+        paces = [alone.only(("tpot",), batch)["tpot"] for batch in (most, BESIDE * most)]
+        ratio = np.broadcast_to(paces[0] / paces[1], most.shape)
+        grows = np.clip((1 - 1 / ratio) / (1 - BESIDE), EVEN, STEEPEST)
+        return cls(room, most * (1 / grows - 1))
+
+    def take(self, rows: np.ndarray) -> Occupancy:
+        """The same of some layouts."""
+        return Occupancy(self.room[rows], self.flat[rows])
+
+    def hits(self, task: Task, layouts: Layouts) -> np.ndarray:
+        """Share of the input found in the prefix caches of ranks with so much room."""
+        where = layouts.dp_attention * layouts.replicas if task.routed else np.ones(len(layouts))
+        return np.asarray(lowered("prefix_hits")(
+            x_same=task.cached_input, n_room=np.floor(self.room / layouts.dp_attention),
+            n_where=where * 1.0, n_conv=float(task.conversations),
+        )["x_hit"])  # fmt: skip
+
+    def crowding(self, symbols: Mapping[str, object]) -> tuple[np.ndarray, np.ndarray]:
+        """Mean sequences that a replica decodes, and the share of time in which a rank lacks room.
+
+        `symbols` hold what arrives at a replica and the time per output token among the others.
+        """
+        values = fed(lowered("flight"), {**symbols, "n_flat": self.flat})
+        ranks = np.asarray(symbols["dp"])
+        late = exceeding(values["n_dealt"], values["x_need"], np.floor(self.room / ranks))
+        return values["n_dealt"] * ranks, late
+
+
+def exceeding(mean: np.ndarray, spread: np.ndarray, room: np.ndarray) -> np.ndarray:
+    """Share of time in which more than `room` are in flight, `mean` on average; arrays alike.
+
+    `spread` is the variance of the number over its mean, at least 1.
+    """
+    from scipy.special import betainc, gammainc
+
+    more = np.maximum(spread - 1, EVEN)
+    shape = np.maximum(mean, np.finfo(float).tiny) / more
+    gathered = betainc(room + 1, shape, 1 - 1 / (1 + more))
+    return np.asarray(np.where(spread - 1 > EVEN, gathered, gammainc(room + 1, mean)))
+
+
+def crowded(demand: BorneLoad | None) -> tuple[str, ...]:
+    """What to say of a plan whose replicas are full too often."""
+    if demand is None or demand.crowded <= CROWDED:
+        return ()
+    return (
+        f"requests come at random: {demand.crowded:.0%} of the time a replica has more than the "
+        f"{demand.room_per_replica} that its memory holds, and an engine preempts some or lets "
+        "them wait, which no time here includes; give headroom, more chips or a smaller cache",
+    )
+
+
+def first(
+    holds: Callable[[np.ndarray, np.ndarray], np.ndarray], low: np.ndarray, high: np.ndarray
+) -> np.ndarray:
+    """The smallest whole number in (low, high] for which `holds`, row by row.
+
+    `holds(rows, numbers)` must be false at `low`, true at `high`, and turn once in between.
+    """
+    low, high = low.copy(), high.copy()
+    while True:
+        open_rows = np.flatnonzero(high - low > 1)
+        if not open_rows.size:
+            return high
+        middle = np.floor((low[open_rows] + high[open_rows]) / 2)
+        good = holds(open_rows, middle)
+        high[open_rows[good]] = middle[good]
+        low[open_rows[~good]] = middle[~good]
