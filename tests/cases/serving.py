@@ -17,9 +17,9 @@ from planner.catalogue.profile import Place, choose_profile
 from planner.catalogue.systems import system
 from planner.problems.serving.deployment.questions import OnePool, single_pools
 from planner.problems.serving.profiled import LECTURE
-from planner.problems.serving.step.dense_copies import copies_dense
 from planner.problems.serving.step.equations import BOUND, ESTIMATE
 from planner.problems.serving.step.layouts import Layouts, enumerate_layouts
+from planner.problems.serving.step.runnable import copies_dense
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import Task
 from topologies import Machine, machine

@@ -9,8 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from formulas.numerics.store import stored
-from planner.problems.serving.advice.advice_text import advice, advice_in_full, fleet
-from planner.problems.serving.advice.load_text import arrivals, kept_prefixes, uncounted_queue
+from planner.problems.serving.advice.advice_text import (
+    advice,
+    advice_in_full,
+    arrivals,
+    fleet,
+    kept_prefixes,
+    uncounted_queue,
+)
 from planner.problems.serving.alternatives_text import (
     alternatives,
     other_kinds,

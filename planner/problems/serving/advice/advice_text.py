@@ -1,18 +1,20 @@
-"""What stands beside a plan in words: why not fewer chips, what next, cheaper weights, accuracy."""
+"""What stands beside a plan in words: its load, why not fewer chips, cheaper weights, accuracy."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from planner.problems.serving.task.plan_limits import title_of
 from planner.text.tolerances import UNSEEN
-from planner.text.wording import excess, row, wrapped
+from planner.text.wording import duration, excess, row, wrapped
 
 if TYPE_CHECKING:
     from planner.problems.serving.advice.records import FewerChips, QuotedAccuracy
     from planner.problems.serving.plan import ServingAnswer
-    from planner.problems.serving.point import MarginalPrices
+    from planner.problems.serving.point import BorneLoad, KeptPrefixes, MarginalPrices, ServingPoint
 
+SELDOM = 5e-4  # share of time that is shown
 FULL = 0.995  # share of a limit that prints as all of it
 
 
@@ -103,3 +105,53 @@ def accuracy_text(quoted: QuotedAccuracy) -> str:
         if error is not None
     ]  # fmt: skip
     return f"of {quoted.of}, median with {quoted.left_out} left out: {', '.join(parts)}"
+
+
+def arrivals(load: BorneLoad) -> list[str]:
+    """How the plan bears its arrivals."""
+    lines = [
+        row("demand", f"{load.requests_per_s:.3g} requests/s; {load.in_flight:.0f} in flight "
+             "on average, those that wait included")
+    ]  # fmt: skip
+    if load.decoding_per_replica:
+        lines.append(
+            row("room", f"a replica decodes {load.decoding_per_replica:.0f} on average; memory "
+                 f"holds {load.room_per_replica:,}, {_too_few(load.crowded)}")
+        )  # fmt: skip
+    if load.spare_replicas:
+        lines.append(row("spare", f"times hold with {load.spare_replicas} of the replicas down"))
+    if load.wait is not None and load.ttft_p95 is not None and load.ttft_p99 is not None:
+        lines.append(
+            row("queue", f"{duration(load.wait)} on average before prefill, which "
+                 f"is busy {load.readers_busy:.0%} of the time; TTFT is below "
+                 f"{duration(load.ttft_p95)} for 95% of the requests, below "
+                 f"{duration(load.ttft_p99)} for 99%")
+        )  # fmt: skip
+    return lines
+
+
+def uncounted_queue(point: ServingPoint, promises: Mapping[str, Any]) -> list[str]:
+    """What a promise on the first token leaves out where no demand is given."""
+    late = point.unqueued
+    if late is None or not (promises["ttft"] or promises["e2e"]):
+        return []
+    added = "a queue without end" if late.added_p95 is None else f"{duration(late.added_p95)} (95%)"
+    words = (
+        f"not in it, nor in the promise: prefill is {late.readers_busy:.0%} busy, and requests at "
+        f"random would add {added}; give demand, or workload.utilisation"
+    )
+    return [row("  queue", words)]
+
+
+def _too_few(share: float) -> str:
+    """How often there is no room."""
+    return f"too few {share:.1%} of the time" if share >= SELDOM else "hardly ever too few"
+
+
+def kept_prefixes(prefixes: KeptPrefixes | None) -> list[str]:
+    """How many conversations are kept, and what is found of the input."""
+    if prefixes is None:
+        return []
+    room = f"a rank has room for {prefixes.room_per_rank:,}"
+    words = f"{prefixes.conversations:,} conversations, {room}"
+    return [row("prefixes", f"{words}; {prefixes.cached_input:.0%} of the input is found")]

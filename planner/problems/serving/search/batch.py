@@ -22,10 +22,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.problems.serving.search.sizing import busiest, carrying, fitted, pass_sizes
-from planner.problems.serving.step.dense_copies import copies_dense
 from planner.problems.serving.step.layouts import OVERLAP, Layouts, enumerate_layouts
 from planner.problems.serving.step.occupancy import LARGEST_BATCH
-from planner.problems.serving.step.runnable import misfit, pool_of, refused, run_by
+from planner.problems.serving.step.runnable import copies_dense, misfit, pool_of, refused, run_by
 from planner.problems.serving.step.step import Step
 from planner.text.errors import FieldError
 

@@ -6,7 +6,7 @@ Columns of layouts are judged at once, by the rules that an engine has (`engine_
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -165,3 +165,28 @@ def _facts(pool: EnginePool, layout: Layouts, engine: EngineTable) -> dict[str, 
         "caches": " or ".join(x for x in engine.caches if x not in FP4_CACHES),
         "stored_kv": sizes.stored_kv, "weights": pool.weights, "stored": sizes.stored,
     }  # fmt: skip
+
+
+def copies_dense(task: Task) -> bool:
+    """Whether something copies attention over chips that share a dense feed-forward part.
+
+    A mesh of one's own does, wherever the widths are known.
+    """
+    if task.lecture or task.sizes.n_experts or not task.sizes.inner:
+        return False
+    if task.engines is None or task.any_layout:
+        return True
+    return any(task.sizes.family in engine_tables()[x].dense_copies for x in task.engines)
+
+
+def feed_forward_shared(task: Task, layouts: Layouts, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Weights [byte] of a dense model whose copies of attention share its feed-forward part.
+
+    Each of dp copies holds and reads its share of that part, as an expert cut over the stage; none
+    where attention is not copied, or a model has experts, whose dense layers follow attention.
+    """
+    dp = layouts.dp_attention
+    if task.sizes.n_experts or not (dp > 1).any():
+        return {}
+    saved = task.sizes.weight_bytes["dense_ffn"] * (1 - 1 / dp)
+    return {name: np.asarray(values[name] - saved) for name in ("S_fixed", "M_fixed")}

@@ -14,7 +14,6 @@ import numpy as np
 
 from formulas.numerics.kernel import PreparedKernel
 from planner.problems.serving.step.binding import engine_values, layout_values, peaks, shared_values
-from planner.problems.serving.step.dense_copies import feed_forward_shared
 from planner.problems.serving.step.engine_effects import (
     coefficient_powers,
     gathered_first_token,
@@ -34,6 +33,7 @@ from planner.problems.serving.step.kernels import (
 from planner.problems.serving.step.layouts import Layouts, hop_groups
 from planner.problems.serving.step.occupancy import Occupancy
 from planner.problems.serving.step.queueing import TAILS, queue
+from planner.problems.serving.step.runnable import feed_forward_shared
 
 if TYPE_CHECKING:
     from planner.problems.serving.task.task import Task
