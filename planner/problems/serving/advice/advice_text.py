@@ -26,9 +26,10 @@ def advice(answer: ServingAnswer) -> list[str]:
     if answer.cheaper_weights is not None:
         cheaper = answer.cheaper_weights
         price = f"${cheaper.usd_per_mtok:.3g}/Mtok, {cheaper.saving:.0%} less"
+        made = ", once there is such a checkpoint" if cheaper.engines == () else ""
         lines.append(
-            row("cheaper", f"{price}, with --set choose.weights={cheaper.weights}; what that costs "
-                "in quality is not judged here")
+            row("cheaper", f"{price}, with --set choose.weights={cheaper.weights}{made}; what that "
+                "costs in quality is not judged here")
         )  # fmt: skip
     if answer.limits_used:
         lines.append(row("held by", _limits(answer)))

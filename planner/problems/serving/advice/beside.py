@@ -37,18 +37,26 @@ QUEUED = "assumed_setup_ttft"  # of two pools, whose queue no row tells
 
 
 def cheaper_weights(scenario: Scenario, best: Point) -> CheaperWeights | None:
-    """The cheapest other format of the weights that the chips run, where it saves a tenth."""
+    """The cheapest other format of the weights that the chips run, where it saves a tenth.
+
+    One that an engine loads comes before one of a checkpoint that has to be made first.
+    """
     plan = best.candidate
     if scenario.objective != "cost":
         return None
-    plans = [
-        (point.candidate.usd_per_mtok, change.sets["choose.weights"])
-        for change in narrower_weights(scenario, bits_of(plan.task))
-        if (point := change.best())
-    ]
-    least, name = min(plans, default=(plan.usd_per_mtok, ""))
-    saving = 1 - least / plan.usd_per_mtok
-    return CheaperWeights(str(name), least, saving) if saving >= WORTH_SAYING else None
+    savings = []
+    for change in narrower_weights(scenario, bits_of(plan.task)):
+        point = change.best()
+        if point is None:
+            continue
+        candidate = point.candidate
+        if candidate.usd_per_mtok <= (1 - WORTH_SAYING) * plan.usd_per_mtok:
+            savings.append((candidate.plan().engines, candidate.usd_per_mtok, change))
+    if not savings:
+        return None
+    engines, least, change = min(savings, key=lambda row: (row[0] == (), row[1]))
+    weights = str(change.sets["choose.weights"])
+    return CheaperWeights(weights, engines, least, 1 - least / plan.usd_per_mtok)
 
 
 def fewer_chips(scenario: Scenario, plan: ServingPoint) -> FewerChips | None:

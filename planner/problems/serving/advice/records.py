@@ -20,9 +20,13 @@ class WayOut:
 
 @dataclass(frozen=True)
 class CheaperWeights:
-    """Weights of another format that the chips run, as `choose.weights` takes it, and its price."""
+    """Weights of another format that the chips run, as `choose.weights` takes it, and its price.
+
+    `engines` run that plan from the checkpoint as it stands: none where it must be converted.
+    """
 
     weights: str
+    engines: tuple[str, ...] | None
     usd_per_mtok: PerMillion
     saving: Share
 

@@ -99,6 +99,7 @@ def test_weights_of_a_format_the_chip_runs_are_named_with_their_price_and_key() 
     assert other.cost == pytest.approx(cheaper.usd_per_mtok, rel=1e-9)
     assert cheaper.saving == pytest.approx(1 - other.cost / plan.cost)
     assert "--set choose.weights=fp8" in str(plan)
+    assert cheaper.engines == other.point.engines != ()  # an engine loads it as it stands
     assert other.answer.cheaper_weights is None  # who has chosen is not told again
 
 
