@@ -191,9 +191,9 @@ def test_the_answer_is_written_to_a_folder(run, small, tmp_path):
 
 def test_warnings_go_to_standard_error_until_quiet(run, small):
     """On either side of the command's name."""
-    spread = ("--set", "workload.input_tokens={mean: 500, cv: 1}")
+    spread = ("--set", "workload.input_tokens={mean: 500, cv: 1}", "--set", "assumptions=lecture")
     _, out, err = run("solve", small, *spread)
-    assert "warning: the spread of input_tokens" in err
+    assert "warning: the lecture knows no spread of input_tokens: the mean is used" in err
     assert "warning" not in out
     for words in (("--quiet", "solve"), ("-q", "solve")):
         assert run(*words, small, *spread)[2] == ""

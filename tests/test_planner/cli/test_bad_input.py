@@ -96,11 +96,11 @@ WRONG = {
     "dtype of the chip": ("chips: 2", "chips: 2\nchoose: {weights: nvfp4}",
                           "5:19  choose.weights: the chip h100 has no nvfp4 arithmetic"),
     "too many chips": ("chips: 2", "chips: 2\nchoose: {tp: 4}", "5:14  choose.tp: tp 4 needs"),
-    "no such layout": ("chips: 2", "chips: 8\nchoose: {tp: 7}", "5:9  choose: no layout of llama"),
+    "no such layout": ("chips: 2", "chips: 8\nchoose: {tp: 7}", "5:14  choose.tp: no layout of"),
     "current of other heads": ("chips: 2", "chips: 8\ncurrent: {tp: 3, batch: 8}",
                                "5:15  current.tp: 3 does not divide the 32 attention heads"),
-    "current with experts": ("chips: 2", "chips: 2\ncurrent: {tp: 1, dp_attention: 2, batch: 8}",
-                             "5:10  current: llama-3.1-8b has no experts"),
+    "current with experts": ("chips: 2", "chips: 2\ncurrent: {tp: 2, ep: 2, batch: 8}",
+                             "5:22  current.ep: llama-3.1-8b has no experts, so ep is 1"),
     "current without a batch": ("chips: 2", "chips: 2\ncurrent: {tp: 2}", "5:1  current.batch: "),
     "current too deep": ("chips: 2", "chips: 64\ncurrent: {tp: 1, pp: 64, batch: 8}",
                          "5:22  current.pp: llama-3.1-8b has 32 layers only"),
@@ -166,8 +166,8 @@ def test_a_bare_price_is_asked_for_its_unit(solve):
 @pytest.mark.parametrize(
     ("old", "new", "word"),
     [
-        ("hgx-h100", "hgx-mi300x", "mi300x-8"), ("hgx-h100", "dgx-b200", "hgx-b200"),
-        ("hgx-h100", "h100", "hgx-h100"), ("chips: 2", "chips: 2\nprofile: vlm-2026", "vllm-2026"),
+        ("hgx-h100", "hgx-mi300x", "mi300x"), ("hgx-h100", "dgx-b200", "hgx-b200"),
+        ("hgx-h100", "h10", "h100"), ("chips: 2", "chips: 2\nprofile: vlm-2026", "vllm-2026"),
         ("chips: 2", "chips: 2\nestimate: bond", "bound"),
         ("chips: 2", "chips: 2\nchoose: {weights: fp9}", "fp8"),
     ],
@@ -176,6 +176,19 @@ def test_the_nearest_word_is_suggested(solve, old, new, word):
     """A product counts for more than letters alike."""
     _, _, err = solve(SMALL.replace(old, new))
     assert f"did you mean '{word}'?" in err
+
+
+def test_copies_of_a_dense_model_and_a_chip_by_its_name_are_no_mistakes(solve):
+    """Attention may be copied without experts (SGLang runs it); a chip's name is its machine's."""
+    current = "chips: 2\ncurrent: {tp: 1, dp_attention: 2, batch: 8}"
+    status, out, _ = solve(SMALL.replace("chips: 2", current), "--json")
+    layout = json.loads(out)["current"]["layout"]
+    assert (status, layout["dp_attention"], layout["ep"]) == (0, 2, 1)
+    plans = [
+        json.loads(solve(SMALL.replace("hgx-h100", name), "--json")[1])["plan"]
+        for name in ("h100", "hgx-h100", "mi300x", "mi300x-8")
+    ]
+    assert plans[0] == plans[1] != plans[2] == plans[3]
 
 
 def test_a_system_without_a_price_is_left_aside_of_a_list(solve):

@@ -160,7 +160,10 @@ def test_sizes_multiply_to_the_chips_of_a_replica(case, engine):
     assert found.launches[0].local <= 8
 
 
-@pytest.mark.parametrize("case", CASES)
+BOTH = [case for case in CASES if (case, "vllm") not in REFUSED]  # vLLM copies no dense attention
+
+
+@pytest.mark.parametrize("case", BOTH)
 def test_batch_and_chunk_are_per_copy_or_whole_as_the_engine_counts(case):
     """vLLM and TensorRT-LLM count per copy of attention, SGLang over all copies."""
     plan = solved(*CASES[case])
@@ -175,14 +178,26 @@ def test_batch_and_chunk_are_per_copy_or_whole_as_the_engine_counts(case):
     assert one["--max-num-batched-tokens"] == plan.chosen["chunk"] + steps * (1 + drafts)
 
 
+def test_copies_of_a_dense_model_are_counted_over_all_by_the_one_engine_that_runs_them():
+    """SGLang's limits are of all copies; vLLM and TensorRT-LLM say what would run there."""
+    plan, whole = solved(*CASES["copies"]), values(exported("copies", "sglang"))
+    running, chunks = whole["--max-running-requests"], whole["--chunked-prefill-size"]
+    assert 0 <= running - plan.chosen["batch_per_replica"] < 2
+    assert (running % 2, chunks, whole["--attn-dp-size"]) == (0, 2 * plan.chosen["chunk"], 2)
+    for engine in ("vllm", "trtllm"):
+        with pytest.raises(Infeasible, match=r"what would work: choose\.dp_attention=1"):
+            exported("copies", engine)
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_shares_of_memory_leave_the_plans_reserve(case):
     """What an engine may take holds the plan's weights and caches, and leaves its reserve."""
     memory = solved(*CASES[case]).chosen["memory_per_chip"]
     kept = memory["capacity"] - memory["reserved"]
     used = memory["weights"] + memory["kv"] + memory["state"]
-    share = values(exported(case, "vllm"))["--gpu-memory-utilization"]
-    assert used <= share * memory["capacity"] <= kept * (1 + 1e-9)
+    if case in BOTH:
+        share = values(exported(case, "vllm"))["--gpu-memory-utilization"]
+        assert used <= share * memory["capacity"] <= kept * (1 + 1e-9)
     static = values(exported(case, "sglang"))["--mem-fraction-static"]
     assert used <= static * memory["capacity"] <= kept - memory["activations"]
 
