@@ -165,10 +165,18 @@ def test_plans_are_run_by_the_engines_that_they_name(seed):
 
 
 @pytest.mark.slow
-def test_two_thousand_random_plans_are_run_by_the_engines_that_they_name():
-    """The same of as many plans as an engineer will ever look at."""
-    plans, seed = 0, 1000
-    while plans < 2000:
+@pytest.mark.parametrize("seed", range(1000, 1064))
+def test_more_random_plans_are_run_by_the_engines_that_they_name(seed):
+    """The same on up to 32 chips."""
+    judged(seed, 32)
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("block", range(20))
+def test_two_thousand_random_plans_are_run_by_the_engines_that_they_name(block):
+    """The same of as many plans as an engineer will ever look at: 20 blocks of a hundred."""
+    plans, seed = 0, 10_000 * (block + 1)
+    while plans < 100:
         plans, seed = plans + judged(seed, 32), seed + 1
 
 
