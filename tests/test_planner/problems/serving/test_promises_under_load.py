@@ -17,11 +17,14 @@ FULL = {"input_tokens": 4000, "output_tokens": 4000}
 
 
 def scenario(load: dict[str, Any], **changes: Any) -> dict[str, Any]:
-    """Llama 3.1 8B with long answers, whose caches fill an H100 before anything else does."""
+    """Llama 3.1 8B with long answers, whose caches fill an H100 before anything else does.
+
+    Each chip is a replica: copies of attention that share weights have room for many more.
+    """
     asked = {
         "problem": "serving", "model": "llama-3.1-8b", "system": "hgx-h100",
         "chips": [*range(1, 9)], "price": "$2.50/hour", "workload": FULL | load,
-        "choose": {"mode": "aggregated", "tp": 1, "pp": 1, "cp": 1},
+        "choose": {"mode": "aggregated", "tp": 1, "pp": 1, "cp": 1, "dp_attention": 1},
     }  # fmt: skip
     return asked | changes
 

@@ -255,9 +255,9 @@ def test_parts_side_by_side_are_reduced_once():
     model = sizes(models.load("palm-540b"))
     assert model.n_parallel_layers == model.n_layers == 118
     assert sizes(models.load("llama-3.1-8b")).n_parallel_layers == 0
-    scenario = {"tp": 16, "pp": 1, "replicas": 1}
+    scenario = {"tp": 16, "pp": 1, "replicas": 1, "dp_attention": 1}
     both = [
-        decoding(name, "tpu-v5p", 64, 1, (100, 100), scenario)["time_per_step"]["collectives"]
+        decoding(name, "tpu-v5p", 16, 1, (100, 100), scenario)["time_per_step"]["collectives"]
         for name in ("palm-62b", "llama-3.1-70b")
     ]
     layers = [sizes(models.load(name)).n_layers for name in ("palm-62b", "llama-3.1-70b")]
