@@ -93,7 +93,8 @@ def _holds(scenario: dict[str, Any], plan: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "seed", [*range(30), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(30, 300))]
+    "seed",
+    [*range(30), *(pytest.param(seed, marks=pytest.mark.campaign) for seed in range(30, 300))],
 )
 def test_no_reason_is_empty(seed: int) -> None:
     """Of the next infeasible question of a seed, as sweeps ask it: without the ways out."""
