@@ -255,8 +255,8 @@ def model_of(
 
 
 def _ways(layouts: Layouts) -> Iterator[np.ndarray]:
-    """The columns of layouts but for their halves."""
-    return (column for name, column in vars(layouts).items() if name != "halves")
+    """The columns of layouts but for their halves, and the engines, of which not all halve."""
+    return (column for name, column in vars(layouts).items() if name not in ("halves", "engines"))
 
 
 def _words(task: Task, layouts: Layouts) -> dict[str, str | int | float | None]:
