@@ -154,7 +154,7 @@ def test_limits_that_admit_no_layout_name_the_part_of_the_file():
     asked = serving(choose={"tp": 7, "mode": "aggregated"}, chips=8)
     with pytest.raises(FieldError) as caught:
         asked.cheapest(FamilyRule(ModelFamily()), 8e9, 1.0)
-    assert caught.value.faults[0][0] == "serving.choose"
+    assert caught.value.faults[0][0] == "serving.choose.tp"
 
 
 def trained(name: str, dtype: str, mfu: float | None, price: float, *, sparse: bool = False):

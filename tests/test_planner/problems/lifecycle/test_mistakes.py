@@ -57,7 +57,7 @@ def serving(**changes):
         (scenario(extrapolate=False), "law: besiroglu-2024 was fitted on"),
         (serving(utilisation=0), "serving.utilisation: expected a value above zero"),
         (serving(choose={"mode": "decode"}), "serving.choose: mode: decode is one phase alone"),
-        (serving(choose={"tp": 7}), "serving.choose: no layout"),
+        (serving(choose={"tp": 7}), "serving.choose.tp: no layout"),
         (
             serving(workload={"input_tokens": 1, "output_tokens": 9, "demand": "5 requests/s"}),
             "serving.workload: leave demand out",
