@@ -17,6 +17,7 @@ from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING
 
+import numpy as np
 from pydantic import ValidationError
 
 from planner.problems import serving
@@ -198,7 +199,7 @@ class ServedMember:
         self, pool: serving.EvaluatedPool, solved: ProgramSolution, n_active: float
     ) -> float:
         """d ln value / d ln N: the duals of the model's symbols times how each follows the size."""
-        grown = growth_of_symbols(self.member, pool.task, n_active)
+        grown = growth_of_symbols(self.member, pool.step, n_active)
         slopes = {str(symbol): slope for symbol, slope in solved.elasticities().items()}
         powers = _step(pool, self.member.at(n_active)).coefficient_powers(pool.batch)
         return sum(
@@ -208,13 +209,19 @@ class ServedMember:
         )
 
 
-def growth_of_symbols(member: Member, task: serving.Task, n_active: float) -> dict[str, float]:
+def growth_of_symbols(member: Member, step: serving.Step, n_active: float) -> dict[str, float]:
     """{symbol of a model: by how much its logarithm grows over `SPAN` of that of the size}."""
+    task = step.task
     low, high = (
-        serving.shared_values(replace(task, sizes=member.at(n_active * factor)))
+        # As a step binds them: copies of attention may share the weights of the rest.
+        serving.Step(replace(task, sizes=member.at(n_active * factor)), step.layouts,
+                     bound=task.uses_bound).values(np.ones(1))
         for factor in (1 - NUDGE, 1 + NUDGE)
-    )
-    return {x: math.log(high[x] / value) for x, value in low.items() if value > 0}
+    )  # fmt: skip
+    least, most = ({x: float(np.ravel(end[x])[0]) for x in end} for end in (low, high))
+    return {
+        x: math.log(most[x] / least[x]) for x in serving.shared_values(task) if least.get(x, 0) > 0
+    }
 
 
 def serving_question(part: Serving) -> ServingQuestion:

@@ -85,7 +85,7 @@ def _of_the_model(
     settled: FixedLayoutOptimum, step: serving.Step
 ) -> dict[str, tuple[float, float]]:
     """Symbols that follow the size: value at the optimum, and d ln(value) / d ln N there."""
-    grown = growth_of_symbols(settled.served.member, step.task, settled.answer.n_active)
+    grown = growth_of_symbols(settled.served.member, step, settled.answer.n_active)
     # What the step has bound: copies of attention may share the weights of the rest.
     here = step.values(np.ones(1))
     names = [name for name in serving.shared_values(step.task) if grown.get(name)]
