@@ -37,7 +37,10 @@ PROMPT = {"phase": "prefill", "metric": "ttft_ms", "batch": "1", "osl": ""}
 
 
 def question(row: Measurement) -> dict:
-    """The scenario of a row: its layout, its batch or its requests in flight, its profile."""
+    """The scenario of a row: its layout, its batch or its requests in flight, its profile.
+
+    No engine's rules are asked: what ran is predicted whatever releases that were read run.
+    """
     mode = MODES.get(row.quantity, "aggregated" if row.looped else "prefill")
     spread = 0.0 if row.even or not row.looped else UNEVEN
     layout = {axis: [ways] for axis, ways in (row.layout or {}).items()}
@@ -54,7 +57,7 @@ def question(row: Measurement) -> dict:
     return {
         "problem": "serving", "model": row.sizes.name, "system": row.machine or row.chip.name,
         "chips": row.chips, "price": "$2/hour", "workload": workload, "choose": choose,
-        "profile": PROFILES[row.engine], **drafts,
+        "profile": PROFILES[row.engine], "engine": "none", **drafts,
     }  # fmt: skip
 
 

@@ -227,12 +227,16 @@ class Candidate:
     def multipliers(self) -> tuple[tuple[BindingLimit, ...], dict[str, float], tuple[str, ...]]:
         """What binds, d ln objective / d ln quantity of what the scenario gives, and warnings.
 
-        Pools are resized to stay in balance. A price is a sum over them, so an elasticity is the
-        mean of theirs, weighted with what each costs per request when none waits for the other.
+        Pools are resized to stay in balance, and no chip is idle then. A price is a sum over them,
+        so an elasticity is the mean of theirs, weighted with what the chips of each that work cost
+        per request when none waits for the other.
         Raises SolverError if the program of a pool is not solved.
         """
         words = {"latency": "latency", "energy": "joule_per_request"}
-        costs = costs_of(self.pools, words.get(self.task.objective, "usd_per_request"))
+        word = words.get(self.task.objective, "usd_per_request")
+        costs = costs_of(self.pools, word)
+        if word != "latency":
+            costs = [x * pool.working for x, pool in zip(costs, self.pools, strict=True)]
         total: dict[str, float] = {}
         limits: list[BindingLimit] = []
         warnings: dict[str, None] = {}
