@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 PRICE = 18  # columns of a price that has its plan beside it
 CHANGE = 42  # columns of a change that has its price beside it
 UNSURE = 0.05  # chance from which on it is worth a word that a runner-up may be the better one
-WORSE = {"cost": "dearer", "latency": "slower", "energy": "more energy"}
+WORSE = {
+    "cost": ("dearer", "cheaper"), "latency": ("slower", "faster"),
+    "energy": ("more energy", "less energy"), "throughput": ("less throughput", "more throughput"),
+}  # fmt: skip
 WORDS = {row.path.rpartition(".")[2]: row.words for row in QUANTITIES if row.words}
 # How more and less of a quantity are said.
 COMPARED = {
@@ -143,12 +146,12 @@ def ways_out(answer: object) -> list[str]:
 
 
 def _worse(answer: ServingAnswer, behind: float) -> str:
+    """How far behind the plan; one on other chips than those that were given may be ahead."""
     objective = answer.scenario["objective"]
-    if behind < UNSEEN:
+    if abs(behind) < UNSEEN:
         return "as good"
-    if objective == "throughput":
-        return f"{100 * (1 - 1 / (1 + behind)):.3g}% less throughput"
-    return f"{100 * behind:.3g}% {WORSE[objective]}"
+    change = abs(behind / (1 + behind) if objective == "throughput" else behind)
+    return f"{100 * change:.3g}% {WORSE[objective][behind < 0]}"
 
 
 def _change(change: WinningChange, systems: Sequence[str]) -> str:
