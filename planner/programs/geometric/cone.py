@@ -32,6 +32,8 @@ ACCURACY = {"SCS": {"eps_abs": 1e-9, "eps_rel": 1e-9, "max_iters": 200_000}}
 STATUS = {
     "Solved": "optimal",
     "AlmostSolved": "optimal_inaccurate",
+    # It stands at a point that is to be refined, and is taken if a bound proves it.
+    "InsufficientProgress": "optimal_inaccurate",
     "PrimalInfeasible": "infeasible",
     "AlmostPrimalInfeasible": "infeasible_inaccurate",
     "DualInfeasible": "unbounded",

@@ -236,7 +236,9 @@ class Candidate:
         word = words.get(self.task.objective, "usd_per_request")
         costs = costs_of(self.pools, word)
         if word != "latency":
-            costs = [x * pool.working for x, pool in zip(costs, self.pools, strict=True)]
+            columns = [pool.layouts for pool in self.pools]
+            working = [float((x.replicas * x.replica_chips / x.chips)[0]) for x in columns]
+            costs = [cost * share for cost, share in zip(costs, working, strict=True)]
         total: dict[str, float] = {}
         limits: list[BindingLimit] = []
         warnings: dict[str, None] = {}

@@ -119,12 +119,6 @@ class EvaluatedPool:
         return self.chosen_by.get("fill", self.fill)
 
     @property
-    def working(self) -> float:
-        """Share of its chips that replicas stand on; the others are idle."""
-        working = self.replicas * float(self.layouts.replica_chips[0])
-        return working / float(self.layouts.chips[0])
-
-    @property
     def choice(self) -> ChosenPool:
         """What was chosen of the pool, known before any of its values is computed."""
         task, sizes = self.task, self.task.sizes
