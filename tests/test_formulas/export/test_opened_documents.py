@@ -142,6 +142,7 @@ def test_pdf_has_pages():
     assert b"%%EOF" in made[-64:]
 
 
+@pytest.mark.slow
 def test_the_pdf_of_everything_has_many_pages():
     """Offline, with the fonts that come along."""
     pytest.importorskip("typst")

@@ -105,6 +105,7 @@ def test_a_measured_limit_holds_and_the_rest_gives_way(sample, base):
     assert found["t_layer"].value < free["t_layer"].value
 
 
+@pytest.mark.slow
 def test_an_engine_of_its_own_gets_a_factor(tmp_path):
     """Of two engines in one table, the slower is told apart in the profile, by its name."""
     lines = settings(("vllm", "sglang"), tp=(2, 8), requests=(1, 4, 16))

@@ -93,6 +93,7 @@ def test_the_objective_is_hubers():
     assert huber_objective(points, np.array(at)) == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_outliers_hardly_move_the_fit():
     """Four runs that diverged, of 80."""
     clean = made(80)
@@ -104,6 +105,7 @@ def test_outliers_hardly_move_the_fit():
     assert again.loss(size, tokens) == pytest.approx(LAW.loss(size, tokens), rel=5e-3)
 
 
+@pytest.mark.slow
 def test_resampling_repeats():
     """One seed, one covariance."""
     few = made(30)

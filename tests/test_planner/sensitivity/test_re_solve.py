@@ -194,6 +194,7 @@ def compared_life(given: dict, paths: dict = PATHS) -> int:
     return count
 
 
+@pytest.mark.slow
 def test_elasticities_of_a_lifecycle_are_those_of_settling_again():
     """Size, tokens, over-training and cost, to 1e-3, the serving layout held."""
     few = {path: PATHS[path] for path in [("inference", "tokens"), ("serving", "promises", "tpot")]}

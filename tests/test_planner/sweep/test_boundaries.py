@@ -103,6 +103,7 @@ def test_a_batch_crosses_where_its_closed_form_says():
         assert (before, after) == (np.ceil(each.at) - 1, np.ceil(each.at))
 
 
+@pytest.mark.slow
 def test_ceilings_have_no_closed_form():
     """Chunks of a prompt, and batches that do not divide evenly; value and reason are given."""
     for source, over, sets in (

@@ -86,6 +86,7 @@ def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster_module, "ANSWERS", 60.0)
 
 
+@pytest.mark.slow
 def test_a_cluster_gives_the_rows_of_one_process(running):
     """Timings apart; the part files are written here."""
     over = {"promises.tpot": "20 ms,1 us,50 ms", "system": "hgx-h100,hgx-h200"}
@@ -126,6 +127,7 @@ def test_rows_that_die_with_their_worker_are_solved_again(running, tmp_path):
         assert cluster._rows(future, chunk) == Unsolved((chunk,))
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_dies_is_said(tmp_path):
     """The message names it; nothing waits for ever."""
     own = started(tmp_path, workers=1)

@@ -114,6 +114,7 @@ def test_processes_give_the_rows_of_one(tmp_path):
         assert answer(ours) == answer(theirs)
 
 
+@pytest.mark.slow
 def test_workers_end_with_a_parent_that_is_killed(tmp_path):
     """No orphan goes on computing."""
     script = tmp_path / "script.py"

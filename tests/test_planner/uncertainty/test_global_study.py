@@ -155,6 +155,7 @@ def test_knowing_is_worth_what_it_is_worth_by_hand():
     assert found.alone["y"] == pytest.approx(0, abs=0.005)
 
 
+@pytest.mark.slow
 def test_a_study_of_plans_that_are_chosen_tells_all():
     """Shares of the draws add up; what knowing is worth is not negative."""
     few = {name: FREE["uncertain"][name] for name in ("price", "workload.input_tokens")}

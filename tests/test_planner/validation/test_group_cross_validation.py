@@ -38,6 +38,7 @@ def _timed(entry, factor):
     return replace(entry, seconds=seconds, measured=1e3 * seconds, measurement=row)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("leave", first(1, ["models", "groups"]))
 def test_a_row_has_no_say_in_its_own_prediction(entries, leave):
     """Times of one group, or one model, doubled: its predictions stay, and others move."""

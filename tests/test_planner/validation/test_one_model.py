@@ -124,6 +124,7 @@ def test_the_effects_of_old_engines_are_felt():
         assert ours != theirs
 
 
+@pytest.mark.slow
 def test_published_runs_are_planned_as_they_are_predicted():
     """Rows of the shared table whose settings and formats a scenario can name, one in thirty."""
     if not SHARED.is_dir():

@@ -339,6 +339,7 @@ def layered(draw):
     return G, draw(st.integers(chips + 1, chips * boards))
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(layered())
 def test_counting_finds_what_the_engines_find(case):

@@ -273,6 +273,7 @@ def test_rollouts_make_a_model_smaller_and_are_paid(settled):
     assert plan["n_active"] < settled.whole.n_active * 1.01
 
 
+@pytest.mark.slow
 def test_a_reward_costs_the_same_whatever_the_size(settled):
     """Its arithmetic is a number beside the program: the model stays, the cost grows by it."""
     reward = {"needed": 0.55, "start": 0.2, "middle": 1e22, "steepness": 0.8}
@@ -285,6 +286,7 @@ def test_a_reward_costs_the_same_whatever_the_size(settled):
     assert more > 0
 
 
+@pytest.mark.slow
 def test_more_tokens_served_ask_for_a_smaller_model():
     """Ten times the demand: fewer parameters, more tokens of training."""
     few, many = (planner.solve(scenario(inference={"tokens": t}, draws=0)) for t in (2e12, 2e14))
@@ -292,6 +294,7 @@ def test_more_tokens_served_ask_for_a_smaller_model():
     assert many.chosen["tokens"]["pretrain"] > few.chosen["tokens"]["pretrain"]
 
 
+@pytest.mark.slow
 def test_the_cheapest_sparsity_is_chosen():
     """The plan is the least of what each sparsity costs by itself."""
     law = "besiroglu-2024 + clark-2022-s-base"

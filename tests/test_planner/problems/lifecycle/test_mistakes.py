@@ -147,6 +147,7 @@ def test_what_would_be_ignored_is_refused(given, told):
     assert told in str(caught.value)
 
 
+@pytest.mark.slow
 def test_a_sparsity_beyond_the_law_is_left_out_and_told():
     """The others are answered; with `extrapolate: true` it is tried too."""
     law = "besiroglu-2024 + clark-2022-s-base"

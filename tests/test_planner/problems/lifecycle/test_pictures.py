@@ -31,6 +31,7 @@ def plan(request):
     return planner.solve(BUDGET if request.param == "budget" else scenario(draws=40))
 
 
+@pytest.mark.slow
 def test_the_same_plan_draws_the_same_picture(plan):
     """No date, no random name: a scalable picture is the same twice, and sound XML."""
     first = picture(plan).draw("svg")

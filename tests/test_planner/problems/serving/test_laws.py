@@ -35,6 +35,7 @@ def over_batches(step: Step, row: int) -> dict[str, np.ndarray]:
     return {name: np.broadcast_to(value, BATCHES.shape) for name, value in values.items()}
 
 
+@pytest.mark.slow
 @examples(6, 20)
 @given(questions())
 def test_serving_promised_quantities_never_fall_with_the_batch(task: Task) -> None:

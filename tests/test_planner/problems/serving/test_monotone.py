@@ -204,6 +204,7 @@ def test_a_hundred_thousand_chips_cost_what_a_hundred_cost(mode: str, per_chip: 
     assert many <= 1.2 * few
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_layouts_stop_growing_at_the_largest_replica(mode: str) -> None:
     """Left free, more chips mean more layouts up to replicas of 512 chips, and no further.

@@ -60,6 +60,7 @@ def plans():
 PLAIN = {"tpot": False, "energy": False, "counted": False}  # no promise binds, no power is paid
 
 
+@pytest.mark.slow
 def test_the_printed_closed_form_gives_the_price(plans):
     """The equations that `--why` prints, at the values the plan binds, are the plan's price."""
     count = 0

@@ -296,6 +296,7 @@ def test_what_every_chip_pays_changes_no_plan():
     assert not rows["pue"].switches
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changes", [{"objective": "energy"}, {"power_price": "$2/kWh"}])
 def test_no_two_pools_of_four_chips_take_less(changes):
     """Brute force over degrees and replicas of both pools, decoding slower where prompts lack."""

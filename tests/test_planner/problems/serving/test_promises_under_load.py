@@ -47,6 +47,7 @@ def test_caches_fit_for_99_percent_of_the_time_unless_the_question_says_otherwis
     assert chips[0] < chips[2]
 
 
+@pytest.mark.slow
 def test_one_more_chip_than_room_asks_for_is_not_paid():
     """On one chip fewer the caches would be too small too often."""
     plan = planned({"demand": "3.3 requests/s"})
@@ -147,6 +148,7 @@ def test_a_utilisation_stands_alone(key):
         solve(scenario({"utilisation": 0.8, key: value}))
 
 
+@pytest.mark.slow
 def test_prefix_hits_last_as_far_as_caches_hold_the_conversations():
     """All where they fit, the share that fits where not; divided by replicas only if routed."""
     load = {"cached_input": 0.75, "demand": "0.2 requests/s", "output_tokens": 500}

@@ -17,6 +17,7 @@ def asked(model: str, tokens: int, **choose: object) -> dict:
     }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["mixtral-8x7b", "qwen3-235b-a22b"])
 def test_price_and_tpot_are_smooth_in_the_length_of_prompts(model):
     """One layout at 512 in flight: a request's price and a token's time rise with its prompt.

@@ -108,6 +108,7 @@ def test_weights_are_not_named_where_no_other_saves_a_tenth() -> None:
     assert planner.solve(asked).answer.cheaper_weights is None  # fp8 already, and no fp4 unit
 
 
+@pytest.mark.slow
 def test_why_not_fewer_chips_is_what_fewer_chips_answer() -> None:
     load = LOADED | {"choose": {"mode": "aggregated"}}
     plan = planner.solve(load)

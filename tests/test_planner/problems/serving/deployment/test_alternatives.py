@@ -110,6 +110,7 @@ MODES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", first(3, MODES.values()), ids=MODES)
 def test_another_mode_wins_from_the_change_that_is_told(scenario):
     """On one side of it the plan's mode is better by itself, on the other the rival's."""
@@ -223,6 +224,7 @@ def test_the_answer_says_which_system_and_by_how_much():
     assert "hgx-h200 is best" in answer(plan)
 
 
+@pytest.mark.slow
 def test_what_would_have_to_change_is_worked_out_when_asked():
     """The document has the kinds at once; `why` has a sentence for each; a plan still pickles."""
     plan = pickle.loads(pickle.dumps(planner.solve(SMALL)))

@@ -279,6 +279,7 @@ def test_more_load_never_takes_fewer_chips():
     assert found[-1] == math.inf
 
 
+@pytest.mark.slow
 def test_a_looser_promise_never_takes_more_chips():
     """Time to first token, its tail, and time per token."""
     for name, limits in (

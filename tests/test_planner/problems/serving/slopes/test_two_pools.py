@@ -112,6 +112,7 @@ def compared(seed: int) -> int:
     return count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", first(1, [0, 1]))
 def test_elasticities_of_two_pools_are_those_of_evaluating_again(seed):
     """Price, times and throughput to 1e-3; layouts, replicas and chips held."""
@@ -143,6 +144,7 @@ def test_a_load_on_given_chips_is_what_they_are_paid_for(seed):
     assert math.log(then / first) / math.log(1.01) == pytest.approx(-1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", first(2, (4, 2, 0, 1, 3, 5, 6, 7)))
 def test_a_batch_follows_its_load(seed):
     """Elasticities of time are those of the batch that carries the load, found by bisection."""
@@ -180,6 +182,7 @@ def test_a_batch_follows_its_load(seed):
         assert slopes["tpot"][1, i] == pytest.approx(slope, rel=1e-3, abs=1e-3), each.path
 
 
+@pytest.mark.slow
 def test_a_large_fleet_follows_its_load():
     """Of fifty replicas one more or less is little: a faster chip needs fewer of them."""
     given = {

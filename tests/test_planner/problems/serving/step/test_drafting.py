@@ -213,6 +213,7 @@ def published():
         yield row, (model, SYSTEMS[row["chip"]], chips, 1), speculation, more
 
 
+@pytest.mark.slow
 def test_published_speed_ups_and_the_side_of_break_even():
     """At least nine in ten pairs on the right side; EAGLE and EAGLE-3 pay up to where they did."""
     right, ratios, told = [], [], {}

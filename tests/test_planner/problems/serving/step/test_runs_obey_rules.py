@@ -1,4 +1,4 @@
-"""Runs that were published did run: where rules of their engine refuse one, something is misread."""
+"""Runs that were published did run: where rules of their engine refuse one, it was misread."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -43,6 +43,7 @@ def runs_it(row: Measurement, name: str, copies: int = 0) -> bool:
     return bool(np.all(run_by(pool, Layouts.of(**row.layout), (name,))))
 
 
+@pytest.mark.slow
 def test_what_ran_is_run_by_its_engine():
     """All rows but those whose layout is no whole account of what ran; all are looked at."""
     if not SHARED.is_dir():
