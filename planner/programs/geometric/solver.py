@@ -16,6 +16,7 @@ the conditions hold best, the solver's own if no step helped.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -72,6 +73,25 @@ def _balance(problem: ProgramStructure, matrix: Array, weights: Array, multiplie
             row = next((i for i in mine if pull[rows == i].sum() < 0), None)
             if row is not None:
                 multipliers[row] = needed / -pull[rows == row].sum()
+
+
+def brought_down(problem: ProgramStructure, at: Instance, point: ConePoint) -> ConePoint:
+    """The point with no auxiliary above what holds it up.
+
+    One whose every use is zero at these givens, or in a row with room to spare, lies anywhere above
+    in a solver's answer, and what it stands in may overflow.
+    """
+    rows, logs = problem.table.rows, point.logs.copy()
+    for column in range(problem.choices, len(problem.variables) - 1):
+        terms = at.logs + at.matrix @ logs
+        own = at.matrix[:, column] < 0
+        heights = []
+        for row in problem.owned[column]:
+            rest = np.exp(terms[(rows == row) & ~own]).sum()
+            height = np.logaddexp.reduce(terms[(rows == row) & own])
+            heights.append(height - np.log1p(-rest) if rest < 1 else 0.0)
+        logs[column] += min(max(heights), 0.0)
+    return replace(point, logs=logs)
 
 
 STEPS = 12
@@ -198,6 +218,9 @@ class Program:
         try:
             solved = self._optimum(at)
         except SolverError:
+            # Just beyond what is feasible too; there the second takes hundreds of times as long.
+            with suppress(SolverError):
+                raise self._stretching.shortage(at) from None
             solver = cone.SECOND
             table = self.structure.table
             again = cone.solved_by_cvxpy(table, at.logs, at.exponents, at.centre)
@@ -205,6 +228,7 @@ class Program:
         if solved is None:
             raise self._stretching.shortage(at)
         point, bound = solved
+        point = brought_down(self.structure, at, point)
         envelope = Envelope(self.structure, at, point.logs, point.multipliers)
         return replace(read(envelope, bound), solver=solver)
 

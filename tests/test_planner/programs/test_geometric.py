@@ -142,6 +142,18 @@ def test_elasticity_to_a_given_that_makes_a_coefficient_zero() -> None:
     assert solution.elasticities()[a] == pytest.approx(0.5, rel=1e-9)
 
 
+def test_what_stands_in_zero_terms_only_does_not_drift() -> None:
+    """A maximum times nothing: its slope is that of the first little of it, and nothing overflows.
+
+    At y = 1, d ln(c + (a - 1) max(y, b)) / d ln a at a = 1 is max(1, b) / c.
+    """
+    problem = GeometricProgram("wide")
+    problem.choose(y, within=(1, 1e300))
+    problem.minimise(c * y + (a - 1) * sp.Max(y**200, b))
+    solution = problem.compile().solve({a: 1.0, b: 3.0, c: 2.0})
+    assert solution.elasticities()[a] == pytest.approx(1.5, rel=1e-6)
+
+
 def test_a_given_may_be_zero() -> None:
     """An overhead of nothing is a figure like another."""
     problem = GeometricProgram("no overhead")

@@ -18,6 +18,7 @@ STEPS = 40  # before the two sides are sought
 SLOWEST = 0.5  # of what is left after a step to what was before, for such steps to go on
 SAME = 1e-11  # change of ln N at which tangents have settled
 CLOSED = 1e-9  # distance in ln N of the two sides of a kink
+ENDED = 1e-7  # of the largest size and one too large: nearer, solvers give up and slopes are noise
 HALVINGS = 80
 FARTHEST = 0.02  # first step towards the other side, if it is not yet known; then doubled
 REACH = 8  # doublings
@@ -141,7 +142,7 @@ def _closed(
 ) -> tuple[Tangent, Tangent | None]:
     """The two sides brought together."""
     for turn in range(3 * HALVINGS):
-        if end - low.at < CLOSED:
+        if end - low.at < (CLOSED if high is not None else ENDED):
             break
         tangent = look(at := _between(turn, low, high, end))
         if tangent is None:
