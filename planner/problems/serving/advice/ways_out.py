@@ -28,7 +28,6 @@ ROOM = (MEMORY, DEMAND, "chips", "prefill keeps up", "prefill queue is stable")
 MOST_CHIPS = 16  # times the chips paid, beyond which nobody asks
 MOST_CHIPS_OF_PAIRS = 4  # the same where every number of chips is a search of two pools
 LARGEST_FLEET = 1024  # chips of a load, beyond which its layouts are too many to be tried here
-MOST_COUNTS = 128  # numbers of chips that a load is tried on
 ENOUGH = 2  # times the chips that would carry a load if each carried as much as now
 SYSTEMS_TRIED = 4  # of those with the memory, the cheapest first
 
@@ -129,8 +128,7 @@ def _chips(scenario: Scenario, short: Mapping[str, float]) -> Iterator[Change]:
     if scenario.workload.demand is not None and room > 1:
         if guess > LARGEST_FLEET:
             return
-        step = max(guess // MOST_COUNTS, 1)
-        counts = tuple(range(paid + 1, ENOUGH * guess + step, step))
+        counts = tuple(range(paid + 1, ENOUGH * guess + 1))
         point = Change.of(scenario, "chips", counts, "").best()
         if point is not None:
             count = point.candidate.plan().chips

@@ -15,7 +15,7 @@ from dataclasses import fields, replace
 import numpy as np
 
 from planner.catalogue.chips import lent_sentence
-from planner.problems.serving.deployment.pool_pairs import search_pools
+from planner.problems.serving.deployment.pool_pairs import Pair, search_parts
 from planner.problems.serving.deployment.questions import (
     Point,
     Question,
@@ -236,15 +236,18 @@ def _best_pair(question: TwoPools, rows: np.ndarray) -> Point | None:
     rows = rows[np.isfinite(alone[rows])]
     rows = rows[np.argsort(alone[rows], kind="stable")]
     least = float(reading.score.min(initial=np.inf))
-    prefill, decode = question.steps
-    best, start = None, 0
-    # No split costs less than what either pool costs by itself.
-    while start < rows.size and (best is None or alone[rows[start]] + least < best.score):
-        nearest = rows[start : start + NEAREST]
-        pairs, _ = search_pools(question.pair, prefill, decode.take(nearest))
+    best: Pair | None = None
+
+    def nearest() -> Iterator[np.ndarray]:
+        for start in range(0, rows.size, NEAREST):
+            # No split costs less than what either pool costs by itself.
+            if best is not None and alone[rows[start]] + least >= best.score:
+                return
+            yield rows[start : start + NEAREST]
+
+    for pairs in search_parts(question.pair, *question.steps, nearest()) if rows.size else ():
         if pairs and (best is None or pairs[0].score < best.score):
-            best = replace(pairs[0], rows=(pairs[0].rows[0], int(nearest[pairs[0].rows[1]])))
-        start += NEAREST
+            best = pairs[0]
     return None if best is None else question.point(best)
 
 

@@ -12,7 +12,7 @@ room for decoding.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -27,78 +27,15 @@ from planner.problems.serving.search.batch import (
     largest_feasible,
     tried_batches,
 )
-from planner.problems.serving.search.sizing import busiest
+from planner.problems.serving.search.sizing import PhaseLayouts, busiest
 from planner.problems.serving.step.kernels import replica_rates
-from planner.problems.serving.step.packing import ChipSplit
 from planner.problems.serving.step.step import Step
 
 if TYPE_CHECKING:
     from planner.problems.serving.task.task import TaskPair
 
+POINTS = 50_000  # layouts at a batch that are computed together: 5 kB each
 DELAYED: tuple[str, ...] = ("ttft", "ttft_p95", "ttft_p99", "latency")
-
-
-@dataclass(frozen=True)
-class PhaseLayouts:
-    """Layouts of one phase, as columns of shape (n,).
-
-    `rows` index the step's layouts; those of two phases may be paired where `group` is the same.
-    `stages` of `stage` chips, in domains of `domain` chips, are a replica; `batch` is that of a
-    replica, `fill` the share of its time or slots that may be in use, `slot` the time it spends per
-    request [s], `rate` its requests per second at its most. `latency` is the time to first token,
-    transfer included, or the time from a request's first token to its last [s]; `weight` what a
-    second of a chip in use counts in the objective: USD, or J. `engines` run a layout, as bits.
-    """
-
-    rows: np.ndarray
-    group: np.ndarray
-    stage: np.ndarray
-    stages: np.ndarray
-    domain: np.ndarray
-    batch: np.ndarray
-    fill: np.ndarray
-    slot: np.ndarray
-    rate: np.ndarray
-    latency: np.ndarray
-    weight: np.ndarray
-    engines: np.ndarray
-
-    @property
-    def room(self) -> ChipSplit:
-        """The room that a replica takes."""
-        return ChipSplit(self.stage, self.stages, self.domain)
-
-    def take(self, rows: np.ndarray) -> PhaseLayouts:
-        """The same of some rows, by number or by mask."""
-        return PhaseLayouts(*(column[rows] for column in vars(self).values()))
-
-    def fastest(self) -> PhaseLayouts:
-        """Of each group and room, the one whose requests take least of the objective."""
-        return self._first_of_each_room(self.weight / self.rate)
-
-    def quickest(self) -> PhaseLayouts:
-        """Of each group and room, the one of the least latency."""
-        return self._first_of_each_room(self.latency)
-
-    def undominated(self) -> PhaseLayouts:
-        """Without layouts that one of the same group and room betters in rate and in latency."""
-        rows, least, room = [], np.inf, (0, 0, 0)
-        for row in np.lexsort((self.latency, -self.rate, self.stages, self.stage, self.group)):
-            here = (int(self.group[row]), int(self.stage[row]), int(self.stages[row]))
-            if here != room:
-                room, least = here, np.inf
-            if self.latency[row] < least:
-                least = self.latency[row]
-                rows.append(row)
-        return self.take(np.array(rows, dtype=np.int64))
-
-    def _first_of_each_room(self, key: np.ndarray) -> PhaseLayouts:
-        room = (self.group * (self.stage.max(initial=0) + 1) + self.stage) * (
-            self.stages.max(initial=0) + 1
-        ) + self.stages
-        order = np.lexsort((key, room))
-        new = np.diff(room[order], prepend=-1) != 0
-        return self.take(order[new])
 
 
 # Layouts that prefill, and that decode; those of one group may be paired.
@@ -116,9 +53,19 @@ def prefill_layouts(step: Step, transfer: np.ndarray) -> PhaseLayouts:
 
     `transfer` are the seconds that a cache takes to the other pool, for every layout.
     """
-    task = step.task
-    tried, batch, _ = tried_batches(step)
-    whole, step, transfer = step, step.take(tried), transfer[tried]
+    rows, batch, _ = tried_batches(step)
+    parts = [slice(k, k + POINTS) for k in range(0, max(rows.size, 1), POINTS)]
+    return PhaseLayouts.joined(
+        [_reading(step, transfer, rows[part], batch[part]) for part in parts]
+    )
+
+
+def _reading(
+    whole: Step, transfer: np.ndarray, tried: np.ndarray, batch: np.ndarray
+) -> PhaseLayouts:
+    """Of these rows at these batches those that read in time, each as busy as it may be."""
+    task = whole.task
+    step, transfer = whole.take(tried), transfer[tried]
 
     def keeps(values: dict[str, np.ndarray], rows: np.ndarray) -> np.ndarray:
         delayed = _delayed(values, transfer[rows])
@@ -193,6 +140,25 @@ def matched_pools(
 ) -> list[Matched]:
     """Layouts of both pools that may be paired, of questions whose steps are `joinable` alike."""
     prefills = _receivers(several, reading, decoding)
+    return _beside(several, prefills, decoding)
+
+
+def matched_parts(
+    tasks: TaskPair, reading: Step, decoding: Step, parts: Iterable[np.ndarray]
+) -> Iterator[tuple[np.ndarray, Matched]]:
+    """Parts of the layouts that decode, given as rows, each with its `matched_pools`.
+
+    Layouts that read in time are worked out once.
+    """
+    prefills = _receivers([tasks], (reading,), (decoding,))
+    for rows in parts:
+        yield rows, _beside([tasks], prefills, (decoding.take(rows),))[0]
+
+
+def _beside(
+    several: Sequence[TaskPair], prefills: Sequence[PhaseLayouts], decoding: tuple[Step, ...]
+) -> list[Matched]:
+    """What may decode beside layouts that read in time, of each question."""
     decoding = tuple(_at_most(*each) for each in zip(several, decoding, strict=True))
     if several[0].decode.promises.get("e2e") is not None:
         paces = [np.array([tasks.decode.promises.get("tpot", np.inf)]) for tasks in several]
@@ -315,12 +281,10 @@ def _grouped(matched: Sequence[Matched]) -> Matched:
     starts = np.cumsum([0, *counts])
 
     def joined(several: Sequence[PhaseLayouts]) -> PhaseLayouts:
-        numbered = [
+        return PhaseLayouts.joined([
             replace(layouts, group=layouts.group + start)
             for start, layouts in zip(starts, several, strict=False)
-        ]
-        columns = zip(*(vars(layouts).values() for layouts in numbered), strict=True)
-        return PhaseLayouts(*map(np.concatenate, columns))
+        ])  # fmt: skip
 
     return joined([first for first, _ in matched]), joined([second for _, second in matched])
 

@@ -10,8 +10,8 @@ found is better than that.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise, product
 from math import floor, log
 from typing import TypeAlias
@@ -21,11 +21,12 @@ import numpy as np
 from planner.problems.serving.deployment.drawn_power import chip_cost
 from planner.problems.serving.deployment.pool_matching import (
     Matched,
-    PhaseLayouts,
+    matched_parts,
     matched_pools,
     matched_pools_at,
 )
 from planner.problems.serving.search.batch import SAME_PRICE
+from planner.problems.serving.search.sizing import PhaseLayouts
 from planner.problems.serving.step.kernels import split_values
 from planner.problems.serving.step.occupancy import first
 from planner.problems.serving.step.packing import chips_least, replicas_left, replicas_most
@@ -91,6 +92,15 @@ def search_paces(
     return [_searched(tasks, matched)[0] for matched in every]
 
 
+def search_parts(
+    tasks: TaskPair, reading: Step, decoding: Step, parts: Iterable[np.ndarray]
+) -> Iterator[list[Pair]]:
+    """The best pairs with each part of the layouts that decode, one part after the other."""
+    for rows, matched in matched_parts(tasks, reading, decoding, parts):
+        pairs, _ = _searched(tasks, matched)
+        yield [replace(pair, rows=(pair.rows[0], int(rows[pair.rows[1]]))) for pair in pairs]
+
+
 def _searched(tasks: TaskPair, matched: Matched) -> SearchedPairs:
     """Every pair of a group at its best split, in chunks, while they may better the best."""
     prefill, decode = matched
@@ -101,17 +111,19 @@ def _searched(tasks: TaskPair, matched: Matched) -> SearchedPairs:
         paid = paid[-1:]
     i, j, ends = _pairs(prefill.group, decode.group)
     least = _least_score(tasks, prefill.take(i), decode.take(j), paid)
-    size = max(1, POINTS // len(paid))
+    looks = paid.size if tasks.demand is None else paid.size.bit_length()
+    size = max(1, POINTS // looks)
     for begin, end in pairwise(ends):
         order = begin + np.argsort(least[begin:end], kind="stable")
         for start in range(0, order.size, size):
             part = order[start : start + size]
             if len(best) == KEPT and least[part[0]] >= best[-1].score:
                 break
-            tiled, chips = np.repeat(part, paid.size), np.tile(paid, part.size)
-            pairs = _split(tasks, prefill.take(i[tiled]), decode.take(j[tiled]), chips)
+            at, chips = _paying(tasks, prefill.take(i[part]), decode.take(j[part]), paid)
+            tried = part[at]
+            pairs = _split(tasks, prefill.take(i[tried]), decode.take(j[tried]), chips)
             best = _merged(best, pairs)
-            looked += tiled.size
+            looked += tried.size
     return best, looked
 
 
@@ -151,6 +163,42 @@ def _least_score(tasks: TaskPair, a: PhaseLayouts, b: PhaseLayouts, paid: np.nda
     return (taken * a.weight + (chips - taken) * b.weight) / tasks.demand
 
 
+def _paying(
+    tasks: TaskPair, a: PhaseLayouts, b: PhaseLayouts, paid: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs, as rows, each with the numbers of chips that are worth trying.
+
+    Those are all of them, or under a load the fewest that hold its replicas: more cost more.
+    """
+    pairs = np.arange(a.rate.size)
+    if tasks.demand is None or paid.size == 1:
+        return np.repeat(pairs, paid.size), np.tile(paid, pairs.size)
+    loaded = [_fewest(tasks, a, b, counts, paid) for counts in _loaded(tasks, a, b)]
+    rows, chips = (np.concatenate(columns) for columns in zip(*loaded, strict=True))
+    return rows, chips
+
+
+def _fewest(
+    tasks: TaskPair,
+    a: PhaseLayouts,
+    b: PhaseLayouts,
+    counts: tuple[np.ndarray, np.ndarray],
+    paid: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs whose replicas fit, as rows, each with the fewest chips that hold them."""
+    read, decode = counts
+
+    def holds(rows: np.ndarray, index: np.ndarray) -> np.ndarray:
+        chips = paid[index.astype(np.int64)]
+        left = _left(tasks, a.take(rows), b.take(rows), read[rows], chips)
+        return np.asarray(left >= decode[rows])
+
+    most = np.full(read.size, paid.size - 1.0)
+    rows = np.flatnonzero(holds(np.arange(read.size), most))
+    fewest = first(lambda at, index: holds(rows[at], index), np.full(rows.size, -1.0), most[rows])
+    return rows, paid[fewest.astype(np.int64)]
+
+
 def _needed(tasks: TaskPair, rate: np.ndarray) -> np.ndarray:
     """Replicas that carry the load, spare ones included."""
     return np.ceil((tasks.demand or 0.0) / rate - 1e-12).astype(np.int64) + tasks.prefill.spare
@@ -171,7 +219,7 @@ def _split(tasks: TaskPair, a: PhaseLayouts, b: PhaseLayouts, chips: np.ndarray)
         good = np.flatnonzero((n > spare) & (m > spare) & (served > 0))
         order = good[np.argsort(score[good], kind="stable")]
         # Of each pair the number of chips that is best for it; equals count, the search settles.
-        number = a.rows[order] * (int(b.rows.max()) + 1) + b.rows[order]
+        number = a.rows[order] * (int(b.rows.max(initial=0)) + 1) + b.rows[order]
         _, leading = np.unique(number, return_index=True)
         for k in _leading(score, b.rows, order[np.sort(leading)][:MOST_TIED]):
             rows = (int(a.rows[k]), int(b.rows[k]))
@@ -206,22 +254,13 @@ def _replica_counts(
     spare, every = tasks.prefill.spare, np.arange(chips.size)
 
     def left(count: np.ndarray, at: np.ndarray = every) -> np.ndarray:
-        if tasks.together:
-            return replicas_left(chips[at], a.room.take(at), count, b.room.take(at))
-        rest = chips[at] - _taken(tasks, a.take(at), count)
-        return np.asarray(replicas_most(np.maximum(rest, 0), b.room.take(at))) - (rest < 0)
+        return _left(tasks, a.take(at), b.take(at), count, chips[at])
 
-    wanted = [task.limits_of.get("replicas", (0,)) for task in tasks.tasks]
     if tasks.demand is not None or tasks.prefill.objective == "latency":
-        n = m = np.full(chips.size, 1 + spare)
-        if tasks.demand is not None:
-            n, m = _needed(tasks, a.rate), _needed(tasks, b.rate)
-        counts = []
-        for reads, decodes in product(*wanted):
-            read = np.where(n <= reads, reads, 0) if reads else n
-            decode = np.where(m <= decodes, decodes, 0) if decodes else m
-            counts.append((read, np.where(left(read) >= decode, decode, 0)))
-        return counts
+        return [
+            (read, np.where(left(read) >= decode, decode, 0))
+            for read, decode in _loaded(tasks, a, b)
+        ]
 
     most = np.maximum(replicas_most(chips, a.room), 1.0)
 
@@ -243,7 +282,7 @@ def _replica_counts(
         ).astype(np.int64)  # fmt: skip
 
     counts = []
-    for reads, decodes in product(*wanted):
+    for reads, decodes in product(*_wanted(tasks)):
         if reads:
             tried = [np.full(chips.size, reads)]
         elif decodes:
@@ -255,6 +294,37 @@ def _replica_counts(
             m = left(n)
             counts.append((n, np.where(m >= decodes, decodes, 0) if decodes else m))
     return counts
+
+
+def _left(
+    tasks: TaskPair, a: PhaseLayouts, b: PhaseLayouts, count: np.ndarray, chips: np.ndarray
+) -> np.ndarray:
+    """Most replicas that decode beside `count` that read."""
+    if tasks.together:
+        return replicas_left(chips, a.room, count, b.room)
+    rest = chips - _taken(tasks, a, count)
+    return np.asarray(replicas_most(np.maximum(rest, 0), b.room)) - (rest < 0)
+
+
+def _wanted(tasks: TaskPair) -> list[Sequence[int]]:
+    """Numbers of replicas of either pool that the question admits; 0 where it leaves them free."""
+    return [task.limits_of.get("replicas", (0,)) for task in tasks.tasks]
+
+
+def _loaded(
+    tasks: TaskPair, a: PhaseLayouts, b: PhaseLayouts
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Replicas of either pool that the load, or nothing but the spare ones, asks for; 0 if none."""
+    n = m = np.full(a.rate.size, 1 + tasks.prefill.spare)
+    if tasks.demand is not None:
+        n, m = _needed(tasks, a.rate), _needed(tasks, b.rate)
+    return [
+        (
+            np.where(n <= reads, reads, 0) if reads else n,
+            np.where(m <= decodes, decodes, 0) if decodes else m,
+        )
+        for reads, decodes in product(*_wanted(tasks))
+    ]
 
 
 def _scored(

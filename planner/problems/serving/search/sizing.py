@@ -12,15 +12,86 @@ quarter, up to as many as fill a pass.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from planner.problems.serving.step.occupancy import first
+from planner.problems.serving.step.packing import ChipSplit
 from planner.problems.serving.step.step import Step
 
 EVERY, STEP = 8.0, 1.25  # prompts a rank, and the factor to the next number beyond
 HALVINGS = 40  # of the share of time that readers may be busy
+
+
+@dataclass(frozen=True)
+class PhaseLayouts:
+    """Layouts of one phase, as columns of shape (n,).
+
+    `rows` index the step's layouts; those of two phases may be paired where `group` is the same.
+    `stages` of `stage` chips, in domains of `domain` chips, are a replica; `batch` is that of a
+    replica, `fill` the share of its time or slots that may be in use, `slot` the time it spends per
+    request [s], `rate` its requests per second at its most. `latency` is the time to first token,
+    transfer included, or the time from a request's first token to its last [s]; `weight` what a
+    second of a chip in use counts in the objective: USD, or J. `engines` run a layout, as bits.
+    """
+
+    rows: np.ndarray
+    group: np.ndarray
+    stage: np.ndarray
+    stages: np.ndarray
+    domain: np.ndarray
+    batch: np.ndarray
+    fill: np.ndarray
+    slot: np.ndarray
+    rate: np.ndarray
+    latency: np.ndarray
+    weight: np.ndarray
+    engines: np.ndarray
+
+    @property
+    def room(self) -> ChipSplit:
+        """The room that a replica takes."""
+        return ChipSplit(self.stage, self.stages, self.domain)
+
+    def take(self, rows: np.ndarray) -> PhaseLayouts:
+        """The same of some rows, by number or by mask."""
+        return PhaseLayouts(*(column[rows] for column in vars(self).values()))
+
+    @classmethod
+    def joined(cls, several: Sequence[PhaseLayouts]) -> PhaseLayouts:
+        """The layouts of several tables one after the other."""
+        columns = zip(*(vars(layouts).values() for layouts in several), strict=True)
+        return cls(*map(np.concatenate, columns))
+
+    def fastest(self) -> PhaseLayouts:
+        """Of each group and room, the one whose requests take least of the objective."""
+        return self._first_of_each_room(self.weight / self.rate)
+
+    def quickest(self) -> PhaseLayouts:
+        """Of each group and room, the one of the least latency."""
+        return self._first_of_each_room(self.latency)
+
+    def undominated(self) -> PhaseLayouts:
+        """Without layouts that one of the same group and room betters in rate and in latency."""
+        rows, least, room = [], np.inf, (0, 0, 0)
+        for row in np.lexsort((self.latency, -self.rate, self.stages, self.stage, self.group)):
+            here = (int(self.group[row]), int(self.stage[row]), int(self.stages[row]))
+            if here != room:
+                room, least = here, np.inf
+            if self.latency[row] < least:
+                least = self.latency[row]
+                rows.append(row)
+        return self.take(np.array(rows, dtype=np.int64))
+
+    def _first_of_each_room(self, key: np.ndarray) -> PhaseLayouts:
+        room = (self.group * (self.stage.max(initial=0) + 1) + self.stage) * (
+            self.stages.max(initial=0) + 1
+        ) + self.stages
+        order = np.lexsort((key, room))
+        new = np.diff(room[order], prepend=-1) != 0
+        return self.take(order[new])
 
 
 def carrying(step: Step, largest: int | np.ndarray) -> np.ndarray:
