@@ -130,8 +130,12 @@ def did_you_mean(word: object, candidates: Iterable[str]) -> str:
     """`; did you mean 'tpot'?` for the nearest of the candidates, or nothing."""
     names = [str(name) for name in candidates]
     text = str(word)[:200]
-    models = {part for part in PARTS.split(text.casefold()) if MODEL.fullmatch(part)}
+    parts = PARTS.split(text.casefold())
+    models = {part for part in parts if MODEL.fullmatch(part)}
     if alike := [name for name in names if models & {*PARTS.split(name.casefold())}]:
+        if parts[0] not in models:
+            # What stands before a chip says that machines of it are meant: hgx-mi300x, p5-h100.
+            alike = [name for name in alike if name.casefold() not in models] or alike
         return f"; did you mean {get_close_matches(text, alike, n=1, cutoff=0.0)[0]!r}?"
     near = get_close_matches(text, names, n=1, cutoff=0.6)
     if not near:

@@ -81,6 +81,8 @@ CASES = [
     ("chips: 32", "chips: 32\nspeculation: {drafts: 2, method: mtp, draft_model: llama-3.2-1b}", "5:52  speculation.draft_model: a model of its own drafts, and method says mtp; leave one of the two out"),
     ("problem: serving", "problem: servng", "1:10  problem: expected one of serving, budget, lifecycle, training, cache, prices, got 'servng'; did you mean 'serving'?"),
     ("system: hgx-h200", "system: hgx-h201", "3:9  system: unknown system 'hgx-h201'; did you mean 'hgx-h20'?"),
+    ("system: hgx-h200", "system: hgx-mi300x", "3:9  system: unknown system 'hgx-mi300x'; did you mean 'mi300x-8'?"),
+    ("system: hgx-h200", "system: p5-h100", "3:9  system: unknown system 'p5-h100'; did you mean 'hgx-h100'?"),
     ("system: hgx-h200", "system: ./net.yaml", "3:9  system: no system file './net.yaml' is found"),
     ("system: hgx-h200", "system: {like: hgx-h200, memory: -1 GB}", '3:34  system.memory: expected a size in bytes such as "80 GB", got "-1 GB", which is negative'),
     ("system: hgx-h200", "system: {like: hgx-h100, scale_up: 900 GB/s}", "3:36  system.scale_up: expected the bandwidth one way, got 900 GB/s, twice the catalogue's 450 GB/s; this looks like the bidirectional figure, did you mean \"450 GB/s\"?"),
