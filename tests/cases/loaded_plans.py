@@ -1,16 +1,12 @@
-"""Loaded plans put through random arrivals: every request, chunk and cached token by itself.
+"""Loaded questions of one pool and of two, and what `planner.solve` says of their plans' ranks.
 
-Nothing of the planner is used but what `planner.solve` answers: how long a step takes at a batch,
-how long a prompt occupies a rank, what memory is left. Lengths are log-normal, arrivals Poisson,
-requests dealt to replicas and ranks at random.
+Times are asked for without any load: how long a step takes at a batch, how long a prompt occupies a
+rank, how long its cache takes to another, what memory is left.
 """
 
 from __future__ import annotations
 
-import heapq
 import math
-from collections import deque
-from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
@@ -19,166 +15,19 @@ import numpy as np
 from scipy.optimize import nnls
 
 from planner import solve
+from tests.cases.arrivals import Followed, Rank, Witnessed
 
-__all__ = ["Rank", "Witnessed", "broken", "drawn_question", "rank_of", "witnessed"]
+__all__ = ["MODES", "broken", "drawn_question", "followed"]
 
-WARM_UP = 0.1  # share of the requests that is not looked at
-PARTS = 20  # of the time, from which the sampling error is taken
-DEVIATIONS = 3.0  # of the sampling error
-
-
-@dataclass(frozen=True)
-class Rank:
-    """One rank: times [s] by sequences and tokens, room [token], requests/s, promised p95 [s].
-
-    A step with n sequences takes `steps[n]`; the first s tokens of a prompt take `once` +
-    `linear` s + `square` s^2, `chunk` tokens a step at most, and `host` is time that
-    occupies nothing. With
-    `mixed` steps a chunk rides on the sequences; else a rank only reads, or only decodes.
-    """
-
-    steps: np.ndarray
-    once: float
-    linear: float
-    square: float
-    host: float
-    chunk: int
-    mixed: bool
-    rate: float
-    room: float
-    prompt: tuple[float, float]
-    answer: tuple[float, float]
-
-
-@dataclass(frozen=True)
-class Witnessed:
-    """p95 of the time to first token [s], share of time without room, each with its error."""
-
-    p95: float
-    p95_error: float
-    crowded: float
-    crowded_error: float
-    decoding: float
-
-
-def lengths(mean: float, spread: float, count: int, draw: np.random.Generator) -> np.ndarray:
-    """Log-normal lengths [token], whole ones, at least one."""
-    if not spread:
-        return np.full(count, round(mean))
-    sigma = math.sqrt(math.log1p(spread**2))
-    drawn = np.exp(draw.normal(math.log(mean) - sigma**2 / 2, sigma, count))
-    return np.maximum(np.rint(drawn), 1).astype(int)
-
-
-def witnessed(rank: Rank, count: int, seed: int) -> Witnessed:
-    """`count` requests through one rank."""
-    draw = np.random.default_rng(seed)
-    prompts = lengths(*rank.prompt, count, draw)
-    answers = np.maximum(lengths(*rank.answer, count, draw), 2)
-    arrival = np.cumsum(draw.exponential(1 / rank.rate, count))
-    first, full, held = _run(rank, prompts.tolist(), answers.tolist(), arrival.tolist())
-    kept = slice(int(WARM_UP * count), count)
-    late = (np.array(first) - arrival)[kept] + rank.host
-    parts = np.array([np.quantile(part, 0.95) for part in np.array_split(late, PARTS)])
-    ends = np.linspace(arrival[kept.start], arrival[-1], PARTS + 1)
-    shares = _between(full, ends) / np.diff(ends)
-    decoding = float(_between(held, ends[[0, -1]])[0] / (ends[-1] - ends[0]))
-    return Witnessed(
-        float(np.quantile(late, 0.95)), float(parts.std(ddof=1) / math.sqrt(PARTS)),
-        float(shares.mean()), float(shares.std(ddof=1) / math.sqrt(PARTS)), decoding,
-    )  # fmt: skip
-
-
-def _between(intervals: list[tuple[float, float, float]], ends: np.ndarray) -> np.ndarray:
-    """The integral of weights of intervals (begin, end, weight) between moments."""
-    if not intervals:
-        return np.zeros(len(ends) - 1)
-    begin, end, weight = np.array(intervals).T
-    total = np.concatenate([[0.0], np.cumsum((end - begin) * weight)])
-    at = np.searchsorted(end, ends)
-    inside = np.minimum(at, end.size - 1)
-    part = np.clip(ends - begin[inside], 0.0, (end - begin)[inside]) * weight[inside]
-    return np.diff(total[at] + np.where(at < end.size, part, 0.0))
-
-
-def _chunk(
-    rank: Rank, prompts: list[int], queue: Iterable[int], done: int
-) -> tuple[float, list[int], int]:
-    """Time of the next chunk [s], prompts that it ends, and tokens read of the one after them."""
-    left, reading, came = rank.chunk, 0.0, []
-    for request in queue:
-        size = prompts[request]
-        until = min(size, done + left)
-        reading += 0.0 if done else rank.once
-        reading += rank.linear * (until - done) + rank.square * (until**2 - done**2)
-        left -= until - done
-        if until < size:
-            return reading, came, until
-        came.append(request)
-        done = 0
-        if not left:
-            break
-    return reading, came, 0
-
-
-def _run(
-    rank: Rank, prompts: list[int], answers: list[int], arrival: list[float]
-) -> tuple[list[float], list[tuple[float, float, float]], list[tuple[float, float, float]]]:
-    """First tokens, times without room, and times with so many sequences."""
-    steps, most = rank.steps.tolist(), len(rank.steps) - 1
-    first = [0.0] * len(prompts)
-    full: list[tuple[float, float, float]] = []
-    held: list[tuple[float, float, float]] = []
-    queue: deque[int] = deque()  # waiting, first come first served
-    done = 0  # tokens of the first of them that are read
-    ending: list[tuple[int, int]] = []  # step and request that ends with it
-    now, tokens, step, coming = 0.0, 0.0, 0, 0
-    while coming < len(prompts) or queue:
-        while coming < len(prompts) and arrival[coming] <= now:
-            queue.append(coming)
-            coming += 1
-        active = len(ending)
-        pace = steps[min(active, most)] if active else 0.0
-        begun = now
-        if queue:
-            reading, came, done = _chunk(rank, prompts, queue, done)
-            for _ in came:
-                queue.popleft()
-            now += pace + reading
-            advanced = 1
-        elif active:
-            came = []
-            upcoming = arrival[coming] if coming < len(prompts) else math.inf
-            room = ending[0][0] - step
-            advanced = max(1, min(room, math.ceil((upcoming - now) / pace)))
-            now += advanced * pace
-        else:
-            now = arrival[coming]
-            continue
-        if active:
-            held.append((begun, now, active))
-            over = (tokens + active * advanced - rank.room) / active / advanced
-            if over > 0:
-                full.append((now - (now - begun) * min(over, 1.0), now, 1.0))
-            step, tokens = step + advanced, tokens + active * advanced
-            while ending and ending[0][0] <= step:
-                request = heapq.heappop(ending)[1]
-                tokens -= prompts[request] + answers[request]
-        for request in came:
-            first[request] = now
-            if most:
-                tokens += prompts[request] + 1
-                heapq.heappush(ending, (step + answers[request] - 1, request))
-    return first, full, held
-
-
+MODES = ("aggregated", "disaggregated")
 AXES = ("tp", "pp", "cp", "dp_attention", "ep", "tp_expert", "overlap")
 MODELS = ("llama-3.1-8b", "llama-3.1-70b", "gpt-oss-120b", "qwen3-235b-a22b", "mixtral-8x7b")
 SYSTEMS = ("hgx-h100", "hgx-h200", "hgx-b200")
-POINTS = 24  # batches at which a step is asked for
+DEVIATIONS = 3.0  # of the sampling error
+POINTS = 12  # batches at which a step is asked for
 
 
-def drawn_question(seed: int) -> dict[str, Any]:
+def drawn_question(seed: int, mode: str = "aggregated") -> dict[str, Any]:
     """A loaded question: a model, a system, lengths and their spread, a rate, promises."""
     draw = np.random.default_rng(seed)
 
@@ -192,7 +41,7 @@ def drawn_question(seed: int) -> dict[str, Any]:
         "demand": f"{one(1, 3, 10, 30, 100)} requests/s",
         "spare_replicas": one(0, 0, 1),
     }
-    choose = {"mode": "aggregated", "pp": 1, "cp": 1, "weights": "bf16", "overlap": "none"}
+    choose = {"mode": mode, "pp": 1, "cp": 1, "weights": "bf16", "overlap": "none"}
     return {
         "problem": "serving", "model": one(*MODELS), "system": one(*SYSTEMS),
         "chips": [*range(1, 9), *range(16, 65, 8)], "price": "$3/hour", "workload": work,
@@ -202,59 +51,145 @@ def drawn_question(seed: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def rank_of(question: dict[str, Any], plan: dict[str, Any]) -> Rank:
-    """One rank of a plan of one pool, its times asked of `planner.solve` without any load."""
-    layout, demand = plan["layout"], plan["demand"]
-    ranks, prompt = layout["dp_attention"], question["workload"]["input_tokens"]
-    answer = question["workload"]["output_tokens"]
-    ways = {axis: layout[axis] for axis in AXES} | {"replicas": 1}
-    alone = ways | {name: plan[name] for name in ("weights", "kv", "chunk")}
-    chips = math.prod(layout[axis] for axis in ("tp", "pp", "cp", "dp_attention"))
+@dataclass(frozen=True)
+class _Asked:
+    """What `planner.solve` says of one replica of one pool of a plan, without any load."""
 
-    def asked(mode: str, batch: int, tokens: float) -> dict[str, Any]:
-        probe = deepcopy(question) | {"chips": chips, "promises": {}}
-        probe["workload"] = {"input_tokens": tokens, "output_tokens": _met(answer)}
-        probe["choose"] = alone | {"batch": batch, "mode": mode}
-        # What is in use is told of whether or not it keeps up.
-        probe["current"] = {n: x for n, x in ways.items() if n != "tp_expert"} | {"batch": batch}
-        found: dict[str, Any] = solve(probe).document["current"]
+    question: dict[str, Any]
+    chunk: int
+    pool: dict[str, Any]
+
+    @property
+    def ways(self) -> dict[str, Any]:
+        """The layout of a replica."""
+        return {axis: self.pool["layout"][axis] for axis in AXES} | {"replicas": 1}
+
+    @property
+    def ranks(self) -> int:
+        """Copies of attention in it."""
+        return int(self.pool["layout"]["dp_attention"])
+
+    def serving(self, spare: int) -> int:
+        """Ranks that are up."""
+        return (int(self.pool["layout"]["replicas"]) - spare) * self.ranks
+
+    def solved(self, tokens: float, choose: dict[str, Any], **more: Any) -> dict[str, Any]:
+        """The answer at prompts of so many tokens, all alike."""
+        load, pool = self.question["workload"], self.pool
+        probe = deepcopy(self.question) | {"promises": {}} | more
+        answer = {name: load["output_tokens"][name] for name in ("mean", "cv")}
+        probe["workload"] = {"input_tokens": tokens, "output_tokens": answer}
+        dtypes = {name: pool[name] for name in ("weights", "kv")}
+        probe["choose"] = dtypes | {"chunk": self.chunk} | choose
+        return dict(solve(probe).document)
+
+    def alone(self, mode: str, batch: int, tokens: float) -> dict[str, Any]:
+        """The replica in use at so many sequences, whether or not it keeps up."""
+        ways = self.ways
+        current = {n: x for n, x in ways.items() if n != "tp_expert"} | {"batch": batch}
+        choose = ways | {"batch": batch, "mode": mode}
+        chips = math.prod(ways[axis] for axis in ("tp", "pp", "cp", "dp_attention"))
+        found: dict[str, Any] = self.solved(tokens, choose, chips=chips, current=current)["current"]
         return found
 
-    def occupied(tokens: float) -> float:
-        found = asked("aggregated", plan["batch_per_replica"], tokens)
-        return float(found["usd_per_mtok_input"] * tokens / 1e6
-                     / (found["usd_per_hour"] / 3600) * ranks)  # fmt: skip
+    def decodes(self, fullest: int) -> np.ndarray:
+        """Time of a step by the sequences of one of its ranks, up to twice the most [s]."""
+        mean, ranks = self.question["workload"]["input_tokens"]["mean"], self.ranks
+        sizes = np.unique(np.geomspace(ranks, fullest, POINTS).astype(int) // ranks * ranks)
+        sizes = sizes[sizes > 0]
+        paces = [_decoding(self.alone("decode", int(size), mean)) for size in sizes]
+        return np.interp(np.arange(2 * fullest // ranks + 2) * ranks, sizes, paces)
 
-    mean, fullest = prompt["mean"], max(demand["room_per_replica"], ranks)
-    sizes = np.unique(np.geomspace(ranks, fullest, POINTS).astype(int) // ranks * ranks)
-    sizes = sizes[sizes > 0]
-    paces = [_decoding(asked("decode", int(size), mean)) for size in sizes]
-    steps = np.interp(np.arange(2 * int(fullest) // ranks + 2) * ranks, sizes, paces)
-    grid = mean * np.array([0.25, 0.5, 1.0, 2.0, 4.0])
-    taken = np.array([occupied(float(tokens)) for tokens in grid])
-    columns = np.stack([grid**0, grid, grid**2]) / taken
-    once, linear, square = nnls(columns.T, np.ones(grid.size))[0]
-    whole = asked("aggregated", plan["batch_per_replica"], mean)
-    read = once + linear * mean + square * mean**2
-    read += math.ceil(mean / plan["chunk"]) * _decoding(whole)
-    memory = plan["memory_per_chip"]
-    each = memory["kv"] / math.ceil(plan["batch_per_replica"] / ranks)
-    up = layout["replicas"] - question["workload"]["spare_replicas"]
-    return Rank(
-        steps, once, linear, square, max(whole["ttft"] - read, 0.0), plan["chunk"], True,
-        demand["requests_per_s"] / up / ranks,
-        (memory["kv"] + memory["free"]) / each * _context(prompt, answer),
-        (mean, prompt["cv"]), (answer["mean"], answer["cv"]),
-    )  # fmt: skip
+    def room(self) -> float:
+        """Tokens that the memory left for caches holds, by what those in flight take."""
+        memory, load = self.pool["memory_per_chip"], self.question["workload"]
+        each = memory["kv"] / math.ceil(self.pool["batch_per_replica"] / self.ranks)
+        context = _context(load["input_tokens"], load["output_tokens"])
+        return float((memory["kv"] + memory["free"]) / each * context)
+
+
+def followed(question: dict[str, Any], plan: dict[str, Any]) -> Followed:
+    """Ranks of a plan, their times asked of `planner.solve` without any load."""
+    load, demand, chunk = question["workload"], plan["demand"], plan["chunk"]
+    prompt, answer = load["input_tokens"], load["output_tokens"]
+    spare, several = load["spare_replicas"], plan["layout"] is None
+    reading, decoding = (
+        _Asked(question, chunk, plan[name] if several else plan) for name in ("prefill", "decode")
+    )
+    steps = decoding.decodes(max(demand["room_per_replica"], decoding.ranks))
+    if several:
+        reads, host = _reading(reading)
+        decodes = Rank(steps, decoding.room(), np.zeros(1))
+        sent = _sending(reading, decoding)
+    else:
+        reads, host = _riding(reading, steps)
+        decodes, sent = reads, (0.0, 0.0)
+    ranks = reading.serving(spare), decoding.serving(spare)
+    rate = demand["requests_per_s"] / ranks[0]
+    lengths = ((prompt["mean"], prompt["cv"]), (answer["mean"], answer["cv"]))
+    return Followed(reads, decodes, ranks, rate, host, sent, *lengths)
+
+
+def _riding(pool: _Asked, steps: np.ndarray) -> tuple[Rank, tuple[float, float]]:
+    """A rank whose steps read chunks as well, and the host's time for a prompt [s]."""
+    batch, chunk = pool.pool["batch_per_replica"], pool.chunk
+    grid = pool.question["workload"]["input_tokens"]["mean"] * np.array([0.25, 0.5, 1, 2, 4])
+    found = [pool.alone("aggregated", batch, float(tokens)) for tokens in grid]
+    taken = [_occupied(x, s) * pool.ranks for x, s in zip(found, grid, strict=True)]
+    columns = np.stack([grid**0, grid, grid**2])
+    once, linear, square = nnls((columns / taken).T, np.ones(grid.size))[0].tolist()
+    read = np.array([once, linear, square]) @ columns
+    read += np.ceil(grid / chunk) * [_decoding(x) for x in found]
+    rank = Rank(steps, pool.room(), linear * np.arange(chunk + 1), once, square)
+    return rank, _host(grid, [x["ttft"] for x in found] - read)
+
+
+def _reading(pool: _Asked) -> tuple[Rank, tuple[float, float]]:
+    """A rank that only reads, and the host's time for a prompt [s].
+
+    A pass is asked for at prompts that fill an eighth of it, and where one fills it: the more it
+    takes then is that of the square.
+    """
+    eighth = pool.chunk // 8
+    passes = [(1, eighth // 16), (1, eighth // 4), *((k, eighth) for k in (1, 2, 4, 8))]
+    found = [pool.alone("prefill", n * pool.ranks, s) for n, s in [*passes, (1, 8 * eighth)]]
+    numbers, sizes = np.array([*passes, (1, 8 * eighth)]).T
+    taken = np.array([_occupied(x, s) for x, s in zip(found, sizes, strict=True)])
+    taken *= numbers * pool.ranks
+    square = max(taken[-1] - taken[-2], 0.0) / (56 * eighth**2)
+    base = (taken - square * numbers * sizes**2)[:-1]
+    table = np.interp(np.arange(pool.chunk + 1), (numbers * sizes)[:-1], base)
+    late = np.array([x["ttft"] for x in found]) - taken
+    return Rank(np.zeros(1), 0.0, table, 0.0, float(square)), _host(sizes, late)
+
+
+def _host(sizes: np.ndarray, late: np.ndarray) -> tuple[float, float]:
+    """What a prompt is late beyond its passes, once and for each token [s]."""
+    once, each = nnls(np.stack([sizes**0, sizes]).T, np.maximum(late, 0.0))[0]
+    return float(once), float(each)
+
+
+def _sending(reading: _Asked, decoding: _Asked) -> tuple[float, float]:
+    """Time of a cache's way between two pools, once and for each token of its prompt [s]."""
+    mean = reading.question["workload"]["input_tokens"]["mean"]
+    ways = {"mode": "disaggregated", "prefill": reading.ways, "decode": decoding.ways}
+    chips = sum(pool.pool["chips_used"] for pool in (reading, decoding))
+    seconds = [
+        reading.solved(tokens, ways, chips=chips)["plan"]["transfer"]["seconds"]
+        for tokens in (mean, 2 * mean)
+    ]
+    each = (seconds[1] - seconds[0]) / mean
+    return seconds[0] - each * mean, each
+
+
+def _occupied(found: dict[str, Any], tokens: float) -> float:
+    """Time of a replica that a prompt takes, by its price [s]."""
+    return float(found["usd_per_mtok_input"] * tokens / 1e6 / (found["usd_per_hour"] / 3600))
 
 
 def _context(prompt: dict[str, float], answer: dict[str, float]) -> float:
     """Mean context of a request that decodes [token], by hand: I + E[O^2]/(2 E[O])."""
     return prompt["mean"] + answer["mean"] * (1 + answer["cv"] ** 2) / 2
-
-
-def _met(answer: dict[str, float]) -> dict[str, float]:
-    return {"mean": answer["mean"], "cv": answer["cv"]}
 
 
 def _decoding(plan: dict[str, Any]) -> float:
