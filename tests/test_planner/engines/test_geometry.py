@@ -52,7 +52,10 @@ def placed(part: dict[str, Any]) -> tuple[int, int, list[int]]:
     return rented, used, nodes
 
 
-@pytest.mark.parametrize("number", first(5, range(300)))
+@pytest.mark.parametrize(
+    "number",
+    [*first(5, range(60)), *(pytest.param(n, marks=pytest.mark.campaign) for n in range(60, 2000))],
+)
 def test_export_placement_and_price_are_of_one_geometry(number):
     """Machines hold whole replicas, all of them, on the chips that are paid; so does the export."""
     scenario = drawn(number)
