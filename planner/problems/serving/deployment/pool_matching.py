@@ -27,9 +27,12 @@ from planner.problems.serving.search.batch import (
     largest_feasible,
     tried_batches,
 )
-from planner.problems.serving.search.sizing import PhaseLayouts, busiest
-from planner.problems.serving.step.kernels import replica_rates
+from planner.problems.serving.search.sizing import Ahead, PhaseLayouts, busiest
+from planner.problems.serving.step.kernels import BILLED, replica_rates
+from planner.problems.serving.step.layouts import Layouts
+from planner.problems.serving.step.packing import distinct
 from planner.problems.serving.step.step import Step
+from planner.text.tolerances import SAME
 
 if TYPE_CHECKING:
     from planner.problems.serving.task.task import TaskPair
@@ -48,39 +51,42 @@ def shards(step: Step) -> np.ndarray:
     return np.minimum(step.layouts.tp, heads) * step.layouts.pp * step.layouts.cp
 
 
-def prefill_layouts(step: Step, transfer: np.ndarray) -> PhaseLayouts:
+def prefill_layouts(step: Step, transfer: np.ndarray, ahead: Ahead | None = None) -> PhaseLayouts:
     """The layouts that read prompts in time, each as busy as its promises let it be.
 
-    `transfer` are the seconds that a cache takes to the other pool, for every layout.
+    `transfer` are the seconds that a cache takes to the other pool, for every layout. Those
+    that are not `ahead` may be left out.
     """
-    rows, batch, _ = tried_batches(step)
-    parts = [slice(k, k + POINTS) for k in range(0, max(rows.size, 1), POINTS)]
+    task = step.task
+    every, batches, _ = tried_batches(step)
+
+    def read(tried: np.ndarray, batch: np.ndarray) -> PhaseLayouts:
+        part, late = step.take(tried), transfer[tried]
+
+        def keeps(values: dict[str, np.ndarray], rows: np.ndarray) -> np.ndarray:
+            delayed = _delayed(values, late[rows])
+            return np.broadcast_to(feasible(part.limits_at(rows), delayed), rows.shape)
+
+        def first(at: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+            return ahead(tried[at], low, high) if ahead else at >= 0
+
+        if task.arrivals is None:
+            values = {name: np.broadcast_to(x, batch.shape) for name, x in part(batch).items()}
+            rows = np.flatnonzero(keeps(values, np.arange(batch.size)))
+            rate = 1 / values["slot"][rows]
+            rows = rows[first(rows, rate, rate)]
+            fill = np.ones(rows.size)
+            values = {name: each[rows] for name, each in values.items()}
+        else:
+            rows, fill = busiest(part, batch, keeps, first)
+            values = part.take(rows)(batch[rows], fill)
+        values = _delayed(values, late[rows])
+        return _columns(step, tried[rows], batch[rows], fill, values, "ttft")
+
+    starts = range(0, max(every.size, 1), POINTS)
     return PhaseLayouts.joined(
-        [_reading(step, transfer, rows[part], batch[part]) for part in parts]
+        [read(every[k : k + POINTS], batches[k : k + POINTS]) for k in starts]
     )
-
-
-def _reading(
-    whole: Step, transfer: np.ndarray, tried: np.ndarray, batch: np.ndarray
-) -> PhaseLayouts:
-    """Of these rows at these batches those that read in time, each as busy as it may be."""
-    task = whole.task
-    step, transfer = whole.take(tried), transfer[tried]
-
-    def keeps(values: dict[str, np.ndarray], rows: np.ndarray) -> np.ndarray:
-        delayed = _delayed(values, transfer[rows])
-        return np.broadcast_to(feasible(step.limits_at(rows), delayed), rows.shape)
-
-    if task.arrivals is None:
-        every = step(batch)
-        rows = np.flatnonzero(keeps(every, np.arange(batch.size)))
-        fill = np.ones(rows.size)
-        values = {name: np.broadcast_to(each, batch.shape)[rows] for name, each in every.items()}
-    else:
-        rows, fill = busiest(step, batch, keeps)
-        values = step.take(rows)(batch[rows], fill)
-    values = _delayed(values, transfer[rows])
-    return _columns(whole, tried[rows], batch[rows], fill, values, "ttft")
 
 
 def decode_layouts(
@@ -314,9 +320,40 @@ def _receivers(
     transfer = [
         tasks.transfer(way.chips, way.chips) for tasks, way in zip(several, ways, strict=True)
     ]
-    together = prefill_layouts(Step.joined(reading).take(rows), np.concatenate(transfer))
+    step = Step.joined(reading).take(rows)
+    ahead = _ahead(several, reading, step.layouts, ways)
+    together = prefill_layouts(step, np.concatenate(transfer), ahead)
     parts = _parted(together, [way.layouts.size for way in ways])
     return [way.grouped(part) for way, part in zip(ways, parts, strict=True)]
+
+
+def _ahead(
+    several: Sequence[TaskPair],
+    reading: Sequence[Step],
+    layouts: Layouts,
+    ways: Sequence[_Receiving],
+) -> Ahead | None:
+    """Which layouts may be the fastest in the same room beside the same receivers.
+
+    None where more than their rates counts: chips of several prices, or times.
+    """
+    promised, objective = several[0].decode.promises, several[0].prefill.objective
+    priced = objective in ("cost", "throughput") and reading[0].model.powered != BILLED
+    if not priced or promised.get("e2e") is not None:
+        return None
+    each = zip(reading, ways, strict=True)
+    more = [shards(step)[way.layouts] > way.chips for step, way in each]
+    number = np.repeat(np.arange(len(ways)), [way.layouts.size for way in ways])
+    receivers = np.concatenate([way.chips for way in ways])
+    columns = number, layouts.stage, layouts.pp, receivers, np.concatenate(more)
+    at, kind = distinct(*columns, layouts.engines + 1)
+    best = np.zeros(at.size)
+
+    def ahead(rows: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        np.maximum.at(best, kind[rows], low)
+        return np.asarray(high * (1 + SAME) >= best[kind[rows]])
+
+    return ahead
 
 
 @dataclass(frozen=True)

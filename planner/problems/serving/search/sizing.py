@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -23,6 +24,10 @@ from planner.problems.serving.step.step import Step
 
 EVERY, STEP = 8.0, 1.25  # prompts a rank, and the factor to the next number beyond
 HALVINGS = 40  # of the share of time that readers may be busy
+WORTHWHILE = 0.8  # of rows that go on, below which the others are left out
+
+# Which of some rows may be the best of their kind, at rates that lie between two.
+Ahead: TypeAlias = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -147,24 +152,33 @@ def _piece(step: Step, before: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def busiest(
-    step: Step, batch: np.ndarray, keeps: Callable[[dict[str, np.ndarray], np.ndarray], np.ndarray]
+    step: Step,
+    batch: np.ndarray,
+    keeps: Callable[[dict[str, np.ndarray], np.ndarray], np.ndarray],
+    ahead: Ahead | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Layouts that keep their promises when next to nothing arrives, and how busy they may be.
 
     `keeps(values, rows)` judges what the step says of the layouts `rows`. Returns those rows, and
-    the largest share of their slots that may be filled, by bisection: waits grow with it.
+    the largest share of their slots that may be filled, by bisection: waits grow with it. Rows
+    that are no longer `ahead` at rates between two may be left out.
     """
     rows = np.arange(len(step.layouts))
     idle = np.full(rows.size, np.finfo(float).tiny ** 0.5)
-    rows = rows[keeps(step.filled(batch)(idle), rows)]
-    at = step.take(rows).filled(batch[rows])
-    low, high = idle[rows], np.ones(rows.size)
-    full = keeps(at(high), rows)
-    low = np.where(full, high, low)
-    for _ in range(0 if full.all() else HALVINGS):
-        middle = (low + high) / 2
+    values = step.filled(batch)(idle)
+    slot = np.broadcast_to(values["slot"], rows.shape)
+    rows = rows[keeps(values, rows)]
+    low, high, at = idle[rows], np.ones(rows.size), None
+    for turn in range(1 + HALVINGS):
+        good = ahead(rows, low / slot[rows], high / slot[rows]) if ahead else rows >= 0
+        if at is None or good.mean() < WORTHWHILE:
+            rows, low, high = rows[good], low[good], high[good]
+            at = step.take(rows).filled(batch[rows])
+        middle = (low + high) / 2 if turn else high
         good = keeps(at(middle), rows)
         low, high = np.where(good, middle, low), np.where(good, high, middle)
+        if (low == high).all():
+            break
     return rows, low
 
 

@@ -69,12 +69,12 @@ def replicas_left(
     Negative where the first pool alone does not fit. Both rooms are of one system.
     """
     columns = (chips, first.stage, count * first.stages, second.stage, first.domain)
-    at, back = _distinct(*columns)
+    at, back = distinct(*columns)
     stages = _stages_left(*(column[at] for column in columns))[back]
     return np.where(stages < 0, NEVER, stages // second.stages)
 
 
-def _distinct(*columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def distinct(*columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Rows that stand for all distinct ones, and of each row the number of its own."""
     key = np.zeros(columns[0].shape, dtype=np.int64)
     for column in columns:
@@ -116,7 +116,7 @@ def _under(
 
     All of shape (n,), stages no larger than a domain.
     """
-    at, back = _distinct(first, second, domain)
+    at, back = distinct(first, second, domain)
     sides = [_upper_sides(int(first[k]), int(second[k]), int(domain[k])) for k in at]
     most = max(map(len, sides), default=0)
     if not most:
