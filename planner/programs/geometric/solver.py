@@ -84,11 +84,11 @@ def brought_down(problem: ProgramStructure, at: Instance, point: ConePoint) -> C
     rows, logs = problem.table.rows, point.logs.copy()
     for column in range(problem.choices, len(problem.variables) - 1):
         terms = at.logs + at.matrix @ logs
-        own = at.matrix[:, column] < 0
+        down = at.matrix[:, column] < 0
         heights = []
         for row in problem.owned[column]:
-            rest = np.exp(terms[(rows == row) & ~own]).sum()
-            height = np.logaddexp.reduce(terms[(rows == row) & own])
+            rest = np.exp(terms[(rows == row) & ~down]).sum()
+            height = np.logaddexp.reduce(terms[(rows == row) & down])
             heights.append(height - np.log1p(-rest) if rest < 1 else 0.0)
         logs[column] += min(max(heights), 0.0)
     return replace(point, logs=logs)
