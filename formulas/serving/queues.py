@@ -175,7 +175,7 @@ decoding_sequences = Equation.of(
     n_dealt,
     x_load * L_dec * one_seq * T_tpot / dp,
     STEADY,
-    "requests are dealt to ranks at random",
+    "requests are dealt to ranks at random, and each takes the time that it takes among as many",
     source=little_1961.at("the theorem, of those that decode"),
 )
 
@@ -195,16 +195,50 @@ context_spread = Equation.of(
     source=derived,
 )
 
+reading_spread = Equation.of(
+    x_read,
+    1 + ((1 + (r_pf * v_in) ** 2) / (1 - r_pf) ** 2 - 1) / (1 + v_out / 2),
+    "while prompts are read nothing decodes: n that come in the time of one answer lengthen it by "
+    "n T_pf, so that more or fewer of them than the mean count 1/(1 - r) times, and the spread of "
+    "their lengths counts as well",
+    "times of prompts go as their lengths",
+    "of two log-normal answers the shorter is on average at most 1/(1 + v/2) of the mean: only as "
+    "far as answers overlap whatever delays one delays the other",
+    source=derived,
+)
+
+reading_line = Equation.of(
+    n_read,
+    one_seq * r_pf**2 * (1 + (r_pf * v_in) ** 2) / ((1 - r_pf) ** 2 * (1 + r_pf)),
+    "a step reads the prompts that came in the last, so that its time is correlated with those "
+    "of the steps before; long steps are those among many, and count as long as they last",
+    "times of prompts go as their lengths",
+    source=derived,
+)
+
+met_sequences = Equation.of(
+    n_met,
+    n_dealt + one_seq * (x_var - 1) * (1 / dp + x_read - 1) + n_read,
+    "steps among many last longer, and count as long: beyond the mean of the steps lies the "
+    "elasticity times the variance over the mean; without prompts that is the negative binomial",
+    "steps of ranks take one time, prompts of a rank delay that rank",
+    source=derived,
+)
+
 room_spread = Equation.of(
     x_need,
-    1 + (x_var - 1) / dp + v_ctx**2,
+    1 + (x_var - 1) / dp + x_var * (x_read - 1) + v_ctx**2,
     "contexts in flight are independent of each other and of how many there are",
     "each rank gets a random part of the requests",
     source=derived,
-    where=(flight_spread, context_spread),
+    where=(flight_spread, reading_spread, context_spread),
 )
 
-ROOM = (decoding_sequences, flight_growth, flight_spread, context_spread, room_spread)
+ROOM = (
+    decoding_sequences, flight_growth, flight_spread, reading_spread, reading_line, met_sequences,
+    context_spread, room_spread,
+)  # fmt: skip
+
 prefix_hits = Equation.of(
     x_hit,
     x_same * minimum(1, n_room * n_where / n_conv),

@@ -64,13 +64,17 @@ class Followed:
 
 @dataclass(frozen=True)
 class Witnessed:
-    """p95 of the time to first token [s], share of time without room, each with its error."""
+    """p95 of the time to first token [s], share of time without room, each with its error.
+
+    `decoding` and `variance` are those of the sequences that a rank decodes, over time.
+    """
 
     p95: float
     p95_error: float
     crowded: float
     crowded_error: float
     decoding: float
+    variance: float
 
 
 def lengths(mean: float, spread: float, count: int, draw: np.random.Generator) -> np.ndarray:
@@ -104,10 +108,13 @@ def witnessed(plan: Followed, count: int, seed: int) -> Witnessed:
     end = inside.busy[-1][1]
     ends = np.linspace(WARM_UP * end, end, PARTS + 1)
     shares = _between(inside.full, ends) / np.diff(ends)
-    decoding = float(_between(inside.busy, ends[[0, -1]])[0] / (ends[-1] - ends[0]))
+    begun, done, number = np.array(inside.busy)[len(inside.busy) // 10 :].T
+    spans = ends[-1] - begun[0], done - begun
+    decoding = float(number @ spans[1] / spans[0])
+    variance = float(number**2 @ spans[1] / spans[0]) - decoding**2
     return Witnessed(
         float(np.quantile(late, 0.95)), float(parts.std(ddof=1) / math.sqrt(PARTS)),
-        float(shares.mean()), float(shares.std(ddof=1) / math.sqrt(PARTS)), decoding,
+        float(shares.mean()), float(shares.std(ddof=1) / math.sqrt(PARTS)), decoding, variance,
     )  # fmt: skip
 
 

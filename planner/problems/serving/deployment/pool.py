@@ -28,7 +28,7 @@ from planner.problems.serving.search.sizing import carrying
 from planner.problems.serving.step.drafting import break_even, with_accepted
 from planner.problems.serving.step.engine_effects import loop_symbols
 from planner.problems.serving.step.kernels import PARTS, WAITED, walked
-from planner.problems.serving.step.occupancy import LARGEST_BATCH, Crowding, exceeding
+from planner.problems.serving.step.occupancy import LARGEST_BATCH, Crowding, crowded_again
 from planner.problems.serving.step.queueing import TAILS, queue
 from planner.problems.serving.step.shares import resting_on
 from planner.problems.serving.step.step import Step
@@ -339,7 +339,7 @@ def recomputed(step: Step, batch: float, fill: float = 1.0) -> dict[str, float]:
         wait = "queue"
         del symbols["T_wait"]
     again = walked("recomputed", *step.model.key, wait, names=frozenset(symbols))(symbols)
-    again |= _crowded_again(step, symbols, again)
+    again |= crowded_again(step, symbols, again)
     if wait != "queue":
         none = {} if task.load == "none" else {"readers": 0.0, "wait": 0.0}
         return {**again, **none, **dict.fromkeys(TAILS, again["ttft"])}
@@ -350,21 +350,6 @@ def recomputed(step: Step, batch: float, fill: float = 1.0) -> dict[str, float]:
         at = {**line, "x_tail": share, "rho_pf": max(line["rho_pf"], share)}
         tails[tail] = walked("recomputed_tail", names=frozenset(at))(at)["T_first"]
     return {**again, "readers": line["rho_pf"], "wait": line["T_wait"], **tails}
-
-
-def _crowded_again(
-    step: Step, symbols: Mapping[str, float], again: Mapping[str, float]
-) -> dict[str, float]:
-    """The share of time without room, where that is counted."""
-    if not step.crowds:
-        return {}
-    free = step.task.headroom if step.task.load == "none" else 0.0
-    late = {"x_load": again["arrivals"] * (1 - free), "T_tpot": again["tpot"]}
-    at = {**symbols, **late, "n_flat": float(step.occupancy.flat[0])}
-    values = walked("flight", names=frozenset(at))(at)
-    room = step.occupancy.room[0] // symbols["dp"]
-    shares = (np.array(x) for x in (values["n_dealt"], values["x_need"], room))
-    return {"crowded": float(exceeding(*shares))}
 
 
 def costs_of(pools: Sequence[EvaluatedPool], word: str) -> list[float]:

@@ -129,8 +129,9 @@ ALONE: Mapping[str, tuple[Definitions, tuple[str, ...]]] = {
     # A quantile of the time to first token, from that of the wait, or from what a line is made of.
     "first_token_tails": ((outputs.first_token_quantile,), ("T_first",)),
     "recomputed_tail": ((queues.waiting_quantile, outputs.first_token_quantile), ("T_first",)),
+    "reading": ((queues.reading_share,), ("r_pf",)),
     # Requests in flight: how many decode, and the variance over mean of their caches.
-    "flight": (queues.ROOM, ("n_dealt", "x_need")),
+    "flight": (queues.ROOM, ("n_dealt", "n_met", "x_need")),
     # The share of the input that is found in a prefix cache of so much room.
     "prefix_hits": ((queues.prefix_hits,), ("x_hit",)),
     # Requests per second of one replica at its most, and share of its slots that a load takes.

@@ -3,8 +3,9 @@
 Where steps take the same time whatever they carry the number is Poisson; where they grow with it
 requests that gather stay longer, and the number is negative binomial, whose variance over mean is
 1/(1 - elasticity). The sum over the products n/(x T(n)) is exact; this is it for a time that grows
-evenly. How far contexts differ adds to the variance, and the bytes are taken for negative binomial
-as well. Requests are dealt to ranks at random, and each rank has room of its own.
+evenly. Prompts read on the same chips hold up what decodes, and contexts differ: both add to the
+variance, and the bytes are taken for negative binomial as well. Requests are dealt to ranks at
+random, and each rank has room of its own.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.problems.serving.step.kernels import fed, lowered
+from planner.problems.serving.step.kernels import fed, lowered, walked
 
 if TYPE_CHECKING:
     from planner.problems.serving.point import BorneLoad
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
 LARGEST_BATCH = 1 << 20  # sequences of one replica; beyond it no batch is tried
 CROWDED = 0.05  # share of time beyond which a plan warns
 BESIDE = 0.75  # batch, of the fullest, at which the growth of a step is measured
-STEEPEST = 0.99  # share of a step that grows with its sequences; at 1 no number is steady
+STEEPEST = 0.99  # share of a step that grows, or of time that is read; at 1 no number is steady
+IN_FLIGHT = ("tpot", "arrivals", "busy")  # outputs that say how many are in flight
 EVEN = 1e-6  # variance over mean, less one, below which a number is Poisson
 
 
@@ -34,8 +36,9 @@ EVEN = 1e-6  # variance over mean, less one, below which a number is Poisson
 class Crowding:
     """Sequences of one replica under a load.
 
-    `decoding` is their mean number, `room` the most whose caches fit into memory at their mean
-    context, `crowded` the share of time in which a rank has more.
+    `decoding` is the number whose time per output token the plan gives, `room` the most whose
+    caches fit into memory at their mean context, `crowded` the share of time in which a rank has
+    more, the mean over time and the spread of what it has counted.
     """
 
     decoding: float
@@ -47,8 +50,8 @@ class Crowding:
 class Occupancy:
     """Room of a replica of each layout, and how far what is in it varies; shapes (n_layouts,).
 
-    `room` are sequences that memory holds, `flat` those that add as much to the time per output
-    token as there is without any, by its growth where memory is full.
+    `room` are sequences that memory holds, `flat` those that add as much to the time of a step
+    without prompts as there is without any, by its growth where memory is full.
     """
 
     room: np.ndarray
@@ -69,7 +72,9 @@ class Occupancy:
         at = rows[full(rows, room)]
         room[at] = first(lambda part, batch: full(at[part], batch), np.zeros(at.size), room[at]) - 1
         most = np.maximum(room, 1.0)
-        paces = [alone.only(("tpot",), batch)["tpot"] for batch in (most, BESIDE * most)]
+        # The bound knows no step, only the time per output token.
+        word = "tpot" if step.bound else "step"
+        paces = [alone.only((word,), batch)[word] for batch in (most, BESIDE * most)]
         ratio = np.broadcast_to(paces[0] / paces[1], most.shape)
         grows = np.clip((1 - 1 / ratio) / (1 - BESIDE), EVEN, STEEPEST)
         return cls(room, most * (1 / grows - 1))
@@ -87,14 +92,44 @@ class Occupancy:
         )["x_hit"])  # fmt: skip
 
     def crowding(self, symbols: Mapping[str, object]) -> tuple[np.ndarray, np.ndarray]:
-        """Mean sequences that a replica decodes, and the share of time in which a rank lacks room.
+        """Sequences that a replica decodes, if all of them took its time per output token, and the
+        share of time in which a rank lacks room.
 
-        `symbols` hold what arrives at a replica and the time per output token among the others.
+        `symbols` hold what is `arriving` among the others.
         """
         values = fed(lowered("flight"), {**symbols, "n_flat": self.flat})
         ranks = np.asarray(symbols["dp"])
-        late = exceeding(values["n_dealt"], values["x_need"], np.floor(self.room / ranks))
+        late = exceeding(values["n_met"], values["x_need"], np.floor(self.room / ranks))
         return values["n_dealt"] * ranks, late
+
+
+def arriving(step: Step, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """What arrives at a replica, its time per output token, and the share of time that is read.
+
+    The share is short of where nothing else is done; the bound knows no queue.
+    """
+    task = step.task
+    free = task.headroom if task.load == "none" else 0.0
+    symbols = {"x_load": values["arrivals"] * (1 - free), "T_tpot": values["tpot"]}
+    if step.bound or task.mode == "decode":
+        return {**symbols, "r_pf": np.zeros(())}
+    read = fed(lowered("reading"), {**symbols, "one_seq": 1.0, "T_pf_busy": values["busy"]})
+    return {**symbols, "r_pf": np.minimum(read["r_pf"], STEEPEST)}
+
+
+def crowded_again(
+    step: Step, symbols: Mapping[str, float], again: Mapping[str, float]
+) -> dict[str, float]:
+    """The share of time without room, where that is counted, by walking the equations."""
+    if not step.crowds:
+        return {}
+    late = arriving(step, {name: np.array(again[name]) for name in IN_FLIGHT})
+    late["n_flat"] = step.occupancy.flat[0]
+    at = {**symbols, **{name: float(value) for name, value in late.items()}}
+    values = walked("flight", names=frozenset(at))(at)
+    room = step.occupancy.room[0] // symbols["dp"]
+    shares = (np.array(x) for x in (values["n_met"], values["x_need"], room))
+    return {"crowded": float(exceeding(*shares))}
 
 
 def exceeding(mean: np.ndarray, spread: np.ndarray, room: np.ndarray) -> np.ndarray:

@@ -31,7 +31,7 @@ from planner.problems.serving.step.kernels import (
     lowered,
 )
 from planner.problems.serving.step.layouts import Layouts, hop_groups
-from planner.problems.serving.step.occupancy import Occupancy
+from planner.problems.serving.step.occupancy import IN_FLIGHT, Occupancy, arriving
 from planner.problems.serving.step.queueing import TAILS, queue
 from planner.problems.serving.step.runnable import feed_forward_shared
 
@@ -255,7 +255,7 @@ class Step:
         if waits or self.prompts_gather:
             return self(batch)
         if "crowded" in names:
-            late = self.only((*({*names} - {"crowded"}), "tpot", "arrivals"), batch)
+            late = self.only((*({*names} - {"crowded"}), *IN_FLIGHT), batch)
             return {**late, "crowded": self.crowding(late)[1]}
         symbols = tuple(dict.fromkeys("ttft" if name in TAILS else name for name in names))
         values = self._computed(symbols, batch, 1.0)
@@ -360,10 +360,8 @@ class Step:
             self._ready, self.largest = {}, {}
 
     def crowding(self, values: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        """Mean sequences that a replica decodes, how often a rank lacks room; at most, unloaded."""
-        free = self.task.headroom if self.task.load == "none" else 0.0
-        late = {"x_load": values["arrivals"] * (1 - free), "T_tpot": values["tpot"]}
-        return self.occupancy.crowding({**self._values, **late})
+        """Sequences that a replica decodes, how often a rank lacks room; at most, unloaded."""
+        return self.occupancy.crowding({**self._values, **arriving(self, values)})
 
     def _waiting(self, symbols: Symbols, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """What open arrivals add: waits [s], and the times with them. The bound knows no queue."""

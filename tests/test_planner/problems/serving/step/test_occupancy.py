@@ -6,16 +6,30 @@ import numpy as np
 import pytest
 
 from formulas.numerics.evaluate import scalar
-from formulas.serving.queues import context_spread, occupancy_spread, room_spread
+from formulas.serving.queues import (
+    context_spread,
+    met_sequences,
+    occupancy_spread,
+    reading_line,
+    reading_spread,
+    room_spread,
+)
 from planner.problems.serving.step.occupancy import exceeding
-from tests.cases.loaded_plans import Rank, lengths, witnessed
+from tests.cases.arrivals import Followed, Rank, lengths, witnessed
 
 
 def given(prompt: float, spread: float, answer: float, answer_spread: float) -> dict[str, float]:
     """The symbols of the lengths."""
     context = prompt + answer * (1 + answer_spread**2) / 2
     return {"L_in": prompt, "v_in": spread, "L_out": answer, "v_out": answer_spread,
-            "L_ctx": context, "dp": 1.0, "x_var": 1.0}  # fmt: skip
+            "L_ctx": context, "dp": 1.0, "x_var": 1.0, "x_read": 1.0}  # fmt: skip
+
+
+def alone(
+    rank: Rank, rate: float, prompt: tuple[float, float], answer: tuple[float, float]
+) -> Followed:
+    """One pool of one rank."""
+    return Followed(rank, rank, (1, 1), rate, (0.0, 0.0), (0.0, 0.0), prompt, answer)
 
 
 @pytest.mark.parametrize("spreads", [(0.0, 0.0), (0.8, 0.0), (0.0, 0.8), (0.6, 0.5)])
@@ -70,10 +84,36 @@ def test_the_cache_of_a_rank_is_too_small_as_often_as_simulated(spreads, each):
                     {**symbols, "x_var": 1 / (1 - grows)})["x_need"]  # fmt: skip
     rate = mean / ((answer - 1) * float(steps[60]))
     for room in (75, 85):
-        rank = Rank(steps, 0.0, 0.0, 0.0, 0.0, 1 << 40, True, rate, room * symbols["L_ctx"],
-                    (prompt, spreads[0]), (answer, spreads[1]))  # fmt: skip
-        seen = witnessed(rank, 30_000, seed=room)
+        rank = Rank(steps, room * symbols["L_ctx"], np.zeros(1))
+        seen = witnessed(
+            alone(rank, rate, (prompt, spreads[0]), (answer, spreads[1])), 30_000, room
+        )
         at = [np.array(x) for x in (seen.decoding, spread, room - 0.5)]
         share = float(exceeding(*at))
         assert seen.decoding == pytest.approx(mean, rel=0.05)
         assert share == pytest.approx(seen.crowded, rel=0.3, abs=4 * seen.crowded_error)
+
+
+@pytest.mark.parametrize(("busy", "spread", "chunk", "grows"), [
+    (0.3, 0.0, 8192, 0.3), (0.6, 0.5, 8192, 0.3), (0.8, 0.5, 8192, 0.3), (0.6, 0.0, 256, 0.0),
+])  # fmt: skip
+def test_room_of_ranks_that_read_prompts_as_well(busy, spread, chunk, grows):
+    """Prompts hold up what decodes: mean and variance of the sequences, each with its error."""
+    rate, prompt, answer, pause = 10.0, 1000, 800, 0.005
+    flat = 1e9 if not grows else rate * (answer - 1) * pause / (1 - busy) * (1 - grows) / grows
+    steps = pause * (1 - grows) * (1 + np.arange(20_000) / flat)
+    reading = busy / rate / prompt * np.arange(chunk + 1)
+    rank = Rank(steps, 1e9, reading)
+    dealt = rate * (answer - 1) * pause / (1 - busy)
+    symbols = {"r_pf": busy, "v_in": spread, "v_out": spread, "n_dealt": dealt, "dp": 1.0,
+               "x_var": 1 / (1 - grows), "one_seq": 1.0, "v_ctx": 0.0}  # fmt: skip
+    values = scalar([reading_spread, reading_line, met_sequences, room_spread],
+                    ["n_met", "x_need"], symbols)  # fmt: skip
+    seen = [
+        witnessed(alone(rank, rate, (prompt, spread), (answer, spread)), 40_000, seed)
+        for seed in range(3)
+    ]
+    mean = np.mean([each.decoding for each in seen])
+    ratio = np.mean([each.variance / each.decoding for each in seen])
+    assert mean == pytest.approx(values["n_met"], rel=0.05)
+    assert 0.85 * ratio < values["x_need"] < 1.35 * ratio
