@@ -341,8 +341,8 @@ def _ahead(
     priced = objective in ("cost", "throughput") and reading[0].model.powered != BILLED
     if not priced or promised.get("e2e") is not None:
         return None
-    each = zip(reading, ways, strict=True)
-    more = [shards(step)[way.layouts] > way.chips for step, way in each]
+    pairs = zip(reading, ways, strict=True)
+    more = [shards(step)[way.layouts] > way.chips for step, way in pairs]
     number = np.repeat(np.arange(len(ways)), [way.layouts.size for way in ways])
     receivers = np.concatenate([way.chips for way in ways])
     columns = number, layouts.stage, layouts.pp, receivers, np.concatenate(more)
