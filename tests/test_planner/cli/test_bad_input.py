@@ -166,7 +166,7 @@ def test_a_bare_price_is_asked_for_its_unit(solve):
 @pytest.mark.parametrize(
     ("old", "new", "word"),
     [
-        ("hgx-h100", "hgx-mi300x", "mi300x"), ("hgx-h100", "dgx-b200", "hgx-b200"),
+        ("hgx-h100", "hgx-mi300x", "mi300x-8"), ("hgx-h100", "dgx-b200", "hgx-b200"),
         ("hgx-h100", "h10", "h100"), ("chips: 2", "chips: 2\nprofile: vlm-2026", "vllm-2026"),
         ("chips: 2", "chips: 2\nestimate: bond", "bound"),
         ("chips: 2", "chips: 2\nchoose: {weights: fp9}", "fp8"),
