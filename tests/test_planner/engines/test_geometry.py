@@ -64,7 +64,7 @@ def test_export_placement_and_price_are_of_one_geometry(number):
     except InputError:  # two pools on one chip, or a model too large for every layout
         return
     plan = solved.chosen
-    if plan is None:
+    if not plan:
         return
     parts = [placed(part) for part in plan["placement"]]
     assert sum(rented for rented, _, _ in parts) == plan["chips"]
