@@ -188,10 +188,12 @@ class FixedLayout:
         def over(x: float) -> float:
             return math.log(load * self._price(math.exp(x)))
 
-        most = math.log(self.batch)
+        # Without a load of its own it goes beyond its whole batch, to the largest real one.
+        top = self.batch if self.task.loaded else max(self.batch, self._largest())
+        most = math.log(top)
         if over(0.0) <= 0:
             return 1.0
-        return self.batch if over(most) > 0 else math.exp(_crossing(over, most, 0.0))
+        return top if over(most) > 0 else math.exp(_crossing(over, most, 0.0))
 
     def _limits(self, values: dict[str, float]) -> dict[str, float]:
         """Every limited quantity over its limit."""
