@@ -41,5 +41,10 @@ def first(count: int, values: Iterable[Any]) -> list[Any]:
     ]
 
 
+def seldom(values: Iterable[Any]) -> list[Any]:
+    """Values of a parameter that the campaign alone takes."""
+    return [pytest.param(*_several(value), marks=pytest.mark.campaign) for value in values]
+
+
 def _several(value: Any) -> tuple[Any, ...]:
     return value if isinstance(value, tuple) else (value,)

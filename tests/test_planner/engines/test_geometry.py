@@ -10,7 +10,7 @@ import pytest
 import planner
 from planner.engines.deployment import checkpoint, deployments
 from planner.text.errors import InputError
-from tests.sizes import first
+from tests.sizes import first, seldom
 
 MODELS = (
     "llama-3.1-8b", "llama-3.3-70b", "deepseek-v3", "qwen3-30b-a3b", "gpt-oss-120b", "mixtral-8x7b",
@@ -52,10 +52,7 @@ def placed(part: dict[str, Any]) -> tuple[int, int, list[int]]:
     return rented, used, nodes
 
 
-@pytest.mark.parametrize(
-    "number",
-    [*first(5, range(60)), *(pytest.param(n, marks=pytest.mark.campaign) for n in range(60, 2000))],
-)
+@pytest.mark.parametrize("number", [*first(5, range(60)), *seldom(range(60, 2000))])
 def test_export_placement_and_price_are_of_one_geometry(number):
     """Machines hold whole replicas, all of them, on the chips that are paid; so does the export."""
     scenario = drawn(number)

@@ -13,6 +13,7 @@ from planner.problems.serving import PROBLEM
 from planner.scenario import load
 from planner.text.errors import InputError
 from planner.text.quantities import parse
+from tests.sizes import first, seldom
 
 MODELS = (
     "llama-3.1-8b", "llama-3.1-70b", "llama-3.1-405b", "deepseek-v3", "gpt-oss-120b",
@@ -110,17 +111,17 @@ def test_no_reason_is_empty(seed: int) -> None:
     assert searched.shortfalls
 
 
-@pytest.mark.slow
-def test_every_way_out_is_a_plan_of_the_price_that_is_told() -> None:
+@pytest.mark.parametrize("count", [*first(0, [12]), *seldom([60])])
+def test_every_way_out_is_a_plan_of_the_price_that_is_told(count: int) -> None:
     ways = 0
-    for scenario, plan in _infeasible(2026, 30):
+    for scenario, plan in _infeasible(2026, count):
         _holds(scenario, plan)
         for way in plan.answer.ways_out:
             ways += 1
             other = planner.solve(_with(scenario, way.sets))
             assert other.status == "optimal", (scenario, way)
             assert other.cost == pytest.approx(way.usd_per_mtok, rel=1e-9)
-    assert ways > 20
+    assert ways > count / 2
 
 
 BIG = {

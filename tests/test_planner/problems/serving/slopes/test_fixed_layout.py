@@ -22,7 +22,7 @@ from planner.problems.serving.step.occupancy import LARGEST_BATCH
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.resolve import hardware_of, resolve
 from planner.scenario import load
-from tests.sizes import first
+from tests.sizes import first, seldom
 
 STEP = 1e-4
 MODELS = ("llama-3.1-70b", "llama-3.1-8b", "deepseek-v3", "qwen3-235b-a22b", "gpt-oss-120b")
@@ -168,8 +168,7 @@ def test_elasticities_are_those_of_solving_again(seed):
     compared(seed)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(6, 100))
+@pytest.mark.parametrize("seed", [*first(0, range(6, 60)), *seldom(range(60, 100))])
 def test_elasticities_of_a_hundred_questions_are_those_of_solving_again(seed):
     """The same of many more."""
     compared(seed)
