@@ -66,6 +66,7 @@ def test_every_symbol_in_use_is_registered():
             assert SYMBOLS[x.name] == x
 
 
+@pytest.mark.slow
 def test_only_the_table_makes_symbols():
     """`Symbol` is called in nomenclature/symbols.py alone, by `symbol` and `auxiliary`."""
     makers = {"Symbol", "sp.Symbol", "sympy.Symbol", "sp.symbols", "sympy.symbols"}

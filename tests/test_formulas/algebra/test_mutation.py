@@ -37,6 +37,7 @@ def test_nearly_every_broken_step_is_refused():
     assert killed >= LEAST * total, figure(verdicts)
 
 
+@pytest.mark.slow
 def test_nearly_every_broken_step_of_a_sample_is_refused():
     """One mutant in twenty of every fourth derivation."""
     verdicts = [judged(name, every=20) for name in DERIVED[::4]]

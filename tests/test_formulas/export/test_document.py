@@ -115,6 +115,7 @@ def test_the_same_twice(form):
     assert export([critical_batch, step_time], form) == export([critical_batch, step_time], form)
 
 
+@pytest.mark.slow
 def test_text_and_markdown_list_every_symbol_with_its_unit():
     """Of everything there is."""
     for form in ("text", "markdown"):

@@ -72,6 +72,7 @@ def places(rows):
     return [place_of(row, RUNS.as_of) for row in rows]
 
 
+@pytest.mark.slow
 def test_a_fit_recovers_the_coefficients_that_made_the_data(columns, places):
     """On times made by our own model without noise, what the rows identify comes back."""
     found = fitted(sample(columns, predicted(columns, TRUTH), places), (), WIDE).values

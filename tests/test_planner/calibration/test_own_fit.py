@@ -40,6 +40,7 @@ def fit(sample, base):
     return own_fit(sample, base, {})
 
 
+@pytest.mark.slow
 def test_what_was_changed_is_found(base, fit):
     """Both coefficients come back within an eighth, and the true values within the intervals."""
     found = {each.name: each for each in fit.coefficients}

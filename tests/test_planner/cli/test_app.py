@@ -158,6 +158,7 @@ def test_why_says_what_follows_a_change(run, small, changes, follows):
     assert follows is None or f"(everything follows: {follows}" in told
 
 
+@pytest.mark.slow
 def test_why_adds_what_binds_and_the_closed_form(run, small):
     """Binding limits, elasticities, equations."""
     _, plain, _ = run("solve", small)
@@ -177,6 +178,7 @@ def test_set_changes_one_value(run, small):
     assert slower["plan"]["tpot"] <= 0.008
 
 
+@pytest.mark.slow
 def test_the_answer_is_written_to_a_folder(run, small, tmp_path):
     """plan.json is what --json prints, plan.txt what is printed, a picture; the rest to stderr."""
     folder = tmp_path / "new" / "folder"
@@ -200,6 +202,7 @@ def test_warnings_go_to_standard_error_until_quiet(run, small):
     assert run("solve", small, *spread, "--quiet")[1:] == (out, "")
 
 
+@pytest.mark.slow
 def test_nothing_is_coloured(run, small, monkeypatch):
     """Neither with --no-color nor with NO_COLOR set, and not into a pipe."""
     monkeypatch.setenv("NO_COLOR", "1")
@@ -431,6 +434,7 @@ def test_a_command_that_is_not_there_is_a_mistake(run):
     assert "solve" in err
 
 
+@pytest.mark.slow
 def test_a_plan_stands_without_its_elasticities(run, small, monkeypatch):
     """Where the program behind them fails, the plan is told, and so is what is not known."""
     import planner.problems.serving.deployment.candidate

@@ -178,6 +178,7 @@ def test_the_nearest_word_is_suggested(solve, old, new, word):
     assert f"did you mean '{word}'?" in err
 
 
+@pytest.mark.slow
 def test_copies_of_a_dense_model_and_a_chip_by_its_name_are_no_mistakes(solve):
     """Attention may be copied without experts (SGLang runs it); a chip's name is its machine's."""
     current = "chips: 2\ncurrent: {tp: 1, dp_attention: 2, batch: 8}"
@@ -388,6 +389,7 @@ def test_a_reader_may_leave(small):
         assert ran.wait() == 0
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="needs a POSIX shell")
 @pytest.mark.parametrize(
     ("redirect", "status", "told"),

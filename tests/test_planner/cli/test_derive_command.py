@@ -49,6 +49,7 @@ def test_several_names(derive):
     assert out.decode().count("source  ") == 2
 
 
+@pytest.mark.slow
 def test_a_file_without_names_holds_everything(derive, tmp_path):
     """As --all does; --json writes the list."""
     derive("--out", tmp_path / "a.md")
@@ -101,6 +102,7 @@ def test_the_format_said_outweighs_the_name(derive, tmp_path):
     assert (tmp_path / "a.txt").read_text().startswith("# ")
 
 
+@pytest.mark.slow
 def test_a_pdf_goes_into_a_pipe(derive):
     """Bytes as they are."""
     pytest.importorskip("typst")
@@ -109,6 +111,7 @@ def test_a_pdf_goes_into_a_pipe(derive):
     assert done.stdout.startswith(b"%PDF-")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="no terminals here")
 def test_a_pdf_does_not_go_to_a_terminal():
     """One sentence, exit status 2."""

@@ -44,6 +44,7 @@ def run(capsys, *arguments: str) -> tuple[int, str, str]:
     return int(exit_.value.code or 0), shown.out, shown.err
 
 
+@pytest.mark.slow
 def test_the_table_has_value_and_elasticity_by_group(file, capsys):
     """Groups, values with their units, ~0 where it does not matter, switches where there are."""
     status, out, _ = run(capsys, file)
@@ -85,6 +86,7 @@ def test_the_tornado_is_drawn_the_same_twice(file, capsys, tmp_path):
     assert pictures[0].lstrip().startswith(b"<?xml")
 
 
+@pytest.mark.slow
 def test_a_study_is_drawn(file, capsys, tmp_path):
     """Spread and indices in one picture."""
     pytest.importorskip("matplotlib")
@@ -105,6 +107,7 @@ def test_a_break_even_is_a_sentence_with_both_sides(file, capsys):
     assert "solved on both sides" in out
 
 
+@pytest.mark.slow
 def test_a_study_tells_spread_indices_and_choices(file, capsys):
     """And its document the same."""
     status, out, _ = run(capsys, file, "--sobol", "16", "--morris", "2")

@@ -48,6 +48,7 @@ def measured(system: str, operation: str, ranks: int, said: str) -> float:
     return found[0]
 
 
+@pytest.mark.slow
 def test_the_example_prints_the_output_beside_it():
     """To the letter."""
     ran = subprocess.run(

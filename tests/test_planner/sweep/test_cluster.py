@@ -105,6 +105,7 @@ def test_a_point_that_kills_dask_workers_is_a_row(running, tmp_path):
     assert [point for point, status in found.items() if status == "failed"] == [7]
 
 
+@pytest.mark.slow
 def test_a_dask_worker_that_is_killed_costs_no_point(running, tmp_path):
     """Its nanny starts another one."""
     with connected(running.address) as cluster:

@@ -10,6 +10,7 @@ import pytest
 from tests.paths import EXAMPLES
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", sorted(EXAMPLES.glob("sweep-*.py")), ids=lambda path: path.stem)
 def test_an_example_of_a_sweep_prints_the_output_beside_it(script):
     """`NAME.txt` is what `python NAME.py` prints."""

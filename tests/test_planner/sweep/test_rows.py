@@ -68,6 +68,7 @@ def test_a_gap_is_proved_where_it_is_asked_for():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["budget-70b-quality", "lifecycle-7b-on-premises"])
 def test_a_row_of_a_budget_has_every_number_of_its_plan(name):
     """By dotted name, to a part in a million: the certificate polishes what the search finds."""

@@ -81,6 +81,7 @@ def by_point(done: Any) -> dict[int, str]:
     return found
 
 
+@pytest.mark.slow
 def test_a_point_that_kills_its_worker_is_a_row(tmp_path):
     """The others of its chunk, and of every chunk, have their answers."""
     found = by_point(in_processes(pieces(tmp_path, 20, 4), 2, poisoned))
@@ -88,6 +89,7 @@ def test_a_point_that_kills_its_worker_is_a_row(tmp_path):
     assert [point for point, status in found.items() if status == "failed"] == [POISON]
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_costs_no_point(tmp_path):
     """What it was at is tried again."""
     found = by_point(in_processes(pieces(tmp_path, 20, 4), 2, once))

@@ -243,6 +243,7 @@ def test_chips_of_all_pools_are_taken_apart():
     assert (found.prefill.chips, found.decode.chips, found.decode.workers) == (4, 8, 4)
 
 
+@pytest.mark.slow
 def test_every_open_row_is_read(open_rows):
     """Both values of all lines, of one pool and of two."""
     lines = Counter(row.id for row in open_rows.rows)
@@ -388,6 +389,7 @@ def test_chips_are_found_under_their_usual_spellings(spelling, name):
     assert chip_of(spelling).name == name
 
 
+@pytest.mark.slow
 def test_lengths_of_the_catalogue_suit_runs_that_draft(open_rows):
     """Tokens of a step come from other tables, drafting is charged: runs known to draft are met."""
     import numpy as np

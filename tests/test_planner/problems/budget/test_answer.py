@@ -326,6 +326,7 @@ def test_a_frontier_of_a_budget_is_the_best_at_each_level(question, over, of):
         assert row[of] == pytest.approx(value, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_a_frontier_keeps_to_the_law_where_it_must(capsys, tmp_path):
     """Levels beyond the fitted range are left out, and warned of where they are not."""
     asked = {"problem": "budget", "cost": "1e21 FLOP"}
@@ -348,6 +349,7 @@ def test_why_prints_the_equation_of_what_is_counted():
         assert f"  {symbol}" in planner.solve(question).why()
 
 
+@pytest.mark.slow
 def test_a_frontier_is_a_table_a_document_and_a_picture(tmp_path, capsys):
     """Widths of 80 columns; the same rows as JSON and CSV; bad numbers of levels are refused."""
     file, out = tmp_path / "b.yaml", tmp_path / "b.csv"

@@ -139,6 +139,7 @@ def kinked():
     return fixed_layout_optimum(life, life.budget(16.0), cheapest_at(life, 7.1e9, 16.0), 16.0)
 
 
+@pytest.mark.slow
 def test_at_a_kink_both_sides_tell_what_memory_is_worth():
     """Between two slopes of the price, as the one program of size, tokens and batch has it."""
     settled = kinked()
@@ -154,6 +155,7 @@ def test_at_a_kink_both_sides_tell_what_memory_is_worth():
         assert told == pytest.approx(measured, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_a_layout_that_ends_where_memory_does_is_answered():
     """One chip holds so many parameters at most; sizes beyond are looked at and left."""
     asked = scenario(

@@ -38,6 +38,7 @@ def settled():
     return optimal_size(resolve_life(load(scenario())), 1.0)
 
 
+@pytest.mark.slow
 def test_it_carries_what_of_its_serving_no_row_covers(plan):
     """A model of its own was never measured: text, JSON and page say so, and strict refuses."""
     outside = {each.what: each.share for each in plan.outside}
@@ -69,6 +70,7 @@ def written(model, folder):
     return str(path)
 
 
+@pytest.mark.slow
 def test_serving_the_chosen_model_alone_costs_the_same(settled, tmp_path):
     """Written as a config.json and asked as a serving problem it has the same price and batch."""
     model = written(settled.served.member.sizes, tmp_path)
@@ -159,6 +161,7 @@ def test_one_program_from_memory_to_tokens_has_the_same_optimum(settled):
         assert program.elasticities[symbol] == pytest.approx(worth.get(path, 0.0), abs=1e-6)
 
 
+@pytest.mark.slow
 def test_two_pools_are_not_one_program():
     """Where prompts are read elsewhere the search stands alone, and says so."""
     given = scenario()["serving"] | {"choose": {"weights": "fp8", "mode": "disaggregated"}}

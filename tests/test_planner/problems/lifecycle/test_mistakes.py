@@ -114,6 +114,7 @@ def test_a_limit_on_the_size_has_its_price():
     assert lifecycle_elasticities(near)["choose.smallest"] == pytest.approx(measured, rel=0.01)
 
 
+@pytest.mark.slow
 def test_data_that_runs_out_ends_the_training():
     """With fewer unique tokens the model is larger and every token is used about once."""
     plan = planner.solve(scenario(data={"unique": 1e12}, draws=0))

@@ -74,6 +74,7 @@ MUTANTS: dict[str, Callable[[LifecyclePoint], LifecyclePoint]] = {
 }
 
 
+@pytest.mark.slow
 def test_a_plan_as_it_is_passes(best):
     """The check itself refuses nothing that is right."""
     recheck(point_of(best), best)

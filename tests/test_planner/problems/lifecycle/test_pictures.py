@@ -39,6 +39,7 @@ def test_the_same_plan_draws_the_same_picture(plan):
     assert ET.fromstring(first).tag.endswith("svg")
 
 
+@pytest.mark.slow
 def test_a_picture_is_written_in_pixels_too(plan):
     """A PNG begins as one."""
     assert picture(plan).draw("png").startswith(b"\x89PNG")

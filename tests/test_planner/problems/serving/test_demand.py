@@ -74,6 +74,7 @@ def test_a_demand_beyond_the_chips_says_how_much_they_serve():
     assert "do not carry the load" in answer(found)
 
 
+@pytest.mark.slow
 def test_two_pools_say_how_much_of_a_load_they_serve():
     """The same of two pools: a hair less than that is carried, a hair more is not."""
     two = {"choose": {"mode": "disaggregated"}, "chips": [4]}

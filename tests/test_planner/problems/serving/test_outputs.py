@@ -85,6 +85,7 @@ def test_the_printed_closed_form_gives_the_price(plans):
     assert count >= 200
 
 
+@pytest.mark.slow
 def test_a_load_fills_the_slots_as_the_price_has_it(plans):
     """Rent over what is served: all chips, over all requests that arrive."""
     for pool in plans[0]:

@@ -38,6 +38,7 @@ def planned(load: dict[str, Any], **changes: Any) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 def test_caches_fit_for_99_percent_of_the_time_unless_the_question_says_otherwise():
     """Looser room needs no more chips, tighter room no fewer; `crowded` is the complement."""
     chips = []
@@ -79,6 +80,7 @@ def test_how_often_there_is_no_room_by_hand():
     assert 0.8 * exact <= demand["crowded"] <= 1.5 * exact
 
 
+@pytest.mark.slow
 def test_infeasible_room_says_what_could_be_promised():
     """One replica at the load it can just serve: caches fit less often than promised."""
     alone = {"chips": [1], "promises": {"cache_fits": "99%", "tpot": "1 s"}}
@@ -115,6 +117,7 @@ def test_a_promise_without_demand_names_the_queue_it_leaves_out():
     assert "without" not in text.split("TTFT")[1].splitlines()[0]
 
 
+@pytest.mark.slow
 def test_a_demand_leaves_no_queue_uncounted():
     """Nor does a closed loop, where others are waited for, nor the bound."""
     assert planned({"demand": "1 requests/s"})["unqueued"] is None
@@ -160,6 +163,7 @@ def test_prefix_hits_last_as_far_as_caches_hold_the_conversations():
         assert kept["ttft"] == pytest.approx(read["ttft"], rel=1e-9)
 
 
+@pytest.mark.slow
 def test_a_plan_on_prefixes_nobody_counted_warns():
     """Without conversations, and with more of them than fit; not where all of them fit."""
     load = {"cached_input": 0.75, "demand": "0.2 requests/s", "output_tokens": 500}

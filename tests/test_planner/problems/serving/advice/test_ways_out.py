@@ -185,6 +185,7 @@ def test_what_no_promise_says_is_said(choose: Any, more: Any, missed: str) -> No
     assert [each.promise for each in plan.infeasible] == [missed]
 
 
+@pytest.mark.slow
 def test_a_tail_that_no_pool_that_reads_can_keep_is_named() -> None:
     load = {"input_tokens": 4000, "output_tokens": 200, "demand": "1 requests/s"}
     asked = BIG | {"model": "llama-3.1-70b", "workload": load, "promises": {"ttft_p95": "150 ms"}}

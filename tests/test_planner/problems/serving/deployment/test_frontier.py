@@ -167,6 +167,7 @@ def test_each_point_is_what_solve_answers_at_its_speed(answered):
         assert plan.cost == pytest.approx(row["usd_per_mtok"], rel=1e-9)
 
 
+@pytest.mark.slow
 def test_promises_hold_along_the_frontier():
     """Every plan keeps TTFT and TPOT; a tighter TTFT never makes a speed cheaper."""
     tight = planner.pareto(small(promises={"ttft": "50 ms", "tpot": "20 ms"}))
@@ -176,6 +177,7 @@ def test_promises_hold_along_the_frontier():
         assert loose.cost <= row["usd_per_mtok"] * EDGE
 
 
+@pytest.mark.slow
 def test_a_given_load_is_carried_at_every_speed():
     """With demand each plan serves it; more speed needs more chips."""
     load = {"input_tokens": 1000, "output_tokens": 200, "demand": "10 requests/s"}

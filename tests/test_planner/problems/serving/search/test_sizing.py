@@ -291,6 +291,7 @@ def test_a_looser_promise_never_takes_more_chips():
         assert found == sorted(found, reverse=True)
 
 
+@pytest.mark.slow
 def test_more_room_to_spare_never_takes_fewer_chips():
     """Replicas that may be down, slots that stay free, prompts of more varied lengths."""
     for name, values in (

@@ -61,6 +61,7 @@ def test_what_is_walked_again_is_what_the_equations_say(model: StepModel) -> Non
     assert json.loads(json.dumps(trees.plain())) == json.loads(json.dumps(fresh.plain()))
 
 
+@pytest.mark.slow
 def test_a_plan_from_the_catalogue_needs_no_sympy() -> None:
     """Once its kernels are kept: neither a search nor its check, nor the proof and the text."""
     code = (

@@ -220,6 +220,7 @@ def test_check_finds_a_request_longer_than_the_model():
         planner.check(asked)
 
 
+@pytest.mark.slow
 def test_two_pools_are_run_by_one_engine():
     """What prefills under one engine and decodes under another is no plan."""
     asked = {**scenario(0, 8), "model": "deepseek-v3", "system": "hgx-h200", "chips": 16,
