@@ -324,3 +324,16 @@ def test_no_rank_between_makers_is_told_where_bands_overlap(model, systems, unra
     })  # fmt: skip
     assert [each["unranked"] for each in plan.document["systems"]] == unranked
     assert ("they are not ranked" in " ".join(str(plan).split())) == any(unranked)
+
+
+def test_a_plan_in_whole_machines_that_is_cheaper_says_so():
+    """One chip is all that was given; eight of them hold larger batches for a smaller price."""
+    plan = planner.solve({
+        "problem": "serving", "model": "llama-3.1-70b", "system": "hgx-h100", "chips": 1,
+        "price": "$2.50/hour", "workload": {"input_tokens": 1000, "output_tokens": 300},
+        "choose": {"mode": "aggregated", "weights": "fp8"},
+    })  # fmt: skip
+    (whole,) = (kind for kind in plan.rivals if kind.kind.startswith("in whole machines"))
+    assert whole.behind < 0
+    text = " ".join(str(plan).split())
+    assert f"{whole.kind}: {-100 * whole.behind:.3g}% cheaper" in text
