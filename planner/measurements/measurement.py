@@ -195,8 +195,7 @@ def layout_of(text: str, chips: int, experts: int) -> dict[str, int] | None:
     """Ways by axis of a free-text layout such as TP8, TP8EP4, EP32/DP32, DP8(attn)+EP8 or DEP4.
 
     Expert ways alone over all chips mean copies of attention, as wide expert parallelism is run.
-    Of PaLM's layouts, WS-2D cuts every matrix over all chips, and under WG-XYZ each chip gathers
-    the weights and reads its share of the sequences. None where the text names no axis or does not
+    PaLM's WS-2D cuts every matrix over all chips. None where the text names no axis or does not
     multiply to the number of chips.
     """
     text = text.split(",", maxsplit=1)[0].strip()
@@ -204,8 +203,8 @@ def layout_of(text: str, chips: int, experts: int) -> dict[str, int] | None:
         return dict(ONE)
     if text.startswith("layer-split"):
         return {**ONE, "pp": chips}
-    if text.startswith(("WS-2D", "WG-XYZ")):
-        return {**ONE, "tp" if text.startswith("WS") else "dp_attention": chips}
+    if text.startswith("WS-2D"):
+        return {**ONE, "tp": chips}
     joined = re.fullmatch(r"(D|T)EP(\d+)", text)
     if joined:
         ways = {"dp_attention" if joined[1] == "D" else "tp": int(joined[2]), "ep": int(joined[2])}

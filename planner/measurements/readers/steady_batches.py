@@ -30,6 +30,9 @@ MIXED = {"q4_k_m": (0.600, 0.820)}
 # PaLM decodes with its one KV head's cache divided by sequence, prompts are read with it divided by
 # query head (Pope et al. 2022, section 3.3 and table 2).
 BY_SEQUENCE = re.compile(r"WS-2D(?!/attn-head)")
+# Every chip gathers each layer's weights from all others and reads sequences of its own with them,
+# as a copy of the model does; no token moves (same paper, section 3.2.3).
+GATHERED = "WG-XYZ"
 # Engines that add products of fp16 up in fp16 (llama.cpp: CUBLAS_COMPUTE_16F), which tensor cores
 # of GeForce cards do twice as fast as in fp32 (NVIDIA Ada GPU architecture white paper).
 HALF_SUMS, TWICE, FASTER = frozenset({"llama.cpp"}), "GeForce", 2.0
@@ -74,9 +77,10 @@ def steady(row: sheets.Row) -> Measurement:
     chips = sheets.count(row, "n_chips")
     prompt, output, context = _lengths(row)
     layout = layout_of(row["layout"], chips, sizes.n_experts)
-    replicas = chips if row["layout"] == "DP" else 1  # copies of the whole model
+    gathered = row["layout"].startswith(GATHERED)
+    replicas = chips if row["layout"] == "DP" or gathered else 1  # copies of the whole model
+    refuse_overfull(sizes, chip, chips if gathered else chips // replicas)
     chips //= replicas
-    refuse_overfull(sizes, chip, chips)
     engine = published_names.aliases().engines.get(row["source"], row["source"])
     if engine in HALF_SUMS:
         chip = _summing_in_half(chip)

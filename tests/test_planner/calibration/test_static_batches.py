@@ -6,6 +6,7 @@ import pytest
 
 from planner.calibration.features import features
 from planner.catalogue.profile import COEFFICIENTS
+from planner.measurements.published_names import Refused
 from planner.measurements.readers.steady_batches import steady
 
 PLAIN = {
@@ -115,6 +116,18 @@ def test_chips_that_keep_sequences_of_their_own_read_no_copies(layout, phase, co
     row |= {"phase": phase, "metric": "step_ms", "layout": layout}
     cache = 512 * 2048 * 118 * 2 * 256 * 2 / 64 / 1200e9
     assert part("e_kv", **row) == pytest.approx(copied * cache, rel=0.01)
+
+
+def test_chips_that_gather_the_weights_exchange_no_tokens():
+    """Weights that fit on no single chip come from all; 512 prompts on 64 chips are 8 on one."""
+    row = {"model": "PaLM-540B", "chip": "TPUv4", "n_chips": "64", "weight_dtype": "bf16"}
+    row |= {"kv_dtype": "bf16", "batch": "512", "context_or_isl": "2048", "phase": "prefill"}
+    gathered = steady({**PLAIN, **row, "metric": "mfu", "value": "0.5", "layout": "WG-XYZ"})
+    assert (gathered.chips, gathered.batch) == (1, 8)
+    arithmetic = 2 * gathered.sizes.n_total * 512 * 2048 / (64 * 275e12)
+    assert gathered.seconds == pytest.approx(2 * arithmetic, rel=1e-6)
+    with pytest.raises(Refused, match="do not fit on 1 tpu-v4"):
+        steady({**PLAIN, **row, "metric": "mfu", "value": "0.5", "layout": "DP"})
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,6 @@ RUNS_HEADER = (
         ("EP2 (4 instances)", 2, (1, 1, 2, 2)),
         ("EP72/DP72, no TBO", 72, (1, 1, 72, 72)),
         ("WS-2D/attn-batch", 64, (64, 1, 1, 1)),
-        ("WG-XYZ/attn-batch", 64, (1, 1, 64, 1)),
     ],
 )
 def test_layouts_are_read(text, chips, ways):
@@ -43,7 +42,9 @@ def test_layouts_are_read(text, chips, ways):
     assert tuple(found[axis] for axis in ("tp", "pp", "dp_attention", "ep")) == ways
 
 
-@pytest.mark.parametrize(("text", "chips"), [("CP16xTP8", 128), ("TP4", 8), ("", 1)])
+@pytest.mark.parametrize(
+    ("text", "chips"), [("CP16xTP8", 128), ("TP4", 8), ("", 1), ("WG-XYZ", 64)]
+)
 def test_a_layout_that_is_not_understood_is_none(text, chips):
     """No layout is guessed."""
     assert layout_of(text, chips, 0) is None
