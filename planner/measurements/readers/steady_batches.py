@@ -82,8 +82,7 @@ def steady(row: sheets.Row) -> Measurement:
     refuse_overfull(sizes, chip, chips if gathered else chips // replicas)
     chips //= replicas
     engine = published_names.aliases().engines.get(row["source"], row["source"])
-    if engine in HALF_SUMS:
-        chip = _summing_in_half(chip)
+    chip = _summing_in_half(chip) if engine in HALF_SUMS else chip
     batch, assumed = _batch(row, sizes, chip, chips, prompt + output)
     batch /= replicas
     if phase == "prefill" and assumed and sizes.max_context:
