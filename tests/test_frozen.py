@@ -32,7 +32,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 EXACT = os.environ.get("FROZEN_EXACT") == "1"
-OFTEN = 4  # of the sound scenarios, one in so many is solved at every run; all of them with -m slow
+OFTEN = 8  # of the sound scenarios, one in so many is solved at every run; all of them with -m slow
 REFUSED = json.loads((FROZEN / "broken.json").read_text(encoding="utf-8"))
 BROKEN = broken()
 

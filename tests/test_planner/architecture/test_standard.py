@@ -12,7 +12,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.architecture import from_config, sizes
@@ -20,6 +20,7 @@ from planner.architecture.families import FAMILIES, REFUSED, WRAPPERS
 from planner.text.errors import ModelError
 from tests.cases.elements import kv_elements
 from tests.paths import DATA
+from tests.sizes import examples
 
 COUNTS: dict[str, list[dict[str, Any]]] = json.loads(
     (DATA / "transformers_counts.json").read_text(encoding="utf-8")
@@ -160,7 +161,7 @@ JUNK = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@examples(60, 300)
 @given(data=st.data(), name=st.sampled_from(sorted(COUNTS)), wrapped=st.booleans())
 def test_altered_configuration_is_counted_or_refused(
     data: st.DataObject, name: str, wrapped: bool

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.paths import ROOT
+from tests.sizes import first
 from tests.test_planner.cli.conftest import Run
 
 SMALL = """\
@@ -142,11 +143,17 @@ def test_the_resolved_scenario_gives_the_same_answer(run, small, tmp_path):
 
 @pytest.mark.parametrize(
     ("changes", "follows"),
-    [
-        (["choose.mode=aggregated"], None),
-        (["choose.mode=aggregated", "workload.demand=1 requests/s"], "as many chips as then carry"),
-        (["choose.mode=disaggregated", "memory_utilisation=0.91"], "both pools resized"),
-    ],
+    first(
+        1,
+        [
+            (["choose.mode=aggregated"], None),
+            (
+                ["choose.mode=aggregated", "workload.demand=1 requests/s"],
+                "as many chips as then carry",
+            ),
+            (["choose.mode=disaggregated", "memory_utilisation=0.91"], "both pools resized"),
+        ],
+    ),
 )
 def test_why_says_what_follows_a_change(run, small, changes, follows):
     """A pool alone has its batch free; a load and two pools have more that moves."""

@@ -413,6 +413,7 @@ def test_streams_that_are_closed_or_full(small, redirect, status, told):
 
 WAITING = """
 import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job's parent ignores it
 from planner.__main__ import main
 class Never:
     def read(self, size):
@@ -435,7 +436,7 @@ def test_an_interrupt_is_one_line(number):
         assert ran.stdout is not None
         assert ran.stdout.readline() == "reading\n"
         ran.send_signal(number)
-        out, err = ran.communicate()
+        out, err = ran.communicate(timeout=60)
     assert (ran.returncode, out, err) == (130, "", "planner: interrupted\n")
 
 
@@ -445,6 +446,7 @@ def test_an_interrupt_while_things_are_imported_is_one_line(module):
     """Before there is a command line: the signal comes as this module is imported."""
     code = (
         "import os, runpy, signal, sys\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "class Finder:\n"
         "    def find_spec(self, name, path, target=None):\n"
         f"        if name == {module!r}:\n"

@@ -208,7 +208,7 @@ def test_power_of_a_chip_grows_with_the_batch(model):
 PRICED = {"power_price": "$0.30/kWh", "pue": 1.2, "carbon": "350 g/kWh"}
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", first(2, MODES))
 def test_electricity_is_paid_and_gives_off_carbon_for_what_chips_draw(mode):
     """Price = rent + energy of a token x price of a kWh; grams = energy x grams of a kWh."""
     plan, band = (document(choose={"mode": mode}, **PRICED)[part] for part in ("plan", "band"))
@@ -267,6 +267,7 @@ def test_a_bill_explains_itself():
     assert "p_joule" not in planner.solve({**ASKED, "chips": 1}).why()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changes", [{"objective": "energy"}, {"power_price": "$2/kWh"}])
 @pytest.mark.parametrize("model", ["llama-3.1-8b", "qwen3-30b-a3b"])
 def test_no_layout_at_any_batch_takes_less_than_the_bound_or_the_plan(changes, model):
