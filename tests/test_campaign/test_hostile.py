@@ -8,13 +8,7 @@ from tests.campaign.hostile import FAMILIES
 from tests.campaign.judged import MOST_CPU, WILD, refused_well, wild
 from tests.campaign.running import CHUNK, run_chunk
 
-FEW = {
-    "table": 2,
-    "scenario": 6,
-    "change": 6,
-    "grid": 8,
-    "profile": 6,
-}  # cases that cost most
+FEW = {"table": 2, "scenario": 6, "change": 6, "grid": 8, "profile": 6}  # cases that cost most
 FULL = [
     (family, first, min(first + 10 * CHUNK, count))
     for family, (_, count) in FAMILIES.items()
