@@ -5,6 +5,7 @@ Formulas stand as LaTeX between dollar signs, which a notebook typesets; words a
 
 from collections.abc import Iterable
 from html import escape
+from typing import Any
 
 import sympy as sp
 
@@ -13,7 +14,7 @@ from formulas.nomenclature.symbols import meaning, unit_of_symbol
 from formulas.numerics.expressions import tex
 
 LEFT = 'style="text-align:left"'
-SIGNS = {"=": "=", "≈": r"\approx"}
+SIGNS = {"=": "=", "≈": r"\approx", "≤": r"\le", "≥": r"\ge"}
 
 
 def card(
@@ -55,3 +56,28 @@ def _table(symbols: Iterable[sp.Symbol]) -> str:
 def display(formula: str) -> str:
     """A formula on a line of its own, LaTeX for a notebook."""
     return f"<div>$\\displaystyle {escape(formula, quote=False)}$</div>"
+
+
+def derivation_card(derivation: Any) -> str:
+    """HTML of a derivation: every step with its reason and proof, then its definitions."""
+    rows, symbols = [], set()
+    for number, (step, proof) in enumerate(
+        zip(derivation.steps, derivation.proofs, strict=True), 1
+    ):
+        rows.append(_card_row(number, step, proof))
+        symbols |= step.lhs.free_symbols | step.rhs.free_symbols
+    for inner in derivation.where:
+        symbols |= {inner.symbol, *inner.symbols}
+    where = [inner.latex() for inner in derivation.where]
+    return card(derivation.name, rows, where, derivation.assumes, symbols, derivation.source)
+
+
+def _card_row(number: int, step: Any, proof: str) -> str:
+    """HTML of a step: what was done and why, its form, and how it was shown to follow."""
+    why = f": {escape(step.why)}" if step.why else ""
+    form = f"{tex(step.lhs)} {SIGNS[step.relation]} {tex(step.rhs)}"
+    size = "" if step.size is None else f"; neglected over kept: ${tex(step.size)}$"
+    return (
+        f"<div>{number}. <b>{step.verb}</b>{why}</div>"
+        f"{display(form)}<div><small>{escape(proof)}{size}</small></div>"
+    )

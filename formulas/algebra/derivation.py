@@ -1,47 +1,45 @@
 """Derivation: an equation carried from one form to the next by steps that check themselves.
 
-Exact steps are compared at rational points when they are made and proven symbolically, where SymPy
-can, by `check`, which makes every step anew first and trusts no recorded form. Approximate steps
-(`drop`, `limit`) remember what they neglect, so that `strain` can say how large it is in a case.
+Exact steps are compared at points when made, and proven where SymPy can by `check`, which makes
+every step anew. Approximate ones (`drop`, `limit`) remember what they neglect: `strain` sizes it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import random
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from html import escape
 from numbers import Rational
 from types import MappingProxyType
-from typing import Concatenate, NoReturn, ParamSpec, TypeAlias
+from typing import NoReturn
 
 import sympy as sp
 
-from formulas.algebra.cards import SIGNS, card, display
-from formulas.algebra.equation import Assignment, Equation, Function, check_units
-from formulas.algebra.identity import Identity, NoPointError, limit_differs, shown
-from formulas.algebra.steps import DerivationError, DerivationStep, approximations, dropped, unfit
+from formulas.algebra import domains
+from formulas.algebra.calculus import DIRECTIONS, ENDS, Distribution, OneSided, Optimum, mean_of
+from formulas.algebra.cards import SIGNS, derivation_card
+from formulas.algebra.conditions import Condition, sentences
+from formulas.algebra.equation import Equation, Function, check_units
+from formulas.algebra.identity import Identity, NoPointError
+from formulas.algebra.steps import (
+    TAKEN,
+    WORDS,
+    DerivationError,
+    DerivationStep,
+    Verbal,
+    approximations,
+    dropped,
+    premises_of,
+)
+from formulas.algebra.tendency import Tendency
 from formulas.nomenclature.sources import Citation, derived
-from formulas.numerics.evaluate import collect, scalar, unfolded
+from formulas.numerics.evaluate import unfolded
 from formulas.numerics.expressions import as_expression, put, tex, text
 
 
-def _put_in(derivation: Derivation) -> list[Assignment]:
-    """Definitions of solved symbols, of this derivation and of the approximate ones it uses."""
-    definitions: dict[sp.Symbol, Assignment] = {}
-    if derivation.lhs.is_Symbol and not derivation.numeric:
-        roots = {s.solved for s in derivation.steps if s.solved} | {derivation.lhs}
-        definitions = {x: Assignment(x, derivation.rhs) for x in roots if not derivation.rhs.has(x)}
-    for step in derivation.steps:
-        inner = (step.arguments.get("equation"), *step.arguments.get("where", ()))
-        for item in inner if step.borrowed else ():
-            for definition in _put_in(item) if approximations(item) else ():
-                definitions.setdefault(definition.symbol, definition)
-    return list(definitions.values())
-
-
 @dataclass(frozen=True)
-class Derivation:
+class Derivation(Verbal):
     """A chain of steps; every verb returns a longer derivation and leaves this one as it was.
 
     Every verb raises DerivationError if the step does not follow from the one before, UnitError if
@@ -54,20 +52,38 @@ class Derivation:
     steps: tuple[DerivationStep, ...] = ()
     where: tuple[Equation, ...] = ()
     numeric: bool = False
+    stated: tuple[str, ...] | None = None
+    named: tuple[Equation, ...] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "assumes", sentences(self.name, self.assumes))
+        if self.stated is None:  # what it began with, before anything was put in
+            object.__setattr__(self, "stated", self.assumes)
+            object.__setattr__(self, "named", self.where)
 
     def begin(
-        self, lhs: sp.Expr | Equation, rhs: sp.Expr | None = None, why: str = ""
+        self,
+        lhs: sp.Expr | Equation | Derivation,
+        rhs: sp.Expr | Equation | Derivation | None = None,
+        why: str = "",
+        of: tuple[Equation | Derivation, ...] = (),
     ) -> Derivation:
-        """Start from an equation, or from two sides that are claimed equal."""
+        """Start from an equation, or from two sides (of two equations the right ones) taken equal.
+
+        `of` are equations that they use. Raises DerivationError if no positive values make them so.
+        """
+        called = {"lhs": lhs, "rhs": rhs, "why": why, "of": of}
         if self.steps:
-            raise DerivationError(f"{self.name}: it has begun already")
-        called = {"lhs": lhs, "rhs": rhs, "why": why}
-        if isinstance(lhs, Equation):
-            lhs, rhs, why = lhs.symbol, lhs.rhs, why or lhs.name
+            self._refuse("it has begun already")
+        parts = [part for part in (lhs, rhs) if isinstance(part, Equation | Derivation)]
+        if rhs is None and parts:
+            lhs, rhs, why = parts[0].symbol, parts[0].rhs, why or parts[0].name
         if rhs is None:
             raise DerivationError(f"{self.name}: begin needs two sides, or an Equation")
-        step = DerivationStep("begin", as_expression(lhs), as_expression(rhs), why)
-        return self._then(step, called)
+        left, right = (e.rhs if isinstance(e, Equation | Derivation) else e for e in (lhs, rhs))
+        parts += of
+        step = domains.begun(as_expression(left), as_expression(right), why, tuple(parts))
+        return self._with(parts)._then(step, called)
 
     def substitute(self, equation: Equation | Derivation, why: str = "") -> Derivation:
         """Put in the right side of an equation for its symbol, wherever that occurs."""
@@ -77,10 +93,9 @@ class Derivation:
         rhs = put(last.rhs, new)
         if (lhs, rhs) == (last.lhs, last.rhs):
             self._refuse(f"{equation.symbol.name} does not occur in\n    {last}")
-        step = DerivationStep(
-            "substitute", lhs, rhs, why or equation.name, borrowed=approximations(equation)
-        )
-        return self._then(step, {"equation": equation, "why": why})
+        put_in = approximations(equation)
+        step = DerivationStep("substitute", lhs, rhs, why or equation.name, borrowed=put_in)
+        return self._with([equation])._then(step, {"equation": equation, "why": why})
 
     def rewrite(
         self,
@@ -100,18 +115,15 @@ class Derivation:
         called = {"claim": claim, "why": why, "where": where, "relations": relations}
         claim = as_expression(claim)
         named = tuple(e.equation() if isinstance(e, Derivation) else e for e in where)
+        stricter = self._with(where, tuple(Condition(relation) for relation in relations))
         identity = Identity(
-            unfolded(self._last.rhs, named),
-            unfolded(claim, named),
-            tuple(unfolded(relation, named) for relation in relations),
+            unfolded(self._last.rhs, named), unfolded(claim, named), stricter._in_force(named)
         )
         borrowed = tuple(step for equation in where for step in approximations(equation))
         step = DerivationStep("rewrite", self._last.lhs, claim, why, identity, borrowed=borrowed)
         complaint = f"{text(claim)} is not equal to\n    {text(self._last.rhs)}"
-        assumes = dict.fromkeys((*self.assumes, *(text(relation) for relation in relations)))
         definitions = tuple(dict.fromkeys((*self.where, *named)))
-        longer = replace(self, assumes=tuple(assumes), where=definitions)
-        return longer._then(step, called, complaint)
+        return replace(stricter, where=definitions)._then(step, called, complaint)
 
     def solve(
         self, x: sp.Symbol, claim: sp.Expr, why: str = "", *, named: sp.Symbol | None = None
@@ -122,15 +134,16 @@ class Derivation:
         """
         called = {"x": x, "claim": claim, "why": why, "named": named}
         last, claim = self._last, as_expression(claim)
-        if reason := unfit(x, claim):
+        if reason := domains.unfit(x, claim):
             self._refuse(reason)
+        stricter = self._with((), tuple(domains.domain_of(x, claim, self._in_force(), self.where)))
         back = {x: claim}
-        identity = Identity(put(last.lhs, back), put(last.rhs, back))
+        identity = Identity(put(last.lhs, back), put(last.rhs, back), stricter._in_force())
         step = DerivationStep(
             "solve", named or x, claim, why or f"for {x.name}", identity, solved=x
         )
         complaint = f"{x.name} = {text(claim)} does not satisfy\n    {last}"
-        return self._then(step, called, complaint)
+        return stricter._then(step, called, complaint)
 
     def drop(self, term: sp.Expr, beside: sp.Expr, why: str = "") -> Derivation:
         """Neglect an addend of either side beside another addend of the same side."""
@@ -147,19 +160,68 @@ class Derivation:
         last, to, claim = self._last, as_expression(to), as_expression(claim)
         if last.lhs.has(x) or claim.has(x):
             self._refuse(f"{x.name} still stands on the left or in the claim")
-        against = limit_differs(last.rhs, claim, x, to)
-        if against:
-            self._refuse(f"{text(last.rhs)} does not tend to {text(claim)}\n  {against}")
+        tendency = Tendency(last.rhs, claim, x, to, self._in_force())
         size, neglected = last.rhs / claim - 1, f"limit {x.name} -> {to}"
-        step = DerivationStep("limit", last.lhs, claim, why, None, size, neglected, (x, to))
-        return self._then(step, called)
+        step = DerivationStep("limit", last.lhs, claim, why, tendency, size, neglected)
+        return self._then(step, called, f"{text(last.rhs)} does not tend to {text(claim)}")
+
+    def stationary(
+        self,
+        x: sp.Symbol,
+        why: str = "",
+        *,
+        traded: sp.Symbol | None = None,
+        constant: sp.Expr | None = None,
+        least: bool = True,
+    ) -> Derivation:
+        """The right side is least, or largest, in a symbol: the condition, derived.
+
+        The second order is shown at its roots. With `traded` that symbol moves as well, to leave
+        `constant` as it is.
+        """
+        called = {"x": x, "why": why, "traded": traded, "constant": constant, "least": least}
+        optimum = Optimum.of(self._last.rhs, x, traded, constant, least, self._in_force())
+        lhs, rhs = optimum.sides
+        if 0 in (lhs, rhs):
+            self._refuse(f"{text(self._last.rhs)} only rises, or only falls, in {x.name}")
+        step = DerivationStep("stationary", lhs, rhs, why or f"in {x.name}", optimum)
+        return self._then(step, called, f"{text(lhs)} = {text(rhs)} is not the optimum asked for")
+
+    def bound(self, claim: sp.Expr, direction: str, why: str = "") -> Derivation:
+        """An expression that the right side never exceeds (`<=`), or never falls below (`>=`)."""
+        called = {"claim": claim, "direction": direction, "why": why}
+        last, claim, sign = self._last, as_expression(claim), DIRECTIONS.get(direction)
+        if sign is None or last.direction not in ("", sign):
+            self._refuse(f"a bound is <= or >=, and does not turn round: not {direction!r}")
+        sides = (last.rhs, claim) if sign == "≤" else (claim, last.rhs)
+        step = DerivationStep("bound", last.lhs, claim, why, OneSided(*sides, self._in_force()))
+        complaint = f"{text(last.rhs)} {sign} {text(claim)} does not hold"
+        return self._then(replace(step, direction=sign), called, complaint)
+
+    def mean(
+        self,
+        x: sp.Symbol,
+        over: Distribution,
+        claim: sp.Expr,
+        why: str = "",
+        *,
+        named: sp.Symbol | None = None,
+    ) -> Derivation:
+        """The mean of the right side over a distribution of a symbol; `named` is what it gives."""
+        called = {"x": x, "over": over, "claim": claim, "why": why, "named": named}
+        last, claim = self._last, as_expression(claim)
+        identity = mean_of(last.rhs, x, over, claim, self._in_force())
+        step = DerivationStep("mean", named or last.lhs, claim, why or f"over {x.name}", identity)
+        return self._then(step, called, f"the mean of {text(last.rhs)} is not {text(claim)}")
 
     def at(self, values: Mapping[sp.Symbol, Rational | sp.Expr], why: str = "") -> Derivation:
         """Put in exact numbers, or expressions, for symbols."""
         exact = {x: as_expression(value) for x, value in values.items()}
+        if reason := domains.unfit_values(exact, domains.relations_of(self.assumes, self.where)):
+            self._refuse(reason)
         for x, value in exact.items():
-            if value.atoms(sp.Float):
-                self._refuse(f"{x.name} = {value} is not exact; write a fraction")
+            if value.free_symbols:
+                check_units(f"{self.name}, step {len(self.steps) + 1}", x, value)
         called = {"values": dict(values), "why": why}
         lhs, rhs = put(self._last.lhs, exact), put(self._last.rhs, exact)
         tidy = rhs.doit() if rhs.has(sp.Max, sp.Min) else sp.cancel(rhs)
@@ -173,7 +235,9 @@ class Derivation:
 
         `{2: {"claim": 2 * x}}` makes the second step anew with another claim.
         """
-        again = replace(self, steps=(), numeric=False)
+        again = replace(
+            self, steps=(), numeric=False, assumes=self.stated or (), where=self.named or ()
+        )
         for number, step in enumerate(self.steps, 1):
             verb = getattr(again, step.verb)
             again = verb(**{**step.arguments, **changes.get(number, {})})
@@ -212,7 +276,7 @@ class Derivation:
         if self.numeric:
             self._refuse("numbers have been put in; take the equation before `at`")
         left_out = tuple(f"{s.neglected}: {s.why}" for s in approximations(self))
-        assumes = (*self.assumes, *left_out)
+        assumes = (*self.assumes, *left_out, *ENDS.get(self._last.direction, ()))
         return Equation(self.name, self.symbol, self.rhs, assumes, self.source, self.where)
 
     def numpy(self, *axes: sp.Symbol | str) -> Function:
@@ -225,37 +289,50 @@ class Derivation:
         A solved symbol that the case leaves out takes the value of the result. Raises SymbolError
         if the case lacks a symbol.
         """
-        values = {x if isinstance(x, str) else x.name: float(v) for x, v in case.items()}
-        sizes = {s.neglected: abs(s.size) for s in approximations(self) if s.size is not None}
-        if not sizes:
-            return {}
-        defined = collect(self.where)
-        inner = [definition for definition in _put_in(self) if definition.symbol not in defined]
-        return scalar([*self.where, *inner], sizes, values)
+        return domains.strain_of(self, case)
 
     @cached_property
     def proofs(self) -> tuple[str, ...]:
-        """The proof of each step, in words.
+        """The proof of each step: `proven`, `tested` or `taken`, and how.
 
-        Raises DerivationError if one does not follow, at twelve points or symbolically.
+        Raises DerivationError if one does not follow, at points drawn anew or symbolically.
         """
+        return self._proofs(random.randrange(2**32))
+
+    def _proofs(self, seed: int) -> tuple[str, ...]:
         before = (None, *self.steps)
         proofs = []
         for number, (step, last) in enumerate(zip(self.steps, before, strict=False), 1):
             try:
-                proofs.append(step.proof(last))
+                proofs.append(step.proof(last, seed))
             except (DerivationError, NoPointError) as error:
-                self._refuse(str(error), number)
+                self._refuse(f"{error}\n  drawn with seed {seed}: check({seed}) repeats it", number)
         return tuple(proofs)
 
-    def check(self) -> bool:
-        """True when every step, made anew, is the one recorded and is proven; raises otherwise."""
-        for number, (step, anew) in enumerate(
-            zip(self.steps, self.replayed().steps, strict=True), 1
-        ):
+    @property
+    def weakest(self) -> str:
+        """The weakest word of the steps that follow from the first; that one is a premise."""
+        words = [proof.partition(":")[0] for proof in self.proofs[1:]]
+        inner = [part.weakest for part in self.steps[0].used if isinstance(part, Derivation)]
+        return max(words + inner, key=WORDS.index, default=TAKEN)
+
+    @property
+    def premises(self) -> tuple[str, ...]:
+        """What the chain takes: what it begins with, the equations put in, what is neglected."""
+        return premises_of(self.steps)
+
+    def check(self, seed: int | None = None) -> bool:
+        """True when every step, made anew, is the one recorded and follows; raises otherwise.
+
+        Points are drawn anew; a message names the seed that repeats them.
+        """
+        if excluded := domains.contradiction(self._in_force()):
+            self._refuse(excluded)
+        anew_steps = self.replayed().steps
+        for number, (step, anew) in enumerate(zip(self.steps, anew_steps, strict=True), 1):
             if step != anew:
                 self._refuse(f"{step} is recorded, but the step gives\n    {anew}", number)
-        return len(self.proofs) == len(self.steps)
+        return len(self.proofs if seed is None else self._proofs(seed)) == len(self.steps)
 
     def latex(self) -> str:
         """All steps, aligned."""
@@ -266,14 +343,7 @@ class Derivation:
         return rf"$\displaystyle {self.latex()}$"
 
     def _repr_html_(self) -> str:
-        rows, symbols = [], set()
-        for number, (step, proof) in enumerate(zip(self.steps, self.proofs, strict=True), 1):
-            rows.append(_card_row(number, step, proof))
-            symbols |= step.lhs.free_symbols | step.rhs.free_symbols
-        for inner in self.where:
-            symbols |= {inner.symbol, *inner.symbols}
-        where = [inner.latex() for inner in self.where]
-        return card(self.name, rows, where, self.assumes, symbols, self.source)
+        return derivation_card(self)
 
     def text(self) -> str:
         """All steps with their reasons and proofs, one after the other."""
@@ -282,8 +352,7 @@ class Derivation:
         return "\n".join([self.name, *steps])
 
     def __str__(self) -> str:
-        relation = "=" if self.exact else "≈"
-        return f"{text(self.lhs)} {relation} {text(self.rhs)}"
+        return str(self._last)
 
     def __repr__(self) -> str:
         return f"<Derivation {self.name}: {self}>"
@@ -293,6 +362,17 @@ class Derivation:
         if not self.steps:
             raise DerivationError(f"{self.name}: it has not begun")
         return self.steps[-1]
+
+    def _with(
+        self, used: Iterable[Equation | Derivation], more: tuple[str, ...] = ()
+    ) -> Derivation:
+        """With the assumptions of what is put in, and more of them."""
+        travelling = (assumption for item in used for assumption in item.assumes)
+        return replace(self, assumes=(*self.assumes, *travelling, *more))
+
+    def _in_force(self, where: Iterable[Equation] = ()) -> tuple[sp.Basic, ...]:
+        """Every condition so far, in the symbols that the definitions leave."""
+        return domains.relations_of(self.assumes, (*self.where, *where))
 
     def _then(
         self, step: DerivationStep, arguments: Mapping[str, object], complaint: str = ""
@@ -305,56 +385,16 @@ class Derivation:
         except NoPointError as error:
             self._refuse(str(error))
         if difference:
-            point, gap = difference
-            self._refuse(f"{complaint}\n  at {shown(point)} the two sides differ by {gap}")
-        return replace(self, steps=(*self.steps, replace(step, arguments=dict(arguments))))
+            self._refuse(f"{complaint}\n  {difference}")
+        after = bool(self.steps) and self.steps[-1].approximate
+        whole = replace(
+            step,
+            approximate=after or not step.exact,
+            direction=step.direction or (self.steps[-1].direction if self.steps else ""),
+            arguments=dict(arguments),
+        )
+        return replace(self, steps=(*self.steps, whole))
 
     def _refuse(self, reason: str, number: int | None = None) -> NoReturn:
         number = len(self.steps) + 1 if number is None else number
         raise DerivationError(f"{self.name}, step {number}: {reason}")
-
-
-P = ParamSpec("P")
-Step: TypeAlias = Callable[[Derivation], Derivation]
-
-
-def derive(
-    name: str,
-    *steps: Step,
-    source: Citation = derived,
-    assumes: tuple[str, ...] = (),
-    where: tuple[Equation, ...] = (),
-) -> Derivation:
-    """The derivation of these steps, as a page of equations writes it."""
-    derivation = Derivation(name, source, assumes, where=where)
-    for step in steps:
-        derivation = step(derivation)
-    return derivation
-
-
-def _step(verb: Callable[Concatenate[Derivation, P], Derivation]) -> Callable[P, Step]:
-    """A verb that waits for the derivation that it carries on."""
-
-    def waiting(*args: P.args, **kwargs: P.kwargs) -> Step:
-        return lambda derivation: verb(derivation, *args, **kwargs)
-
-    return waiting
-
-
-begin = _step(Derivation.begin)
-substitute = _step(Derivation.substitute)
-rewrite = _step(Derivation.rewrite)
-solve = _step(Derivation.solve)
-drop = _step(Derivation.drop)
-limit = _step(Derivation.limit)
-
-
-def _card_row(number: int, step: DerivationStep, proof: str) -> str:
-    """HTML of a step: what was done and why, its form, and how it was shown to follow."""
-    why = f": {escape(step.why)}" if step.why else ""
-    form = f"{tex(step.lhs)} {SIGNS[step.relation]} {tex(step.rhs)}"
-    size = "" if step.size is None else f"; neglected over kept: ${tex(step.size)}$"
-    return (
-        f"<div>{number}. <b>{step.verb}</b>{why}</div>"
-        f"{display(form)}<div><small>{escape(proof)}{size}</small></div>"
-    )

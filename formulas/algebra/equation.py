@@ -10,6 +10,7 @@ import numpy as np
 import sympy as sp
 
 from formulas.algebra.cards import card, display
+from formulas.algebra.conditions import sentences
 from formulas.algebra.identity import inverse
 from formulas.algebra.undefined import branches_of, top_extreme
 from formulas.nomenclature.dimensions import UnitError, unit_of
@@ -37,7 +38,7 @@ class Equation:
     name : What the equation gives, in words; `of` takes those of its symbol.
     symbol, rhs : Left and right side. Numbers in `rhs` are exact; nothing measured stands in an
         equation.
-    assumes : Conditions under which it holds.
+    assumes : Conditions under which it holds: sentences, or relations made with `when`.
     source : Where it comes from; what cites nothing is true by definition.
     where : Equations for symbols of `rhs` that are not given but computed.
     branches : Names of the branches of a Max at the top; by default the symbols that stand alone
@@ -53,9 +54,7 @@ class Equation:
     branches: Mapping[str, sp.Expr] | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
-        odd = [each for each in self.assumes if not isinstance(each, str)]
-        if odd:
-            raise TypeError(f"{self.name}: conditions are sentences, not {odd[0]!r}")
+        object.__setattr__(self, "assumes", sentences(self.name, self.assumes))
         object.__setattr__(self, "rhs", as_expression(self.rhs))
         object.__setattr__(self, "branches", self._checked_branches())
         self.check()

@@ -1,37 +1,59 @@
-"""Whether two expressions are equal: symbolically, or at points whose coordinates are fractions.
+"""Whether two expressions are equal: symbolically, or at points over eighteen decades.
 
 And the closed form of one symbol of an equation, put back before it is believed.
 """
 
-import random
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 
 import sympy as sp
 
-from formulas.nomenclature.symbols import describe
-from formulas.numerics.closeness import AS_NEAR, DIGITS, NEAR_LIMIT, VANISHING
-from formulas.numerics.expressions import (
-    InexactError,
-    as_expression,
-    exact_value,
-    holds,
-    put,
-    text,
-    value_of,
+from formulas.algebra.points import (
+    BRANCHES,
+    QUICK,
+    THOROUGH,
+    TRIES,
+    Point,
+    boundary,
+    branched,
+    margins,
+    point_with,
+    points,
+    satisfied,
+    short,
+    shown,
+    symbols_of,
 )
+from formulas.nomenclature.symbols import describe
+from formulas.numerics.closeness import WORKING
+from formulas.numerics.digits import LostDigitsError, Number, UnrealError, alike, near, real_value
+from formulas.numerics.expressions import put, text
 
-QUICK, THOROUGH = 3, 12  # points when a step is made, and when a derivation is checked
-PER_BRANCHES = 4  # times as many where a Max or a ceiling has branches to be met
-TRIES = 4000
-BRANCHES = (sp.Max, sp.Min, sp.Piecewise, sp.ceiling, sp.floor)
-
-Point = dict[sp.Symbol, Fraction]
+STEPS = (sp.ceiling, sp.floor, sp.Piecewise)
+PRECISIONS = (WORKING, 4 * WORKING, 16 * WORKING)
+SAME, NOWHERE = "the same", "nothing to compare"
 
 
 class NoPointError(ValueError):
     """No point satisfies the relations and lets both sides exist: nothing can be compared."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A point at which two sides are not equal, each side there, and the domain that lacks."""
+
+    point: Point
+    left: str
+    right: str
+    gap: str = ""
+    domain: str = ""
+
+    def __str__(self) -> str:
+        needs = f"; it would need {self.domain}" if self.domain else ""
+        gap = f"the two sides differ by {self.gap}" if self.gap else "only one side is real"
+        return f"at {shown(self.point)} {gap}: {self.left} against {self.right}{needs}"
 
 
 @dataclass(frozen=True)
@@ -42,141 +64,174 @@ class Identity:
     right: sp.Expr
     relations: tuple[sp.Basic, ...] = ()
 
-    def difference(self, thorough: bool = False) -> tuple[Point, str] | None:
-        """A point where the sides differ, with the difference; None if all points agree.
+    def difference(self, thorough: bool = False, seed: int = 0) -> Difference | None:
+        """A point where the sides differ; None if all points agree.
 
-        Raises NoPointError if no point satisfies the relations and lets both sides exist.
+        Every branch that can be met is met if `thorough`. Raises NoPointError if no point satisfies
+        the relations and lets both sides exist.
         """
-        checked, count = 0, _count(self.left, self.right, thorough=thorough)
-        for point in _points(self._symbols(), _branched(self.left, self.right)):
-            try:
-                if not all(holds(condition, point) for condition in self.relations):
-                    continue
-                gap = _gap(self.left, self.right, point)
-            except (ZeroDivisionError, ValueError):
-                continue  # one side does not exist here
-            if gap:
-                return point, gap
-            checked += 1
-            if checked == count:
-                return None
-        raise NoPointError(f"no point to compare {text(self.left)} and {text(self.right)} at")
+        symbols, agreeing = self._symbols(), []
+        thorough = thorough or branched(self.left, self.right)
+        count = THOROUGH if thorough else QUICK
+        for _, point in zip(range(TRIES), points(symbols, seed), strict=False):
+            if not satisfied(self.relations, point):
+                continue
+            verdict = compared(self.left, self.right, point)
+            if isinstance(verdict, Difference):
+                return self._in_need(verdict, seed)
+            if verdict == SAME:
+                agreeing.append(point)
+            if len(agreeing) == count:
+                break
+        if not agreeing:
+            raise NoPointError(f"no point to compare {text(self.left)} and {text(self.right)} at")
+        return self._branch_difference(agreeing, seed) if thorough else None
+
+    @cached_property
+    def proven(self) -> bool:
+        """Whether SymPy simplifies the difference of the sides to zero."""
+        return _cancels(self.left, self.right)
 
     def proof(self) -> str:
         """The method of proof: `symbolically`, or the number and kind of points compared."""
-        if not self.relations and _cancels(self.left - self.right):
-            return "symbolically"
-        exact = self._rational()
         where = f" with {', '.join(map(text, self.relations))}" if self.relations else ""
-        kind = "exact rational points" if exact else "points, to nine digits"
-        return f"at {_count(self.left, self.right, thorough=True)} {kind}{where}"
+        if self.proven:
+            return f"symbolically{where}"
+        kind = "exactly" if self._rational() else "to 50 digits"
+        return f"at {THOROUGH} points over 18 decades, {kind}{where}"
+
+    def _branch_difference(self, agreeing: list[Point], seed: int) -> Difference | None:
+        """The same in every branch that the points have not met, and where steps lie."""
+        symbols, stepped = self._symbols(), self.left.has(*STEPS) or self.right.has(*STEPS)
+        for margin in margins(self.left, self.right):
+            if any(satisfied((margin > 0,), point) for point in agreeing[:THOROUGH]):
+                point = None
+            else:
+                point = point_with(margin, self.relations, symbols, seed)
+            edge = boundary(margin, agreeing[-1]) if stepped else None
+            for where in (point, edge):
+                if where is None or not satisfied(self.relations, where):
+                    continue
+                verdict = compared(self.left, self.right, where)
+                if isinstance(verdict, Difference):
+                    return self._in_need(verdict, seed)
+        return None
+
+    def _in_need(self, difference: Difference, seed: int) -> Difference:
+        """With the condition that separates the points that agree from the point that does not."""
+        if difference.domain:
+            return difference
+        deciding = [
+            m for m in margins(self.left, self.right) if satisfied((m > 0,), difference.point)
+        ]
+        symbols, agreed = self._symbols(), 0
+        for _, point in zip(
+            range(THOROUGH if deciding else 0), points(symbols, seed), strict=False
+        ):
+            if satisfied(self.relations, point) and compared(self.left, self.right, point) == SAME:
+                deciding = [m for m in deciding if not satisfied((m > 0,), point)]
+                agreed += 1
+        if not (deciding and agreed):
+            return difference
+        return replace(difference, domain=f"{text(deciding[0])} <= 0")
 
     def _rational(self) -> bool:
-        for point in _points(self._symbols()):
+        for _, point in zip(range(TRIES), points(self._symbols(), 0), strict=False):
             try:
-                if all(holds(condition, point) for condition in self.relations):
-                    exact_value(self.left, point)
-                    exact_value(self.right, point)
-                    return True
-            except ZeroDivisionError:
+                if satisfied(self.relations, point):
+                    sides = (real_value(self.left, point), real_value(self.right, point))
+                    return all(isinstance(side, Fraction) for side in sides)
+            except (ZeroDivisionError, ValueError):
                 continue
-            except InexactError:
-                return False
         return False
 
     def _symbols(self) -> list[sp.Symbol]:
-        parts: Iterable[sp.Basic] = (self.left, self.right, *self.relations)
-        symbols: set[sp.Symbol] = set().union(*(part.free_symbols for part in parts))
-        return sorted(symbols, key=lambda x: x.name)
+        return symbols_of((self.left, self.right, *self.relations))
 
 
-def limit_differs(before: sp.Expr, after: sp.Expr, x: sp.Symbol, to: sp.Expr) -> str | None:
-    """Counterexample to before → after as x → to, from a few points; None if they converge."""
-    symbols = sorted((before.free_symbols | after.free_symbols) - {x}, key=lambda y: y.name)
-    checked, count = 0, limit_points(before, after)
-    for point in _points(symbols, _branched(before, after)):
-        gaps = []
+def compared(left: sp.Expr, right: sp.Expr, point: Point) -> Difference | str:
+    """SAME, NOWHERE or the difference of two expressions at a point, to fifty digits."""
+    for digits in PRECISIONS:
         try:
-            for power in (6, 9, 12):
-                step = Fraction(10**power)
-                near = step if to == sp.oo else exact_value(as_expression(to), point) + 1 / step
-                here = {y: float(v) for y, v in {**point, x: near}.items()}
-                limit = value_of(after, here)
-                gaps.append(abs(value_of(before, here) - limit) / max(abs(limit), VANISHING))
-        except (ZeroDivisionError, ValueError):
-            continue  # one side does not exist here
-        converges = gaps[-1] <= NEAR_LIMIT and gaps[-1] <= gaps[0] + AS_NEAR
-        if not converges:  # also where it is not a number
-            return f"at {shown(point)} they still differ by {gaps[-1]:.2g} of the claim"
-        checked += 1
-        if checked == count:
-            return None
-    return "there is no point near the limit at which both exist"
+            return _compared(left, right, point, digits)
+        except LostDigitsError:
+            continue
+    return NOWHERE
 
 
-def limit_points(before: sp.Expr, after: sp.Expr) -> int:
-    """At how many points a limit is compared."""
-    return _count(before, after, thorough=False)
-
-
-def never_positive(expression: sp.Expr) -> bool:
-    """True if an expression is positive at no sample point; False if undefined at all of them."""
-    symbols = sorted(expression.free_symbols, key=lambda y: y.name)
-    positive = []
-    for _, point in zip(range(TRIES), _points(symbols, branched=True), strict=False):
+def _compared(left: sp.Expr, right: sp.Expr, point: Point, digits: int) -> Difference | str:
+    sides: list[Number] = []
+    unreal: list[UnrealError] = []
+    for side in (left, right):
         try:
-            positive.append(value_of(expression, {y: float(v) for y, v in point.items()}) > 0)
-        except ValueError:
-            continue  # it does not exist here
-        if positive[-1] or len(positive) == THOROUGH * PER_BRANCHES:
+            sides.append(real_value(side, point, digits))
+        except UnrealError as error:
+            unreal.append(error)
+            sides.append(None)
+        except ZeroDivisionError:
+            return NOWHERE
+    if unreal:
+        needs = f"{text(unreal[0].part)} > 0"
+        why = f"{text(unreal[0].part)} {unreal[0].reason}"
+        a, b = (why if side is None else short(side) for side in sides)
+        return Difference(point, a, b, domain=needs) if len(unreal) == 1 else NOWHERE
+    if near(*sides):
+        return SAME
+    a, b = alike(*sides, digits=digits)
+    return Difference(point, short(a), short(b), short(a - b))
+
+
+def positive_somewhere(expression: sp.Expr) -> bool:
+    """Whether an expression is positive at a point, or real at none."""
+    real = False
+    for _, point in zip(range(TRIES), points(symbols_of((expression,)), 0), strict=False):
+        try:
+            if real_value(expression, point) > 0:
+                return True
+            real = True
+        except (UnrealError, ZeroDivisionError, LostDigitsError):
+            continue
+    return not real
+
+
+def sign_of(expression: sp.Expr, relations: tuple[sp.Basic, ...] = (), seed: int = 0) -> int:
+    """1 if an expression is positive at every point at which it is real, -1 if at none, else 0.
+
+    An expression that exists at no point has no sign: 0.
+    """
+    if expression.is_positive:
+        return 1
+    symbols, signs = symbols_of((expression, *relations)), set()
+    checked = 0
+    for _, point in zip(range(TRIES), points(symbols, seed), strict=False):
+        try:
+            if satisfied(relations, point):
+                value = real_value(expression, point)
+                signs |= {value > 0} if value else set()
+                checked += 1
+        except (UnrealError, ZeroDivisionError, LostDigitsError):
+            continue
+        if len(signs) > 1 or checked == THOROUGH:
             break
-    return bool(positive) and not any(positive)
+    return 0 if len(signs) != 1 else (1 if signs == {True} else -1)
 
 
-def shown(point: Point) -> str:
-    """`{N_total: 17/33, ...}`."""
-    return "{" + ", ".join(f"{x.name}: {value}" for x, value in point.items()) + "}"
-
-
-def _branched(*sides: sp.Basic) -> bool:
-    return any(side.has(*BRANCHES) for side in sides)
-
-
-def _count(*sides: sp.Basic, thorough: bool) -> int:
-    """At how many points two sides are compared."""
-    return (THOROUGH if thorough else QUICK) * (PER_BRANCHES if _branched(*sides) else 1)
-
-
-def _cancels(gap: sp.Expr) -> bool:
-    """True if SymPy simplifies an expression to zero."""
-    if _branched(gap):
-        return False
+def _cancels(left: sp.Expr, right: sp.Expr) -> bool:
+    """True if SymPy simplifies a difference to zero, each branching part taken as a symbol."""
+    parts: dict[sp.Basic, sp.Basic] = {}
+    for node in (node for side in (left, right) for node in sp.preorder_traversal(side)):
+        if isinstance(node, BRANCHES):
+            parts.setdefault(node, sp.Dummy("part", real=True))
+    gap = put(left, parts) - put(right, parts)
     return bool(gap == 0 or sp.cancel(sp.together(gap)) == 0 or sp.simplify(gap) == 0)
 
 
-def _gap(left: sp.Expr, right: sp.Expr, point: Point) -> str:
-    """The difference at a point, in words; empty when there is none."""
-    try:
-        exact = exact_value(left, point) - exact_value(right, point)
-        return str(exact) if exact else ""
-    except InexactError:
-        floats = {x: float(value) for x, value in point.items()}
-        a, b = value_of(left, floats), value_of(right, floats)
-        return f"{a - b:.3g}" if abs(a - b) > DIGITS * max(abs(a), abs(b)) else ""
-
-
-def _points(symbols: list[sp.Symbol], branched: bool = False) -> Iterator[Point]:
-    """Always the same sequence of points with small positive fractions as coordinates.
-
-    Where there are branches, every second point spans twelve binary orders on either side of 1,
-    so that a branch which is small at like magnitudes is the largest now and then.
-    """
-    generator = random.Random(",".join(x.name for x in symbols))
-    for number in range(TRIES):
-        point = {x: Fraction(generator.randint(1, 60), generator.randint(1, 40)) for x in symbols}
-        if branched and number % 2:
-            point = {x: y * Fraction(2) ** generator.randint(-12, 12) for x, y in point.items()}
-        yield point
+def under_roots(claim: sp.Expr) -> Iterator[sp.Expr]:
+    """What must be positive for every root and logarithm in an expression to be real."""
+    for node in sp.preorder_traversal(claim):
+        rooted = isinstance(node, sp.Pow) and not node.exp.is_integer
+        if (rooted or isinstance(node, sp.log)) and not node.args[0].is_positive:
+            yield node.args[0]
 
 
 def inverse(
@@ -271,7 +326,9 @@ def _plain(solution: sp.Expr, symbols: set[sp.Symbol]) -> bool:
 
 def _satisfies(lhs: sp.Symbol, rhs: sp.Expr, x: sp.Symbol, solution: sp.Expr) -> bool:
     try:
-        return Identity(lhs, put(rhs, {x: solution})).difference() is None
+        positive = tuple(sp.Gt(part, 0) for part in (solution, *under_roots(solution)))
+        back = Identity(lhs, put(rhs, {x: solution}), positive)
+        return back.difference() is None
     except NoPointError:
         return False
 

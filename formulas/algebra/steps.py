@@ -4,12 +4,47 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from difflib import get_close_matches
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Protocol
 
 import sympy as sp
 
-from formulas.algebra.identity import Identity, limit_differs, limit_points, never_positive, shown
 from formulas.numerics.expressions import text
+
+PROVEN, TESTED, TAKEN = WORDS = ("proven", "tested", "taken")  # from the strongest on
+
+
+VERBS = (
+    *("begin", "substitute", "rewrite", "solve", "drop", "limit", "at"),
+    *("stationary", "bound", "mean"),
+)
+
+
+class Verbal:
+    """What answers to the verbs, and says so of a name that is none."""
+
+    if not TYPE_CHECKING:  # so that a type checker still sees such a name
+
+        def __getattr__(self, name: str) -> object:
+            near = get_close_matches(name, VERBS, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            verbs = ", ".join(VERBS)
+            raise AttributeError(f"there is no verb or attribute {name!r}{hint} (verbs: {verbs})")
+
+
+class Provable(Protocol):
+    """What a step claims: an identity, a limit, a bound, an optimum."""
+
+    @property
+    def proven(self) -> bool:
+        """Whether it was shown symbolically."""
+
+    def difference(self, thorough: bool = False, seed: int = 0) -> object | None:
+        """A counterexample, which says what it shows; None if none is met."""
+
+    def proof(self) -> str:
+        """How it was shown, in words."""
 
 
 class DerivationError(ValueError):
@@ -28,23 +63,24 @@ class DerivationStep:
     lhs: sp.Expr
     rhs: sp.Expr
     why: str
-    identity: Identity | None = None
+    identity: Provable | None = None
     size: sp.Expr | None = None  # of what was neglected, relative to what was kept
     neglected: str = ""
-    approach: tuple[sp.Symbol, sp.Expr] | None = None
     solved: sp.Symbol | None = None
     borrowed: tuple[DerivationStep, ...] = ()
+    approximate: bool = False  # a term has been neglected, here or before
+    direction: str = ""  # of an inequality: ≤ or ≥
     arguments: Mapping[str, Any] = field(default_factory=dict, hash=False, repr=False)
 
     @property
     def exact(self) -> bool:
-        """True if no term was neglected, here or in the equations used."""
+        """True if no term was neglected here or in the equations used."""
         return self.size is None and not self.borrowed
 
     @property
     def relation(self) -> str:
-        """`=` or `≈`."""
-        return "=" if self.exact else "≈"
+        """`=`, `≈`, or the direction of a bound."""
+        return self.direction or ("≈" if self.approximate else "=")
 
     def __str__(self) -> str:
         return f"{text(self.lhs)} {self.relation} {text(self.rhs)}"
@@ -55,23 +91,39 @@ class DerivationStep:
         size = "" if self.size is None else f"; neglected over kept: {text(self.size)}"
         return f"  {number}. {self.verb}{why}\n       {self}\n       [{proof}{size}]"
 
-    def proof(self, before: DerivationStep | None) -> str:
-        """The proof that this step follows from the one before, in words.
+    @property
+    def used(self) -> tuple[Any, ...]:
+        """The equations and derivations that the verb put in."""
+        listed = (self.arguments.get(name, ()) for name in ("where", "of"))
+        arguments = (*self.arguments.values(), *chain.from_iterable(listed))
+        return tuple(part for part in arguments if hasattr(part, "source"))
 
-        Raises DerivationError if it does not.
+    def proof(self, before: DerivationStep | None, seed: int = 0) -> str:
+        """The proof that this step follows from the one before: its word, then how it was shown.
+
+        The word is that of the weakest derivation put in, where that is weaker. Raises
+        DerivationError if the step does not follow.
         """
+        word, method = self._proof(before, seed)
+        inner = [(part.weakest, part.name) for part in self.used if hasattr(part, "weakest")]
+        weaker = [(w, name) for w, name in inner if WORDS.index(w) > WORDS.index(word)]
+        if weaker:
+            word, name = max(weaker, key=lambda pair: WORDS.index(pair[0]))
+            method += f", from what is {word} of {name}"
+        return f"{word}: {method}"
+
+    def _proof(self, before: DerivationStep | None, seed: int) -> tuple[str, str]:
         if self.identity is not None:
-            difference = self.identity.difference(thorough=True)
+            difference = self.identity.difference(thorough=True, seed=seed)
             if difference:
-                point, size = difference
-                raise DerivationError(f"the two sides differ by {size} at {shown(point)}")
-            proof = self.identity.proof() + self._borrowing()
+                raise DerivationError(str(difference))
+            word = PROVEN if self.identity.proven else TESTED
+            method = self.identity.proof() + self._borrowing()
             if self.solved is None or before is None:
-                return proof
-            return f"put back, {proof}{_uniqueness(before, self.solved)}"
-        if self.approach is not None and before is not None:
-            return _limit_proof(before.rhs, self.rhs, *self.approach)
-        return _PROOFS[self.verb] + self._borrowing()
+                return word, method
+            return word, f"put back, {method}{_uniqueness(before, self.solved)}"
+        word, method = _PROOFS[self.verb]
+        return word, method + self._borrowing()
 
     def _borrowing(self) -> str:
         names = ", ".join(dict.fromkeys(step.neglected for step in self.borrowed))
@@ -86,6 +138,20 @@ def approximations(derivation: object) -> tuple[DerivationStep, ...]:
             if part.size is not None:
                 approximate.setdefault(part.neglected, part)
     return tuple(approximate.values())
+
+
+def premises_of(steps: tuple[DerivationStep, ...]) -> tuple[str, ...]:
+    """What some steps take: the first form, the equations put in, what is neglected."""
+    taken: dict[str, None] = {}
+    for step in steps:
+        sides = (step.arguments.get(side) for side in ("lhs", "rhs"))
+        if step.verb == "begin" and not any(hasattr(side, "source") for side in sides):
+            taken[f"{step}: {step.why}" if step.why else str(step)] = None
+        for part in step.used:
+            taken |= dict.fromkeys(getattr(part, "premises", (part.name,)))
+        if step.verb == "drop":
+            taken[step.neglected] = None
+    return tuple(taken)
 
 
 def dropped(
@@ -105,20 +171,11 @@ def dropped(
     return None
 
 
-def unfit(x: sp.Symbol, claim: sp.Expr) -> str:
-    """Why a claim cannot be a value of a symbol, whatever the equation; empty when it can."""
-    if claim.has(x):
-        return f"the claim for {x.name} still contains {x.name}"
-    if never_positive(claim):
-        return f"{x.name} = {text(claim)} is positive at no point, and every symbol is positive"
-    return ""
-
-
 _PROOFS = {
-    "begin": "stated",
-    "substitute": "by definition",
-    "drop": "approximate",
-    "at": "numbers put in",
+    "begin": (TAKEN, "stated"),
+    "substitute": (PROVEN, "by definition"),
+    "drop": (TAKEN, "approximate"),
+    "at": (PROVEN, "numbers put in"),
 }
 
 
@@ -127,17 +184,3 @@ def _uniqueness(before: DerivationStep, x: sp.Symbol) -> str:
     over, _ = sp.fraction(sp.together(before.lhs - before.rhs))
     linear = over.is_polynomial(x) and sp.degree(over, x) == 1
     return ", the only solution" if linear else ""
-
-
-def _limit_proof(before: sp.Expr, after: sp.Expr, x: sp.Symbol, to: sp.Expr) -> str:
-    against = limit_differs(before, after, x, to)
-    if against:
-        raise DerivationError(against)
-    numerically = f"limit, numerically at {limit_points(before, after)} points"
-    if before.has(sp.Max, sp.Min, sp.ceiling, sp.floor):
-        return numerically
-    try:
-        difference = sp.limit(before, x, to) - after
-    except NotImplementedError:  # SymPy's way of saying that it cannot decide a sign
-        return numerically
-    return "limit, symbolically" if sp.simplify(difference) == 0 else numerically

@@ -55,8 +55,8 @@ context_for_ratio = derive(
     assumes=(
         PREFILL,
         OVERLAP,
-        "rho_price*g > m_pos: the ratio is above what arithmetic alone gives",
-        "rho_price*g > B_0/B: else no context gives so small a ratio",
+        when(rho_price * g > m_pos, why="the ratio is above what arithmetic alone gives"),
+        when(rho_price * g > B_0 / B, why="else no context gives so small a ratio"),
     ),
     where=(short_context_batch, balance_context),
 )
@@ -69,15 +69,15 @@ batch_for_ratio = derive(
     assumes=(
         PREFILL,
         OVERLAP,
-        "rho_price*g > m_pos: the ratio is above what arithmetic alone gives",
-        "rho_price*g > L_ctx/L_star: else caches alone give a larger ratio",
+        when(rho_price * g > m_pos, why="the ratio is above what arithmetic alone gives"),
+        when(rho_price * g > L_ctx / L_star, why="else caches alone give a larger ratio"),
     ),
     where=(short_context_batch, balance_context),
 )
 
 ratio_at_twice_critical = derive(
     "price ratio at twice the critical batch and the balance context",
-    begin(rho_price, price_ratio.rhs, why=price_ratio.name),
+    begin(rho_price, price_ratio, why=price_ratio.name),
     substitute(Equation("twice the critical batch", B, 2 * B_0 / m_pos)),
     substitute(Equation("context at which caches balance arithmetic", L_ctx, m_pos * L_star)),
     rewrite(
@@ -107,7 +107,7 @@ crossover_pass = derive(
     "tokens per pass at which a pass turns to arithmetic",
     begin(
         B * L_pass * N_active * c_fwd / F,
-        memory_time.rhs,
+        memory_time,
         why="arithmetic of all positions of a pass, and its bytes",
     ),
     SHORT_CONTEXT,
@@ -128,7 +128,8 @@ fast_batch = derive(
     assumes=(
         "a step is a fixed part and a part proportional to the batch",
         "the fixed part does not shrink with the batch, as expert coverage would make it",
-        "s_fast*w_fix < 1",
+        when(w_fix < 1),
+        when(s_fast * w_fix < 1),
     ),
 )
 
@@ -143,10 +144,10 @@ fast_price = derive(
 
 fixed_share = derive(
     "fixed share of the normal step that a fast mode's price implies",
-    begin(x_price, fast_price.rhs, why=fast_price.name),
+    begin(x_price, fast_price, why=fast_price.name),
     solve(w_fix, (x_price - 1) / (s_fast * x_price - 1)),
     source=lecture_notes.at("section 1, fast mode and slow mode"),
-    assumes=fast_batch.assumes,
+    assumes=(*fast_batch.assumes, when(x_price > 1), when(s_fast * x_price > 1)),
 )
 
 fastest_speed = derive(

@@ -24,7 +24,7 @@ keep_or_compute = derive(
 
 keep_or_compute_drain = derive(
     "the same in drain times",
-    begin(keep_or_compute.equation()),
+    begin(keep_or_compute),
     rewrite(
         T_drain * (f_made / b_made) / (F / W),
         why="drain time, times the arithmetic per byte of the result over that of the machine",
@@ -35,7 +35,7 @@ keep_or_compute_drain = derive(
 
 keep_cache = derive(
     "hold time after which a cache is better computed again",
-    begin(keep_or_compute_drain.equation()),
+    begin(keep_or_compute_drain),
     substitute(Equation("arithmetic of one token", f_made, N_active * c_fwd * one_token)),
     substitute(Equation("cache of one token", b_made, b_kv * one_token)),
     rewrite(
@@ -50,11 +50,10 @@ keep_cache = derive(
 
 keep_activations = derive(
     "hold time after which a layer's activations are better computed again",
-    begin(keep_or_compute_drain.equation()),
+    begin(keep_or_compute_drain),
     substitute(Equation("arithmetic of one layer", f_made, N_active / n_blocks * c_fwd * D_batch)),
-    substitute(Equation("activations of one layer", b_made, A_layer)),
-    rewrite(
-        T_drain * (c_fwd * N_active / n_blocks * D_batch / A_layer) / (F / W),
+    substitute(
+        Equation("activations of one layer", b_made, A_layer),
         why="held from a layer's forward to its backward pass: longer than this where the memory "
         "is the dearer part",
     ),

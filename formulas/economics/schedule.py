@@ -14,8 +14,10 @@ SCHEDULE = lecture_notes.at("section 1, the train schedule")
 full_memory_step = derive(
     "time to read a memory that weights and caches fill",
     begin(memory_time),
-    substitute(Equation("batch that fills the memory", B, largest_batch.rhs)),
-    rewrite(M / W, why="weights and caches together are the whole memory"),
+    substitute(
+        Equation("batch that fills the memory", B, largest_batch.rhs, largest_batch.assumes),
+        why="weights and caches together are the whole memory",
+    ),
     rewrite(T_drain, why="reading all of it once", where=(drain_time,)),
     source=SCHEDULE,
     assumes=("the batch fills the memory; each byte is read once per step",),
@@ -25,17 +27,16 @@ floor_over_drain = derive(
     "least time of a step over the drain time",
     begin(x_floor, T_floor / T_drain, why="how far below the drain time a step can go"),
     substitute(latency_floor),
-    substitute(drain_time),
-    rewrite(
-        N_total * b_w / M,
+    substitute(
+        drain_time,
         why="the share of the memory that weights take: below one wherever caches have room",
     ),
     source=lecture_hardware.at("section 2, the train station metaphor"),
-    assumes=("the weights fit: N_total*b_w <= M",),
+    assumes=(when(N_total * b_w <= M, why="the weights fit"),),
 )
 
 arrival_wait = Equation.of(
-    T_arr, T_step * (1 - u_arr) + T_step, TRAIN, ROOM, "0 < u_arr <= 1", source=SCHEDULE
+    T_arr, T_step * (1 - u_arr) + T_step, TRAIN, ROOM, when(u_arr <= 1), source=SCHEDULE
 )
 
 longest_wait = derive(
@@ -49,15 +50,15 @@ longest_wait = derive(
 
 mean_wait = derive(
     "mean time from arrival to the end of the first step",
-    begin(
-        T_avg,
-        arrival_wait.rhs,
-        why="the wait is linear in the moment of arrival, so its mean is that of the mean moment",
+    begin(arrival_wait),
+    mean(
+        u_arr,
+        Uniform(Integer(0), Integer(1)),
+        3 * T_step / 2,
+        "half an interval on the platform, one on the train",
+        named=T_avg,
     ),
-    substitute(Equation("mean of a uniform moment", u_arr, Rational(1, 2))),
-    rewrite(3 * T_step / 2, why="half an interval on the platform, one on the train"),
     source=SCHEDULE,
-    assumes=(TRAIN, ROOM, "arrivals are uniform over the interval between departures"),
 )
 
 longest_wait_full = Equation(

@@ -28,7 +28,7 @@ covered_speed = derive(
         why="time of the faster step over that of the normal one",
     ),
     solve(s_fast, 1 / (w_fix + w_cov * r_cov + (1 - w_fix - w_cov) * beta_B)),
-    assumes=PARTS,
+    assumes=(*PARTS, when(w_fix + w_cov <= 1)),
 )
 
 covered_price = derive(
@@ -56,7 +56,12 @@ covered_share = derive(
     ),
     solve(w_cov, (x_price - 1) / (s_fast * x_price * r_cov - 1)),
     source=MODES,
-    assumes=(*PARTS, "no fixed part: w_fix = 0", "s_fast*x_price*r_cov > 1"),
+    assumes=(
+        *PARTS,
+        "no fixed part: w_fix = 0",
+        when(x_price > 1),
+        when(s_fast * x_price * r_cov > 1),
+    ),
 )
 
 covered_fastest_speed = derive(
@@ -68,7 +73,12 @@ covered_fastest_speed = derive(
 
 slow_saving = derive(
     "cost of a sequence over its cost at unbounded batch",
-    begin(x_save, T_seq / cost_floor.rhs, why="what waiting for a larger batch could save"),
+    begin(
+        x_save,
+        T_seq / cost_floor.rhs,
+        why="what waiting for a larger batch could save",
+        of=(cost_floor,),
+    ),
     substitute(time_per_sequence),
     rewrite(
         maximum(1, B_0 / (B * m_pos) + L_ctx / (m_pos * L_star))

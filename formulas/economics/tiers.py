@@ -29,7 +29,7 @@ tier_drain_time = Equation.of(
 
 drain_rule_prices = derive(
     "hold time at which holding costs as much as reading back",
-    begin(store_cost.rhs, fetch_cost.rhs, why="holding costs as much as reading back"),
+    begin(store_cost, fetch_cost, why="holding costs as much as reading back"),
     solve(t_hold, p_read / p_tier * M_tier / W_tier),
     rewrite(
         p_read / p_tier * tau_tier,
@@ -41,9 +41,11 @@ drain_rule_prices = derive(
 
 drain_rule = derive(
     "the drain-time rule",
-    begin(drain_rule_prices.equation()),
-    substitute(Equation("one price for both", p_read, p_tier)),
-    rewrite(tau_tier, why="hold a cache for the drain time of its tier"),
+    begin(drain_rule_prices),
+    substitute(
+        Equation("one price for both", p_read, p_tier),
+        why="one price for both: hold a cache for the drain time of its tier",
+    ),
     source=TIERS,
     assumes=("a read keeps the tier busy and nothing else: p_read = p_tier",),
     where=(tier_drain_time,),
@@ -74,7 +76,7 @@ break_even_hold = derive(
     "hold time in HBM after which computing again is cheaper",
     begin(
         b_kv * t_hold * D_step / M,
-        remake_cost.rhs,
+        remake_cost,
         why="holding a share of the chip's memory costs as much as computing again",
     ),
     solve(t_hold, M * (N_active * c_fwd + a_kv * L_in / 2) / (b_kv * F * e_pf)),
@@ -92,7 +94,12 @@ break_even_hold = derive(
 
 break_even_hold_in_tier = derive(
     "hold time in a tier after which computing again is cheaper",
-    begin(C_remake, store_cost.rhs + fetch_cost.rhs, why="a held cache is also read back"),
+    begin(
+        C_remake,
+        store_cost.rhs + fetch_cost.rhs,
+        why="a held cache is also read back",
+        of=(store_cost, fetch_cost),
+    ),
     solve(t_hold, (C_remake - b_kv * p_read / W_tier) * M_tier / (b_kv * p_tier)),
     rewrite(
         (C_remake - C_fetch) * M_tier / (b_kv * p_tier),
@@ -111,7 +118,7 @@ hit_chance_needed = derive(
         why="holding is paid for always; reading back and computing again only at a return",
     ),
     solve(p_hit, C_store / (C_remake - C_fetch)),
-    assumes=("C_fetch < C_remake", "never where the result exceeds one"),
+    assumes=(when(C_fetch < C_remake), "never where the result exceeds one"),
 )
 
 fetch_over_remake = Equation.of(
@@ -131,7 +138,10 @@ tier_edge = derive(
     "hold time at which the slower of two tiers becomes the cheaper",
     begin(q_1 * (t_hold + tau_1), q_2 * (t_hold + tau_2), why="both tiers cost the same"),
     solve(t_hold, (q_2 * tau_2 - q_1 * tau_1) / (q_1 - q_2)),
-    assumes=("q_1 > q_2 and q_2*tau_2 > q_1*tau_1; else one tier is always better",),
+    assumes=(
+        when(q_1 > q_2),
+        when(q_2 * tau_2 > q_1 * tau_1, why="else one tier is always better"),
+    ),
 )
 
 byte_price_by_drain_time = Equation(
@@ -143,18 +153,16 @@ byte_price_by_drain_time = Equation(
 
 best_drain_time = derive(
     "drain time of the cheapest tier for a hold time",
-    begin(
-        -diff(byte_price_by_drain_time.rhs, tau_tier) * (t_hold + tau_tier),
-        byte_price_by_drain_time.rhs,
-        why="what a slower tier saves in price it loses in reading: the derivative is zero",
-    ),
+    begin(hold_cost),
+    substitute(byte_price_by_drain_time),
+    stationary(tau_tier, "what a slower tier saves in price it loses in reading"),
     solve(tau_tier, t_hold * n_fall / (1 - n_fall)),
-    assumes=(*byte_price_by_drain_time.assumes, "0 < n_fall < 1; else the slowest is best"),
+    assumes=(*byte_price_by_drain_time.assumes, when(n_fall < 1, why="else the slowest is best")),
 )
 
 drain_rule_exponent = derive(
     "fall of prices at which the drain-time rule is optimal",
-    begin(t_hold, best_drain_time.rhs, why="the rule: drain time equals hold time"),
+    begin(t_hold, best_drain_time, why="the rule: drain time equals hold time"),
     solve(n_fall, Rational(1, 2)),
     assumes=best_drain_time.assumes,
 )

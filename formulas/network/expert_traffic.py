@@ -54,7 +54,9 @@ fullest_chip = Equation.of(
 
 slowdown = Equation.of(x_slow, r_up / r_out, "rates of one chip, one way")
 
-crossing_share = Equation.of(f_cross, (n_span - 1) / n_span, UNIFORM, "n_span >= 1", source=RACKS)
+crossing_share = Equation.of(
+    f_cross, (n_span - 1) / n_span, UNIFORM, when(n_span >= 1), source=RACKS
+)
 
 scale_out_penalty = derive(
     "time of an exchange over several racks, over that within one",
@@ -84,7 +86,7 @@ break_even_slowdown = derive(
     ),
     solve(x_slow, n_span / (n_span - 1), named=x_even),
     source=RACKS,
-    assumes=(*scale_out_penalty.assumes, "n_span > 1"),
+    assumes=(*scale_out_penalty.assumes, when(n_span > 1)),
 )
 
 racks_that_recover = derive(
@@ -97,7 +99,7 @@ racks_that_recover = derive(
     solve(n_span, (x_slow + sqrt(x_slow**2 - 4 * x_slow)) / 2, named=n_even),
     assumes=(
         "the batch of one rack, divided over n_span racks",
-        "x_slow >= 4; at a smaller slowdown two racks are as fast already",
+        when(x_slow >= 4, why="at a smaller slowdown two racks are as fast already"),
     ),
 )
 
@@ -108,7 +110,7 @@ experts_spared = Equation.of(
     n_spare,
     n_experts / n_inner - n_experts / n_outer,
     "experts lie evenly over chips",
-    "n_outer > n_inner",
+    when(n_outer > n_inner),
     source=RACKS,
 )
 
@@ -129,7 +131,12 @@ crossing_expert = derive(
 
 crossing_batch = derive(
     "positions of a chip up to which leaving the rack pays",
-    begin(crossing_expert.steps[0].lhs, crossing_expert.steps[0].rhs, why="the same balance"),
+    begin(
+        crossing_expert.steps[0].lhs,
+        crossing_expert.steps[0].rhs,
+        why="the same balance",
+        of=crossing_expert.steps[0].used,
+    ),
     solve(n_own, (n_spare * s_expert / W_chip - t_more) / x_more, named=n_tie),
     assumes=(*crossing_expert.assumes, "the larger group's floor is below what it saves"),
 )

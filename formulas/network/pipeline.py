@@ -1,6 +1,7 @@
 """Pipelines in inference: what stages divide, what they do not, and what a hop costs."""
 
 from formulas.algebra.notation import *
+from formulas.network.expert_traffic import UNIFORM, crossing_share
 from formulas.roofline.kvcache import chips_of_pipeline
 
 SECTION = lecture_notes.at("section 3, the microbatch math")
@@ -56,10 +57,30 @@ domain_speedup = derive(
         N_total * b_w / (W_each * n_before) / T_w,
         why="time in the smaller domain over time in the larger",
     ),
-    substitute(domain_weight_time),
-    rewrite(n_domain / n_before, why="the model and the chip cancel"),
+    substitute(domain_weight_time, why="the model and the chip cancel"),
     source=lecture_notes.at("section 3, why scale-up size still matters"),
     assumes=("the same chips, more of them",),
+)
+
+bandwidth_growth = Equation.of(
+    x_gen,
+    W_each / W_before,
+    "peak rates of data sheets",
+    source=lecture_notes.at("section 3, why scale-up size still matters"),
+)
+
+experts_over_pipeline = derive(
+    "bytes between racks, experts over them against a pipeline through them",
+    begin(
+        x_racks,
+        n_moe * k_experts * h_exp * (b_disp + b_comb) * f_cross / ((n_span - 1) * h_act * b_act),
+        why="what leaves a rack to picked experts and back; one vector to each rack but the first",
+    ),
+    substitute(
+        crossing_share, why="layers of a rack, picks and both ways: how many racks cross cancels"
+    ),
+    source=lecture_notes.at("section 3, pipeline parallelism"),
+    assumes=(UNIFORM, "n_span > 1", "as many racks either way, a rack being one stage"),
 )
 
 hops_time = Equation.of(

@@ -7,11 +7,13 @@ equation that forgets how many tokens a sequence emits does not pass.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
 import sympy as sp
+from sympy.core.function import AppliedUndef
 
 BASES = ("s", "byte", "flop", "param", "token", "seq", "chip", "USD", "J", "g")
 COUNTS = ("token", "seq", "chip", "param")
@@ -45,6 +47,14 @@ class UnitProduct:
     def is_count(self) -> bool:
         """True for a count of tokens, sequences, chips or parameters, and for its reciprocal."""
         return len(self.powers) == 1 and all(b in COUNTS and abs(p) == 1 for b, p in self.powers)
+
+    @property
+    def written(self) -> str:
+        """As the field writes it: `FLOP/(param·token)`, `token²`, `s/√byte`."""
+        words = str(self).replace("flop", "FLOP")
+        words = re.sub(r"(\w+)\*\*\(1/2\)", r"√\1", words)
+        words = re.sub(r"\*\*([23])", lambda m: "²³"[int(m[1]) - 2], words)
+        return words.replace("**", "^").replace("*", "·")
 
     def __str__(self) -> str:
         over = [_power(b, p) for b, p in self.powers if p > 0]
@@ -91,6 +101,8 @@ def unit_of(expression: sp.Expr, lookup: Callable[[sp.Symbol], UnitProduct]) -> 
                 product = product * inner
             return product
         case sp.Add() | sp.Max() | sp.Min() | sp.ceiling() | sp.floor() | sp.Abs():
+            return _common(expression, parts, lookup)
+        case AppliedUndef():  # any function, of a quantity of its own kind
             return _common(expression, parts, lookup)
         case sp.exp() | sp.log():
             if (inner := unit_of(parts[0], lookup)) not in (None, ONE):

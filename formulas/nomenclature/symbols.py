@@ -20,6 +20,12 @@ SYMBOLS: dict[str, sp.Symbol] = {}
 _UNITS: dict[sp.Symbol, UnitProduct] = {}
 _MEANINGS: dict[sp.Symbol, str] = {}
 _LATEX: dict[sp.Symbol, str] = {}
+_GREEK_NAMES = (
+    "alpha beta gamma delta epsilon varepsilon zeta eta theta iota kappa lambda mu nu xi pi "
+    "rho sigma tau upsilon phi varphi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Phi "
+    "Psi Omega ell"
+)
+GREEK = dict(zip(_GREEK_NAMES.split(), "αβγδϵεζηθικλμνξπρστυϕφχψωΓΔΘΛΞΠΣΦΨΩℓ", strict=True))
 _OWNED_BY_SYMPY = frozenset("EINOQS") | {"C"}
 
 
@@ -92,7 +98,13 @@ def _registered(x: sp.Symbol | str) -> sp.Symbol:
 
 
 def _subscripted(name: str) -> str:
-    """`L_ctx` as L with an upright subscript."""
+    """`L_ctx` with an upright subscript, `gamma_c` with a Greek letter, `one_chip` with a 1."""
     head, _, tail = name.partition("_")
-    head = head if len(head) == 1 else rf"\mathrm{{{head}}}"
-    return head if not tail else rf"{head}_{{\mathrm{{{tail.replace('_', ','):s}}}}}"
+    if head in GREEK:
+        head = rf"\{head}"
+    elif len(head) > 1:
+        head = "1" if head == "one" else rf"\mathrm{{{head}}}"
+    if not tail:
+        return head
+    below = rf"\{tail}" if tail in GREEK else rf"\mathrm{{{tail.replace('_', ',')}}}"
+    return rf"{head}_{{{below}}}"

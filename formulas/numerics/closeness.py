@@ -2,15 +2,13 @@
 
 from fractions import Fraction
 
-# Of an expression with a root or a logarithm at a rational point, walked in floats: the sides of an
-# identity agree to nine digits, which a proof then says.
-DIGITS = 1e-9
+import mpmath
 
-# A limit is near at the last of three steps, and no farther from it than at the first; below
-# VANISHING a claim is compared with itself no more.
-NEAR_LIMIT = 1e-3
-AS_NEAR = 1e-12
-VANISHING = 1e-300
+# Where the value at a point is irrational, digits that are carried, of which a sum may cancel a
+# third; two sides are equal if they agree to AGREE, and so are a limit and its claim. In a search
+# for a branch, where a point is looked at again, the digits of floats do.
+WORKING, SEARCHING = 120, 24
+AGREE = mpmath.mpf(10) ** -50
 
 # Relative distance at which two branches of a Max tie: a few roundings of what computes them.
 TIE = 1e-12
@@ -20,3 +18,8 @@ NOT_SMALL = 0.5
 
 # The lecture rounds in the head: 14.4 is "about 15".
 ROUNDING = Fraction(1, 20)
+
+# A stated number is near the computed one up to half as much again, as figures carried through a
+# lecture in the head are, and no longer of its order of magnitude from ten times on.
+NEAR = Fraction(3, 2)
+FAR = 10

@@ -9,6 +9,7 @@ from formulas.roofline.roofline import (
 )
 
 IDLE = "neither roof is idle"
+EVERY_CONTEXT = "where 1/L_a >= 1/(L_star*m_pos) every context has a critical batch"
 SHORT_CONTEXT = drop(
     B * L_ctx * b_kv / W,
     beside=N_total * b_w / W,
@@ -35,7 +36,7 @@ attention_context = Equation.of(
 
 critical_batch = derive(
     "batch at which the two roofs meet",
-    begin(compute_time.rhs, memory_time.rhs, why=IDLE),
+    begin(compute_time, memory_time, why=IDLE),
     SHORT_CONTEXT,
     solve(B, (N_total / N_active) * (b_w / (c_fwd * m_pos)) * (F / W), named=B_crit),
     source=lecture_hardware.at("section 2, the optimal batch size formula"),
@@ -43,19 +44,20 @@ critical_batch = derive(
 
 critical_batch_with_kv = derive(
     "batch at which the two roofs meet, caches included",
-    begin(compute_time.rhs, memory_time.rhs, why=IDLE),
+    begin(compute_time, memory_time, why=IDLE),
     solve(B, N_total * b_w / W / (m_pos * N_active * c_fwd / F - L_ctx * b_kv / W), named=B_crit),
     rewrite(
         B_0 / m_pos / (1 - L_ctx / (m_pos * L_star)),
         why="in terms of the critical batch and the balance context",
         where=(short_context_batch, balance_context),
     ),
-    assumes=("L_ctx < L_star*m_pos; from there on no batch is arithmetic-bound",),
+    assumes=(when(L_ctx < L_star * m_pos, why="from there on no batch is arithmetic-bound"),),
+    where=(balance_context,),
 )
 
 critical_batch_attention = derive(
     "batch at which the two roofs meet, caches and attention included",
-    begin(compute_time_attention.rhs, memory_time.rhs, why=IDLE),
+    begin(compute_time_attention, memory_time, why=IDLE),
     solve(
         B,
         N_total * b_w / W / (m_pos * (N_active * c_fwd + L_ctx * a_kv) / F - L_ctx * b_kv / W),
@@ -67,9 +69,12 @@ critical_batch_attention = derive(
         where=(short_context_batch, balance_context, attention_context),
     ),
     assumes=(
-        "1 + L_ctx/L_a > L_ctx/(L_star*m_pos); beyond it no batch is arithmetic-bound",
-        "where 1/L_a >= 1/(L_star*m_pos) every context has a critical batch",
+        when(
+            1 + L_ctx / L_a > L_ctx / (L_star * m_pos), why="beyond it no batch is arithmetic-bound"
+        ),
+        EVERY_CONTEXT,
     ),
+    where=(balance_context, attention_context),
 )
 
 critical_batch_anywhere = Equation(
@@ -78,7 +83,7 @@ critical_batch_anywhere = Equation(
     Piecewise(
         (critical_batch_attention.rhs, 1 + L_ctx / L_a > L_ctx / (m_pos * L_star)), (oo, True)
     ),
-    assumes=critical_batch_attention.assumes[1:],
+    assumes=(EVERY_CONTEXT,),
     source=derived,
     where=(short_context_batch, balance_context, attention_context),
 )
@@ -89,6 +94,7 @@ never_context = derive(
         compute_time_attention.rhs / B,
         L_ctx * b_kv / W,
         why="one more sequence adds as much arithmetic as cache reading",
+        of=(compute_time_attention,),
     ),
     solve(L_ctx, m_pos * N_active * c_fwd / F / (b_kv / W - m_pos * a_kv / F), named=L_never),
     rewrite(
@@ -96,19 +102,21 @@ never_context = derive(
         why="in terms of the two contexts",
         where=(balance_context, attention_context),
     ),
-    assumes=("1/L_a < 1/(L_star*m_pos)",),
+    assumes=(when(1 / L_a < 1 / (L_star * m_pos)),),
+    where=(balance_context, attention_context),
 )
 
 cliff_context = derive(
     "context at which a step turns from arithmetic to memory",
-    begin(compute_time.rhs, memory_time.rhs, why=IDLE),
+    begin(compute_time, memory_time, why=IDLE),
     solve(L_ctx, (B * m_pos * N_active * c_fwd * W / F - N_total * b_w) / (B * b_kv), named=L_kink),
     rewrite(
         m_pos * L_star * (1 - B_0 / (B * m_pos)),
         why="both terms of memory kept: neither reading of the cliff alone",
         where=(short_context_batch, balance_context),
     ),
-    assumes=("B*m_pos > B_0; below it every context is memory-bound",),
+    assumes=(when(B * m_pos > B_0, why="below it every context is memory-bound"),),
+    where=(short_context_batch,),
 )
 
 cliff_readings = derive(
@@ -141,7 +149,9 @@ cost_floor = derive(
 
 batch_penalty = derive(
     "cost of a sequence over its arithmetic floor",
-    begin(x_batch, memory_time.rhs / compute_time.rhs, why="memory over arithmetic"),
+    begin(x_batch, T_mem / T_comp, why="memory over arithmetic"),
+    substitute(memory_time),
+    substitute(compute_time),
     drop(
         L_ctx * b_kv * F / (W * m_pos * N_active * c_fwd),
         beside=N_total * b_w * F / (W * B * m_pos * N_active * c_fwd),
@@ -153,5 +163,5 @@ batch_penalty = derive(
         where=(short_context_batch,),
     ),
     source=lecture_notes.at("section 1, why batch size dominates the cost curve"),
-    assumes=("B*m_pos <= B_0: the step is bound by reading weights",),
+    assumes=(when(B * m_pos <= B_0, why="the step is bound by reading weights"),),
 )

@@ -1,6 +1,7 @@
 """Mixture of experts: which share of the weights a step reads, and how few it can read."""
 
 from formulas.algebra.notation import *
+from formulas.roofline.roofline import compute_time
 
 UNIFORM = "each position picks its experts independently and uniformly"
 
@@ -33,6 +34,7 @@ expert_coverage = Equation(
         UNIFORM,
         "the largest share among routings that draw every position from one distribution; "
         "positions that avoid each other's experts read more (see k_most)",
+        when(k_experts <= n_experts),
     ),
     source=derived,
 )
@@ -100,4 +102,23 @@ sparse_latency_floor = derive(
     ),
     source=lecture_player.at("ideas, latency floor"),
     assumes=("one position: only the experts it picks are read",),
+)
+
+sparse_batch_penalty = derive(
+    "cost of a sequence of a sparse model over its arithmetic floor",
+    begin(
+        x_batch,
+        (N_touched * b_w / W + B * L_ctx * b_kv / W) / compute_time.rhs,
+        why="memory over arithmetic, of the weights only what is touched",
+        of=(compute_time,),
+    ),
+    drop(
+        L_ctx * b_kv * F / (W * m_pos * N_active * c_fwd),
+        beside=N_touched * b_w * F / (W * B * m_pos * N_active * c_fwd),
+        why="short context: cache reads are small beside weight reads",
+    ),
+    substitute(touched_parameters),
+    source=lecture_notes.at("section 1, why batch size dominates the cost curve"),
+    assumes=("the step is bound by reading weights", UNIFORM),
+    where=(expert_coverage,),
 )

@@ -4,7 +4,7 @@ Memory: what lies on a chip, what pipelining divides, and how much context fits.
 """
 
 from formulas.algebra.notation import *
-from formulas.roofline.batching import balance_context, cliff_context, short_context_batch
+from formulas.roofline.batching import balance_context, short_context_batch
 from formulas.roofline.roofline import compute_time, kv_time, memory_time, weight_time
 
 memory_used = Equation.of(
@@ -52,14 +52,14 @@ pipeline_memory = derive(
 
 longest_context = derive(
     "longest context that fits",
-    begin(M, memory_used.rhs, why="weights and caches fill the memory"),
+    begin(M, memory_used, why="weights and caches fill the memory"),
     solve(L_ctx, (M - N_total * b_w) / (B * b_kv), named=L_max),
     source=lecture_equations.at("section on the KV cache"),
 )
 
 largest_batch = derive(
     "largest batch that fits",
-    begin(M, memory_used.rhs, why="weights and caches fill the memory"),
+    begin(M, memory_used, why="weights and caches fill the memory"),
     solve(B, (M - N_total * b_w) / (L_ctx * b_kv), named=B_max),
 )
 
@@ -81,7 +81,7 @@ latent_cache_bytes = Equation(
 
 cliff_by_arithmetic = derive(
     "context at which caches take as long as arithmetic",
-    begin(compute_time.rhs, kv_time.rhs, why="the cliff, read as caches against arithmetic"),
+    begin(compute_time, kv_time, why="the cliff, read as caches against arithmetic"),
     solve(L_ctx, m_pos * N_active * c_fwd * W / (F * b_kv)),
     rewrite(m_pos * L_star, why="in terms of the balance context", where=(balance_context,)),
     source=lecture_notes.at("section 5, context length"),
@@ -90,7 +90,7 @@ cliff_by_arithmetic = derive(
 
 cache_bytes_from_cliff = derive(
     "cache bytes per token that a price cliff implies",
-    begin(compute_time.rhs, kv_time.rhs, why="the cliff, read as caches against arithmetic"),
+    begin(compute_time, kv_time, why="the cliff, read as caches against arithmetic"),
     solve(b_kv, m_pos * N_active * c_fwd * W / (F * L_ctx)),
     source=lecture_notes.at("section 5, context length"),
     assumes=("reading the weights is left out: exact only far above the critical batch",),
@@ -98,7 +98,7 @@ cache_bytes_from_cliff = derive(
 
 cache_bytes_by_weights = derive(
     "cache bytes per token that a price cliff implies, read against the weights",
-    begin(weight_time.rhs, kv_time.rhs, why="the cliff, read as caches against weights"),
+    begin(weight_time, kv_time, why="the cliff, read as caches against weights"),
     solve(b_kv, N_total * b_w / (B * L_ctx)),
     source=lecture_summary.at("key takeaways, KV cache"),
     assumes=("the cliff is where caches take as long as the weights",),
@@ -106,30 +106,33 @@ cache_bytes_by_weights = derive(
 
 cache_bytes_from_kink = derive(
     "cache bytes per token that a price cliff implies, weights and caches both read",
-    begin(compute_time.rhs, memory_time.rhs, why="the step turns from arithmetic to memory"),
+    begin(compute_time, memory_time, why="the step turns from arithmetic to memory"),
     solve(b_kv, (B * m_pos * N_active * c_fwd * W / F - N_total * b_w) / (B * L_ctx)),
     rewrite(
         m_pos * N_active * c_fwd * W / (F * L_ctx) * (1 - B_0 / (B * m_pos)),
         why="fewer than the cliff alone implies, the nearer the batch is to the critical one",
         where=(short_context_batch,),
     ),
-    assumes=("B*m_pos > B_0", "the kink lies at the cliff; a cliff may also lie after it"),
+    assumes=(when(B * m_pos > B_0), "the kink lies at the cliff; a cliff may also lie after it"),
+    where=(short_context_batch,),
 )
 
 cliff_surcharge = derive(
     "time of a step beyond the kink over its time before",
-    begin(x_cliff, memory_time.rhs / compute_time.rhs, why="memory over arithmetic"),
+    begin(x_cliff, T_mem / T_comp, why="memory over arithmetic"),
+    substitute(memory_time),
+    substitute(compute_time),
     rewrite(
         (B_0 / B + L_ctx / L_star) / m_pos,
         why="a straight line in the context: no step, and no factor of its own",
         where=(short_context_batch, balance_context),
     ),
-    assumes=("L_ctx >= L_kink, and B*m_pos > B_0", *cliff_context.assumes[1:]),
+    assumes=(when(L_ctx >= L_kink), when(B * m_pos > B_0)),
 )
 
 surcharge_context = derive(
     "context up to which a surcharge covers the step",
-    begin(cliff_surcharge.equation()),
+    begin(cliff_surcharge),
     solve(L_ctx, L_star * (m_pos * x_cliff - B_0 / B), named=L_cliff),
     assumes=cliff_surcharge.assumes,
     where=(short_context_batch, balance_context),
@@ -137,7 +140,7 @@ surcharge_context = derive(
 
 readable_context = derive(
     "longest context whose caches are read in a given time",
-    begin(T_kv_max, kv_time.rhs, why="reading the caches takes all of the time allowed"),
+    begin(T_kv_max, kv_time, why="reading the caches takes all of the time allowed"),
     solve(L_ctx, T_kv_max * W / (B * b_kv), named=L_read),
     source=lecture_hardware.at("section 6, the long context wall"),
 )
@@ -146,9 +149,8 @@ readable_over_stored = derive(
     "longest context by bandwidth over longest context by capacity",
     begin(x_walls, L_read / L_max, why="which wall comes first"),
     substitute(readable_context),
-    substitute(longest_context),
-    rewrite(
-        T_kv_max / ((M - N_total * b_w) / W),
+    substitute(
+        longest_context,
         why="the time allowed, over the time to drain what the weights leave: no model in it",
     ),
     assumes=("capacity binds first where the result exceeds one",),
@@ -157,8 +159,7 @@ readable_over_stored = derive(
 kv_time_per_sequence = derive(
     "time of reading caches, per sequence",
     begin(T_seq, T_kv / B, why="the share of one sequence"),
-    substitute(kv_time),
-    rewrite(L_ctx * b_kv / W, why="the batch cancels: nothing is shared out"),
+    substitute(kv_time, why="the batch cancels: nothing is shared out"),
     source=lecture_equations.at("KV cache, the irreducible cost"),
     assumes=("no two sequences share a part of their context",),
 )

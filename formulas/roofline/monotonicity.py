@@ -15,14 +15,25 @@ def _elasticity(time: Expr) -> Expr:
     return B * diff(time, B) / time
 
 
-def _growth(built: str, combined: Expr, claim: Expr, why: str = "") -> Derivation:
+def _growth(built: str, combined: Expr, claim: Expr, why: str = "", *where: Equation) -> Derivation:
     """The most a combination can be at lam times the batch, as lam times what it is."""
     return derive(
         f"most that a {built} can be at a larger batch",
-        begin(T_grown, combined, why=EACH),
-        rewrite(claim, why=why or f"the factor comes out of a {built}"),
-        assumes=(EACH, "no part falls: neither does what is built"),
+        begin(T_grown, combined, why=f"the {built} at the larger batch"),
+        bound(claim, "<=", why or f"the factor comes out of a {built}"),
+        assumes=(
+            EACH,
+            "no part falls: neither does what is built",
+            when(T_one_up <= lam * T_one),
+            when(T_two_up <= lam * T_two),
+        ),
     )
+
+
+def _at_most_one(slope: Derivation, why: str) -> Derivation:
+    """That a time never grows faster than the batch."""
+    name = f"{slope.name}, at most one"
+    return derive(name, begin(slope), bound(Integer(1), "<=", why), assumes=slope.assumes)
 
 
 def _slope(name: str, time: Expr, claim: Expr, why: str, *assumes: str) -> Derivation:
@@ -35,15 +46,11 @@ def _slope(name: str, time: Expr, claim: Expr, why: str, *assumes: str) -> Deriv
     )
 
 
-growth_of_sum = _growth("sum", lam * T_one + lam * T_two, lam * (T_one + T_two))
-growth_of_maximum = _growth(
-    "maximum", maximum(lam * T_one, lam * T_two), lam * maximum(T_one, T_two)
-)
-growth_of_minimum = _growth(
-    "minimum", minimum(lam * T_one, lam * T_two), lam * minimum(T_one, T_two)
-)
+growth_of_sum = _growth("sum", T_one_up + T_two_up, lam * (T_one + T_two))
+growth_of_maximum = _growth("maximum", maximum(T_one_up, T_two_up), lam * maximum(T_one, T_two))
+growth_of_minimum = _growth("minimum", minimum(T_one_up, T_two_up), lam * minimum(T_one, T_two))
 growth_of_scaled = _growth(
-    "scaled time", k_scale * (lam * T_one), lam * (k_scale * T_one), "the factors change places"
+    "scaled time", k_scale * T_one_up, lam * (k_scale * T_one), "the factors change places"
 )
 
 mixed_growth = derive(
@@ -67,8 +74,9 @@ mixed_growth = derive(
 growth_of_affine = _slope(
     "elasticity of a fixed part and a part proportional to the batch",
     t_const + t_each * B,
-    t_each * B / (t_const + t_each * B),
-    "a part over the whole: weights and caches, and a prefill share at a fixed hit rate",
+    1 - t_const / (t_const + t_each * B),
+    "a part is never more than the whole: weights and caches, and a prefill share at a fixed hit "
+    "rate",
 )
 growth_of_coverage = _slope(
     "elasticity of reading the experts that a batch touches",
@@ -76,7 +84,7 @@ growth_of_coverage = _slope(
     log(q_miss ** (-B / one_seq)) / (q_miss ** (-B / one_seq) - 1),
     "log(x) <= x - 1 at x = q_miss**(-B) > 1",
     "every sequence misses an expert with the same probability, independently",
-    "q_miss < 1",
+    when(q_miss < 1),
 )
 growth_of_collective = _slope(
     "elasticity of a collective with a square-root term",
@@ -97,6 +105,12 @@ growth_with_efficiency = _slope(
     "between zero and one iff the efficiency does not fall and grows no faster than the batch",
     "the efficiency is a power of the batch, as any smooth one is at a point",
 )
+
+affine_at_most_one = _at_most_one(growth_of_affine, "a part is no more than the whole")
+coverage_at_most_one = _at_most_one(growth_of_coverage, "log(x) <= x - 1")
+collective_at_most_one = _at_most_one(growth_of_collective, "no addend exceeds the one below it")
+imbalance_at_most_one = _at_most_one(growth_of_imbalance, "what is taken away is positive")
+efficiency_at_most_one = _at_most_one(growth_with_efficiency, "the efficiency does not fall")
 
 tiled_time = Equation.of(
     T_tiles,

@@ -1,7 +1,8 @@
 """How many cached entries a position reads when it does not read them all.
 
 Choosing costs reads too. Two levels of selection read 2*sqrt(k*L) entries at best; an index over
-every token keeps the reads linear in the context with a smaller slope, and so does packing.
+every token keeps the reads linear in the context with a smaller slope, and so does packing. Who
+reads less per layer needs more layers until every position depends on every other.
 """
 
 from formulas.algebra.notation import *
@@ -20,11 +21,8 @@ block_reads = Equation(
 
 block_size = derive(
     "block size that reads the fewest entries",
-    begin(
-        diff(k_block * c_block, c_block),
-        -diff(L_ctx / c_block, c_block),
-        why="a larger block adds as many entries as it saves summaries",
-    ),
+    begin(block_reads),
+    stationary(c_block, "a larger block adds as many entries as it saves summaries"),
     solve(c_block, sqrt(L_ctx / k_block)),
     source=lecture_notes.at(WALL),
     assumes=block_reads.assumes,
@@ -33,8 +31,7 @@ block_size = derive(
 block_reads_least = derive(
     "fewest entries read with two levels of selection",
     begin(block_reads),
-    substitute(block_size),
-    rewrite(2 * sqrt(k_block * L_ctx), why="the root of the context, if the blocks grow with it"),
+    substitute(block_size, why="the root of the context, if the blocks grow with it"),
     source=lecture_equations.at("KV cache, the context wall"),
     assumes=block_reads.assumes,
 )
@@ -43,7 +40,7 @@ wide_context = derive(
     "context at which two-level selection reads as long as the arithmetic takes",
     begin(
         m_pos * L_star,
-        block_reads_least.rhs,
+        block_reads_least,
         why="entries read against the balance context of full attention",
     ),
     solve(L_ctx, (m_pos * L_star) ** 2 / (4 * k_block), named=L_wide),
@@ -55,7 +52,7 @@ top_reads = Equation(
     "bytes read, an index of every token and the chosen tokens in full",
     V_sel,
     L_ctx * b_index + k_top * b_kv,
-    assumes=("k_top <= L_ctx", QUALITY),
+    assumes=(when(k_top <= L_ctx), QUALITY),
     source=deepseek_v32.at("lightning indexer and token selection"),
 )
 
@@ -70,7 +67,7 @@ top_share = derive(
 
 top_slope = derive(
     "bytes read with an index over those of full attention, at long context",
-    begin(top_share.equation()),
+    begin(top_share),
     limit(L_ctx, oo, b_index / b_kv, why="the index is read whole: linear, not the root"),
     assumes=top_reads.assumes,
 )
@@ -84,7 +81,24 @@ packed_reads = Equation(
 
 packed_slope = derive(
     "entries read over those of full attention, packed, at long context",
-    begin(x_sel, packed_reads.rhs / L_ctx, why="relative to reading every entry"),
+    begin(x_sel, packed_reads.rhs / L_ctx, "relative to reading every entry", (packed_reads,)),
     limit(L_ctx, oo, 1 / c_pack, why="a constant factor: linear, not the root"),
     assumes=packed_reads.assumes,
+)
+
+mixing_depth = Equation.of(
+    n_depth,
+    ceiling(log(n_in) / log(n_fan)),
+    "an output depends on at most n_fan times as many inputs after each round: no network needs "
+    "fewer, and a butterfly, where powers of n_fan lie between what is read, needs no more",
+    "n_fan > 1",
+    source=lecture_notes.at("section 6, convergent evolution"),
+)
+
+window_depth = Equation(
+    "layers of windows until the last position depends on the first",
+    n_depth,
+    ceiling((n_in - 1) / (n_fan - 1)),
+    assumes=("every layer reads the n_fan latest positions, its own among them", "n_fan > 1"),
+    source=lecture_notes.at("section 6, convergent evolution"),
 )

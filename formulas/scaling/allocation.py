@@ -59,7 +59,7 @@ allocated_size_by_arithmetic = derive(
     "compute-optimal parameters where the rule gives the arithmetic per token",
     begin(
         3 * c_fwd * N_active,
-        allocated_arithmetic.rhs,
+        allocated_arithmetic,
         why="arithmetic per token, as if parameters did all of it",
     ),
     solve(

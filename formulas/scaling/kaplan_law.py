@@ -6,7 +6,7 @@ off is that of runs stopped early, and another thing.
 """
 
 from formulas.algebra.notation import *
-from formulas.scaling.power_laws import FITTED, PROPORTIONAL
+from formulas.scaling.power_laws import FITTED, PROPORTIONAL, equal_gains
 
 WITHOUT_EMBEDDINGS = "parameters without embeddings"
 
@@ -57,10 +57,10 @@ kaplan_tokens_for_loss = derive(
 
 kaplan_optimal_tokens = derive(
     "compute-optimal tokens for a model of given size, with one exponent outside",
-    begin(
-        -diff((N_c / N_active) ** (alpha_N / alpha_D), N_active) * N_active,
-        -diff(D_c / D_pt, D_pt) * D_pt,
-        why="the exponent outside changes neither; one percent of either lowers the sum alike",
+    equal_gains(
+        kaplan_loss,
+        N_active,
+        "the exponent outside changes neither; one percent of either lowers the sum alike",
     ),
     solve(D_pt, D_c * alpha_D / alpha_N * (N_active / N_c) ** (alpha_N / alpha_D), named=D_opt),
     source=kaplan_2020.at("equation 1.5"),
@@ -71,7 +71,7 @@ kaplan_optimal_parameters = derive(
     "compute-optimal parameters for a given arithmetic, with one exponent outside",
     begin(
         C_pt / (3 * c_fwd * N_active),
-        kaplan_optimal_tokens.rhs,
+        kaplan_optimal_tokens,
         why="the tokens that the arithmetic pays for are the optimal ones",
     ),
     solve(

@@ -11,16 +11,31 @@ from formulas.training.arithmetic import total_over_pretraining
 
 ADDITIVE = "the loss is a term in size plus a term in tokens of pre-training"
 INTERIOR = "the optimum is interior: size and tokens can both be changed a little"
+SIZE, TOKENS = N_active / one_param, D_pt / one_token
 # Arithmetic of all pools by how each grows with the size, over that of pre-training.
 WEIGHTED_TOTAL = (eps_pt * C_pt + eps_rl * C_rl + eps_inf * C_inf) / C_pt
+AT_THIS_SIZE = (
+    ("pre-training", k_pt, C_pt / (SIZE * TOKENS)),
+    ("reinforcement learning", k_rl, C_rl / SIZE),
+    ("serving", k_inf, C_inf / SIZE),
+)
 
 overtraining = derive(
     "training tokens of least lifetime arithmetic at a given loss",
     begin(
-        diff(chinchilla_loss.rhs, N_active) * N_active / (diff(chinchilla_loss.rhs, D_pt) * D_pt),
-        WEIGHTED_TOTAL,
-        why="at a given loss, size and tokens trade at the ratio at which they cost",
+        C_all,
+        k_pt * SIZE**eps_pt * TOKENS + k_rl * SIZE**eps_rl + k_inf * SIZE**eps_inf,
+        why="each pool grows as a power of the size, as any smooth one does near a point",
     ),
+    stationary(
+        N_active,
+        "at a given loss, size and tokens trade at the ratio at which they cost",
+        traded=D_pt,
+        constant=chinchilla_loss.rhs,
+    ),
+    substitute(Equation("pre-training at this size", k_pt, C_pt / (SIZE**eps_pt * TOKENS))),
+    substitute(Equation("reinforcement learning at this size", k_rl, C_rl / SIZE**eps_rl)),
+    substitute(Equation("serving at this size", k_inf, C_inf / SIZE**eps_inf)),
     solve(D_pt, optimal_tokens.rhs * WEIGHTED_TOTAL ** (1 / beta_D)),
     rewrite(
         D_opt * WEIGHTED_TOTAL ** (1 / beta_D),
@@ -39,10 +54,8 @@ overtraining = derive(
 overtraining_proportional = derive(
     "over-training where every pool grows with the size alike",
     begin(x_over, D_pt / D_opt, why="by definition"),
-    substitute(overtraining),
-    rewrite(
-        WEIGHTED_TOTAL ** (1 / beta_D),
-        why="both have the compute-optimal tokens of the same size as a factor",
+    substitute(
+        overtraining, why="both have the compute-optimal tokens of the same size as a factor"
     ),
     substitute(Equation("pre-training grows as the size", eps_pt, 1)),
     substitute(Equation("reinforcement learning grows as the size", eps_rl, 1)),
@@ -56,17 +69,28 @@ overtraining_proportional = derive(
     assumes=(*overtraining.assumes, "every pool is proportional to N_active"),
 )
 
-optimal_serving = Equation(
+optimal_serving = derive(
     "arithmetic of serving at which a size and its tokens are optimal",
-    C_inf,
-    C_pt * (q_pull - 1) - C_rl,
-    assumes=(INTERIOR, "every pool is proportional to N_active", "C_pt grows as D_pt"),
+    begin(
+        C_all,
+        k_pt * SIZE * TOKENS + k_rl * SIZE + k_inf * SIZE,
+        why="every pool is proportional to the size, pre-training to its tokens as well",
+    ),
+    stationary(
+        D_pt,
+        "one percent of size costs what buys as much loss in tokens",
+        traded=N_active,
+        constant=SIZE**q_pull * TOKENS,
+    ),
+    *(substitute(Equation(f"{pool} at this size", k, cost)) for pool, k, cost in AT_THIS_SIZE),
+    solve(C_inf, C_pt * (q_pull - 1) - C_rl),
     source=sardana_2024.at("section 2, the first-order conditions"),
+    assumes=(INTERIOR, "near a point a loss stays where the size to q_pull times the tokens does"),
 )
 
 equal_pools_overtraining = derive(
     "over-training that equal pools imply",
-    begin(overtraining_proportional.equation()),
+    begin(overtraining_proportional),
     substitute(
         Equation("pools of equal cost", r_all, n_pools),
         why="each pool costs as much as pre-training",
@@ -77,22 +101,16 @@ equal_pools_overtraining = derive(
 
 exponent_for_overtraining = derive(
     "exponent of the data at which equal pools ask for a given over-training",
-    begin(equal_pools_overtraining.equation()),
+    begin(equal_pools_overtraining),
     solve(beta_D, log(n_pools) / log(x_over), why="the other way round"),
-    assumes=(*overtraining_proportional.assumes, "x_over > 1 and n_pools > 1"),
+    assumes=(*overtraining_proportional.assumes, when(x_over > 1), when(n_pools > 1)),
 )
 
 overtraining_serving = derive(
     "over-training that served tokens ask for",
-    begin(overtraining_proportional.equation()),
-    substitute(total_over_pretraining),
-    rewrite(
-        (1 + c_rl * D_rl / (3 * c_fwd * eta_rl * D_pt) + D_inf / (3 * eta_inf * D_pt))
-        ** (1 / beta_D),
-        why="what each pool costs, per FLOP of pre-training",
-    ),
+    begin(overtraining_proportional),
+    substitute(total_over_pretraining, why="what each pool costs, per FLOP of pre-training"),
     substitute(Equation("no reinforcement learning", D_rl, 0)),
-    rewrite((1 + D_inf / (3 * eta_inf * D_pt)) ** (1 / beta_D)),
     source=sardana_2024.at("section 2"),
     assumes=overtraining_proportional.assumes,
 )
@@ -107,5 +125,11 @@ serving_shift = derive(
     ),
     solve(x_shift, (r_all - 1) / (alpha_N + beta_D * r_all + r_all - 1)),
     source=lecture_equations.at("overtraining, obsolescence risk"),
-    assumes=(ADDITIVE, INTERIOR, "no reinforcement learning", "r_all is C_all/C_pt"),
+    assumes=(
+        ADDITIVE,
+        INTERIOR,
+        "no reinforcement learning",
+        "r_all is C_all/C_pt",
+        when(r_all > 1),
+    ),
 )

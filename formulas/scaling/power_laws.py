@@ -14,8 +14,9 @@ PROPORTIONAL = "the arithmetic of training is proportional to parameters times t
 def equal_gains(
     law: Equation, size: Symbol, why: str = "one percent of size or of tokens lowers the loss alike"
 ) -> Step:
-    """The condition of an optimum at an arithmetic proportional to size times tokens."""
-    return begin(-diff(law.rhs, size) * size, -diff(law.rhs, D_pt) * D_pt, why=why)
+    """The least loss at an arithmetic proportional to size times tokens."""
+    optimum = stationary(size, why, traded=D_pt, constant=size * D_pt)
+    return lambda derivation: optimum(begin(law)(derivation))
 
 
 chinchilla_loss = Equation(
@@ -74,7 +75,7 @@ optimal_parameters = derive(
     "compute-optimal parameters for a given arithmetic",
     begin(
         C_pt / (3 * c_fwd * N_active),
-        optimal_tokens.rhs,
+        optimal_tokens,
         why="the tokens that the arithmetic pays for are the optimal ones",
     ),
     solve(
@@ -105,14 +106,10 @@ optimal_ratio = derive(
 
 optimal_ratio_equal_exponents = derive(
     "compute-optimal tokens per parameter where both exponents are equal",
-    begin(optimal_ratio.equation()),
+    begin(optimal_ratio),
     substitute(
         Equation("equal exponents", alpha_N, beta_D),
-        why="the case in which a rule such as twenty tokens per parameter can hold",
-    ),
-    rewrite(
-        one_token / one_param * (B_D / A_N) ** (1 / beta_D),
-        why="one ratio for every size: a fixed rule asks for equal exponents",
+        why="one ratio for every size, as a rule such as twenty tokens per parameter asks for",
     ),
     assumes=optimal_tokens.assumes,
 )
@@ -121,7 +118,7 @@ repetition_worth = Equation(
     "fresh tokens that repeated ones are worth",
     D_eff,
     D_unique * (1 + R_half * (1 - exp(-(D_pt / D_unique - 1) / R_half))),
-    assumes=("D_pt >= D_unique: the first pass over the data counts in full", FITTED),
+    assumes=(when(D_pt >= D_unique, why="the first pass over the data counts in full"), FITTED),
     source=muennighoff_2023.at("section 3, equation 5"),
 )
 
@@ -130,14 +127,14 @@ passes_for_worth = derive(
     begin(repetition_worth),
     solve(D_pt, D_unique * (1 - R_half * log(1 - (D_eff / D_unique - 1) / R_half))),
     source=muennighoff_2023.at("section 3, equation 5"),
-    assumes=("D_unique <= D_eff < D_unique*(1 + R_half)", FITTED),
+    assumes=(when(D_unique <= D_eff), when(D_eff < D_unique * (1 + R_half)), FITTED),
 )
 
 excess_worth = Equation(
     "parameters that those beyond what the data feeds are worth",
     N_worth,
     N_fed * (1 + R_excess * (1 - exp(-(N_active / N_fed - 1) / R_excess))),
-    assumes=("N_active >= N_fed", FITTED),
+    assumes=(when(N_active >= N_fed), FITTED),
     source=muennighoff_2023.at("section 3, equation 6"),
 )
 
@@ -167,5 +164,5 @@ rl_arithmetic_needed = derive(
     begin(rl_reward),
     solve(C_rl, C_mid * ((R_pass - R_start) / (R_most - R_pass)) ** (1 / gamma_rl)),
     source=khatri_2025.at("section 2"),
-    assumes=(*rl_reward.assumes, "R_start < R_pass < R_most"),
+    assumes=(*rl_reward.assumes, when(R_start < R_pass), when(R_pass < R_most)),
 )

@@ -18,9 +18,15 @@ distinct_tokens = Equation.of(
 fed_parameters = derive(
     "parameters for which distinct tokens are compute-optimal",
     begin(
-        alpha_N * A_N * (one_param / N_fed) ** alpha_N,
-        beta_D * B_D * (one_token / D_seen) ** beta_D,
-        why="one percent of size or of tokens lowers the loss alike",
+        loss,
+        loss_min + A_N * (one_param / N_fed) ** alpha_N + B_D * (one_token / D_seen) ** beta_D,
+        why="the loss of a size that the distinct tokens feed",
+    ),
+    stationary(
+        N_fed,
+        "one percent of size or of tokens lowers the loss alike",
+        traded=D_seen,
+        constant=N_fed * D_seen,
     ),
     solve(
         N_fed,
@@ -60,13 +66,14 @@ repeated_loss = Equation(
 )
 
 passes_worth = Equation.of(
-    x_worth, 1 + R_half * (1 - exp(-(n_pass - 1) / R_half)), "n_pass >= 1", FITTED, source=WORTH
+    x_worth, 1 + R_half * (1 - exp(-(n_pass - 1) / R_half)), when(n_pass >= 1), FITTED, source=WORTH
 )
 
 passes_elasticity = derive(
     "percent of worth per percent of passes",
-    begin(r_bend, diff(passes_worth.rhs, n_pass) * n_pass / x_worth, why="by definition"),
-    rewrite(
+    begin(r_bend * x_worth, diff(passes_worth.rhs, n_pass) * n_pass, why="by definition"),
+    solve(
+        r_bend,
         n_pass * exp(-(n_pass - 1) / R_half) / x_worth,
         why="one at the first pass, so that a monomial goes over into the term without a corner",
     ),

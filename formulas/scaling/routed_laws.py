@@ -41,7 +41,7 @@ routed_loss = Equation(
 
 routed_monomial = derive(
     "loss of a routed model as a monomial in its size",
-    begin(loss, routed_loss.rhs, why=routed_loss.name),
+    begin(loss, routed_loss, why=routed_loss.name),
     substitute(_LOG_SIZE),
     rewrite(
         exp(DECADE * (d_route - b_route * l_E))
@@ -111,7 +111,7 @@ sparse_loss = Equation(
 
 sparse_monomials = derive(
     "loss of a sparse model in active parameters, at a given sparsity",
-    begin(loss, sparse_loss.rhs, why=sparse_loss.name),
+    begin(loss, sparse_loss, why=sparse_loss.name),
     substitute(_TOTAL),
     rewrite(
         loss_min
@@ -178,5 +178,10 @@ joint_optimal_tokens = derive(
         named=D_opt,
     ),
     source=ludziejewski_2025.at("equation 7"),
-    assumes=(PROPORTIONAL, *joint_loss.assumes, "gamma_E*log(E_hat) < alpha_N"),
+    assumes=(
+        PROPORTIONAL,
+        *joint_loss.assumes,
+        when(-zeta_E * log(E_hat) < beta_D),
+        when(gamma_E * log(E_hat) < alpha_N),
+    ),
 )

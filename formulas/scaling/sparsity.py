@@ -42,7 +42,7 @@ active_share = Equation.of(
 
 critical_batch_by_share = derive(
     "critical batch, with sparsity named the other way round",
-    begin(B_0, rule_of_thumb.rhs, why=rule_of_thumb.name),
+    begin(B_0, rule_of_thumb, why=rule_of_thumb.name),
     substitute(sparsity),
     rewrite(
         R_hw / x_act,
@@ -87,7 +87,9 @@ equal_loss = derive(
     ),
     source=clark_2022.at("equation 1 and section 5.3"),
     assumes=(
-        "c_route*l_first < a_route: a larger dense model is better",
+        when(c_route * l_first < a_route, why="a larger dense model is better"),
+        when(c_route * l_E < a_route, why="a larger routed model is better"),
+        when(l_E >= l_first),
         "one expert per token, half the blocks routed, a fixed number of training tokens",
     ),
 )

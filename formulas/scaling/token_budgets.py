@@ -11,14 +11,14 @@ EQUAL_POOLS = "both pools cost the same"
 
 equal_serving_tokens = derive(
     "served tokens that cost as much as pre-training",
-    begin(serving_arithmetic.rhs, pretraining_arithmetic.rhs, why=EQUAL_POOLS),
+    begin(serving_arithmetic, pretraining_arithmetic, why=EQUAL_POOLS),
     solve(D_inf, 3 * eta_inf * D_pt),
     source=lecture_notes.at("section 4, equating data"),
 )
 
 equal_rl_tokens = derive(
     "tokens of reinforcement learning that cost as much as pre-training",
-    begin(rl_arithmetic.rhs, pretraining_arithmetic.rhs, why=EQUAL_POOLS),
+    begin(rl_arithmetic, pretraining_arithmetic, why=EQUAL_POOLS),
     solve(D_rl, 3 * c_fwd * eta_rl * D_pt / c_rl),
     source=lecture_notes.at("section 4, equating data"),
 )
@@ -32,10 +32,13 @@ local_quality = Equation(
 
 equalisation = derive(
     "reinforcement learning that an optimum spends for each pre-training",
-    begin(
-        diff(local_quality.rhs, C_rl) / local_quality.rhs,
-        diff(local_quality.rhs, C_pt) / local_quality.rhs,
-        why="a FLOP gains as much quality in one pool as in the other, or it would be moved",
+    begin(local_quality),
+    stationary(
+        C_rl,
+        "a FLOP gains as much quality in one pool as in the other, or it would be moved",
+        traded=C_pt,
+        constant=C_pt + C_rl,
+        least=False,
     ),
     solve(C_rl, C_pt * q_rl / q_pt),
     source=lecture_notes.at("section 4, over-training"),
@@ -44,11 +47,8 @@ equalisation = derive(
 
 falling_cost = derive(
     "coefficient of the falling cost at the optimum of the sum",
-    begin(
-        -diff(B_down * knob**-q_down, knob),
-        diff(A_up * knob**p_up, knob),
-        why="what one cost loses, the other gains",
-    ),
+    begin(C_all, A_up * knob**p_up + B_down * knob**-q_down, why="one cost rises, one falls"),
+    stationary(knob, "what one cost loses, the other gains"),
     solve(B_down, A_up * p_up / q_down * knob ** (p_up + q_down)),
 )
 

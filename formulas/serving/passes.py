@@ -27,12 +27,15 @@ mixed_passes = Equation.of(
     source=derived,
 )
 
-full_passes = Equation.of(
+full_passes = Equation(
+    "passes of one prompt where all prompts in flight are read together, counted by its share",
     n_shared,
     maximum(L_new / c_chunk, n_chunks * minimum(1, dp * pp * one_seq / B)),
-    "B prompts are in flight: those of a rank are read together, as far as a pass has room",
-    "the last of a pass may be split between two",
-    source=derived,
+    (
+        "B prompts are in flight: those of a rank are read together, as far as a pass has room",
+        "the last of a pass may be split between two",
+    ),
+    derived,
 )
 
 pass_room = Equation.of(
@@ -48,18 +51,24 @@ pass_weights = Equation.of(
     source=lecture_equations.at("equation 3"),
 )
 
-mixed_pass_weights = Equation.of(
+mixed_pass_weights = Equation(
+    "weights that one chip reads for prompts in a step that decodes as well",
     V_pass,
     S_routed * (1 - coverage) * u_ep / (ep * xtp),
-    "a chunk touches every expert, and shares its step with decoding sequences: weights are read "
-    "once for both",
-    source=lecture_equations.at("equation 3"),
+    (
+        "a chunk touches every expert, and shares its step with decoding sequences: weights are "
+        "read once for both",
+    ),
+    lecture_equations.at("equation 3"),
 )
 
 read_alone = Equation.of(T_read, T_pf, "a prompt's own passes; others delay it as a queue does")
 
-read_together = Equation.of(
-    T_read, n_chunks * T_pf_shared / n_shared, "a prompt is read when all that share its passes are"
+read_together = Equation(
+    "from the first pass of prompts that share theirs to the end of the last",
+    T_read,
+    n_chunks * T_pf_shared / n_shared,
+    ("a prompt is read when all that share its passes are",),
 )
 
 # What prompts share in the phases that a pool runs.

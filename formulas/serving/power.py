@@ -73,14 +73,16 @@ _BUSY = n_rep * tp * dp * cp * pp * one_chip / n_chips
 _AS_LONG = "chips of no replica draw what a chip at work does before it reads"
 
 
-def _mean(share: Expr, *assumes: str) -> Equation:
+def _mean(whose: str, share: Expr, *assumes: str) -> Equation:
     """The power of a chip, of which a share of all chip time is work."""
     rhs = x_site * (P_idle + share * (P_work - P_idle)) / one_chip
-    return Equation.of(P_chip, rhs, *assumes)
+    return Equation(f"power of one chip{whose}, cooling included", P_chip, rhs, assumes)
 
 
-chip_power = _mean(_BUSY, _AS_LONG)
-reading_chip_power = _mean(_BUSY * r_fill, _AS_LONG, "and so do replicas that have no prompt")
+chip_power = _mean("", _BUSY, _AS_LONG)
+reading_chip_power = _mean(
+    " that reads prompts", _BUSY * r_fill, _AS_LONG, "and so do replicas that have no prompt"
+)
 
 flop_energy = Equation(
     "energy of one FLOP with dense weights",

@@ -20,10 +20,9 @@ backward_arithmetic = Equation.of(
 training_arithmetic = derive(
     "arithmetic of training, from its passes",
     begin(C_pt, N_active * D_pt * (c_fwd + c_bwd), why="forward and backward, for every token"),
-    substitute(backward_arithmetic),
-    rewrite(
-        3 * c_fwd * N_active * D_pt,
-        why="with c_fwd = 2 flop/(param*token): 2ND forward, 4ND backward, 6ND in all",
+    substitute(
+        backward_arithmetic,
+        why="with c_fwd = 2 FLOP per parameter and token: 2ND forward, 4ND backward, 6ND in all",
     ),
     source=lecture_notes.at("section 4, the three costs"),
     assumes=(FEW, "every activation is kept until the backward pass needs it"),

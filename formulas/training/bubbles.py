@@ -34,7 +34,9 @@ bubble_time_zb_h1 = Equation(
     (n_stages - 1) * (t_fwd + t_bwd - t_wgt),
     assumes=(
         ALIKE,
-        "n_micro >= n_stages, t_wgt <= t_fwd and t_wgt <= t_bwd",
+        when(n_micro >= n_stages),
+        when(t_wgt <= t_fwd),
+        when(t_wgt <= t_bwd),
         "gradients of the weights wait until the stage has nothing else to do; memory as 1F1B",
     ),
     source=qi_2023.at("table 2"),
@@ -46,7 +48,8 @@ bubble_time_zb_h2 = Equation(
     (n_stages - 1) * (t_fwd + t_bwd - 2 * t_wgt),
     assumes=(
         ALIKE,
-        "n_micro >= 2*n_stages - 1 and 2*t_wgt <= t_fwd + t_bwd",
+        when(n_micro >= 2 * n_stages - 1),
+        when(2 * t_wgt <= t_fwd + t_bwd),
         "the optimiser step is checked afterwards, not waited for; about twice the activations",
     ),
     source=qi_2023.at("table 2"),
@@ -83,7 +86,6 @@ bubble_to_work = derive(
     begin(y_bubble, T_bubble / T_busy, why="relative to the work, not to the whole step"),
     substitute(bubble_time),
     substitute(pipeline_work),
-    rewrite((n_stages - 1) / n_micro),
     source=gpipe_2018.at("section 2.3"),
     assumes=bubble_time.assumes,
 )
@@ -93,7 +95,6 @@ bubble_to_work_interleaved = derive(
     begin(y_bubble, T_bubble / T_busy, why="relative to the work, not to the whole step"),
     substitute(bubble_time_interleaved),
     substitute(pipeline_work),
-    rewrite((n_stages - 1) / (n_virtual * n_micro)),
     source=narayanan_2021.at("section 2.2.2"),
     assumes=bubble_time_interleaved.assumes,
 )

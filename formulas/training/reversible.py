@@ -11,6 +11,7 @@ from formulas.training.arithmetic import FEW, backward_arithmetic, pretraining_a
 ANY = "f is any deterministic function; it need not have an inverse"
 EXACT = "exact arithmetic; in floating point the inversion is approximate"
 EQUAL = "layers of equal activations"
+F_ANY, G_ANY = Function("f"), Function("g")
 
 feistel_round = Equation.of(
     y_right,
@@ -25,6 +26,15 @@ feistel_inverse = derive(
     "a Feistel round, backwards",
     begin(feistel_round),
     solve(x_right, y_right - f_left, why="the unchanged half is read off, and f of it taken away"),
+    source=lecture_notes.at("section 6, Feistel networks"),
+    assumes=(ANY, EXACT),
+)
+
+feistel_round_trip = derive(
+    "a Feistel round, there and back",
+    begin(x_back, y_right - F_ANY(y_left), why="the inverse, applied to what the round gives"),
+    substitute(Equation("the half that passes unchanged", y_left, x_left)),
+    substitute(Equation("the half that is changed", y_right, x_right + F_ANY(x_left))),
     source=lecture_notes.at("section 6, Feistel networks"),
     assumes=(ANY, EXACT),
 )
@@ -53,6 +63,23 @@ reversible_inverse_first = derive(
     assumes=(ANY, EXACT, "x_2 has been recovered"),
 )
 
+reversible_round_trip_first = derive(
+    "a reversible layer, there and back, first half",
+    begin(x_back, y_1 - F_ANY(y_2 - G_ANY(y_1)), why="the inverse, its second half put in"),
+    substitute(Equation("second half of the layer", y_2, x_2 + G_ANY(y_1))),
+    substitute(Equation("first half of the layer", y_1, x_1 + F_ANY(x_2))),
+    source=gomez_2017.at("section 3.1, equations 6 and 7"),
+    assumes=(ANY, EXACT),
+)
+
+reversible_round_trip_second = derive(
+    "a reversible layer, there and back, second half",
+    begin(x_back, y_2 - G_ANY(y_1), why="the inverse, of the output alone"),
+    substitute(Equation("second half of the layer", y_2, x_2 + G_ANY(y_1))),
+    source=gomez_2017.at("section 3.1, equations 6 and 7"),
+    assumes=(ANY, EXACT),
+)
+
 activations_kept = Equation(
     "activations held when every layer's are kept", A_act, n_blocks * A_layer, assumes=(EQUAL,)
 )
@@ -78,11 +105,8 @@ activations_checkpointed = Equation(
 
 checkpoint_interval = derive(
     "layers between checkpoints that need the least memory",
-    begin(
-        diff(A_layer * n_seg, n_seg),
-        -diff(A_layer * n_blocks / n_seg, n_seg),
-        why="a longer segment costs as much as the checkpoints it saves",
-    ),
+    begin(activations_checkpointed),
+    stationary(n_seg, "a longer segment costs as much as the checkpoints it saves"),
     solve(n_seg, sqrt(n_blocks)),
     source=chen_2016.at("section 4.2"),
     assumes=activations_checkpointed.assumes,
@@ -91,8 +115,7 @@ checkpoint_interval = derive(
 checkpointed_least_memory = derive(
     "least activations held with checkpoints",
     begin(activations_checkpointed),
-    substitute(checkpoint_interval),
-    rewrite(2 * A_layer * sqrt(n_blocks), why="grows as the root of the layers"),
+    substitute(checkpoint_interval, why="grows as the root of the layers"),
     source=chen_2016.at("section 4.2"),
     assumes=activations_checkpointed.assumes,
 )
@@ -101,19 +124,23 @@ reversible_arithmetic = derive(
     "arithmetic of training a reversible network",
     begin(
         C_pt,
-        N_active * D_pt * (c_fwd + c_fwd + backward_arithmetic.rhs),
+        N_active * D_pt * (c_fwd + c_fwd + backward_arithmetic.symbol),
         why="forward, the layers run backwards, and the backward pass",
     ),
-    rewrite(4 * c_fwd * N_active * D_pt, why="8ND with c_fwd = 2 flop/(param*token)"),
+    substitute(backward_arithmetic, why="8ND with c_fwd = 2 FLOP per parameter and token"),
     source=lecture_hardware.at("section 7, RevNets"),
     assumes=(FEW,),
 )
 
 reversible_overhead = derive(
     "arithmetic of a reversible network over that of a plain one",
-    begin(x_compute, C_pt / pretraining_arithmetic.rhs, why="relative to keeping every activation"),
-    substitute(reversible_arithmetic),
-    rewrite(Rational(4, 3), why="a third more"),
+    begin(
+        x_compute,
+        C_pt / pretraining_arithmetic.rhs,
+        why="relative to keeping every activation",
+        of=(pretraining_arithmetic,),
+    ),
+    substitute(reversible_arithmetic, why="a third more"),
     source=lecture_hardware.at("section 7, RevNets"),
     assumes=reversible_arithmetic.assumes,
 )
@@ -124,6 +151,7 @@ checkpointed_arithmetic = derive(
         C_pt,
         N_active * D_pt * (c_fwd + backward_arithmetic.rhs + c_fwd * (1 - n_seg / n_blocks)),
         why="forward, backward, and all segments but the last forward again",
+        of=(backward_arithmetic,),
     ),
     substitute(checkpoint_interval),
     rewrite(
@@ -138,9 +166,10 @@ checkpointed_over_reversible = derive(
     "activations with checkpoints over those of a reversible network",
     begin(
         x_memory,
-        checkpointed_least_memory.rhs / activations_reversible.rhs,
+        A_act / activations_reversible.rhs,
         why="both per layer of activations",
+        of=(activations_reversible,),
     ),
-    rewrite(2 * sqrt(n_blocks), why="more for every depth, and without bound"),
+    substitute(checkpointed_least_memory, why="more for every depth, and without bound"),
     assumes=(EQUAL,),
 )

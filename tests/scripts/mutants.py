@@ -28,7 +28,19 @@ from formulas.registry import all_derivations, by_name
 __all__ = ["Mutant", "Verdict", "expression_mutants", "figure", "judged", "mutants"]
 
 REFUSALS = (DerivationError, UnitError, SymbolError)
-CLAIMS = ("rewrite", "solve", "limit")  # verbs that state a form to be compared
+CLAIMS = (
+    "rewrite",
+    "solve",
+    "limit",
+    "bound",
+    "mean",
+    "stationary",
+)  # verbs that state a form to be compared
+# Of a bound and of an optimum, which way it goes.
+TURNED: dict[str, dict[Any, Any]] = {
+    "direction": {"<=": ">=", ">=": "<="},
+    "least": {True: False, False: True},
+}
 FLIPPED = {
     sp.StrictLessThan: sp.StrictGreaterThan,
     sp.LessThan: sp.GreaterThan,
@@ -84,11 +96,14 @@ def mutants(derivation: Derivation) -> Iterator[Mutant]:
     """Every mutant of every step, always in the same order, equal ones among them."""
     for number, step in enumerate(derivation.steps, 1):
         claims = any(each.verb in CLAIMS for each in derivation.steps[number:])
-        for key, value in step.arguments.items():
+        for key, argument in step.arguments.items():
+            value = argument
             if step.verb == "begin" and key == "lhs" and getattr(value, "is_Symbol", False):
                 continue  # a name
-            if step.verb == "at" and not claims:
-                continue  # numbers of a case, of which nothing is claimed
+            if step.verb == "begin" and step.arguments["rhs"] is not None:
+                value = getattr(value, "rhs", value)  # of two equations the right sides are equated
+            if step.verb in ("at", "substitute") and not claims:
+                continue  # numbers of a case, or a premise, of which nothing is claimed
             for what, changed, before, after in _argument_mutants(key, value):
                 told = f"{step.verb}, {key}: {what}"
                 yield Mutant(number, told, {key: changed}, before, after)
@@ -137,7 +152,11 @@ def _refused(derivation: Derivation, mutant: Mutant) -> bool:
 
 def _argument_mutants(key: str, value: Any) -> Iterator[Change]:
     """Changed values of one argument of a verb."""
-    if key in ("why", "named", "x") or value is None:
+    if key in ("why", "named", "x", "traded", "over", "of") or value is None:
+        return
+    if key in TURNED:
+        other = TURNED[key][value]
+        yield f"{other} for {value}", other, sp.true, sp.false
         return
     if key == "relations":
         yield from _each(value, _flips)

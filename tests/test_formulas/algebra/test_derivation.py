@@ -54,7 +54,7 @@ def test_a_right_solution_is_proven():
     """Put back symbolically, and the only one."""
     found = ROOFS.solve(B, RIGHT)
     assert found.check()
-    assert found.proofs[-1] == "put back, symbolically, the only solution"
+    assert found.proofs[-1] == "proven: put back, symbolically, the only solution"
     assert found.exact
 
 
@@ -114,7 +114,7 @@ def test_a_substitution_must_change_something():
 def test_a_wrong_limit_is_refused():
     """The claim must be approached."""
     start = Derivation("floor").begin(T_seq, N_total * b_w / (W * B) + L_ctx * b_kv / W)
-    assert start.limit(B, sp.oo, L_ctx * b_kv / W).proofs[-1] == "limit, symbolically"
+    assert start.limit(B, sp.oo, L_ctx * b_kv / W).proofs[-1] == "proven: limit, symbolically"
     with pytest.raises(DerivationError, match="does not tend to"):
         start.limit(B, sp.oo, 2 * L_ctx * b_kv / W)
     with pytest.raises(DerivationError, match="does not tend to"):
@@ -143,7 +143,9 @@ def test_a_rewriting_under_a_condition_is_compared_where_it_holds():
     start = Derivation("branch").begin(T_step, maximum(T_comp, T_mem))
     found = start.rewrite(T_mem, relations=(T_mem >= T_comp,))
     assert found.assumes == ("T_mem >= T_comp",)
-    assert found.proofs[-1] == "at 48 exact rational points with T_mem >= T_comp"
+    assert found.proofs[-1] == (
+        "tested: at 36 points over 18 decades, exactly with T_mem >= T_comp"
+    )
     with pytest.raises(DerivationError):
         start.rewrite(T_mem)
     with pytest.raises(DerivationError):
@@ -154,7 +156,7 @@ def test_irrational_identities_are_compared_in_digits_and_say_so():
     """No exact value exists for (1 − x)^(1/3); the proof names the weaker kind."""
     identity = Identity(maximum(sp.exp(e_c), 1), sp.exp(e_c))
     assert identity.difference(thorough=True) is None
-    assert identity.proof() == "at 48 points, to nine digits"
+    assert identity.proof() == "at 36 points over 18 decades, to 50 digits"
     assert Identity(sp.exp(coverage) ** 2, sp.exp(2 * coverage)).proof() == "symbolically"
     assert Identity(sp.exp(coverage), 1 + coverage).difference() is not None
 
@@ -257,7 +259,10 @@ def test_what_puts_in_an_approximation_is_approximate():
     """And its strain is that of what it puts in."""
     after = Derivation("time at the crossing").begin(compute_time).substitute(short_batch())
     assert not after.exact
-    assert after.proofs[-1] == "by definition, of an approximation: drop B*L_ctx*b_kv/W"
+    assert after.proofs[-1] == (
+        "taken: by definition, of an approximation: drop B*L_ctx*b_kv/W, "
+        "from what is taken of short"
+    )
     assert "drop B*L_ctx*b_kv/W: short" in after.equation().assumes
     size = after.strain(TOY | {"L_ctx": 512})["drop B*L_ctx*b_kv/W"]
     assert size == pytest.approx(0.2935, rel=1e-2)

@@ -1,0 +1,233 @@
+"""Optima, bounds and means: what a step of calculus claims, and how that is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import islice
+
+import sympy as sp
+
+from formulas.algebra.identity import Difference, Identity, NoPointError
+from formulas.algebra.points import (
+    QUICK,
+    THOROUGH,
+    TRIES,
+    UNDETERMINED,
+    Point,
+    margins,
+    point_with,
+    points,
+    satisfied,
+    short,
+    symbols_of,
+)
+from formulas.numerics.closeness import SEARCHING
+from formulas.numerics.digits import alike, near, real_value
+from formulas.numerics.expressions import text
+
+WITH_ROOTS = 12  # points at which the roots of a slope are looked for
+ORDERS = 20  # orders of magnitude on either side in which they are
+HALVINGS = 60
+DIRECTIONS = {"<=": "≤", ">=": "≥"}
+ENDS = {"≤": ("the most it can be",), "≥": ("the least it can be",)}
+
+
+@dataclass(frozen=True)
+class OneSided:
+    """left <= right wherever the relations hold."""
+
+    left: sp.Expr
+    right: sp.Expr
+    relations: tuple[sp.Basic, ...] = ()
+
+    def difference(self, thorough: bool = False, seed: int = 0) -> Difference | None:
+        """A point at which the left side is the larger; None if none is met."""
+        symbols, checked = symbols_of((self.left, self.right, *self.relations)), 0
+        drawn = zip(range(TRIES), points(symbols, seed), strict=False)
+        allowed = (point for _, point in drawn if satisfied(self.relations, point))
+        candidates = list(islice(allowed, THOROUGH if thorough else QUICK))
+        if thorough:
+            deciding = (self.left - self.right, *margins(self.left, self.right))
+            steered = (point_with(m, self.relations, symbols, seed) for m in deciding)
+            candidates += [point for point in steered if point is not None]
+        for point in candidates:
+            try:
+                a, b = alike(real_value(self.left, point), real_value(self.right, point))
+            except UNDETERMINED:
+                continue
+            if a > b and not near(a, b):
+                return Difference(point, short(a), short(b), short(a - b))
+            checked += 1
+        if not checked:
+            raise NoPointError(f"no point to compare {text(self.left)} and {text(self.right)} at")
+        return None
+
+    @cached_property
+    def proven(self) -> bool:
+        """Whether SymPy sees that the right side less the left is not negative."""
+        gap = self.right - self.left
+        forms = (gap, sp.factor(sp.together(gap)), sp.expand(gap))
+        return any(form.is_nonnegative for form in forms)
+
+    def proof(self) -> str:
+        """How it was shown."""
+        where = f" with {', '.join(map(text, self.relations))}" if self.relations else ""
+        how = "sign of every term" if self.proven else f"at {THOROUGH} points over 18 decades"
+        return f"bound, {how}{where}"
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """The roots of a slope are minima, or maxima: what the curvature says there."""
+
+    x: sp.Symbol
+    slope: sp.Expr
+    curvature: sp.Expr
+    least: bool
+    relations: tuple[sp.Basic, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        objective: sp.Expr,
+        x: sp.Symbol,
+        traded: sp.Symbol | None,
+        constant: sp.Expr | None,
+        least: bool,
+        relations: tuple[sp.Basic, ...],
+    ) -> Optimum:
+        """The optimum of an objective in a symbol; see `slope_along`."""
+        slope = slope_along(objective, x, traded, constant)
+        return cls(x, slope, slope_along(slope, x, traded, constant), least, relations)
+
+    @property
+    def sides(self) -> tuple[sp.Expr, sp.Expr]:
+        """The terms of the slope that rise and those that fall; 0 where there are none."""
+        terms = sp.Add.make_args(sp.expand(self.slope, power_base=False, power_exp=False))
+        rising = [term for term in terms if term.as_coeff_Mul()[0] > 0]
+        falling = [-term for term in terms if term.as_coeff_Mul()[0] < 0]
+        return sp.Add(*rising), sp.Add(*falling)
+
+    def difference(self, thorough: bool = False, seed: int = 0) -> Difference | None:
+        """A root at which the curvature has the wrong sign; None if none is met.
+
+        The roots are looked for by a check, not while the step is made.
+        """
+        if not thorough or self.proven:
+            return None
+        symbols, met = symbols_of((self.slope, self.curvature, *self.relations)), 0
+        for _, point in zip(range(TRIES), points(symbols, seed), strict=False):
+            if not satisfied(self.relations, point):
+                continue
+            for root in _roots(self.slope, self.x, point):
+                bend = real_value(self.curvature, root, 2 * SEARCHING)
+                if (bend > 0) != self.least or bend == 0:
+                    side = "least" if self.least else "largest"
+                    return Difference(
+                        root, f"curvature {short(bend)}", f"that of a {side} value", short(bend)
+                    )
+                met += 1
+            if met >= WITH_ROOTS:
+                return None
+        if not met:
+            raise NoPointError(f"the slope by {self.x.name} has no root at any point tried")
+        return None
+
+    @cached_property
+    def proven(self) -> bool:
+        """Whether the curvature has one sign everywhere, term by term: then there is one root."""
+        signed = self.curvature if self.least else -self.curvature
+        return any(form.is_positive for form in (signed, sp.expand(signed), sp.factor(signed)))
+
+    def proof(self) -> str:
+        """First and second order, and how many roots there are."""
+        sign, kind = ("positive", "least") if self.least else ("negative", "largest")
+        if self.proven:
+            return f"first order; second order {sign} everywhere: the only root, and the {kind}"
+        return f"first order; second order {sign} at every root met from {WITH_ROOTS} points"
+
+
+def _roots(slope: sp.Expr, x: sp.Symbol, point: Point) -> Iterator[Point]:
+    """Where the slope changes sign as one symbol runs over many orders of magnitude."""
+
+    def sign(at: Fraction) -> int | None:
+        try:
+            value = real_value(slope, {**point, x: at}, SEARCHING)
+        except UNDETERMINED:
+            return None
+        return (value > 0) - (value < 0)
+
+    grid = [point[x] * Fraction(10) ** order for order in range(-ORDERS, ORDERS + 1)]
+    signs = [sign(at) for at in grid]
+    for low, high, before, after in zip(grid, grid[1:], signs, signs[1:], strict=False):
+        if before and after and before != after:
+            yield {**point, x: _bisected(sign, low, high, before)}
+
+
+def _bisected(sign: object, low: Fraction, high: Fraction, before: int) -> Fraction:
+    for _ in range(HALVINGS):
+        middle = ((low + high) / 2).limit_denominator(10**60)
+        if sign(middle) == before:  # type: ignore[operator]
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def slope_along(
+    objective: sp.Expr, x: sp.Symbol, traded: sp.Symbol | None, constant: sp.Expr | None
+) -> sp.Expr:
+    """x d/dx of an objective; the traded symbol moves so that `constant` stays."""
+    slope = x * sp.diff(objective, x)
+    if traded is None or constant is None:
+        return slope
+    rate = x * sp.diff(constant, x) / (traded * sp.diff(constant, traded))
+    return slope - rate * traded * sp.diff(objective, traded)
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """Every value between two ends is as likely as another."""
+
+    low: sp.Expr
+    high: sp.Expr
+
+    def mean(self, expression: sp.Expr, x: sp.Symbol) -> sp.Expr:
+        """The mean of an expression in a variable of this distribution."""
+        whole = sp.integrate(expression, (x, self.low, self.high))
+        return whole / (self.high - self.low)
+
+
+@dataclass(frozen=True)
+class Exponential:
+    """A wait for what may come at any moment alike, of a given mean."""
+
+    average: sp.Expr
+
+    def mean(self, expression: sp.Expr, x: sp.Symbol) -> sp.Expr:
+        """The mean of an expression in a variable of this distribution."""
+        density = sp.exp(-x / self.average) / self.average
+        return sp.integrate(expression * density, (x, 0, sp.oo))
+
+
+Distribution = Uniform | Exponential
+
+
+def mean_of(
+    expression: sp.Expr,
+    x: sp.Symbol,
+    distribution: Distribution,
+    claim: sp.Expr,
+    relations: tuple[sp.Basic, ...],
+) -> Identity:
+    """That the mean of an expression over a distribution is what is claimed.
+
+    Raises NoPointError if SymPy does not find the integral.
+    """
+    average = distribution.mean(expression, x)
+    if average.has(sp.Integral):
+        raise NoPointError(f"the mean of {text(expression)} has no closed form")
+    return Identity(average, claim, tuple(r for r in relations if not r.has(x)))

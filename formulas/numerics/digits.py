@@ -1,0 +1,229 @@
+"""Values of an expression at one point: a fraction where it is rational, else many digits.
+
+A point may span eighteen decades, where floats lose every digit of a difference. Here a sum that
+cancels more digits than are carried says so instead of answering.
+"""
+
+import operator
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from functools import cache
+from typing import Any, TypeAlias
+
+import mpmath
+import sympy as sp
+from sympy.core.function import AppliedUndef
+
+from formulas.numerics.closeness import AGREE, WORKING
+
+Number: TypeAlias = Any  # Fraction, or mpmath's mpf
+Values: TypeAlias = Mapping[sp.Symbol, Number]
+LARGEST_POWER = 4096  # bits of a power that is still worked out as a fraction
+LARGEST_EXPONENT = 10**400  # beyond it even the exponent of an exponential has too many digits
+
+
+class UnrealError(ValueError):
+    """The value is not a real number here: why not, and the part that would have to be positive."""
+
+    def __init__(self, part: sp.Basic, reason: str) -> None:
+        super().__init__(f"{part} {reason}")
+        self.part, self.reason = part, reason
+
+
+class LostDigitsError(ValueError):
+    """A sum cancels, or a step lies so near, that the digits carried do not decide."""
+
+
+def real_value(x: sp.Basic, values: Values, digits: int = WORKING) -> Number:
+    """The value of an expression, or the truth of a relation.
+
+    Raises UnrealError where it is not real; ZeroDivisionError at a pole, or where it is not
+    determined; LostDigitsError if the digits do not suffice; TypeError if a node has no rule.
+    """
+    return _Walk(values, _context(digits)).value(x)
+
+
+def alike(*numbers: Number, digits: int = WORKING) -> list[Number]:
+    """All fractions, or all with digits, so that they can be compared."""
+    return _Walk({}, _context(digits)).alike(list(numbers))
+
+
+def near(a: Number, b: Number) -> bool:
+    """Whether two values agree to fifty digits."""
+    if isinstance(a, Fraction) and isinstance(b, Fraction):
+        return a == b
+    a, b = alike(a, b)
+    largest = max(abs(a), abs(b))
+    return bool(a == b or (mpmath.isfinite(largest) and abs(a - b) <= largest * AGREE))
+
+
+@cache
+def _context(digits: int) -> Any:
+    """Arithmetic of so many digits, apart from everybody else's."""
+    context = mpmath.mp.clone()
+    context.dps = digits
+    return context
+
+
+class _Walk:
+    """The rules node by node, at one point and precision."""
+
+    def __init__(self, values: Values, context: Any) -> None:
+        self.values = values
+        self.context = context
+        self.lost = context.mpf(10) ** -(context.dps // 3)
+
+    def value(self, x: sp.Basic) -> Number:
+        if x.is_Symbol:
+            return self.values[x]
+        if x.is_Rational:
+            return Fraction(int(x.p), int(x.q))
+        if isinstance(x, sp.Piecewise):
+            return self._piece(x)
+        if isinstance(x, sp.Pow):
+            return self._power(x)
+        if isinstance(x, AppliedUndef):
+            return self._any_function(x)
+        if x in (sp.true, sp.false):
+            return bool(x)
+        if isinstance(x, sp.core.relational.Relational):
+            return self._holds(x)
+        rule = _RULES.get(type(x))
+        if rule is not None:
+            return rule(self, x, [self.value(part) for part in x.args])
+        if x.is_number and not x.free_symbols:
+            return self._constant(x)
+        raise TypeError(f"no rule for {type(x).__name__} in {x}")
+
+    def mpf(self, number: Number) -> Number:
+        if isinstance(number, Fraction):
+            return self.context.mpf(number.numerator) / number.denominator
+        return self.context.mpf(number)
+
+    def alike(self, numbers: list[Number]) -> list[Number]:
+        """All fractions, or all with digits."""
+        if all(isinstance(number, Fraction) for number in numbers):
+            return numbers
+        return [self.mpf(number) for number in numbers]
+
+    def sound(self, number: Number) -> Number:
+        if self.context.isnan(number):
+            raise ZeroDivisionError("not determined: 0/0, or infinite less infinite")
+        return number
+
+    def sum(self, x: sp.Basic, parts: list[Number]) -> Number:
+        parts = self.alike(parts)
+        if isinstance(parts[0], Fraction):
+            return sum(parts)
+        total = self.sound(sum(parts, self.context.zero))
+        if abs(total) < max(map(abs, parts)) * self.lost:
+            raise LostDigitsError(f"{x} cancels")
+        return total
+
+    def product(self, _: sp.Basic, parts: list[Number]) -> Number:
+        result = Fraction(1)
+        for part in self.alike(parts):
+            result = part if result == 1 else result * part
+        return result if isinstance(result, Fraction) else self.sound(result)
+
+    def exp(self, _: sp.Basic, parts: list[Number]) -> Number:
+        if parts[0] == 0:
+            return Fraction(1)
+        power = self.mpf(parts[0])
+        if abs(power) > LARGEST_EXPONENT and self.context.isfinite(power):
+            raise LostDigitsError("an exponential is too large")
+        return self.context.exp(power)
+
+    def log(self, x: sp.Basic, parts: list[Number]) -> Number:
+        if parts[0] == 0:
+            raise ZeroDivisionError(f"{x} is infinite")
+        if parts[0] < 0:
+            raise UnrealError(x.args[0], "is negative under a logarithm")
+        return Fraction(0) if parts[0] == 1 else self.context.log(self.mpf(parts[0]))
+
+    def rounded(self, x: sp.Basic, parts: list[Number]) -> Number:
+        (part,) = parts
+        if not isinstance(part, Fraction):
+            near = self.context.nint(part)
+            if abs(part - near) <= max(1, abs(part)) * self.lost:
+                raise LostDigitsError(f"{x} lies at a step")
+        up = isinstance(x, sp.ceiling)
+        if isinstance(part, Fraction):
+            return Fraction(-(-part // 1) if up else part // 1)
+        return Fraction(int(self.context.ceil(part) if up else self.context.floor(part)))
+
+    def extreme(self, x: sp.Basic, parts: list[Number]) -> Number:
+        return (max if isinstance(x, sp.Max) else min)(self.alike(parts))
+
+    def _power(self, x: sp.Pow) -> Number:
+        base, power = self.value(x.args[0]), self.value(x.args[1])
+        if base == 0 and power < 0:
+            raise ZeroDivisionError(f"{x.args[0]} is zero below a line")
+        if base in (0, 1) or power == 0:
+            return Fraction(1) if power == 0 or base == 1 else Fraction(0)
+        whole = isinstance(power, Fraction) and power.denominator == 1
+        if base < 0 and not whole:
+            raise UnrealError(x.args[0], "is negative under a root")
+        if whole:
+            exact = isinstance(base, Fraction)
+            bits = max(base.numerator.bit_length(), base.denominator.bit_length()) if exact else 0
+            if exact and abs(power) * bits <= LARGEST_POWER:
+                return base ** int(power)
+            sign = -1 if base < 0 and power % 2 else 1
+            base = abs(base)
+        else:
+            sign = 1
+        exponent = self.mpf(power) * self.context.log(self.mpf(base))
+        return sign * self.exp(x, [exponent])
+
+    def _piece(self, x: sp.Piecewise) -> Number:
+        for value, condition in x.args:
+            if self.value(condition):
+                return self.value(value)
+        raise UnrealError(x, "has no piece that applies")
+
+    def _holds(self, x: sp.Basic) -> bool:
+        left, right = self.alike([self.value(side) for side in x.args])
+        exact = isinstance(left, Fraction)
+        if not exact and abs(left - right) <= max(abs(left), abs(right)) * self.lost:
+            raise LostDigitsError(f"{x} is a tie")
+        return bool(_COMPARE[type(x)](left, right))
+
+    def _any_function(self, x: AppliedUndef) -> Number:
+        """A value that depends on the function's name and its arguments: not linear, not even."""
+        result = Fraction(sum(map(ord, x.func.__name__)), 7)
+        for number, part in enumerate(x.args, 2):
+            argument = self.value(part)
+            result += number * argument + argument * argument / (1 + argument * argument)
+        return result
+
+    def _constant(self, x: sp.Basic) -> Number:
+        if x.is_infinite:
+            return self.context.inf if x.is_extended_positive else -self.context.inf
+        if not x.is_extended_real:
+            raise UnrealError(x, "is not real")
+        return self.context.mpf(str(sp.N(x, self.context.dps)))
+
+
+_COMPARE: Mapping[type, Callable[[Number, Number], Any]] = {
+    sp.StrictLessThan: operator.lt,
+    sp.LessThan: operator.le,
+    sp.StrictGreaterThan: operator.gt,
+    sp.GreaterThan: operator.ge,
+    sp.Equality: operator.eq,
+    sp.Unequality: operator.ne,
+}
+_RULES: Mapping[type, Callable[[_Walk, sp.Basic, list[Number]], Number]] = {
+    sp.Add: _Walk.sum,
+    sp.Mul: _Walk.product,
+    sp.Max: _Walk.extreme,
+    sp.Min: _Walk.extreme,
+    sp.exp: _Walk.exp,
+    sp.log: _Walk.log,
+    sp.ceiling: _Walk.rounded,
+    sp.floor: _Walk.rounded,
+    sp.Abs: lambda _, __, parts: abs(parts[0]),
+    sp.And: lambda _, __, parts: all(parts),
+    sp.Or: lambda _, __, parts: any(parts),
+    sp.Not: lambda _, __, parts: not parts[0],
+}

@@ -1,0 +1,87 @@
+"""False steps are refused, at whatever points are drawn; true ones pass at all of them."""
+
+import pytest
+import sympy as sp
+
+from formulas.algebra.derivation import Derivation, DerivationError
+from formulas.algebra.identity import Identity
+from formulas.algebra.points import points
+from formulas.nomenclature.training import r_all as k
+from formulas.nomenclature.training import x_over as n
+from formulas.nomenclature.training import x_shift as y
+from formulas.registry import all_derivations, by_name
+from tests.false_steps import FALSE_STEPS, mutated, refused
+
+DERIVED = [name for name, value in by_name().items() if isinstance(value, Derivation)]
+
+
+@pytest.mark.parametrize("name", FALSE_STEPS)
+def test_a_false_step_is_refused(name):
+    """At points of two seeds and of one drawn now."""
+    make = FALSE_STEPS[name]
+    assert refused(make)
+    assert refused(make, 1)
+    assert refused(make, 2)
+
+
+def test_there_are_forty_of_them():
+    """As the specification asks."""
+    assert len(FALSE_STEPS) >= 40
+
+
+def test_mutants_at_every_scale_are_refused():
+    """Twenty true steps, changed by as little as a billionth."""
+    accepted = [name for name, make in mutated(seed=16, count=20) if not refused(make)]
+    assert accepted == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_true_derivations_pass_wherever_the_points_lie(seed):
+    """Every one of the catalogue."""
+    assert all(derivation.check(seed) for derivation in all_derivations())
+
+
+def test_a_refusal_names_the_point_both_sides_and_the_domain():
+    """What a reader needs to see that the step is false, and where it would be true."""
+    start = Derivation("false").begin(y, sp.sqrt((n - 100) ** 2))
+    with pytest.raises(DerivationError, match=r"at \{x_over: .*\} the two sides differ by") as e:
+        start.rewrite(100 - n).check()
+    assert "against" in str(e.value)
+    assert "it would need -100 + x_over <= 0" in str(e.value)
+    start = Derivation("false").begin(y, n + sp.log((1 - n) ** 2) / 2)
+    with pytest.raises(
+        DerivationError, match=r"only one side is real: .* would need 1 - x_over > 0"
+    ):
+        start.rewrite(n + sp.log(1 - n))
+    assert start.rewrite(n + sp.log(1 - n), relations=(n < 1,)).check()
+
+
+def test_the_seed_that_found_it_is_named_and_repeats_it():
+    """Points are drawn anew at every check."""
+    drawn = zip(range(40), points([n], 0), strict=False)
+    hidden = sp.Mul(*(n - sp.Rational(point[n]) for _, point in drawn))
+    step = Derivation("false").begin(y, n + hidden).rewrite(n)
+    with pytest.raises(DerivationError, match=r"drawn with seed 7: check\(7\) repeats it"):
+        step.check(7)
+
+
+def test_points_span_the_decades():
+    """Each symbol visits all eighteen in its first eighteen wide points."""
+    drawn = [point for _, point in zip(range(36), points([n, k], 5), strict=False)]
+    for x in (n, k):
+        wide = [point[x] for point in drawn[::2]]
+        assert sorted(int(sp.floor(sp.log(sp.Rational(v), 10))) for v in wide) == list(range(-9, 9))
+    assert drawn != [point for _, point in zip(range(36), points([n, k], 6), strict=False)]
+
+
+def test_more_digits_are_carried_where_a_sum_cancels():
+    """exp(-n) beside 1 needs more than fifty where n is large; it is not called nothing."""
+    assert Identity(sp.log(1 + sp.exp(-n)), sp.exp(-n)).difference(thorough=True) is not None
+    assert Identity((1 + sp.exp(-n)) - 1, sp.exp(-n)).difference(thorough=True) is None
+
+
+def test_an_unknown_verb_is_said_in_a_sentence():
+    """With the verbs that there are, and the nearest."""
+    with pytest.raises(AttributeError, match="no verb or attribute 'substitut'; did you mean"):
+        Derivation("typo").substitut(n)
