@@ -1,23 +1,32 @@
 """Claim: one quantitative statement of the lecture beside what the equations make of it.
 
-What the lecture says is typed; what we say is computed, from the lecture's own inputs, by the
-equations that the claim names.
+What the lecture says is typed, or computed by a formula of its own; what we say is computed, from
+the lecture's own inputs, by the equations that the claim names.
 """
 
+import ast
+import math
+import operator
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
+from typing import TypeAlias
 
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
+from formulas.claims.verdict import Compared
 from formulas.nomenclature.sources import SOURCES, Citation
-from formulas.numerics.closeness import ROUNDING
+from formulas.nomenclature.symbols import SYMBOLS, SymbolError, describe
 from formulas.numerics.evaluate import scalar
 from formulas.registry import by_name
+
+# A number in the unit of its row, a formula of the lecture in symbols (which gives base units), or
+# a range of two of them; "" leaves an end open.
+Stated: TypeAlias = int | str | Sequence[int | str]
 
 
 def _exact(values: Mapping[str, int | str]) -> dict[str, int | Fraction]:
@@ -39,14 +48,14 @@ class Worked:
     ----------
     what : What the number is, in words.
     equation : Name in the catalogue.
-    says : The lecture's number in `unit`, or None where it gives none.
+    says : What the lecture states, `Stated`, or None where it states nothing.
     unit : A key of `UNITS`, or a word that is printed as it stands (base units).
     inputs : Values that differ from the claim's, in base units.
     """
 
     what: str
     equation: str
-    says: int | Fraction | None = None
+    says: Stated | None = field(default=None, hash=False)
     unit: str = ""
     inputs: Mapping[str, int | Fraction] = field(default_factory=dict, hash=False)
 
@@ -61,10 +70,73 @@ class Worked:
         numbers = {x: float(v) for x, v in {**values, **self.inputs}.items() if x != name}
         return scalar([equation], [name], numbers)[name] / float(UNITS.get(self.unit, 1))
 
+    def compared(self, values: Mapping[str, float | int | Fraction]) -> Compared | None:
+        """The number beside what the lecture states; None where it states nothing.
+
+        Raises as `value` does; ValueError if a formula of the lecture holds an unknown symbol.
+        """
+        case = {x: float(v) for x, v in {**values, **self.inputs}.items()}
+        return compared(self.what, self.value(values), self.says, case, self.unit)
+
+
+def compared(
+    what: str, value: float, says: Stated | None, case: Mapping[str, float], unit: str = ""
+) -> Compared | None:
+    """A computed number, in `unit`, beside what is stated of it; None where nothing is.
+
+    Formulas of the lecture are evaluated at `case`, values in base units. Raises SymbolError if it
+    lacks a symbol.
+    """
+    if says is None:
+        return None
+    ends = (says, says) if isinstance(says, int | str) else says
+    low, high = (_end(end, case, unit, which) for which, end in enumerate(ends))
+    words = shown(low, unit)
+    if low != high:
+        words = f"{shown(low)} to {shown(high, unit)}"
+        words = f"at least {shown(low, unit)}" if high == math.inf else words
+        words = f"at most {shown(high, unit)}" if low == 0 else words
+    return Compared(what, value, low, high, f"{shown(value, unit)} for {words}")
+
+
+def _end(end: int | str, case: Mapping[str, float], unit: str, which: int) -> float:
+    if end == "":
+        return (0.0, math.inf)[which]
+    if isinstance(end, int):
+        return float(end)
+    node = ast.parse(end, mode="eval").body
+    plain = not any(isinstance(part, ast.Name) and part.id in SYMBOLS for part in ast.walk(node))
+    return _evaluated(node, case) / (1.0 if plain else float(UNITS.get(unit, 1)))
+
+
+_OPERATORS: Mapping[type, Callable[[float, float], float]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+}
+_FUNCTIONS: Mapping[str, Callable[..., float]] = {"max": max, "sqrt": math.sqrt, "log": math.log}
+
+
+def _evaluated(node: ast.expr, values: Mapping[str, float]) -> float:
+    """A formula of numbers, symbols, the four operators and a few functions."""
+    match node:
+        case ast.Constant(int(value)):
+            return value
+        case ast.Name(name):
+            if name not in values:
+                raise SymbolError(f"a statement needs {describe(name)}")
+            return values[name]
+        case ast.BinOp(left, kind, right) if type(kind) in _OPERATORS:
+            return _OPERATORS[type(kind)](_evaluated(left, values), _evaluated(right, values))
+        case ast.Call(ast.Name(name), arguments) if name in _FUNCTIONS:
+            return _FUNCTIONS[name](*(_evaluated(argument, values) for argument in arguments))
+    raise SymbolError(f"a statement cannot hold {ast.unparse(node)}")
+
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement of the lecture in words and numbers, with a verdict.
+    """A statement of the lecture in words and numbers, with the reason for what is made of it.
 
     Parameters
     ----------
@@ -72,7 +144,8 @@ class Claim:
     statement : The claim, in our words.
     source : Where the lecture says so.
     lecture_says : The number or formula as stated.
-    verdict : One sentence: whether it holds, and why not where it does not.
+    why : Under which conditions it is so, and why not where it is not; the verdict itself is
+        computed. `{agree}` of `{of}` are numbers of the catalogues that agree.
     kind : A key of `KINDS`.
     equations : Names in the catalogue of what the claim rests on.
     lecture : Values of symbols, on top of `LECTURE`, that the worked numbers are computed with.
@@ -84,7 +157,7 @@ class Claim:
     statement: str
     source: Citation
     lecture_says: str
-    verdict: str
+    why: str
     kind: str = "derived"
     equations: tuple[str, ...] = ()
     lecture: Mapping[str, int | Fraction] = field(default_factory=dict, hash=False)
@@ -111,15 +184,11 @@ class Claim:
         ]
         return "; ".join([*numbers, *([self.note] if self.note else [])])
 
-    @property
-    def reproduces(self) -> bool | None:
-        """True if all numbers of the lecture are reproduced within rounding; None without."""
-        stated = [
-            abs(value / float(each.says) - 1) <= ROUNDING
-            for each, value in zip(self.worked, self.values(), strict=True)
-            if each.says is not None
-        ]
-        return all(stated) if stated else None
+    def compared(self) -> tuple[Compared, ...]:
+        """Those of the worked numbers for which the lecture states one."""
+        case = {**LECTURE, **self.lecture}
+        pairs = (each.compared(case) for each in self.worked)
+        return tuple(pair for pair in pairs if pair is not None)
 
 
 @cache
@@ -133,7 +202,6 @@ def all_claims() -> tuple[Claim, ...]:
         row["lecture"] = _exact(row.get("lecture", {}))
         for number in row.get("worked", ()):
             number["inputs"] = _exact(number.get("inputs", {}))
-            number.update(_exact({key: number[key] for key in number if key == "says"}))
         row["worked"] = tuple(Worked(**each) for each in row.get("worked", ()))
         claims.append(Claim(**row))
     return tuple(claims)

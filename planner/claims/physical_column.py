@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TypedDict
 
-from formulas.claims.claim import Worked, shown
+import numpy as np
+
+from formulas.claims.claim import Stated, Worked, compared, shown
+from formulas.claims.verdict import Compared
 from planner.architecture.counts import Sizes, sizes
 from planner.architecture.quantization import dtype
-from planner.catalogue.chips import chip
+from planner.catalogue.chips import chip, chip_names
 from planner.catalogue.listed_prices import tier, tier_names
 from planner.catalogue.models import load
 from planner.catalogue.scaling_laws import law
@@ -23,6 +26,7 @@ EDGES = (("h20", "fp8"), ("h200", "fp8"), ("h100", "fp8"), ("b200", "fp8"), ("ru
 CACHES = (
     "llama-3.1-70b", V3, "deepseek-v4-pro", "deepseek-v4-flash", "nemotron-3-nano-30b-a3b",
 )  # fmt: skip
+STATED: Mapping[str, Stated] = {"hbm": "1/50", "dram": [1, 10], "flash": 60, "disk": 3600}  # s
 LENGTH = 8192.0  # a choice: tokens of a training sequence
 
 
@@ -31,7 +35,7 @@ class PhysicalFigure:
     """One number computed from the catalogues by an equation of `formulas`.
 
     `value` is in `unit`, or None where no such number exists (`note` says why); `source` names
-    the catalogue entries that went in.
+    the catalogue entries that went in, `compared` holds it against what the lecture states.
     """
 
     what: str
@@ -40,6 +44,7 @@ class PhysicalFigure:
     equation: str
     source: str
     note: str = ""
+    compared: Compared | None = None
 
     @property
     def text(self) -> str:
@@ -49,11 +54,17 @@ class PhysicalFigure:
 
 
 def figure_of(
-    what: str, equation: str, case: Mapping[str, float], source: str, unit: str = ""
+    what: str,
+    equation: str,
+    case: Mapping[str, float],
+    source: str,
+    unit: str = "",
+    says: Stated | None = None,
 ) -> PhysicalFigure:
-    """The number that an equation gives under a case."""
-    value = Worked(what, equation, unit=unit).value(case)
-    return PhysicalFigure(what, value, unit, equation, source)
+    """The number that an equation gives under a case, beside what the lecture states of it."""
+    worked = Worked(what, equation, says, unit)
+    value, beside = worked.value(case), worked.compared(case)
+    return PhysicalFigure(what, value, unit, equation, source, compared=beside)
 
 
 def chip_case(name: str, fmt: str, count: int = 1) -> dict[str, float]:
@@ -111,6 +122,7 @@ class ClaimRow(TypedDict, total=False):
     law: str
     values: Mapping[str, float | str]
     first: Mapping[str, str]
+    says: Stated
     rows: Sequence[ClaimRow]
 
 
@@ -140,17 +152,18 @@ def _figure(shared: ClaimRow, single: ClaimRow) -> PhysicalFigure:
     for symbol, equation in row.get("first", {}).items():
         case[symbol] = Worked(symbol, equation).value(case)
     source = row.get("source") or f"{law(row['law']).source} ({law(row['law']).as_of})"
-    return figure_of(row["what"], row["equation"], case, source, row.get("unit", ""))
+    unit, says = row.get("unit", ""), row.get("says")
+    return figure_of(row["what"], row["equation"], case, source, unit, says)
 
 
 def _number(value: float | str) -> float:
-    """A number as it stands, or the one that `ENTRY.FIGURE` of a record or a system names."""
+    """A number as it stands, or that of a record, a system or a chip, as `ENTRY.FIGURE` says."""
     if not isinstance(value, str):
         return value
     entry, _, figure = value.rpartition(".")
     if entry in _records():
         return float(_records()[entry][figure]["value"])
-    return float(getattr(system(entry), figure))
+    return float(getattr((chip if entry in chip_names() else system)(entry), figure))
 
 
 @cache
@@ -184,23 +197,35 @@ def _routed_returns() -> tuple[PhysicalFigure, ...]:
         _number(f"clark-models.{figure}") for figure in ("active", "total", "dense")
     )
     source, fit = "clark-models", _tables()["C18"]["rows"][0]
-    what = "dense model of about the same loss over active"
-    gained = figure_of(what, "parameter_gain", {"N_eff": dense, "N_active": active}, source)
+    what, grown = "dense model of about the same loss over active", {"N_eff": dense}
     counts = {"N_total": total, "N_active": active}
-    resident = figure_of("total over active", "sparsity", counts, source)
+    gained = figure_of(what, "parameter_gain", counts | grown, source, says=4)
+    resident = figure_of("total over active", "sparsity", counts, source, says=64)
     best = (_figure(_tables()["C18"], fit).value or 0.0) / 0.37  # both in billions
     case = {"x_gain": best, "sigma": resident.value or 0.0}
-    return gained, resident, figure_of("exponent, S-BASE fit", "sparsity_return", case, fit["law"])
+    exponent = figure_of(
+        "exponent, S-BASE fit", "sparsity_return", case, fit["law"], says="log(4)/log(64)"
+    )
+    return gained, resident, exponent
 
 
 def _domains() -> tuple[PhysicalFigure, ...]:
     """C19: chips of one fast domain, as packages."""
-    figures = [
-        PhysicalFigure(name, _number(f"{name}.chips_per_domain"), "packages", "", "data sheets")
-        for name in ("hgx-h100", "gb200-nvl72", "vera-rubin-nvl72")
-    ]
-    packages = _number("rubin-ultra.packages")
-    return (*figures, PhysicalFigure("rubin ultra", packages, "packages", "", "rubin-ultra"))
+    stated: tuple[tuple[str, str, Stated], ...] = (
+        ("hgx-h100", "hgx-h100.chips_per_domain", 8),
+        ("gb200-nvl72", "gb200-nvl72.chips_per_domain", 72),
+        ("vera-rubin-nvl72", "vera-rubin-nvl72.chips_per_domain", [500, ""]),
+        ("rubin ultra", "rubin-ultra.packages", [500, ""]),
+    )
+    return tuple(_counted(name, _number(figure), "packages", says) for name, figure, says in stated)
+
+
+def _counted(
+    what: str, value: float, unit: str, says: Stated | None, equation: str = "", note: str = ""
+) -> PhysicalFigure:
+    """A figure of the catalogues as it stands there, beside what the lecture states of it."""
+    beside = compared(what, value, says, {}, unit)
+    return PhysicalFigure(what, value, unit, equation, "data sheets", note, beside)
 
 
 def _attention_share() -> tuple[PhysicalFigure, ...]:
@@ -210,7 +235,7 @@ def _attention_share() -> tuple[PhysicalFigure, ...]:
         case = model_case(name, "bf16") | {"c_fwd": 2.0, "x_causal": 0.5, "L_train": LENGTH}
         case |= {"D_pt": 1.0 / case["N_active"], "a_kv": _prompt_attention(name, "bf16")}
         what, equation = f"{name}, sequences of 8192, causal half", "training_arithmetic_attention"
-        figures.append(figure_of(what, equation, case, "model as published", "FLOP"))
+        figures.append(figure_of(what, equation, case, "model as published", "FLOP", "3*c_fwd"))
     return tuple(figures)
 
 
@@ -223,10 +248,12 @@ def _prompt_attention(name: str, fmt: str) -> float:
 def _cache_sizes() -> tuple[PhysicalFigure, ...]:
     """C39: cache bytes per token that models have."""
     equation, note = "grouped_cache_bytes", "counted layer by layer"
-    return tuple(
-        PhysicalFigure(name, model_case(name)["b_kv"] / 1e3, "kB", equation, PUBLISHED, note)
-        for name in CACHES
-    )
+    figures = []
+    for name in CACHES:  # the first has the heads that the lecture speaks of
+        size, says = model_case(name)["b_kv"] / 1e3, 2 if name == CACHES[0] else None
+        beside = compared(name, size, says, {}, "kB")
+        figures.append(PhysicalFigure(name, size, "kB", equation, PUBLISHED, note, beside))
+    return tuple(figures)
 
 
 def _break_even() -> tuple[PhysicalFigure, ...]:
@@ -242,12 +269,51 @@ def _break_even() -> tuple[PhysicalFigure, ...]:
 
 def _drain_times() -> tuple[PhysicalFigure, ...]:
     """C45: drain times of chips, host memory, flash and disks."""
-    chips = [(name, chip(name).memory, chip(name).memory_bandwidth) for name in ("h100", "gb300")]
-    tiers = [(name, tier(name).capacity, tier(name).read_rate) for name in tier_names()]
+    named = {name: chip(name) for name in ("h100", "gb300")}
+    chips = [
+        (name, each.memory, each.memory_bandwidth, STATED["hbm"]) for name, each in named.items()
+    ]
+    tiers = [
+        (name, tier(name).capacity, tier(name).read_rate, STATED.get(tier(name).kind))
+        for name in tier_names()
+    ]
     return tuple(
-        figure_of(name, "tier_drain_time", {"M_tier": size, "W_tier": rate}, "catalogue", "s")
-        for name, size, rate in chips + tiers
+        figure_of(name, "tier_drain_time", {"M_tier": size, "W_tier": rate}, "catalogue", "s", says)
+        for name, size, rate, says in chips + tiers
     )
+
+
+def _depths() -> tuple[PhysicalFigure, ...]:
+    """C56: rounds counted on the graph of what reads what, of 64 outputs."""
+    half, stages = 32, 6
+    everything = np.ones((half, half), dtype=bool)
+    same, nothing = np.eye(half, dtype=bool), np.zeros((half, half), dtype=bool)
+    feistel = np.block([[nothing, same], [same, everything]])  # (y, x + f(y)), f mixing all of y
+    line = np.arange(2 * half)
+    butterfly = [(line[:, None] ^ line) & ~(1 << stage) == 0 for stage in range(stages)]
+    counted = (
+        ("feistel cipher of 64 bits, f mixing its half", [feistel] * stages, "feistel_round"),
+        ("butterfly of 64, two inputs each", butterfly, "mixing_depth"),
+    )
+    return tuple(
+        PhysicalFigure(what, rounds_until_mixed(reads), "rounds", equation, "what reads what")
+        for what, reads, equation in counted
+    )
+
+
+def rounds_until_mixed(reads: Sequence[np.ndarray]) -> float | None:
+    """Rounds after which every output depends on every input; None where these do not do [-].
+
+    Parameters
+    ----------
+    reads : For each round, which outputs of the round before an output reads: square, boolean.
+    """
+    depends = np.eye(len(reads[0]), dtype=bool)
+    for number, matrix in enumerate(reads, 1):
+        depends = matrix @ depends
+        if depends.all():
+            return float(number)
+    return None
 
 
 # What follows the rows of a claim, or stands alone.
@@ -259,4 +325,5 @@ FURTHER: Mapping[str, Callable[[], tuple[PhysicalFigure, ...]]] = {
     "C39": _cache_sizes,
     "C44": _break_even,
     "C45": _drain_times,
+    "C56": _depths,
 }
