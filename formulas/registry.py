@@ -47,10 +47,10 @@ MODULES = tuple(f"{room}.{name}" for room, names in _IN_ORDER for name in names.
 
 @cache
 def _by_module() -> dict[str, tuple[str, Equation | Derivation]]:
-    """{name in Python: (module that makes it, equation or derivation)}."""
+    """{name in Python: (module that makes it, equation or derivation)}, as they stand there."""
     entries: dict[str, tuple[str, Equation | Derivation]] = {}
     for module in MODULES:
-        for name, value in sorted(vars(import_module(f"formulas.{module}")).items()):
+        for name, value in vars(import_module(f"formulas.{module}")).items():
             if name.startswith("_") or not isinstance(value, Equation | Derivation):
                 continue
             if entries.setdefault(name, (module, value))[1] is not value:

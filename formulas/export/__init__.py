@@ -5,7 +5,7 @@ from importlib import import_module
 
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
-from formulas.export.formula_document import FormulaDocument, document
+from formulas.export.formula_document import AcceptanceTable, FormulaDocument, document
 
 __all__ = ["FORMATS", "export"]
 
@@ -22,6 +22,7 @@ def export(
     *,
     title: str | None = None,
     about: Sequence[str] = (),
+    acceptance: AcceptanceTable | None = None,
 ) -> str:
     """Write equations and derivations out, every step checked on the way, behind a cover.
 
@@ -38,6 +39,8 @@ def export(
         each, and the cover shows where they differ.
     title : Of the document; by default the name of a single object.
     about : Paragraphs for the cover, such as what the cases are.
+    acceptance : Claims with their verdicts; each entry names those that rest on it, and the table
+        itself stands before the entries where it is to be shown whole.
     """
     if format not in FORMATS:
         raise ValueError(f"no format {format!r}; there are {', '.join(FORMATS)}")
@@ -48,4 +51,4 @@ def export(
     writer: Callable[[FormulaDocument], str] = getattr(
         import_module(f"formulas.export.{_WRITERS.get(format, format)}"), format
     )
-    return writer(document(listed, cases or {}, title, tuple(about)))
+    return writer(document(listed, cases or {}, title, tuple(about), acceptance))

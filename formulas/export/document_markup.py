@@ -1,10 +1,23 @@
 """Documents in Markdown, LaTeX and Typst by one walk, with the forms of each in a table."""
 
-from collections.abc import Callable, Iterable, Iterator
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+import sympy as sp
+
 from formulas.algebra.equation import Equation
-from formulas.export.formula_document import FormulaDocument, FormulaEntry, NeglectedSize, SymbolRow
+from formulas.export.formula_document import (
+    ClaimEntry,
+    FormulaDocument,
+    FormulaEntry,
+    NeglectedSize,
+    SymbolRow,
+)
+from formulas.export.inline_maths import pieces
+from formulas.nomenclature.sources import Citation
+
+SET = ("ours", "why")  # rows of a claim whose symbols are ours
 
 
 @dataclass(frozen=True)
@@ -13,8 +26,10 @@ class DocumentMarkup:
 
     Attributes
     ----------
-    words, figure, definition, link : Write words, a number, an equation among words, and the words
-        of a link behind its address.
+    words, maths, figure, definition, link : Write words, a formula among them, a number, an
+        equation among words, and the words of a link behind its address.
+    inner : Writes the words of a link to an anchor of the same document.
+    grid : Writes a table of words under its heads; the last column is the wide one.
     steps : Writes the steps of an entry.
     table : Writes symbols with their values.
     between : Stands between the parts of an entry.
@@ -23,9 +38,12 @@ class DocumentMarkup:
     """
 
     words: Callable[[str], str]
+    maths: Callable[[sp.Basic], str]
     figure: Callable[[float], str]
     definition: Callable[[Equation], str]
     link: Callable[[str, str], str]
+    inner: Callable[[str, str], str]
+    grid: Callable[[Sequence[str], Sequence[Sequence[str]]], str]
     steps: Callable[[FormulaEntry], Iterator[str]]
     table: Callable[[FormulaDocument, tuple[SymbolRow, ...]], str]
     between: str
@@ -35,6 +53,13 @@ class DocumentMarkup:
     kind: str
     item: str
     listed: str
+
+    def prose(self, words: str) -> str:
+        """Words with their formulas set."""
+        return "".join(
+            self.words(piece) if isinstance(piece, str) else self.maths(piece)
+            for piece in pieces(words)
+        )
 
     def differences(self, whole: FormulaDocument) -> list[str]:
         """Symbols on which the cases do not agree, under a heading."""
@@ -52,30 +77,71 @@ class DocumentMarkup:
         sources = [self.heading % "Sources", self._list(cited)] if cited else []
         return [self.heading % "Symbols", self.table(whole, whole.rows), *sources]
 
+    def claims(self, whole: FormulaDocument) -> Iterator[str]:
+        """The acceptance table and a section for every claim, where the document shows it."""
+        if not whole.claims or whole.acceptance is None:
+            return
+        yield self.chapter % ("Claims of the lecture", self.words(whole.acceptance.tally))
+        yield self.words(whole.acceptance.rule)
+        heads = ("claim", "verdict", "factor", "what the lecture says")
+        yield self.grid(
+            heads,
+            [
+                (self.inner(x.name, x.name), *map(self.words, (x.verdict, x.factor, x.statement)))
+                for x in whole.claims
+            ],
+        )
+        yield from (self._claim(claim, whole.anchors) for claim in whole.claims)
+
+    def _claim(self, claim: ClaimEntry, anchors: frozenset[str]) -> str:
+        title = self.title % {
+            "title": self.words(f"{claim.name}. {claim.statement}"),
+            "anchor": claim.name,
+        }
+        rows = [
+            f"{label}: {(self.prose if label in SET else self.words)(words)}"
+            for label, words in claim.rows
+        ]
+        titles = [(name, self.words(title)) for name, title in claim.derivations]
+        derived = [self.inner(name, x) if name in anchors else x for name, x in titles]
+        rows += [f"derived in: {'; '.join(derived)}"] if derived else []
+        rows.append(f"source: {self._cited(claim.source)}")
+        return self.between.join([title, self._list(rows)])
+
+    def _cited(self, source: Citation) -> str:
+        words = self.words(str(source))
+        return self.link(source.link, words) if source.link else words
+
     def chapters(self, whole: FormulaDocument) -> Iterator[str]:
-        """A section for every entry, in chapters."""
+        """The claims, then a section for every entry, in chapters."""
+        yield from self.claims(whole)
         for chapter in whole.chapters:
             if whole.headed and chapter.subject:
                 yield self.chapter % (self.words(chapter.title), self.words(chapter.about))
-            yield from map(self.section, chapter.entries)
+            yield from (self.section(entry, whole) for entry in chapter.entries)
 
-    def section(self, entry: FormulaEntry) -> str:
-        """One entry: its title, its steps and what is to be said of them."""
+    def section(self, entry: FormulaEntry, whole: FormulaDocument) -> str:
+        """One entry: its title, unless the document has it, its steps, what is to be said of it."""
         title = self.title % {"title": self.words(entry.title), "anchor": entry.anchor}
+        head = [] if entry.title == whole.title else [title]
         kind = self.kind % self.words(", ".join([entry.kind, *entry.tags]))
-        return self.between.join([title, kind, *self.steps(entry), self._list(self._notes(entry))])
+        notes = self._list(self._notes(entry, whole.anchors))
+        return self.between.join([*head, kind, *self.steps(entry), notes])
 
-    def _notes(self, entry: FormulaEntry) -> Iterator[str]:
+    def _notes(self, entry: FormulaEntry, anchors: frozenset[str]) -> Iterator[str]:
         yield from (f"where {self.definition(equation)}" for equation in entry.item.where)
         for case, value in entry.values:
             unit = self.words(f"[{entry.unit}]") if entry.unit != "1" else ""
-            yield f"value, {self.words(case)}: {value_words(value, self.figure(value), unit)}"
+            words = value_words(value, self.figure(value), unit)
+            yield f"value, {self.words(case)}: {words}{self.words(entry.outside(case))}"
         for size in entry.sizes:
             yield f"neglected, {size_words(size, self.words, self.figure)}"
-        yield from (f"assumes: {self.words(assumption)}" for assumption in entry.item.assumes)
-        source = entry.item.source
-        link, words = source.link, self.words(str(source))
-        yield f"source: {self.link(link, words) if link else words}"
+        yield from (f"takes: {self.words(premise)}" for premise in entry.premises)
+        yield from (f"assumes: {self.prose(assumption)}" for assumption in entry.item.assumes)
+        for claim in entry.claims:
+            name = self.inner(claim.name, claim.name) if claim.name in anchors else claim.name
+            yield f"claim {name}, {claim.verdict}: {self.words(claim.statement)}"
+        yield f"source: {self._cited(entry.item.source)}"
 
     def _list(self, items: Iterable[str]) -> str:
         return self.listed % "\n".join(self.item % item for item in items)
@@ -83,6 +149,8 @@ class DocumentMarkup:
 
 def value_words(value: float, number: str, unit: str) -> str:
     """`2400 [seq]`, or that the conditions fail where a positive symbol came out negative."""
+    if math.isnan(value):
+        return "none: it is undefined there, so a condition below does not hold"
     if value < 0:
         return f"none: {number} is not positive, so a condition below does not hold"
     return f"{number} {unit}" if unit else number

@@ -1,16 +1,18 @@
 """The document that every format writes: a cover, chapters by subject, and what they are about."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby
 
 import sympy as sp
 
 from formulas.algebra.derivation import Derivation
+from formulas.algebra.domains import outside
 from formulas.algebra.equation import Equation, slug
 from formulas.algebra.steps import DerivationStep
-from formulas.nomenclature.sources import Source
-from formulas.nomenclature.symbols import SYMBOLS, SymbolError, meaning, unit_of_symbol
+from formulas.nomenclature.sources import Citation, Source
+from formulas.nomenclature.symbols import SYMBOLS, meaning, unit_of_symbol
 from formulas.numerics.closeness import NOT_SMALL
 from formulas.numerics.evaluate import collect, ordered, scalar
 from formulas.registry import by_name, description, subject, tags
@@ -36,12 +38,44 @@ class NeglectedSize:
 
 
 @dataclass(frozen=True)
+class ClaimEntry:
+    """A claim as documents show it.
+
+    `name` is its anchor, `factor` how far its farthest number is off, in digits, `rows` are labels
+    with words, `equations` names in the catalogue.
+    """
+
+    name: str
+    statement: str
+    verdict: str
+    factor: str
+    rows: tuple[tuple[str, str], ...]
+    equations: tuple[str, ...]
+    source: Citation
+
+    @property
+    def derivations(self) -> tuple[tuple[str, str], ...]:
+        """Anchor and title of each of its equations."""
+        return tuple((name, by_name()[name].name) for name in self.equations)
+
+
+@dataclass(frozen=True)
+class AcceptanceTable:
+    """Claims with the rule of their verdicts and its tally; shown as a table where `whole`."""
+
+    rule: str
+    tally: str
+    entries: tuple[ClaimEntry, ...]
+    whole: bool = True
+
+
+@dataclass(frozen=True)
 class FormulaEntry:
     """One object, checked, and what it comes to in each case.
 
     `home` is the module of the catalogue that holds it and `python` its name there; both are empty
     for an object from elsewhere. `values` are those of the left side, for the cases that give
-    every symbol it takes.
+    every symbol it takes. `claims` are those that rest on it.
     """
 
     item: Equation | Derivation
@@ -49,6 +83,12 @@ class FormulaEntry:
     python: str
     values: tuple[tuple[str, float], ...]
     sizes: tuple[NeglectedSize, ...]
+    claims: tuple[ClaimEntry, ...] = ()
+    broken: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def outside(self, case: str) -> str:
+        """`; outside: ...`, the conditions that a case breaks; empty where all hold."""
+        return "; outside: " + ", ".join(self.broken[case]) if self.broken.get(case) else ""
 
     @property
     def derived(self) -> bool:
@@ -71,7 +111,9 @@ class FormulaEntry:
     def unit(self) -> str:
         """Unit of the left side, where that is a symbol without numbers put in."""
         numeric = isinstance(self.item, Derivation) and self.item.numeric
-        return str(unit_of_symbol(self.item.lhs)) if self.item.lhs.is_Symbol and not numeric else ""
+        return (
+            unit_of_symbol(self.item.lhs).written if self.item.lhs.is_Symbol and not numeric else ""
+        )
 
     @property
     def title(self) -> str:
@@ -88,15 +130,25 @@ class FormulaEntry:
         """`equation`, or whether the derivation is exact."""
         if not isinstance(self.item, Derivation):
             return "equation"
-        return "derivation, exact" if self.item.exact else "derivation, approximate"
+        form = "exact" if self.item.exact else "approximate"
+        return f"derivation, {form}, {self.item.weakest}"
+
+    @property
+    def premises(self) -> tuple[str, ...]:
+        """What a derivation takes; an equation takes itself."""
+        return self.item.premises if isinstance(self.item, Derivation) else ()
 
 
-def _entry(item: Equation | Derivation, cases: Cases, home: str, python: str) -> FormulaEntry:
+def _entry(
+    item: Equation | Derivation, cases: Cases, claims: Sequence[ClaimEntry], home: str, python: str
+) -> FormulaEntry:
     item.check()
     numbers = [(case, _value(item, values)) for case, values in cases.items()]
     values = tuple((case, value) for case, value in numbers if value is not None)
     sizes = tuple(size for case in cases for size in _sizes(item, case, cases[case]))
-    return FormulaEntry(item, home, python, values, sizes)
+    broken = {case: outside(item.assumes, item.where, cases[case]) for case, _ in values}
+    resting = tuple(claim for claim in claims if claim.name in tags(python))
+    return FormulaEntry(item, home, python, values, sizes, resting, broken)
 
 
 def _sizes(item: Equation | Derivation, name: str, case: Case) -> tuple[NeglectedSize, ...]:
@@ -107,7 +159,7 @@ def _sizes(item: Equation | Derivation, name: str, case: Case) -> tuple[Neglecte
     solved = solved_symbols(item)
     try:
         strain = item.strain({x: v for x, v in case.items() if x not in solved})
-    except SymbolError as error:
+    except ValueError as error:  # a symbol is missing, or the size is undefined there
         return (NeglectedSize(name, "", None, str(error)),)
     return tuple(NeglectedSize(name, term, size) for term, size in strain.items())
 
@@ -121,7 +173,10 @@ def solved_symbols(item: Equation | Derivation) -> set[str]:
 
 
 def _value(item: Equation | Derivation, case: Case) -> float | None:
-    """The left side, a symbol, in a case that gives every symbol it takes; else nothing."""
+    """The left side, a symbol, in a case that gives every symbol it takes; else nothing.
+
+    Not a number where the right side has no value there: a zero below a line, a root of less.
+    """
     if not item.lhs.is_Symbol:
         return None
     definitions = {x: e for x, e in collect(item.where).items() if x.name not in case}
@@ -129,14 +184,19 @@ def _value(item: Equation | Derivation, case: Case) -> float | None:
     free = item.rhs.free_symbols.union(*(e.free_symbols for e in needed.values())) - set(needed)
     if any(x.name not in case for x in free):
         return None
-    return scalar(item.where, {"value": item.rhs}, case)["value"]
+    try:
+        return scalar(item.where, {"value": item.rhs}, case)["value"]
+    except ValueError:  # it is undefined there, and the page says so
+        return math.nan
 
 
 GUIDE = (
     "Every line is a statement that was checked when this was written: units on both sides, and "
     "each step of a derivation against the one before it. After a step stands what was done and "
-    "why, and in brackets how it was shown to follow: symbolically, at exact rational points, by "
-    "definition, or as a limit.",
+    "why, and in brackets how it was shown to follow. Proven is what follows symbolically or by "
+    "definition; tested is what agrees at points over eighteen decades and in every branch; taken "
+    "is a premise. A derivation is as good as the weakest of its steps, and no better than its "
+    "premises, which stand below it.",
     "A sign of equality (=) is exact. A wavy sign (≈) neglects a term; beside it stands the size "
     "of what was neglected over what was kept, as a formula and, where values are given, as a "
     "number. A derivation with one such step is called approximate.",
@@ -160,14 +220,19 @@ class Chapter:
     """Entries of one subject, under the first sentence of the module that holds them."""
 
     subject: str
-    about: str
+    description: str
     entries: tuple[FormulaEntry, ...]
 
     @property
     def title(self) -> str:
-        """`decode_bound` as `Decode bound`."""
-        words = self.subject.replace("_", " ").replace("kvcache", "KV cache")
-        return words[:1].upper() + words[1:]
+        """The sentence up to its colon: `Speculative decoding`."""
+        return self.description.partition(":")[0].removesuffix(".")
+
+    @property
+    def about(self) -> str:
+        """What the sentence says beyond the title."""
+        rest = self.description.partition(":")[2].strip()
+        return rest[:1].upper() + rest[1:]
 
 
 @dataclass(frozen=True)
@@ -180,6 +245,20 @@ class FormulaDocument:
     sources: tuple[Source, ...]
     cases: Cases
     about: tuple[str, ...] = ()
+    acceptance: AcceptanceTable | None = None
+
+    @property
+    def claims(self) -> tuple[ClaimEntry, ...]:
+        """Those of the table, where there is one to be linked to."""
+        shown = self.acceptance is not None and self.acceptance.whole
+        return self.acceptance.entries if self.acceptance and shown else ()
+
+    @property
+    def anchors(self) -> frozenset[str]:
+        """What a link within the document can lead to."""
+        return frozenset(
+            [*(entry.anchor for entry in self.entries), *(claim.name for claim in self.claims)]
+        )
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -207,20 +286,23 @@ def document(
     cases: Cases,
     title: str | None = None,
     about: tuple[str, ...] = (),
+    acceptance: AcceptanceTable | None = None,
 ) -> FormulaDocument:
     """The objects, checked, in chapters, with their symbols, sources and values.
 
     Raises DerivationError if a step does not follow.
     """
     homes = {id(value): (subject(name), name) for name, value in by_name().items()}
-    listed = [_entry(item, cases, *homes.get(id(item), ("", ""))) for item in objects]
+    claims = acceptance.entries if acceptance else ()
+    listed = [_entry(item, cases, claims, *homes.get(id(item), ("", ""))) for item in objects]
     chapters = tuple(
         Chapter(home, description(home) if home else "", tuple(group))
         for home, group in groupby(listed, key=lambda entry: entry.home)
     )
     if title is None:
         title = listed[0].title if len(listed) == 1 else "Equations and derivations"
-    return FormulaDocument(title, chapters, _rows(listed, cases), _sources(listed), cases, about)
+    rows, sources = _rows(listed, cases), _sources(listed)
+    return FormulaDocument(title, chapters, rows, sources, cases, about, acceptance)
 
 
 def _rows(listed: Iterable[FormulaEntry], cases: Cases) -> tuple[SymbolRow, ...]:
@@ -236,7 +318,7 @@ def _rows(listed: Iterable[FormulaEntry], cases: Cases) -> tuple[SymbolRow, ...]
     ordered = sorted(registered, key=lambda x: (x.name.lower(), x.name))
     return tuple(
         SymbolRow(
-            x, str(unit_of_symbol(x)), meaning(x), tuple(c.get(x.name) for c in cases.values())
+            x, unit_of_symbol(x).written, meaning(x), tuple(c.get(x.name) for c in cases.values())
         )
         for x in ordered
     )

@@ -1,34 +1,55 @@
-"""One HTML page that needs nothing but itself: MathML, its own style, no script, no request.
+"""One HTML page that needs nothing but itself: MathML, its font and style, no script, no request.
 
-The style of the HTML page: one column, large enough on a phone, dark where that is preferred.
+The style of the HTML page: one column, large enough on a phone, dark where that is preferred. Where
+no mathematics font is installed a browser sets subscripts on the line, so one comes along.
 """
 
+from base64 import b64encode
 from html import escape
 from pathlib import Path
 
+import sympy as sp
+from sympy.core.relational import Relational
+
 from formulas.algebra.steps import DerivationStep
-from formulas.export.document_markup import size_words, value_words
-from formulas.export.formula_document import Chapter, FormulaDocument, FormulaEntry, SymbolRow
-from formulas.export.typesetting.boxes import Layout, fitted
+from formulas.export.document_markup import SET, size_words, value_words
+from formulas.export.formula_document import (
+    Chapter,
+    ClaimEntry,
+    FormulaDocument,
+    FormulaEntry,
+    SymbolRow,
+)
+from formulas.export.inline_maths import pieces
+from formulas.export.typesetting.boxes import BoxRow, Layout, fitted
 from formulas.export.typesetting.layout import figure, layout, relation
 from formulas.export.typesetting.markup import mathml
+from formulas.nomenclature.sources import Citation
 
-STYLE = Path(__file__).with_name("style.css").read_text("utf-8")
+# A subset of Latin Modern Math under the GUST Font License, which stands beside it.
+_FONT = b64encode(Path(__file__).with_name("token-planner-math.woff2").read_bytes()).decode()
+STYLE = Path(__file__).with_name("style.css").read_text("utf-8").replace("%FONT%", _FONT)
 
-WIDTH = 21.0  # of a formula, so that a phone shows it whole [em]
+WIDTH = 19.0  # of a formula, so that a phone shows it whole [em]
 
 
 def html(whole: FormulaDocument) -> str:
     """Cover, then a section for every object, in chapters."""
-    head = (
+    head = page_head(whole.title, STYLE)
+    chapters = (_chapter(whole, chapter) for chapter in whole.chapters)
+    parts = [head, _cover(whole), *_claims(whole), *chapters]
+    return "\n".join([*parts, "</body>\n</html>\n"])
+
+
+def page_head(title: str, style: str) -> str:
+    """What stands before the words of a page."""
+    return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
         '<link rel="icon" href="data:,">\n'
-        f"<title>{_words(whole.title)}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n"
+        f"<title>{_words(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
     )
-    parts = [head, _cover(whole), *(_chapter(whole, chapter) for chapter in whole.chapters)]
-    return "\n".join([*parts, "</body>\n</html>\n"])
 
 
 def _cover(whole: FormulaDocument) -> str:
@@ -53,14 +74,16 @@ def _folded(title: str, count: int, body: str) -> str:
 
 def _contents(whole: FormulaDocument) -> str:
     parts = ["<nav><h2>Contents</h2>"]
-    for chapter in whole.chapters:
-        links = "".join(
-            f'<li><a href="#{entry.anchor}">{_words(entry.title)}</a></li>'
-            for entry in chapter.entries
-        )
-        title = _words(chapter.title or "Others")
-        count = f"<small>{len(chapter.entries)}</small>"
-        parts.append(f"<details><summary>{title} {count}</summary><ul>{links}</ul></details>")
+    listed = [
+        ("Claims of the lecture", [(x.name, f"{x.name}. {x.statement}") for x in whole.claims])
+    ]
+    listed += [
+        (c.title or "Others", [(e.anchor, e.title) for e in c.entries]) for c in whole.chapters
+    ]
+    for title, entries in listed:
+        links = "".join(f"<li>{_inner(anchor, _words(words))}</li>" for anchor, words in entries)
+        head = f"<summary>{_words(title)} <small>{len(entries)}</small></summary>"
+        parts.append(f"<details>{head}<ul>{links}</ul></details>" if entries else "")
     return "".join([*parts, "</nav>"])
 
 
@@ -91,75 +114,129 @@ def _table(whole: FormulaDocument, rows: tuple[SymbolRow, ...]) -> str:
 
 def _unit(unit: str) -> str:
     """A unit that may be broken after its signs."""
-    broken = escape(unit).replace("/", "/<wbr>").replace("**", "^").replace("*", "·<wbr>")
+    broken = escape(unit).replace("/", "/<wbr>").replace("·", "·<wbr>")
     return "" if unit == "1" else broken
+
+
+def _inner(anchor: str, words: str) -> str:
+    return f'<a href="#{anchor}">{words}</a>'
+
+
+def _claims(whole: FormulaDocument) -> list[str]:
+    """The acceptance table and a card for every claim."""
+    if not whole.claims or whole.acceptance is None:
+        return []
+    cells = (
+        (_inner(x.name, x.name), x.verdict, x.factor, _words(x.statement)) for x in whole.claims
+    )
+    rows = "".join(f"<tr>{''.join(f'<td>{x}</td>' for x in row)}</tr>" for row in cells)
+    heads = "<tr><th>claim</th><th>verdict</th><th>factor</th><th>what the lecture says</th></tr>"
+    words = "".join(f"<p>{_words(x)}</p>" for x in (whole.acceptance.tally, whole.acceptance.rule))
+    return [
+        f"<section><h2>Claims of the lecture</h2>{words}",
+        f"<table><thead>{heads}</thead><tbody>{rows}</tbody></table>",
+        *(_claim(claim, whole.anchors) for claim in whole.claims),
+        "</section>",
+    ]
+
+
+def _claim(claim: ClaimEntry, anchors: frozenset[str]) -> str:
+    titles = [(name, _words(title)) for name, title in claim.derivations]
+    derived = [_inner(name, x) if name in anchors else x for name, x in titles]
+    rows = [(k, _prose(words) if k in SET else _words(words)) for k, words in claim.rows]
+    rows += [("derived in", "; ".join(derived)), ("source", _cited(claim.source))]
+    title = f"<h3>{claim.name}. {_words(claim.statement)}</h3>"
+    return f'<article id="{claim.name}">\n{title}\n{_list(rows)}\n</article>'
+
+
+def _cited(source: Citation) -> str:
+    words = _words(str(source))
+    return f'<a href="{escape(source.link)}">{words}</a>' if source.link else words
+
+
+def _list(rows: list[tuple[str, str]]) -> str:
+    return "<dl>" + "".join(f"<dt>{_words(k)}</dt><dd>{v}</dd>" for k, v in rows if v) + "</dl>"
 
 
 def _chapter(whole: FormulaDocument, chapter: Chapter) -> str:
     parts = ["<section>"]
     if whole.headed and chapter.subject:
-        parts.append(f"<h2>{_words(chapter.title)}</h2><p>{_words(chapter.about)}</p>")
-    parts += [_entry(entry) for entry in chapter.entries]
+        parts.append(f"<h2>{_words(chapter.title)}</h2>")
+        parts += [f"<p>{_words(chapter.about)}</p>"] if chapter.about else []
+    parts += [_entry(entry, whole) for entry in chapter.entries]
     return "\n".join([*parts, "</section>"])
 
 
-def _entry(entry: FormulaEntry) -> str:
+def _entry(entry: FormulaEntry, whole: FormulaDocument) -> str:
     word, _, how = entry.kind.partition(", ")
-    shade = {"exact": "exact", "approximate": "near"}
-    kind = f'<span class="tag {shade[how]}">{how}</span>' if how else ""
+    shade = "near" if how.startswith("approximate") else "exact"
+    kind = f'<span class="tag {shade}">{how}</span>' if how else ""
     tags = "".join(f'<span class="tag">{_words(tag)}</span>' for tag in entry.tags)
     parts = [
         f'<article id="{entry.anchor}">',
-        f"<h3>{_words(entry.title)}</h3>",
+        "" if entry.title == whole.title else f"<h3>{_words(entry.title)}</h3>",
         f'<p class="tags"><span class="tag">{word}</span>{kind}{tags}</p>',
     ]
     if entry.derived:
-        steps = "".join(_step(step, proof) for step, proof in entry.steps)
+        steps = "".join(step_item(step, proof) for step, proof in entry.steps)
         parts.append(f"<ol>{steps}</ol>")
     else:
-        parts.append(_display(entry.steps[0][0]))
-    return "\n".join([*parts, _notes(entry), "</article>"])
+        parts.append(display_line(entry.steps[0][0]))
+    return "\n".join([*parts, _notes(entry, whole.anchors), "</article>"])
 
 
-def _step(step: DerivationStep, proof: str) -> str:
+def step_item(step: DerivationStep, proof: str) -> str:
+    """One step of a derivation as an item of a list."""
     near = "" if step.exact else ' class="near"'
-    why = f" {_words(step.why)}" if step.why else ""
-    parts = [f"<li{near}><p><b>{_words(step.verb)}</b>{why}</p>", _display(step)]
-    mark = "exact" if step.exact else "approximate"
-    proven = _words(proof) if proof.startswith(mark) else f"{mark}: {_words(proof)}"
-    parts.append(f'<p class="proof">{proven}</p>')
+    why = f" {_prose(step.why)}" if step.why else ""
+    parts = [f"<li{near}><p><b>{_words(step.verb)}</b>{why}</p>", display_line(step)]
+    parts.append(f'<p class="proof">{_words(proof)}</p>')
     if step.size is not None:
         size = mathml(fitted(layout(step.size), WIDTH - 8), large=True)
         parts.append(f'<p class="proof">neglected over kept: {size}</p>')
     return "".join([*parts, "</li>"])
 
 
-def _notes(entry: FormulaEntry) -> str:
+def _notes(entry: FormulaEntry, anchors: frozenset[str]) -> str:
     rows = [("where", _inline(relation(e.symbol, "=", e.rhs))) for e in entry.item.where]
     rows += [
-        (case, value_words(value, _figure(value), _unit(entry.unit)))
+        (case, value_words(value, _figure(value), _unit(entry.unit)) + _words(entry.outside(case)))
         for case, value in entry.values
     ]
     rows += [("neglected", size_words(size, _words, _figure)) for size in entry.sizes]
-    rows += [("assumes", _words(assumption)) for assumption in entry.item.assumes]
-    source, words = entry.item.source, _words(str(entry.item.source))
-    rows.append(
-        ("source", f'<a href="{escape(source.link)}">{words}</a>' if source.link else words)
-    )
-    return "<dl>" + "".join(f"<dt>{_words(k)}</dt><dd>{v}</dd>" for k, v in rows) + "</dl>"
+    rows += [("takes", _words(premise)) for premise in entry.premises]
+    rows += [("assumes", _prose(assumption)) for assumption in entry.item.assumes]
+    for claim in entry.claims:
+        name = _inner(claim.name, claim.name) if claim.name in anchors else claim.name
+        rows.append(("claim", f"{name}, {claim.verdict}: {_words(claim.statement)}"))
+    return _list([*rows, ("source", _cited(entry.item.source))])
 
 
 def _figure(value: float) -> str:
     return mathml(figure(value))
 
 
-def _display(step: DerivationStep) -> str:
+def display_line(step: DerivationStep) -> str:
+    """Both sides of a step on a line of their own."""
     form = fitted(relation(step.lhs, step.relation, step.rhs), WIDTH)
     return f'<div class="wide">{mathml(form, display=True)}</div>'
 
 
 def _inline(x: Layout) -> str:
     return f'<div class="wide">{mathml(fitted(x, WIDTH - 6), large=True)}</div>'
+
+
+def _prose(words: str) -> str:
+    return "".join(_words(x) if isinstance(x, str) else _breakable(x) for x in pieces(words))
+
+
+def _breakable(x: sp.Basic) -> str:
+    """A formula among words; a line may break beside the sign of a relation."""
+    if isinstance(x, sp.And):
+        return " and ".join(map(_breakable, x.args))
+    form = layout(x)
+    parts = form.parts if isinstance(x, Relational) and isinstance(form, BoxRow) else (form,)
+    return " ".join(map(mathml, parts))
 
 
 def _words(words: str) -> str:

@@ -3,14 +3,16 @@
 Words as LaTeX sets them: its own characters made literal, others by their commands.
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from formulas.export.document_markup import DocumentMarkup
 from formulas.export.formula_document import FormulaDocument, FormulaEntry, SymbolRow
 from formulas.export.typesetting.boxes import Layout, fitted
-from formulas.export.typesetting.layout import GREEK, alternating, figure, layout, relation
+from formulas.export.typesetting.layout import alternating, figure, layout, relation
 from formulas.export.typesetting.markup import latex_math
+from formulas.nomenclature.symbols import GREEK
 
 _SPECIAL = alternating(
     r"\ \textbackslash{}  & \&  % \%  $ \$  # \#  _ \_  { \{  } \}  ~ \textasciitilde{} "
@@ -19,7 +21,7 @@ _SPECIAL = alternating(
 _SPECIAL |= {"\u00a0": "~", "\u2009": r"\,", "\u202f": r"\,"}
 _MATHS = alternating(
     r"< <  > >  | |  ≈ \approx  → \to  ← \gets  ↔ \leftrightarrow  ⇔ \Leftrightarrow "
-    r"⇒ \Rightarrow  ≤ \le  ≥ \ge  ≠ \ne  √ \surd  ∞ \infty  × \times  ÷ \div  ± \pm  − - "
+    r"⇒ \Rightarrow  ≤ \le  ≥ \ge  ≠ \ne  √ \surd{}  ∞ \infty  × \times  ÷ \div  ± \pm  − - "
     r"· \cdot  ⋅ \cdot  ∝ \propto  ∂ \partial  ∑ \sum  Σ \Sigma  ∏ \prod  ∈ \in  ≪ \ll  ≫ \gg "
     r"⌈ \lceil  ⌉ \rceil  ⌊ \lfloor  ⌋ \rfloor  ⁻ ^{-}  ½ \tfrac{1}{2}  ° ^{\circ}  ∀ \forall "
     r"∃ \exists  ⊕ \oplus  ≡ \equiv  ∼ \sim  ′ '  ² ^{2}  ³ ^{3}  ¹ ^{1}"
@@ -29,12 +31,16 @@ _MATHS |= {mark: f"_{{{digit}}}" for digit, mark in enumerate("₀₁₂₃₄�
 _MATHS |= {letter: f"\\{name}" for name, letter in GREEK.items()}
 
 
+# Behind a sign of a long typed formula, but not inside `**`.
+_BREAKS = re.compile(r"(?<=\S{6}[*/])(?=[^\s*]\S{5})")
+
+
 def latex_words(words: str) -> str:
-    """The words, safe in LaTeX.
+    """The words, safe in LaTeX; a typed formula may break after an operator.
 
     Raises ValueError if a character has no rule and is no Latin letter.
     """
-    return "".join(map(_letter, words))
+    return r"\allowbreak{}".join("".join(map(_letter, part)) for part in _BREAKS.split(words))
 
 
 def _letter(letter: str) -> str:
@@ -55,17 +61,17 @@ def latex(whole: FormulaDocument) -> str:
     """Cover, then a section for every object, in chapters."""
     parts = [HEAD + rf"\title{{{latex_words(whole.title)}}}" + "\n\\author{}\\date{}"]
     parts += [r"\begin{document}", r"\maketitle", *map(latex_words, whole.words)]
-    parts += _LATEX.differences(whole)
+    parts += LATEX.differences(whole)
     if whole.headed:
         parts += [r"\newpage\tableofcontents\newpage"]
-    parts += [*_LATEX.back(whole), *_LATEX.chapters(whole), r"\end{document}"]
+    parts += [*LATEX.back(whole), *LATEX.chapters(whole), r"\end{document}"]
     return "\n\n".join(parts) + "\n"
 
 
 def _steps(entry: FormulaEntry) -> Iterator[str]:
     for number, (step, proof) in enumerate(entry.steps, 1):
         if entry.derived:
-            why = f" {latex_words(step.why)}" if step.why else ""
+            why = f" {LATEX.prose(step.why)}" if step.why else ""
             head = rf"\textbf{{{number}. {step.verb}}}{why}"
             yield f"\n{head} {{\\small[{latex_words(proof)}]}}\\nopagebreak"
         yield f"\\[\n{_math(relation(step.lhs, step.relation, step.rhs))}\n\\]"
@@ -89,12 +95,8 @@ def _link(link: str, words: str) -> str:
 
 def _unit(unit: str) -> str:
     """A unit that may be broken after its signs."""
-    broken = latex_words(unit)
-    return (
-        broken.replace("/", r"/\allowbreak ")
-        .replace("**", r"\textasciicircum{}")
-        .replace("*", r"\ensuremath{\cdot}\allowbreak ")
-    )
+    dot = latex_words("·")
+    return latex_words(unit).replace("/", r"/\allowbreak ").replace(dot, dot + r"\allowbreak ")
 
 
 def _table(whole: FormulaDocument, rows: tuple[SymbolRow, ...]) -> str:
@@ -119,11 +121,22 @@ def _table(whole: FormulaDocument, rows: tuple[SymbolRow, ...]) -> str:
     return "\n".join([start, head, *lines, r"\bottomrule \end{longtable}\endgroup"])
 
 
-_LATEX = DocumentMarkup(
+def _grid(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [" & ".join(row) + r" \tabularnewline" for row in rows]
+    columns = f"@{{}}{'l' * (len(heads) - 1)}p{{105mm}}@{{}}"
+    head = " & ".join(heads) + r" \\ \midrule \endhead"
+    start = rf"\begingroup\small\begin{{longtable}}[l]{{{columns}}} \toprule"
+    return "\n".join([start, head, *lines, r"\bottomrule \end{longtable}\endgroup"])
+
+
+LATEX = DocumentMarkup(
     words=latex_words,
+    maths=lambda x: f"${latex_math(layout(x))}$",
     figure=_figure,
     definition=lambda equation: f"${_math(relation(equation.symbol, '=', equation.rhs))}$",
     link=_link,
+    inner=lambda anchor, words: rf"\hyperref[{anchor}]{{{words}}}",
+    grid=_grid,
     steps=_steps,
     table=_table,
     between="\n",

@@ -11,21 +11,28 @@ from formulas.registry import module_of
 
 def notebook(whole: FormulaDocument) -> str:
     """JSON of format 4.5: the cover, then each object in words and as code that checks it."""
-    cells: list[dict[str, object]] = [_words("cover", cover(whole))]
+    cells: list[dict[str, object]] = [words_cell("cover", cover(whole))]
     if whole.cases:
-        cells.append(_code("cases", _cases(whole)))
+        cells.append(code_cell("cases", _cases(whole)))
+    if whole.claims:
+        cells.append(words_cell("claims", "\n\n".join(MARKDOWN.claims(whole))))
     for chapter in whole.chapters:
         if whole.headed and chapter.subject:
             words = f"## {chapter.title}\n\n{chapter.about}"
-            cells.append(_words(f"chapter-{chapter.subject}", words))
+            cells.append(words_cell(f"chapter-{chapter.subject}", words))
         for entry in chapter.entries:
             cells += _entry(entry, whole)
+    return notebook_json(cells, whole.title)
+
+
+def notebook_json(cells: list[dict[str, object]], title: str) -> str:
+    """A notebook of these cells, as JSON of format 4.5."""
     document = {
         "cells": cells,
         "metadata": {
             "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
             "language_info": {"name": "python"},
-            "title": whole.title,
+            "title": title,
         },
         "nbformat": 4,
         "nbformat_minor": 5,
@@ -34,7 +41,7 @@ def notebook(whole: FormulaDocument) -> str:
 
 
 def _entry(entry: FormulaEntry, whole: FormulaDocument) -> Iterator[dict[str, object]]:
-    yield _words(f"{entry.anchor}-words", MARKDOWN.section(entry))
+    yield words_cell(f"{entry.anchor}-words", MARKDOWN.section(entry, whole))
     if not entry.python:
         return  # it lives in no module that a cell could import
     lines = [
@@ -48,7 +55,7 @@ def _entry(entry: FormulaEntry, whole: FormulaDocument) -> Iterator[dict[str, ob
         f"print({case!r}, {entry.python}.strain({_without(entry, case, whole)}))"
         for case in dict.fromkeys(size.case for size in measured)
     ]
-    yield _code(f"{entry.anchor}-check", "\n".join([*lines, entry.python]))
+    yield code_cell(f"{entry.anchor}-check", "\n".join([*lines, entry.python]))
 
 
 def _without(entry: FormulaEntry, case: str, whole: FormulaDocument) -> str:
@@ -66,7 +73,8 @@ def _cases(whole: FormulaDocument) -> str:
     return "\n".join([*lines, "}"])
 
 
-def _words(key: str, source: str) -> dict[str, object]:
+def words_cell(key: str, source: str) -> dict[str, object]:
+    """A cell of Markdown."""
     return {
         "cell_type": "markdown",
         "id": _id(key),
@@ -75,7 +83,8 @@ def _words(key: str, source: str) -> dict[str, object]:
     }
 
 
-def _code(key: str, source: str) -> dict[str, object]:
+def code_cell(key: str, source: str) -> dict[str, object]:
+    """A cell of Python, not yet run."""
     return {
         "cell_type": "code",
         "execution_count": None,

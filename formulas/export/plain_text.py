@@ -3,26 +3,59 @@
 Plain text, for the terminal.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from textwrap import fill
 
 from formulas.algebra.cards import SIGNS
 from formulas.export.document_markup import DocumentMarkup, size_words, value_words
-from formulas.export.formula_document import FormulaDocument, FormulaEntry, SymbolRow
+from formulas.export.formula_document import (
+    AcceptanceTable,
+    ClaimEntry,
+    FormulaDocument,
+    FormulaEntry,
+    SymbolRow,
+)
 from formulas.numerics.expressions import tex
 
 WIDTH = 100
+INDENT = 6
+LABEL = 12  # width of `the lecture`
 
 
 def text(whole: FormulaDocument) -> str:
     """Cover, chapters with every object and its steps."""
     parts = [*_cover(whole)]
+    if whole.claims and whole.acceptance:
+        parts += claim_blocks(whole.acceptance)
     for chapter in whole.chapters:
         if whole.headed and chapter.subject:
             line = "-" * len(chapter.title)
             parts.append(f"{chapter.title}\n{line}\n{chapter.about}".rstrip())
         parts += [_entry(entry) for entry in chapter.entries]
     return "\n\n".join(parts) + "\n"
+
+
+def claim_blocks(table: AcceptanceTable) -> list[str]:
+    """The acceptance table: its rule, a block for every claim, and the tally."""
+    return [fill(table.rule, WIDTH), *map(_claim, table.entries), table.tally]
+
+
+def _claim(claim: ClaimEntry) -> str:
+    rows = (*claim.rows, ("equations", ", ".join(claim.equations)))
+    lines = [_labelled("", f"{claim.name:<{INDENT - 1}} ", claim.statement)]
+    lines += [_labelled(" " * INDENT, f"{k:<{LABEL}} ", v) for k, v in rows if v]
+    return "\n".join(lines)
+
+
+def _labelled(indent: str, label: str, words: str) -> str:
+    first = indent + label
+    return fill(
+        words,
+        WIDTH,
+        initial_indent=first,
+        subsequent_indent=" " * len(first),
+        break_on_hyphens=False,
+    )
 
 
 def plain(value: float | None) -> str:
@@ -50,13 +83,18 @@ def _entry(entry: FormulaEntry) -> str:
     tags = f"  [{', '.join(entry.tags)}]" if entry.tags else ""
     lines = [entry.item.name + tags]
     if entry.derived:
+        lines[0] += f" ({entry.kind})"
         lines += [step.text(n, proof) for n, (step, proof) in enumerate(entry.steps, 1)]
     else:
         lines.append(f"  {entry.steps[0][0]}")
     lines += [f"  where  {equation}" for equation in entry.item.where]
-    lines += [f"  value  {c}: {_value(value, entry.unit)}" for c, value in entry.values]
+    lines += [
+        f"  value  {c}: {_value(value, entry.unit)}{entry.outside(c)}" for c, value in entry.values
+    ]
     lines += [f"  size   {size_words(size, str, plain)}" for size in entry.sizes]
+    lines += [f"  takes  {premise}" for premise in entry.premises]
     lines += [f"  assumes  {assumption}" for assumption in entry.item.assumes]
+    lines += [f"  claim  {c.name}, {c.verdict}: {c.statement}" for c in entry.claims]
     link = f", {entry.item.source.link}" if entry.item.source.link else ""
     lines.append(f"  source  {entry.item.source}{link}")
     return "\n".join(lines)
@@ -96,7 +134,7 @@ def cover(whole: FormulaDocument) -> str:
 def _steps(entry: FormulaEntry) -> Iterator[str]:
     for number, (step, proof) in enumerate(entry.steps, 1):
         if entry.derived:
-            why = f" {_escaped(step.why)}" if step.why else ""
+            why = f" {MARKDOWN.prose(step.why)}" if step.why else ""
             yield f"**{number}. {step.verb}**{why} — {_escaped(proof)}"
         yield f"$$\n{tex(step.lhs)} {SIGNS[step.relation]} {tex(step.rhs)}\n$$"
         if step.size is not None:
@@ -130,11 +168,19 @@ def _plain_text_table(whole: FormulaDocument, rows: tuple[SymbolRow, ...]) -> st
     return "\n".join(lines)
 
 
+def _grid(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [f"| {' | '.join(row)} |" for row in (heads, *rows)]
+    return "\n".join([lines[0], "|---" * len(heads) + "|", *lines[1:]])
+
+
 MARKDOWN = DocumentMarkup(
     words=_escaped,
+    maths=lambda x: f"${tex(x)}$",
     figure=plain,
     definition=lambda equation: f"${equation.latex()}$",
     link=lambda link, words: f"[{words}]({link})",
+    inner=lambda anchor, words: f"[{words}](#{anchor})",
+    grid=_grid,
     steps=_steps,
     table=_plain_text_table,
     between="\n\n",

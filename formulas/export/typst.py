@@ -1,7 +1,7 @@
 """A Typst document that stands alone; `typst` makes a PDF of it without a network."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from formulas.algebra.equation import Equation
@@ -19,10 +19,10 @@ def typst(whole: FormulaDocument) -> str:
     """Cover, then a section for every object, in chapters."""
     parts = [HEAD, f"#set document(title: {quoted(whole.title)}, date: none)"]
     parts += [f"#text(size: 1.9em, weight: 700)[{_words(whole.title)}]\n#v(1em)"]
-    parts += [*map(_words, whole.words), *_TYPST.differences(whole)]
+    parts += [*map(_words, whole.words), *TYPST.differences(whole)]
     if whole.headed:
         parts.append("#pagebreak()\n#outline(depth: 2, indent: 1.2em)\n#pagebreak()")
-    return "\n\n".join([*parts, *_TYPST.back(whole), *_TYPST.chapters(whole)]) + "\n"
+    return "\n\n".join([*parts, *TYPST.back(whole), *TYPST.chapters(whole)]) + "\n"
 
 
 def _steps(entry: FormulaEntry) -> Iterator[str]:
@@ -30,7 +30,7 @@ def _steps(entry: FormulaEntry) -> Iterator[str]:
         x = relation(step.lhs, step.relation, step.rhs)
         body = typst_math(fitted(x, WIDTH), display=True)
         if entry.derived:
-            why = f" {_words(step.why)}" if step.why else ""
+            why = f" {TYPST.prose(step.why)}" if step.why else ""
             head = (
                 f"#block(sticky: true)[*{number}. {step.verb}*{why} #soft[\\[{_words(proof)}\\]]]"
             )
@@ -56,34 +56,39 @@ def _words(words: str) -> str:
 
 
 def _table(whole: FormulaDocument, rows: tuple[SymbolRow, ...]) -> str:
-    columns = ", ".join(["auto", "auto", *("auto" for _ in whole.cases), "1fr"])
-    heads = ", ".join(f"[{_words(h)}]" for h in ("", "unit", *whole.cases, "meaning"))
     cells = [
-        ", ".join(
-            [
-                f"[{typst_math(layout(row.symbol))}]",
-                f"[#soft[{_words(row.unit)}]]",
-                *("[]" if v is None else f"[{typst_math(figure(v))}]" for v in row.values),
-                f"[{_words(row.meaning)}]",
-            ]
-        )
+        [
+            typst_math(layout(row.symbol)),
+            f"#soft[{_words(row.unit)}]",
+            *("" if v is None else typst_math(figure(v)) for v in row.values),
+            _words(row.meaning),
+        ]
         for row in rows
     ]
-    body = ",\n  ".join(cells)
-    return f"#rows(({columns}), table.header({heads}),\n  {body},\n)"
+    return _grid([_words(head) for head in ("", "unit", *whole.cases, "meaning")], cells)
 
 
-_TYPST = DocumentMarkup(
+def _grid(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    columns = ", ".join(["auto"] * (len(heads) - 1) + ["1fr"])
+    head = ", ".join(f"[{words}]" for words in heads)
+    body = ",\n  ".join(", ".join(f"[{words}]" for words in row) for row in rows)
+    return f"#rows(({columns}), table.header({head}),\n  {body},\n)"
+
+
+TYPST = DocumentMarkup(
     words=_words,
+    maths=lambda x: typst_math(layout(x)),
     figure=lambda value: typst_math(figure(value)),
     definition=_definition,
     link=lambda link, words: f"#link({quoted(link)})[{words}]",
+    inner=lambda anchor, words: f"#link(<{anchor}>)[{words}]",
+    grid=_grid,
     steps=_steps,
     table=_table,
     between="\n\n",
     heading="#heading(level: 2)[%s]",
     chapter="= %s\n\n#emph[%s]",
-    title="== %(title)s",
+    title="== %(title)s <%(anchor)s>",
     kind="#kind[%s]",
     item="- %s",
     listed="%s",

@@ -20,7 +20,7 @@ from formulas.export.typesetting.boxes import (
     Root,
     Script,
 )
-from formulas.nomenclature.symbols import latex_names
+from formulas.nomenclature.symbols import GREEK, latex_names
 
 ATOMS = (Mark, Script)
 PLUS, MINUS, DOT = Mark("+", "sign"), Mark("−", "sign"), Mark("⋅", "sign")
@@ -166,13 +166,6 @@ def _constant(x: sp.Basic) -> Layout:
         return BoxRow(tuple(parts))
     raise TypeError(f"no rule for setting {type(x).__name__}: {x}")
 
-
-_GREEK_NAMES = (
-    "alpha beta gamma delta epsilon varepsilon zeta eta theta iota kappa lambda mu nu xi pi "
-    "rho sigma tau upsilon phi varphi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Phi "
-    "Psi Omega ell"
-)
-GREEK = dict(zip(_GREEK_NAMES.split(), "αβγδϵεζηθικλμνξπρστυϕφχψωΓΔΘΛΞΠΣΦΨΩℓ", strict=True))
 
 # Other commands that a symbol may be written with.
 SPECIAL = {"infty": "∞", "ast": "*", "star": "⋆", "prime": "′", "circ": "∘", "dagger": "†"}

@@ -14,7 +14,8 @@ from formulas.export.typesetting.boxes import (
     Mark,
     Script,
 )
-from formulas.export.typesetting.layout import GREEK, alternating
+from formulas.export.typesetting.layout import alternating
+from formulas.nomenclature.symbols import GREEK
 
 
 @dataclass(frozen=True)

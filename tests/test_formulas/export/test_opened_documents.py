@@ -85,15 +85,13 @@ def opened(browser, path, page, width):
 
 @browser_needed
 @pytest.mark.slow
-@pytest.mark.parametrize("width", [390, 320, 1200])
+@pytest.mark.parametrize("width", [390, 375, 320, 1280])
 def test_html_fits_the_window_and_asks_for_nothing(browser, tmp_path, width):
     """No sideways scrolling of the page, on a phone or a desk; no request; no complaint."""
     asked = opened(browser, tmp_path / "all.html", everything("html"), width)
     assert not asked
-    wide, inner = browser.execute_script(
-        "return [document.documentElement.scrollWidth, window.innerWidth]"
-    )
-    assert wide <= inner
+    # What a phone reports as its window grows with what does not fit.
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
     assert not [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
 
 
@@ -114,6 +112,28 @@ def test_formulas_are_set_as_mathml(browser, tmp_path):
         " <= f.children[1].getBoundingClientRect().top + 2)"
     )
     assert fractions
+
+
+@browser_needed
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [375, 1280])
+def test_subscripts_stand_below_the_line(browser, tmp_path, width):
+    """The font that comes along is used, and knows how far a subscript is lowered."""
+    opened(browser, tmp_path / "few.html", export(FEW, "html", cases()), width)
+    assert browser.execute_async_script(
+        "const done = arguments[0]; document.fonts.ready.then(() =>"
+        " done([...document.fonts].map(f => f.family.replaceAll('\"', '') + ' ' + f.status)))"
+    ) == ["Token Planner Math loaded"]
+    # Bases that have nothing below the line themselves.
+    lowered = browser.execute_script(
+        "return [...document.querySelectorAll('msub')]"
+        " .filter(m => /^[A-FH-PR-Z]$/.test(m.children[0].textContent))"
+        " .filter(m => /^[a-z0-9]/i.test(m.children[1].textContent)).map(m => {"
+        " const [base, below] = [...m.children].map(c => c.getBoundingClientRect());"
+        " return below.bottom - base.bottom; })"
+    )
+    assert len(lowered) > 40
+    assert min(lowered) > 1
 
 
 @browser_needed

@@ -6,6 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 import sympy as sp
+from sympy.core.function import AppliedUndef
 
 from formulas.algebra.derivation import Derivation
 from formulas.export.typesetting.boxes import (
@@ -32,6 +33,7 @@ from formulas.registry import by_name
 KINDS = {"=": math.isclose, "<": float.__lt__, ">": float.__gt__, "≤": float.__le__,
          "≥": float.__ge__, "≠": float.__ne__}  # fmt: skip
 FUNCTIONS = {"max": max, "min": min, "ln": math.log}
+ANY = {"f": lambda x: 3 * x + 1, "g": lambda x: 2 * x * x + 5}  # a meaning for arbitrary functions
 SIDES = [
     pytest.param(side, id=f"{name}-{number}")
     for name, value in by_name().items()
@@ -140,7 +142,11 @@ def at_a_point(expression, box, draw):
         values = {x: draw.uniform(0.3, 9.0) for x in symbols}
         named = {x.name: value for x, value in values.items()}
         try:
-            meant = scalar((), {"value": expression}, named)["value"]
+            plain = expression.replace(
+                lambda part: isinstance(part, AppliedUndef),
+                lambda part: ANY[part.func.__name__](part.args[0]),
+            )
+            meant = scalar((), {"value": plain}, named)["value"]
             shown = value_of(box, {layout(x): value for x, value in values.items()})
         except (ValueError, ArithmeticError):
             continue  # a root of something negative, a division by nothing, a power beyond floats
@@ -190,8 +196,8 @@ def total(parts, known):
             continue
         elif part == Mark("/", "word"):
             divide = True
-        elif isinstance(part, Mark) and part.text in FUNCTIONS:
-            call = FUNCTIONS[part.text]
+        elif isinstance(part, Mark) and part.kind == "word" and part.text in FUNCTIONS | ANY:
+            call = (FUNCTIONS | ANY)[part.text]
         else:
             value = call(*arguments(part.inside, known)) if call else value_of(part, known)
             call = None
