@@ -1,0 +1,171 @@
+"""Numbers of the book: expressions over symbols and the catalogue, worked at a set of values.
+
+Nothing in a chapter is typed that an equation gives: an answer, a number among the words, a curve
+and a condition are each an expression, such as `critical_batch/short_context_batch`.
+"""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from operator import add, mul, sub, truediv
+from pathlib import Path
+from typing import Any
+
+import sympy as sp
+
+from formulas.algebra.derivation import Derivation
+from formulas.algebra.equation import Equation
+from formulas.claims.claim import LECTURE
+from formulas.nomenclature.symbols import SYMBOLS, SymbolError, auxiliary
+from formulas.numerics.evaluate import scalar
+from formulas.numerics.expressions import maximum, minimum
+from formulas.registry import by_name
+
+CASES = ("lecture", "teaching")
+_WORDS = {"max": maximum, "min": minimum, "sqrt": sp.sqrt, "log": sp.log, "exp": sp.exp}
+_ARITHMETIC: dict[type, Callable[[Any, Any], sp.Expr]] = {
+    ast.Add: add, ast.Sub: sub, ast.Mult: mul, ast.Div: truediv, ast.Pow: pow,
+}  # fmt: skip
+_RELATIONS: dict[type, Callable[[Any, Any], sp.Basic]] = {
+    ast.Lt: sp.Lt, ast.LtE: sp.Le, ast.Gt: sp.Gt, ast.GtE: sp.Ge,
+}  # fmt: skip
+
+
+class BookError(ValueError):
+    """A chapter that cannot be set: what it lacks, in one sentence."""
+
+
+class MissingValueError(BookError):
+    """A symbol without a value in a set."""
+
+
+def exact(values: Mapping[str, int | float | str]) -> dict[str, Fraction]:
+    """Numbers of a row; "5/2" is a fraction."""
+    return {name: Fraction(value) for name, value in values.items()}
+
+
+@cache
+def base_case(name: str) -> Mapping[str, Fraction]:
+    """Values of symbols in base units: the lecture's, or those of `teaching.toml`.
+
+    Raises BookError if there is no such set.
+    """
+    if name not in CASES:
+        raise BookError(f"there is no set of values {name!r}; there are {', '.join(CASES)}")
+    if name == "lecture":
+        return {symbol: Fraction(value) for symbol, value in LECTURE.items()}
+    rows = tomllib.loads(Path(__file__).with_name("teaching.toml").read_text("utf-8"))
+    return exact(rows["values"])
+
+
+def equation_of(name: str) -> Equation:
+    """An equation of the catalogue, or the result of a derivation.
+
+    Raises BookError if there is none of that name.
+    """
+    entry = by_name().get(name)
+    if entry is None:
+        raise BookError(f"{name} is neither an equation nor a derivation of the catalogue")
+    return entry.equation() if isinstance(entry, Derivation) else entry
+
+
+def parsed(expression: str, indices: tuple[str, ...] = ()) -> sp.Basic:
+    """The expression or relation with the symbols of the nomenclature; names stand for themselves.
+
+    `indices` are other names that may occur. Raises BookError if it cannot be read, or a name in it
+    is neither a symbol nor in the catalogue.
+    """
+    try:
+        return _ExpressionReader(expression, indices).read(
+            ast.parse(expression.strip(), mode="eval").body
+        )
+    except SyntaxError as error:
+        raise BookError(f"{expression!r} cannot be read: {error.msg}") from error
+
+
+@dataclass(frozen=True)
+class _ExpressionReader:
+    """Reads a syntax tree: arithmetic, comparisons, a few functions; nothing is run."""
+
+    whole: str
+    indices: tuple[str, ...]
+
+    def read(self, node: ast.expr) -> sp.Basic:
+        match node:
+            case ast.BinOp(left, operator, right) if type(operator) in _ARITHMETIC:
+                return _ARITHMETIC[type(operator)](self.read(left), self.read(right))
+            case ast.UnaryOp(ast.USub(), inner):
+                return -self.read(inner)
+            case ast.Compare(left, [operator], [right]) if type(operator) in _RELATIONS:
+                return _RELATIONS[type(operator)](self.read(left), self.read(right))
+            case ast.Call(ast.Name(name), arguments, []) if name in _WORDS:
+                return _WORDS[name](*map(self.read, arguments))
+            case ast.Constant(int() | float() as value):
+                return sp.Rational(str(value))
+            case ast.Name(name) if name in SYMBOLS:
+                return SYMBOLS[name]
+            case ast.Name(name) if name in by_name() or name in self.indices:
+                return auxiliary(name)
+            case ast.Name(name):
+                raise BookError(f"{name} in {self.whole!r} is neither a symbol nor an equation")
+        words = f"arithmetic, comparisons and {', '.join(_WORDS)}"
+        raise BookError(f"{self.whole!r} holds more than {words}")
+
+
+def worth(expression: str, case: Mapping[str, Fraction | float]) -> float:
+    """The value of an expression at a set of values, by the equations it names. [base units]
+
+    Raises MissingValueError if a symbol has no value there.
+    """
+    return worth_of(parsed(expression), case)
+
+
+def worth_of(expression: sp.Basic, case: Mapping[str, Fraction | float]) -> float:
+    """The same of an expression that has been read."""
+    numbers = {name: float(value) for name, value in case.items()}
+    try:
+        for x in expression.free_symbols:
+            if x.name not in numbers and SYMBOLS.get(x.name) != x:
+                numbers[x.name] = _given_by(equation_of(x.name), numbers)
+        return scalar((), {"value": expression}, numbers)["value"]
+    except SymbolError as error:
+        raise MissingValueError(f"{expression}: {error}") from error
+
+
+def _given_by(equation: Equation, numbers: Mapping[str, float]) -> float:
+    """What an equation gives; its own symbol is what is sought, whatever the set says."""
+    name = equation.symbol.name
+    others = {x: v for x, v in numbers.items() if x != name}
+    return scalar([equation], [name], others)[name]
+
+
+@dataclass(frozen=True)
+class ComparedSides:
+    """A relation under which a result holds, and both its sides in one set of values."""
+
+    relation: sp.Basic
+    case: str
+    left: float
+    right: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether the relation is true there."""
+        return bool(type(self.relation)(sp.Float(self.left), sp.Float(self.right)))
+
+
+def condition(relation: str, name: str, case: Mapping[str, Fraction | float]) -> ComparedSides:
+    """A relation such as `B*m_pos > short_context_batch`, evaluated on both sides.
+
+    Raises BookError if it is no relation, or a symbol has no value.
+    """
+    read = parsed(relation)
+    if not isinstance(read, sp.core.relational.Relational):
+        raise BookError(f"{relation!r} is no relation, such as B < 100")
+    left, right = (worth_of(side, case) for side in read.args)
+    return ComparedSides(read, name, left, right)

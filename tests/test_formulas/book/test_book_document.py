@@ -1,0 +1,136 @@
+"""The book: nothing used before it is said, links that lead somewhere, every format written."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from formulas.book import book_document as module
+from formulas.book.blocks import BookTable, Formula, Heading, Picture, Proof, Statement
+from formulas.book.book_chapter import chapters
+from formulas.book.book_document import book, book_document, lines_of, symbols_of
+from formulas.book.book_values import BookError
+from formulas.book.chapter_rows import Part
+from formulas.book.prose import plain_words
+from formulas.nomenclature.symbols import SYMBOLS
+from formulas.registry import all_derivations, by_name
+
+SECTIONS = ("assumptions", "derivation", "numbers", "fails", "verdict", "exercises")
+
+
+@pytest.fixture(scope="module")
+def whole():
+    """Every block of the book."""
+    return book_document()
+
+
+def test_a_symbol_is_listed_before_it_is_used(whole):
+    """In a table of its chapter or of one before."""
+    listed = set()
+    for block in whole.blocks:
+        if isinstance(block, Heading) and block.anchor == "all":
+            break
+        if isinstance(block, BookTable) and block.heads[1] == "meaning":
+            listed |= {x for row in block.rows for x in row[0][0].symbols}
+        missing = {x for x in symbols_of(block) if SYMBOLS.get(x.name) == x} - listed
+        assert not missing, (block, missing)
+
+
+def test_what_a_step_puts_in_was_stated(whole):
+    """A definition, or the result of a derivation, ahead of the derivation that uses it."""
+    stated = set()
+    for block in whole.blocks:
+        if isinstance(block, Proof):
+            for inner in module.needed(block.entry.item):
+                assert inner.name in stated or inner.name in later(whole, block), inner.name
+        if isinstance(block, Proof | Statement):
+            stated.add(block.entry.item.name)
+
+
+def later(whole, block):
+    """Names of the derivations that the book tells after a block."""
+    place = whole.blocks.index(block)
+    return {x.entry.item.name for x in whole.blocks[place:] if isinstance(x, Proof)} - {
+        block.entry.item.name
+    }
+
+
+def test_chapters_keep_the_order_of_their_sections(whole):
+    """Question, figure, assumptions, derivation, numbers, where it fails, verdict, exercises."""
+    anchors = [x.anchor for x in whole.blocks if isinstance(x, Heading | Picture) and x.anchor]
+    for chapter in chapters():
+        figures = [figure.name for figure in chapter.figures]
+        wanted = [chapter.anchor, *figures, *(f"{chapter.anchor}-{name}" for name in SECTIONS)]
+        start = anchors.index(chapter.anchor)
+        assert anchors[start : start + len(wanted)] == wanted
+
+
+def test_every_derivation_has_one_anchor(whole):
+    """Its name in Python, in a chapter or in the appendix."""
+    anchors = [block.anchor for block in whole.blocks if getattr(block, "anchor", "")]
+    assert len(anchors) == len(set(anchors))
+    names = {name for name, x in by_name().items() if x in all_derivations()}
+    assert names <= set(anchors)
+
+
+def test_the_teaching_set_prints_finite_numbers(whole):
+    """No infinity, no zero, nothing negative, and no neglected term that is not small."""
+    tables = [x for x in whole.blocks if isinstance(x, BookTable) and x.heads[-1] == "teaching"]
+    assert len(tables) == 3 * 7
+    for cell in (plain_words(row[-1]) for table in tables for row in table.rows):
+        assert not re.search(r"\binf\b|\bnan\b|not small|not stated", cell), cell
+        assert cell not in ("0", "-0")
+
+
+def test_the_lecture_lies_on_its_balances(whole):
+    """What it prints there is why there is a second set."""
+    text = book("text", ("prices",))
+    assert re.search(r"context of the kink, tokens +0 +20,000", text)
+    assert "outside: 2,400 against 2,400" in " ".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("form", "start"),
+    [("text", "Keep or"), ("markdown", "# Keep"), ("latex", "\\documentclass"),
+     ("html", "<!DOCTYPE html>"), ("notebook", "{"), ("typst", "#set page")],
+)  # fmt: skip
+def test_every_format_is_written(form, start):
+    """One chapter of it."""
+    written = book(form, ("reversible",))
+    assert written.startswith(start)
+    assert "Keep or compute again" in written
+
+
+def test_answers_fold_where_a_page_can_fold_them():
+    """Below each exercise in HTML, behind the chapter in LaTeX."""
+    page, paper = book("html", ("step",)), book("latex", ("step",))
+    assert page.count("<details><summary>answer to 1.") == 5
+    assert paper.count("Answers") == 1
+    assert paper.index("1.5") < paper.index("Answers")
+
+
+def test_what_cannot_be_set_is_said(monkeypatch):
+    """A format, a chapter, a name of the catalogue, a link; one sentence each."""
+    with pytest.raises(BookError, match="no format 'docx'; there are text"):
+        book("docx")
+    with pytest.raises(BookError, match="no chapter 'x'"):
+        book("text", ("x",))
+    first, *others = chapters()
+    for part, words in (
+        (Part("", "no_such"), "chapter step: no_such is not in the catalogue"),
+        (Part("[there](nowhere)"), "a link leads to nowhere, which the book does not hold"),
+        (Part("$no_such$"), "no_such in 'no_such' is neither a symbol nor an equation"),
+        (Part("{critical_batch:mine}"), "there is no set of values 'mine'"),
+    ):
+        changed = (replace(first, parts=(*first.parts, part)), *others)
+        monkeypatch.setattr(module, "chosen", lambda names, changed=changed: changed)
+        with pytest.raises(BookError) as refused:
+            book("text")
+        assert words in str(refused.value)
+
+
+def test_questions_need_no_symbols():
+    """They stand ahead of every definition."""
+    for chapter in chapters():
+        blocks = book_document((chapter.anchor,)).blocks
+        assert not [x for x in lines_of(blocks[1])[0] if isinstance(x, Formula)]
