@@ -49,6 +49,8 @@ def formula(
 def derive(
     names: list[str] | None = None,
     every: bool = False,
+    book: bool = False,
+    at: Path | None = None,
     form: str | None = None,
     out: Path | None = None,
     json: bool = False,
@@ -56,7 +58,10 @@ def derive(
     """List what is derived, or print some of it with every step checked on the way."""
     from planner.report.text.derivations import answered
 
-    deliver(answered(names or (), every=every, form=form, out=out, json=json), out)
+    written = answered(
+        names or (), every=every, form=form, out=out, json=json, whole_book=book, plan=at
+    )
+    deliver(written, out)
 
 
 def schema(answer: str | None = None, out: Path | None = None) -> None:

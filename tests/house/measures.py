@@ -45,11 +45,13 @@ def _any(package: str) -> Callable[[], float]:
 
 
 FIGURES = (
-    Figure("modules", 417, sizes.module_count),
+    Figure("modules", 441, sizes.module_count),
     # 72,000 for the rooms that there were; beyond the fit (shared passes, overlap, drafts, power,
     # makers, ways of leaving out, bands, hulls, own rows) came 5,500 more; for sound answers
-    # (engine rules, placement, rent, promises under arrivals, what an answer must say) 3,100.
-    Figure("lines", 80_600, sizes.lines),
+    # (engine rules, placement, rent, promises under arrivals, what an answer must say) 3,100; for
+    # proofs (comparison over eighteen decades, conditions, calculus, verdicts) 2,100, the
+    # book 2,500.
+    Figure("lines", 85_200, sizes.lines),
     Figure("files of the fullest folder", sizes.FOLDER, lambda: sizes.largest_folder()[0]),
     Figure("lines of the longest file", sizes.FILE, lambda: sizes.largest_file()[0]),
     Figure("lines of the longest function", sizes.FUNCTION, lambda: sizes.largest_function()[0]),

@@ -380,3 +380,4 @@ def _closed_form(plan: ServingPlan) -> Iterable[str]:
     name = f"closed_form-{mode}-{bound}-{load}-{tpot}-{energy}-{counted}"
     for equation in stored(name, written, SOURCES):
         yield from wrapped(equation)
+    yield from wrapped("(with this plan's values: solve --json > plan.json, derive --at plan.json)")

@@ -1,47 +1,60 @@
 """What `planner derive` prints: the list, the table of claims, or derivations in a format.
 
-Derivations are shown under two sets of assumptions. The lecture's figures are those that its claims
-are worked with; the physical ones come from the catalogues, for one model on one domain of chips.
+Derivations are shown under sets of assumptions. The lecture's figures are those that its claims are
+worked with; the teaching set is that of the book; the physical ones come from the catalogues, for
+one model on one domain of chips. With a plan its own values stand in their place.
 """
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from math import isfinite
 from pathlib import Path
 
 from formulas.algebra.derivation import Derivation, DerivationError
 from formulas.algebra.equation import Equation
+from formulas.algebra.steps import TAKEN
+from formulas.book.book_document import book, book_references
+from formulas.book.book_values import BookError, base_case
 from formulas.claims import Claim, all_claims
-from formulas.claims.claim import KINDS, LECTURE
+from formulas.claims.claim import LECTURE
+from formulas.claims.verdict import Compared
 from formulas.export import FORMATS, export
+from formulas.export.bibtex import bibtex
+from formulas.export.lean import TEN, lean
+from formulas.export.plain_text import claim_blocks
 from formulas.nomenclature.symbols import SymbolError
 from formulas.registry import by_name, find, name_of, tags
 from planner.catalogue.listed_prices import default_price
-from planner.claims import physical as physical_numbers
-from planner.claims.physical_column import chip_case, counted, model_case
+from planner.claims.acceptance_table import AcceptanceRow, acceptance, acceptance_row
+from planner.claims.physical_column import PhysicalFigure, chip_case, counted, model_case
 from planner.report.files import dumps, pdf
+from planner.report.text.plan_values import plan_case, plan_text
 from planner.text.errors import InputError, SolverError, did_you_mean
 
-WIDTH = 100
-INDENT = 6
-LABEL = 12  # width of `the lecture:`
 MODEL, CHIP, CHIPS, FORMAT = "deepseek-v3", "h200", 8, "fp8"
 # What is asked of it: a choice, not a measurement.
 WORKLOAD: Mapping[str, float] = {"B": 256, "L_ctx": 4096, "m_pos": 1, "g": 1}
 
 
 ABOUT = (
-    "Two sets of assumptions stand side by side. The lecture counts a multiply-add as one FLOP; "
+    "Three sets of assumptions stand side by side. The lecture counts a multiply-add as one FLOP; "
     "it takes a chip of 300 of them per byte of bandwidth, one byte per weight, and 100 of 800 "
-    "billion parameters active. What stands under lecture is what its own figures give. Under "
-    f"physical stands {MODEL} on {CHIPS} chips {CHIP} in {FORMAT}, decoding "
+    "billion parameters active. What stands under lecture is what its own figures give; several of "
+    "them lie exactly on a balance. Under teaching stands a small machine whose numbers come out "
+    f"round. Under physical stands {MODEL} on {CHIPS} chips {CHIP} in {FORMAT}, decoding "
     f"{WORKLOAD['B']:g} sequences of {WORKLOAD['L_ctx']:g} tokens: dense data-sheet peaks at two "
     "FLOP per multiply-add, the model's own shape, a listed rent.",
 )
+AT = (
+    "Under the plan stand the values of {plan}: what it states, and the rates, the memory and the "
+    "counts of its chip and its model in the formats it chose, for one replica that decodes. The "
+    "context is the prompt and half of the answer."
+)
 CLAIMS = "claims"
-PRINTED = (*FORMATS, "pdf")
+REFERENCES = ("bibtex", "lean")  # what is printed of derivations is not their text
+PRINTED = (*FORMATS, "pdf", *REFERENCES)
 SUFFIXES = {
     ".txt": "text",
     ".md": "markdown",
@@ -52,34 +65,57 @@ SUFFIXES = {
     ".ipynb": "notebook",
     ".typ": "typst",
     ".pdf": "pdf",
+    ".bib": "bibtex",
+    ".lean": "lean",
 }
 
 
 def answered(
-    names: Sequence[str], *, every: bool, form: str | None, out: Path | None, json: bool
+    names: Sequence[str],
+    *,
+    every: bool,
+    form: str | None,
+    out: Path | None,
+    json: bool,
+    whole_book: bool = False,
+    plan: Path | None = None,
 ) -> str | bytes:
-    """What the command answers: the list, the table of claims, or a document.
+    """What the command answers: the list, the table of claims, a document, or the book.
 
     A format or a file without a name means all of them. Raises InputError if the arguments
     contradict each other, or as `rows` and `derived` do.
     """
+    if whole_book:
+        if every or json or plan:
+            raise InputError("--book is a text of its own; leave out --all, --json and --at")
+        return booked(names, format_of(form, out))
     if names and every:
         raise InputError("name what to derive or say --all, not both")
     if json and form is not None:
         raise InputError("--json is a format of its own; leave out --format")
+    if plan is not None and (json or CLAIMS in names):
+        raise InputError("--at puts values into derivations; leave out --json, name no claims")
     if CLAIMS in names:
-        if len(names) > 1 or form is not None:
+        if len(names) > 1:
             raise InputError("claims is a table of its own: planner derive claims [--json]")
-        return dumps(claims_rows()) if json else claims_text(all_claims())
-    if json or not (names or every or form or out):
+        if json:
+            return dumps(claims_rows())
+        written = format_of(form, out)
+        return claims_text(all_claims()) if written == "text" else claims_document(written)
+    if json or not (names or every or form or out or plan):
         listed = rows(names)
         return dumps([asdict(row) for row in listed]) if json else rows_text(listed)
-    return derived(names, format_of(form, out))
+    if plan is not None and not (names or every or form or out):
+        return plan_text(plan)
+    return derived(names, format_of(form, out), plan)
 
 
 @dataclass(frozen=True)
 class CheckedFormula:
-    """An equation or derivation of the list, under its name in Python."""
+    """An equation or derivation of the list, under its name in Python.
+
+    `weakest` is the weakest word of its steps (proven, tested, taken), `premises` what it takes.
+    """
 
     name: str
     title: str
@@ -87,6 +123,8 @@ class CheckedFormula:
     claims: tuple[str, ...]
     steps: int
     exact: bool
+    weakest: str
+    premises: tuple[str, ...]
     checked: bool
 
 
@@ -97,12 +135,20 @@ def rows(names: Sequence[str] = ()) -> list[CheckedFormula]:
     """
     listed = []
     for entry in _chosen(names):
-        name, steps, exact = name_of(entry), 1, True
-        if isinstance(entry, Derivation):
-            steps, exact = len(entry.steps), entry.exact
-        checked = _checked(entry, name)
+        name = name_of(entry)
+        derivation = entry if isinstance(entry, Derivation) else None
         listed.append(
-            CheckedFormula(name, entry.name, _kind(entry), tags(name), steps, exact, checked)
+            CheckedFormula(
+                name=name,
+                title=entry.name,
+                kind=_kind(entry),
+                claims=tags(name),
+                checked=_checked(entry, name),
+                steps=len(derivation.steps) if derivation else 1,
+                exact=derivation.exact if derivation else True,
+                weakest=derivation.weakest if derivation else TAKEN,
+                premises=derivation.premises if derivation else (entry.name,),
+            )
         )
     return listed
 
@@ -116,7 +162,8 @@ def rows_text(listed: Sequence[CheckedFormula]) -> str:
             lines += ["", f"{len(rows)} {kind}s"] if lines else [f"{len(rows)} {kind}s"]
         for row in rows:
             form = "exact" if row.exact else "approximate"
-            steps = f"{row.steps} step{'s' * (row.steps > 1)}, {form}, "
+            taken = f"{len(row.premises)} premise{'s' * (len(row.premises) > 1)}"
+            steps = f"{row.steps} step{'s' * (row.steps > 1)}, {form}, {row.weakest} from {taken}, "
             claims = f" ({', '.join(row.claims)})" if row.claims else ""
             lines.append(f"  {row.name:<26} {steps * (kind == 'derivation')}checked")
             lines.append(f"  {'':<26} {row.title}{claims}")
@@ -142,19 +189,55 @@ def format_of(form: str | None, out: Path | None) -> str:
     return form
 
 
-def derived(names: Sequence[str], form: str) -> str | bytes:
+def derived(
+    names: Sequence[str],
+    form: str,
+    plan: Path | None = None,
+    *,
+    title: str | None = None,
+    whole: bool | None = None,
+) -> str | bytes:
     """The named equations and derivations, or all, in a format; PDF as bytes.
+
+    The claims that rest on an entry stand beside it, and the table of all where `whole` or nothing
+    is named. With a plan its values are put in, in place of the sets of assumptions.
 
     Every step is checked as it is written. Raises InputError if a name is unknown, or a package
     that the format needs is missing; SolverError if a step does not check: a fault of ours.
     """
     chosen = _chosen(names)
+    if form in REFERENCES:
+        return (lean if form == "lean" else bibtex)(chosen)
     # The title of all is the lecture's subject; of several, what they are.
-    title = None if names else "The economics of a token, derived and checked"
+    title = title if names else "The economics of a token, derived and checked"
+    whole = not names if whole is None else whole
+    tagged = {tag for entry in chosen for tag in tags(name_of(entry))}
+    table = acceptance([x for x in all_claims() if whole or x.id in tagged], whole=whole)
+    sets, about = cases(), ABOUT
+    if plan is not None:
+        sets, about = {"the plan": plan_case(plan)}, (AT.format(plan=plan),)
+    form_of_text = "typst" if form == "pdf" else form
     try:
-        written = export(
-            chosen, "typst" if form == "pdf" else form, cases(), title=title, about=ABOUT
-        )
+        written = export(chosen, form_of_text, sets, title=title, about=about, acceptance=table)
+    except DerivationError as error:
+        raise SolverError(str(error)) from error
+    return pdf(written) if form == "pdf" else written
+
+
+def booked(names: Sequence[str], form: str) -> str | bytes:
+    """The book, or the chapters named by anchor or number, in a format; PDF as bytes.
+
+    Raises InputError if a chapter is unknown or cannot be set; SolverError as `derived`.
+    """
+    try:
+        if form == "lean":
+            return lean(by_name()[name] for name in TEN)
+        if form == "bibtex":
+            return book_references(names)
+        verdicts = {entry.name: entry.verdict for entry in acceptance().entries}
+        written = book("typst" if form == "pdf" else form, names, verdicts)
+    except BookError as error:
+        raise InputError(str(error)) from error
     except DerivationError as error:
         raise SolverError(str(error)) from error
     return pdf(written) if form == "pdf" else written
@@ -184,10 +267,11 @@ def _kind(entry: Equation | Derivation) -> str:
 
 
 def cases() -> dict[str, dict[str, float]]:
-    """`{"lecture": ..., "physical": ...}`, values of symbols in their own units.
+    """`{"lecture": ..., "teaching": ..., "physical": ...}`, values of symbols in their own units.
 
     The lecture's machine and model, its cache and its fast mode are as its claims state them; the
-    physical figures are of data sheets, the model's own shape and a listed rent.
+    teaching set is that of the book; the physical figures are of data sheets, the model's own shape
+    and a listed rent.
     """
     stated = {claim.id: claim.lecture for claim in all_claims()}
     lecture = {**LECTURE, **stated["C13"], **stated["C6"]}
@@ -200,76 +284,84 @@ def cases() -> dict[str, dict[str, float]]:
         "n_layers": float(counted(MODEL, FORMAT).n_attention_layers),
         "p_chip": default_price(CHIP).value,
     }
-    return {"lecture": {x: float(value) for x, value in lecture.items()}, "physical": physical}
+    return {
+        "lecture": {x: float(value) for x, value in lecture.items()},
+        "teaching": {x: float(value) for x, value in base_case("teaching").items()},
+        "physical": physical,
+    }
 
 
 def claims_rows() -> list[dict[str, object]]:
     """Every claim as plain data; its equations are checked on the way.
 
-    `reproduces` is true when every number that the lecture gives comes out within rounding, false
-    when one does not, None where it gives none. `lecture` and `physical` are the two columns.
-    Raises SolverError if an equation that a claim rests on does not check: a fault of ours.
+    `verdict` is the word of the rule, `judged` the numbers that it went by. `lecture` and
+    `physical` are the two columns. Raises SolverError if an equation that a claim rests on does not
+    check: a fault of ours.
     """
-    return [_claim_row(claim) for claim in all_claims()]
+    return [_claim_row(acceptance_row(claim)) for claim in all_claims()]
 
 
 def claims_text(claims: Sequence[Claim]) -> str:
-    """The table on a terminal: one block a claim.
+    """The table on a terminal: the rule, one block a claim, the tally.
 
     Raises SolverError as `claims_rows` does.
     """
-    blocks = [_block(claim) for claim in claims if _rests_on_checked(claim)]
-    numbered = [r for r in (claim.reproduces for claim in claims) if r is not None]
-    return "\n".join(blocks) + (
-        f"\n{len(claims)} claims; {len(numbered)} give numbers, of which {sum(numbered)} come out "
-        "within rounding from the lecture's own inputs."
-    )
+    table = acceptance([claim for claim in claims if _rests_on_checked(claim)])
+    return "\n\n".join(claim_blocks(table))
+
+
+def claims_document(form: str) -> str | bytes:
+    """The table, then every derivation that a claim rests on, in a format; links lead both ways.
+
+    Raises as `derived` does.
+    """
+    rests = {name for claim in all_claims() for name in claim.equations}
+    names = [name for name in by_name() if name in rests]
+    return derived(names, form, title="The claims of the lecture, derived and judged", whole=True)
 
 
 def _rests_on_checked(claim: Claim) -> bool:
     return all(_checked(by_name()[name], name) for name in claim.equations)
 
 
-def _claim_row(claim: Claim) -> dict[str, object]:
-    plain = ("id", "kind", "statement", "lecture_says", "ours", "reproduces", "verdict")
+def _claim_row(row: AcceptanceRow) -> dict[str, object]:
+    claim, verdict = row.claim, row.verdict
     return {
-        **{name: getattr(claim, name) for name in plain},
+        **{
+            name: getattr(claim, name)
+            for name in ("id", "kind", "statement", "lecture_says", "ours")
+        },
+        "verdict": verdict.word,
+        "judged": [
+            {
+                "what": each.what,
+                "text": each.text,
+                "stated": _ends(each),
+                "factor": each.factor if isfinite(each.factor) else None,
+                "column": column,
+            }
+            for column, group in (("lecture", verdict.stated), ("physical", verdict.catalogue))
+            for each in group
+        ],
+        "why": row.why,
         "equations": list(claim.equations),
         "checked": _rests_on_checked(claim),
         "source": str(claim.source),
         "link": claim.source.link,
         "lecture": [
-            {
-                "what": each.what,
-                "says": None if each.says is None else float(each.says),
-                "value": value,
-                "unit": each.unit,
-                "equation": each.equation,
-            }
+            {"what": each.what, "value": value, "unit": each.unit, "equation": each.equation}
             for each, value in zip(claim.worked, claim.values(), strict=True)
         ],
-        "physical": [asdict(each) | {"text": each.text} for each in physical_numbers(claim.id)],
+        "physical": [_physical_row(each) for each in row.physical],
     }
 
 
-def _block(claim: Claim) -> str:
-    """A claim in four or five paragraphs, each behind its label."""
-    sides = (
-        ("the lecture", claim.lecture_says),
-        ("ours", claim.ours),
-        ("physical", "; ".join(each.text for each in physical_numbers(claim.id))),
-        ("kind", "" if claim.kind == "derived" else KINDS[claim.kind]),
-        ("verdict", claim.verdict),
-        ("equations", ", ".join(claim.equations)),
-    )
-    head = _wrapped(f"{claim.id:<{INDENT - 1}} ", claim.statement)
-    indent = " " * INDENT
-    lines = [_wrapped(f"{indent}{label:<{LABEL}} ", text) for label, text in sides if text]
-    return "\n".join([head, *lines, ""])
+def _ends(pair: Compared) -> list[float | None]:
+    """What is stated, twice, or a range with None for an open end."""
+    return [pair.low or None, pair.high if isfinite(pair.high) else None]
 
 
-def _wrapped(first: str, text: str) -> str:
-    rest = " " * len(first)
-    return textwrap.fill(
-        text, WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False
-    )
+def _physical_row(figure: PhysicalFigure) -> dict[str, object]:
+    return {
+        name: value for name, value in vars(figure).items() if name != "compared"
+    } | {"text": figure.text}  # fmt: skip

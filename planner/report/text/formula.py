@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 import sympy as sp
 
 from formulas.algebra.derivation import Derivation
+from formulas.algebra.domains import outside
 from formulas.algebra.equation import Assignment, Equation
 from formulas.algebra.undefined import top_extreme, undefined_because
 from formulas.nomenclature.symbols import SymbolError, describe, meaning, unit_of_symbol
@@ -38,9 +39,10 @@ Slopes = dict[str, list[float] | None]
 
 @dataclass(frozen=True)
 class FormulaCard:
-    """One equation with its symbols and source; the last four are known where all is given.
+    """One equation with its symbols and source; the last five are known where all is given.
 
-    `shown` is the value in a unit that fits it, `decides` the branch of a Max or Min at the top.
+    `shown` is the value in a unit that fits it, `decides` the branch of a Max or Min at the top,
+    `outside` the conditions that the point breaks.
     """
 
     name: str
@@ -62,6 +64,7 @@ class FormulaCard:
     shown: str | None = None
     decides: str | None = None
     elasticities: Slopes | None = None
+    outside: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -135,6 +138,7 @@ def formula_text(card: FormulaCard) -> str:
     symbol = card.symbols[0].symbol
     if card.shown is not None:
         lines += ["", _value_line(symbol, card)]
+        lines += [f"outside: {condition}" for condition in card.outside]
         lines += _elasticity_lines(symbol, card.elasticities)
     elif card.values:
         lines += ["", f"for a value of {symbol}, still give {', '.join(card.missing)}"]
@@ -181,6 +185,7 @@ def _with_numbers(card: FormulaCard, equation: Equation, compiled: Kernel) -> Fo
         shown="∞" if unbounded else shown_value(name, value),
         decides=_deciding(whole, equation, values),
         elasticities=None if unbounded or not value else _slopes(compiled, name, values),
+        outside=outside(equation.assumes, equation.where, values),
     )
 
 

@@ -18,6 +18,10 @@ PUBLISHED = {
         "6550": (85.3 * 60, 0.01), "exos": (31.7 * 3600, 0.01),
     },
     "C46": {"limit": (0.2, 0.01)},
+    "C53": {"deepseek-v3": (4311, 1e-3), "llama-3.1-70b": (53_030, 1e-3)},
+    "C52": {"a100 to h100": (3.35 / 2.039, 0.01)},
+    "C54": {"four racks": (58 / 4 * 8 * 3 / 2, 1e-9)},
+    "C57": {"8 h200": (59.5, 0.01)},
     "C47": {"deepseek-v3: holds": (152_000, 0.01), "2 kB per token: holds": (2.6e6, 0.03)},
 }  # fmt: skip
 CASES = [(claim, *item) for claim, numbers in PUBLISHED.items() for item in numbers.items()]
@@ -34,7 +38,9 @@ def test_physical_numbers(claim, label, expected):
 def test_which_claims_have_physical_numbers():
     """Where a real chip, model, law or device has something to say."""
     mine = [name for name in physical_ids() if int(name[1:]) >= 29]
-    assert mine == ["C30", "C35", "C36", "C37", "C38", "C39", "C44", "C45", "C46", "C47"]
+    assert mine == ["C30", "C35", "C36", "C37", "C38", "C39", "C44", "C45", "C46", "C47"] + [
+        f"C{number}" for number in range(52, 58)
+    ]
 
 
 def test_attention_is_counted_on_top():

@@ -37,7 +37,7 @@ def test_the_list_names_everything_checked(derive):
     assert {row["kind"] for row in rows} == {"derivation", "equation"}
     assert all(row["steps"] == 1 and row["exact"] for row in rows if row["kind"] == "equation")
     row = next(row for row in rows if row["name"] == "critical_batch")
-    assert (row["steps"], row["exact"], row["claims"]) == (3, False, ["C8"])
+    assert (row["steps"], row["exact"], row["claims"]) == (3, False, ["C8", "C55"])
 
 
 def test_several_names(derive):
@@ -76,6 +76,21 @@ def test_claims(derive):
     ids = [row["id"] for row in json.loads(found)]
     assert ids == [claim.id for claim in all_claims()]
     assert all(f"{name} " in out.decode() for name in ids)
+
+
+def test_claims_as_a_document(derive, tmp_path):
+    """The name of the file says the format; a link from each claim to its derivations and back."""
+    assert derive("claims", "--out", tmp_path / "claims.html")[0] == 0
+    page = (tmp_path / "claims.html").read_text()
+    assert '<a href="#critical_batch">' in page
+    assert 'id="critical_batch"' in page
+    assert page.count('<a href="#C8">') >= 3  # contents, table, each derivation it rests on
+
+
+def test_a_derivation_names_its_claims(derive):
+    """With their verdicts, in a document of its own."""
+    out = derive("critical_batch")[1].decode()
+    assert "claim  C8, near: The roofs meet at a batch of 300 times the sparsity." in out
 
 
 @pytest.mark.parametrize(
@@ -133,7 +148,8 @@ def test_a_pdf_does_not_go_to_a_terminal():
         (["critical_batch", "--all"], "not both"),
         (["critical_batch", "--json", "--format", "html"], "leave out --format"),
         (["claims", "critical_batch"], "a table of its own"),
-        (["claims", "--format", "pdf"], "a table of its own"),
+        (["claims", "--format", "htlm"], "did you mean 'html'"),
+        (["claims", "--json", "--format", "html"], "leave out --format"),
         (["critical_batch", "--out", "a.docx"], "does not say which format"),
         (["critical_batch", "--out", "a"], "does not say which format"),
     ],

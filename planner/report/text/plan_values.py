@@ -1,0 +1,120 @@
+"""The symbols of a plan: what `planner derive --at plan.json` puts into the equations.
+
+Numbers that the plan states are read by `plan_symbols.toml`; rates, memory and counts are those of
+its chip and its model where the catalogues have them, in its formats, for one replica that decodes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from formulas.claims.claim import shown
+from formulas.export.formula_document import document
+from formulas.nomenclature.symbols import SYMBOLS, meaning, unit_of_symbol
+from formulas.registry import by_name
+from planner.architecture.quantization import dtype
+from planner.claims.physical_column import chip_case, counted, model_case
+from planner.text.errors import CatalogueError, InputError
+from planner.text.tables import table
+
+Pool = Mapping[str, Any]
+HOUR = 3600.0
+
+
+def plan_case(file: Path) -> dict[str, float]:
+    """Values of symbols in base units, from a plan that `planner solve --json` wrote.
+
+    Raises InputError if the file is no such plan.
+    """
+    answer, _ = _answer(file), by_name()  # which registers every symbol
+    pool = _pool(answer["plan"])
+    case = _looked_up(answer, pool) if pool else {"c_fwd": 2.0, "m_pos": 1.0, "one_param": 1.0}
+    whole = {**answer, "POOL": pool or {}}
+    for symbol, paths in table("planner.report.text", "plan_symbols.toml")["paths"].items():
+        values = [value for path in paths if (value := _at(whole, path)) is not None]
+        if values and symbol in SYMBOLS:
+            case[symbol] = values[0]
+    if "L_in" in case:
+        # Half of the answer is there when a token of it is written, on average.
+        case["L_ctx"] = case["L_in"] + case.get("L_out", 0.0) / 2
+    return case
+
+
+def _answer(file: Path) -> Mapping[str, Any]:
+    try:
+        answer = json.loads(file.read_text("utf-8"))
+    except OSError as error:
+        reason = error.strerror or "it cannot be read"
+        raise InputError(f"--at {file}: {reason}; name a plan.json of planner solve") from error
+    except ValueError as error:
+        raise InputError(f"--at {file}: no JSON; name a plan.json of planner solve") from error
+    if not isinstance(answer, Mapping) or not {"plan", "scenario"} <= answer.keys():
+        raise InputError(f"--at {file}: no plan is in it; planner solve --json writes one")
+    if answer["plan"] is None:
+        raise InputError(f"--at {file}: no plan kept its promises, so there are no values")
+    return answer
+
+
+def _pool(plan: Mapping[str, Any]) -> Pool | None:
+    """The pool that decodes, of a plan that has chips."""
+    serving = plan.get("serving") or plan
+    pool = serving.get("decode") or serving
+    return pool if {"chip", "weights", "kv", "chips_used"} <= pool.keys() else None
+
+
+def _looked_up(answer: Mapping[str, Any], pool: Pool) -> dict[str, float]:
+    """One replica's chips and model; those that the scenario describes itself are left out."""
+    replicas = pool["layout"]["replicas"] if pool.get("layout") else 1
+    chips = pool["chips_used"] // replicas
+    case = {"c_fwd": 2.0, "m_pos": 1.0, "g": 1.0}
+    for fmt in (pool["weights"], "bf16"):  # weights without arithmetic of their own go through bf16
+        with suppress(CatalogueError):
+            case |= chip_case(pool["chip"], fmt, chips)
+            break
+    case |= {"n_chips": float(chips), "n_domain": float(chips)}
+    model = answer["scenario"].get("model")
+    if isinstance(model, str):
+        with suppress(CatalogueError):
+            case |= model_case(model, pool["weights"])
+            case["b_kv"] = counted(model, pool["kv"]).kv_bytes_per_token
+            case["n_layers"] = float(counted(model, pool["weights"]).n_attention_layers)
+    case["b_w"] = float(dtype(pool["weights"]).bytes)
+    if pool.get("usd_per_hour"):
+        case["p_chip"] = pool["usd_per_hour"] / (HOUR * pool["chips_used"])
+    return case
+
+
+def _at(answer: Mapping[str, Any], path: str) -> float | None:
+    """The number at a path, None where there is none."""
+    value: Any = answer
+    for key in path.split("."):
+        value = value.get(key) if isinstance(value, Mapping) else None
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if number else None
+
+
+def plan_text(file: Path) -> str:
+    """The symbols of a plan, and every equation that they give a value."""
+    case = plan_case(file)
+    lines = [f"{len(case)} symbols of {file}"]
+    for name, value in sorted(case.items()):
+        unit = str(unit_of_symbol(SYMBOLS[name]))
+        number = shown(value, "" if unit == "1" else unit)
+        lines.append(f"  {name:<12} {number:<26} {meaning(SYMBOLS[name])}")
+    worked = list(_worked(case))
+    lines += ["", f"{len(worked)} equations and derivations have a value there"]
+    return "\n".join([*lines, *worked])
+
+
+def _worked(case: Mapping[str, float]) -> Iterator[str]:
+    entries = by_name()
+    (*listed,) = document(entries.values(), {"the plan": case}).entries
+    for name, entry in zip(entries, listed, strict=True):
+        for _, value in entry.values:
+            unit = "" if entry.unit == "1" else entry.unit
+            number = shown(value, unit) if value >= 0 else "none"  # nor where it is undefined
+            yield f"  {name:<26} {number:<26} {entry.item.name}"
