@@ -25,7 +25,7 @@ from formulas.algebra.points import (
     symbols_of,
 )
 from formulas.numerics.closeness import SEARCHING
-from formulas.numerics.digits import alike, near, real_value
+from formulas.numerics.digits import LostDigitsError, Number, alike, near, real_value
 from formulas.numerics.expressions import text
 
 WITH_ROOTS = 12  # points at which the roots of a slope are looked for
@@ -123,7 +123,9 @@ class Optimum:
             if not satisfied(self.relations, point):
                 continue
             for root in _roots(self.slope, self.x, point):
-                bend = real_value(self.curvature, root, 2 * SEARCHING)
+                bend = curvature_at(self.curvature, root)
+                if bend is None:
+                    continue
                 if (bend > 0) != self.least or bend == 0:
                     side = "least" if self.least else "largest"
                     return Difference(
@@ -148,6 +150,18 @@ class Optimum:
         if self.proven:
             return f"first order; second order {sign} everywhere: the only root, and the {kind}"
         return f"first order; second order {sign} at every root met from {WITH_ROOTS} points"
+
+
+def curvature_at(curvature: sp.Expr, root: Point) -> Number | None:
+    """The curvature at a root; None where no number of digits decides it, or it does not exist."""
+    for digits in (2 * SEARCHING, 8 * SEARCHING, 32 * SEARCHING):
+        try:
+            return real_value(curvature, root, digits)
+        except LostDigitsError:
+            continue
+        except UNDETERMINED:
+            break
+    return None
 
 
 def _roots(slope: sp.Expr, x: sp.Symbol, point: Point) -> Iterator[Point]:

@@ -1,9 +1,11 @@
 """Optima, bounds and means: the condition is derived, and what it claims is shown."""
 
+from fractions import Fraction
+
 import pytest
 import sympy as sp
 
-from formulas.algebra.calculus import Exponential, Uniform
+from formulas.algebra.calculus import Exponential, Uniform, curvature_at
 from formulas.algebra.derivation import Derivation, DerivationError
 from formulas.nomenclature.training import r_all as k
 from formulas.nomenclature.training import x_over as n
@@ -90,3 +92,10 @@ def test_conditions_travel_with_what_is_put_in():
         if assumption not in derivation.assumes
     ]
     assert lost == []
+
+
+def test_a_curvature_that_cancels_is_decided_with_more_digits():
+    """Sixty digits agree: the first precision loses them all, the next sees the sign."""
+    near = sp.sqrt(n + sp.Rational(1, 10**60)) - sp.sqrt(n)
+    assert curvature_at(near, {n: Fraction(2)}) > 0
+    assert curvature_at(sp.log(n - 3), {n: Fraction(2)}) is None
