@@ -18,6 +18,7 @@ from formulas.algebra.equation import Equation
 from formulas.algebra.identity import Identity, NoPointError
 from formulas.nomenclature.dimensions import UnitError
 from formulas.nomenclature.lecture import B, T_comp, T_mem, T_step, n_layers
+from formulas.nomenclature.training import q_pull as z
 from formulas.nomenclature.training import r_all as k
 from formulas.nomenclature.training import x_1, x_2, x_back, y_1
 from formulas.nomenclature.training import x_over as n
@@ -123,6 +124,12 @@ FALSE_STEPS: dict[str, Made] = {
         Derivation("false").begin(y, n + k / n).stationary(n, least=False)
     ),
     "an optimum of what only rises": lambda: Derivation("false").begin(y, n + k).stationary(n),
+    "a least value with a largest one between two": lambda: (
+        Derivation("false").begin(y, (n - k) ** 2 * (n - 3 * k) ** 2 / k**4).stationary(n)
+    ),
+    "percent per percent on another path": lambda: (
+        Derivation("false").begin(y**2 * n, k).respond(y, k, z, n, y * n).solve(z, sp.Integer(2))
+    ),
     "a bound that is broken far out": lambda: (
         Derivation("false").begin(y, n / (1 + n / 10**7)).bound(sp.Integer(10) ** 6, "<=")
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -29,8 +29,10 @@ from formulas.numerics.digits import LostDigitsError, Number, alike, near, real_
 from formulas.numerics.expressions import text
 
 WITH_ROOTS = 12  # points at which the roots of a slope are looked for
+LISTED = 4  # points at which they are counted
 ORDERS = 20  # orders of magnitude on either side in which they are
 HALVINGS = 60
+FINER, NEIGHBOURS = 1.13, 19  # a step and how many of them make a decade on either side
 DIRECTIONS = {"<=": "≤", ">=": "≥"}
 ENDS = {"≤": ("the most it can be",), "≥": ("the least it can be",)}
 
@@ -118,11 +120,9 @@ class Optimum:
         """
         if not thorough or self.proven:
             return None
-        symbols, met = symbols_of((self.slope, self.curvature, *self.relations)), 0
-        for _, point in zip(range(TRIES), points(symbols, seed), strict=False):
-            if not satisfied(self.relations, point):
-                continue
-            for root in _roots(self.slope, self.x, point):
+        met = 0
+        for roots in self._roots(seed):
+            for root in roots:
                 bend = curvature_at(self.curvature, root)
                 if bend is None:
                     continue
@@ -138,6 +138,19 @@ class Optimum:
             raise NoPointError(f"the slope by {self.x.name} has no root at any point tried")
         return None
 
+    def _roots(self, seed: int) -> Iterator[list[Point]]:
+        """The roots at every point tried that satisfies the relations."""
+        symbols = symbols_of((self.slope, self.curvature, *self.relations))
+        for _, point in zip(range(TRIES), points(symbols, seed), strict=False):
+            if satisfied(self.relations, point):
+                yield list(_roots(self.slope, self.x, point))
+
+    @cached_property
+    def roots(self) -> tuple[int, ...]:
+        """How many roots there are over 40 orders of magnitude at each of a few points."""
+        counts = (len(roots) for roots in self._roots(0))
+        return tuple(islice((count for count in counts if count), LISTED))
+
     @cached_property
     def proven(self) -> bool:
         """Whether the curvature has one sign everywhere, term by term: then there is one root."""
@@ -149,7 +162,12 @@ class Optimum:
         sign, kind = ("positive", "least") if self.least else ("negative", "largest")
         if self.proven:
             return f"first order; second order {sign} everywhere: the only root, and the {kind}"
-        return f"first order; second order {sign} at every root met from {WITH_ROOTS} points"
+        most = max(self.roots, default=0)
+        listed = "one root" if most == 1 else f"up to {most} roots"
+        return (
+            f"first order; {listed} at each of {len(self.roots)} points over {2 * ORDERS} orders, "
+            f"second order {sign} at every root met"
+        )
 
 
 def curvature_at(curvature: sp.Expr, root: Point) -> Number | None:
@@ -174,17 +192,28 @@ def _roots(slope: sp.Expr, x: sp.Symbol, point: Point) -> Iterator[Point]:
             return None
         return (value > 0) - (value < 0)
 
-    grid = [point[x] * Fraction(10) ** order for order in range(-ORDERS, ORDERS + 1)]
+    decades = [point[x] * Fraction(10) ** order for order in range(-ORDERS, ORDERS + 1)]
+    for near_root in _changes(sign, decades):
+        # Three roots in one decade are one change of sign: the neighbourhood again, finer.
+        steps = range(-NEIGHBOURS, NEIGHBOURS)
+        around = [Fraction(float(near_root) * FINER ** (step + 0.5)) for step in steps]
+        yield from ({**point, x: root} for root in _changes(sign, around))
+
+
+def _changes(sign: Callable[[Fraction], int | None], grid: list[Fraction]) -> Iterator[Fraction]:
+    """Where the sign changes between neighbours of a grid, closed in on."""
     signs = [sign(at) for at in grid]
     for low, high, before, after in zip(grid, grid[1:], signs, signs[1:], strict=False):
         if before and after and before != after:
-            yield {**point, x: _bisected(sign, low, high, before)}
+            yield _bisected(sign, low, high, before)
 
 
-def _bisected(sign: object, low: Fraction, high: Fraction, before: int) -> Fraction:
+def _bisected(
+    sign: Callable[[Fraction], int | None], low: Fraction, high: Fraction, before: int
+) -> Fraction:
     for _ in range(HALVINGS):
         middle = ((low + high) / 2).limit_denominator(10**60)
-        if sign(middle) == before:  # type: ignore[operator]
+        if sign(middle) == before:
             low = middle
         else:
             high = middle
@@ -200,6 +229,35 @@ def slope_along(
         return slope
     rate = x * sp.diff(constant, x) / (traded * sp.diff(constant, traded))
     return slope - rate * traded * sp.diff(objective, traded)
+
+
+def response_sides(
+    sides: tuple[sp.Expr, sp.Expr],
+    x: sp.Symbol,
+    driver: sp.Symbol,
+    named: sp.Symbol,
+    traded: sp.Symbol,
+    constant: sp.Expr,
+) -> tuple[sp.Expr, sp.Expr]:
+    """Elasticities of both sides of an equation while one symbol drives two others, [-].
+
+    `x` moves by `named` percent for one percent of the one that drives, the traded symbol so
+    that `constant` stays. An equation that holds all along the path has one elasticity on both
+    sides.
+    """
+    back = -named * x * sp.diff(constant, x) / (traded * sp.diff(constant, traded))
+    rates = {driver: sp.Integer(1), x: named, traded: back}
+    return _path_elasticity(sides[0], rates), _path_elasticity(sides[1], rates)
+
+
+def _path_elasticity(side: sp.Expr, rates: Mapping[sp.Symbol, sp.Expr]) -> sp.Expr:
+    """Each term's elasticity, weighted with its share of the side."""
+    total: sp.Expr = sp.Integer(0)
+    for term in sp.Add.make_args(side):
+        factors = sp.Mul.make_args(term)
+        move = sum(r * x * sp.diff(f, x) / f for f in factors for x, r in rates.items())
+        total += move * sp.cancel(term / side)
+    return total
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ Formulas stand as LaTeX between dollar signs, which a notebook typesets; words a
 
 from collections.abc import Iterable
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
@@ -56,6 +56,36 @@ def _table(symbols: Iterable[sp.Symbol]) -> str:
 def display(formula: str) -> str:
     """A formula on a line of its own, LaTeX for a notebook."""
     return f"<div>$\\displaystyle {escape(formula, quote=False)}$</div>"
+
+
+class Readable:
+    """How a derivation shows itself: LaTeX, a notebook's HTML, plain text."""
+
+    name: str
+    steps: tuple[Any, ...]
+
+    if TYPE_CHECKING:
+
+        @property
+        def proofs(self) -> tuple[str, ...]:
+            """The proof of each step."""
+
+    def latex(self) -> str:
+        """All steps, aligned."""
+        lines = [f"{tex(s.lhs)} &{SIGNS[s.relation]} {tex(s.rhs)}" for s in self.steps]
+        return "\\begin{aligned}\n" + " \\\\\n".join(lines) + "\n\\end{aligned}"
+
+    def _repr_latex_(self) -> str:
+        return rf"$\displaystyle {self.latex()}$"
+
+    def _repr_html_(self) -> str:
+        return derivation_card(self)
+
+    def text(self) -> str:
+        """All steps with their reasons and proofs, one after the other."""
+        numbered = enumerate(zip(self.steps, self.proofs, strict=True), 1)
+        steps = [step.text(number, proof) for number, (step, proof) in numbered]
+        return "\n".join([self.name, *steps])
 
 
 def derivation_card(derivation: Any) -> str:

@@ -16,9 +16,8 @@ from typing import NoReturn
 
 import sympy as sp
 
-from formulas.algebra import domains
-from formulas.algebra.calculus import DIRECTIONS, ENDS, Distribution, OneSided, Optimum, mean_of
-from formulas.algebra.cards import SIGNS, derivation_card
+from formulas.algebra import calculus, domains
+from formulas.algebra.cards import Readable
 from formulas.algebra.conditions import Condition, sentences
 from formulas.algebra.equation import Equation, Function, check_units
 from formulas.algebra.identity import Identity, NoPointError
@@ -35,11 +34,11 @@ from formulas.algebra.steps import (
 from formulas.algebra.tendency import Tendency
 from formulas.nomenclature.sources import Citation, derived
 from formulas.numerics.evaluate import unfolded
-from formulas.numerics.expressions import as_expression, put, tex, text
+from formulas.numerics.expressions import as_expression, put, text
 
 
 @dataclass(frozen=True)
-class Derivation(Verbal):
+class Derivation(Readable, Verbal):
     """A chain of steps; every verb returns a longer derivation and leaves this one as it was.
 
     Every verb raises DerivationError if the step does not follow from the one before, UnitError if
@@ -180,28 +179,42 @@ class Derivation(Verbal):
         `constant` as it is.
         """
         called = {"x": x, "why": why, "traded": traded, "constant": constant, "least": least}
-        optimum = Optimum.of(self._last.rhs, x, traded, constant, least, self._in_force())
+        optimum = calculus.Optimum.of(self._last.rhs, x, traded, constant, least, self._in_force())
         lhs, rhs = optimum.sides
         if 0 in (lhs, rhs):
             self._refuse(f"{text(self._last.rhs)} only rises, or only falls, in {x.name}")
         step = DerivationStep("stationary", lhs, rhs, why or f"in {x.name}", optimum)
         return self._then(step, called, f"{text(lhs)} = {text(rhs)} is not the optimum asked for")
 
+    def respond(
+        self, x: sp.Symbol, by: sp.Symbol, named: sp.Symbol, traded: sp.Symbol, constant: sp.Expr
+    ) -> Derivation:
+        """Percent by which a symbol follows one percent of another, while both sides stay equal.
+
+        `named` is that percent; the traded symbol moves as well, to leave `constant` as it is.
+        """
+        called = {"x": x, "by": by, "named": named, "traded": traded, "constant": constant}
+        sides = self._last.lhs, self._last.rhs
+        lhs, rhs = calculus.response_sides(sides, x, by, named, traded, constant)
+        why = f"{x.name} and {traded.name} follow {by.name}, at the same {text(constant)}"
+        return self._then(DerivationStep("respond", lhs, rhs, why), called)
+
     def bound(self, claim: sp.Expr, direction: str, why: str = "") -> Derivation:
         """An expression that the right side never exceeds (`<=`), or never falls below (`>=`)."""
         called = {"claim": claim, "direction": direction, "why": why}
-        last, claim, sign = self._last, as_expression(claim), DIRECTIONS.get(direction)
+        last, claim, sign = self._last, as_expression(claim), calculus.DIRECTIONS.get(direction)
         if sign is None or last.direction not in ("", sign):
             self._refuse(f"a bound is <= or >=, and does not turn round: not {direction!r}")
         sides = (last.rhs, claim) if sign == "≤" else (claim, last.rhs)
-        step = DerivationStep("bound", last.lhs, claim, why, OneSided(*sides, self._in_force()))
+        identity = calculus.OneSided(*sides, self._in_force())
+        step = DerivationStep("bound", last.lhs, claim, why, identity)
         complaint = f"{text(last.rhs)} {sign} {text(claim)} does not hold"
         return self._then(replace(step, direction=sign), called, complaint)
 
     def mean(
         self,
         x: sp.Symbol,
-        over: Distribution,
+        over: calculus.Distribution,
         claim: sp.Expr,
         why: str = "",
         *,
@@ -210,7 +223,7 @@ class Derivation(Verbal):
         """The mean of the right side over a distribution of a symbol; `named` is what it gives."""
         called = {"x": x, "over": over, "claim": claim, "why": why, "named": named}
         last, claim = self._last, as_expression(claim)
-        identity = mean_of(last.rhs, x, over, claim, self._in_force())
+        identity = calculus.mean_of(last.rhs, x, over, claim, self._in_force())
         step = DerivationStep("mean", named or last.lhs, claim, why or f"over {x.name}", identity)
         return self._then(step, called, f"the mean of {text(last.rhs)} is not {text(claim)}")
 
@@ -276,7 +289,7 @@ class Derivation(Verbal):
         if self.numeric:
             self._refuse("numbers have been put in; take the equation before `at`")
         left_out = tuple(f"{s.neglected}: {s.why}" for s in approximations(self))
-        assumes = (*self.assumes, *left_out, *ENDS.get(self._last.direction, ()))
+        assumes = (*self.assumes, *left_out, *calculus.ENDS.get(self._last.direction, ()))
         return Equation(self.name, self.symbol, self.rhs, assumes, self.source, self.where)
 
     def numpy(self, *axes: sp.Symbol | str) -> Function:
@@ -333,23 +346,6 @@ class Derivation(Verbal):
             if step != anew:
                 self._refuse(f"{step} is recorded, but the step gives\n    {anew}", number)
         return len(self.proofs if seed is None else self._proofs(seed)) == len(self.steps)
-
-    def latex(self) -> str:
-        """All steps, aligned."""
-        lines = [f"{tex(s.lhs)} &{SIGNS[s.relation]} {tex(s.rhs)}" for s in self.steps]
-        return "\\begin{aligned}\n" + " \\\\\n".join(lines) + "\n\\end{aligned}"
-
-    def _repr_latex_(self) -> str:
-        return rf"$\displaystyle {self.latex()}$"
-
-    def _repr_html_(self) -> str:
-        return derivation_card(self)
-
-    def text(self) -> str:
-        """All steps with their reasons and proofs, one after the other."""
-        numbered = enumerate(zip(self.steps, self.proofs, strict=True), 1)
-        steps = [step.text(number, proof) for number, (step, proof) in numbered]
-        return "\n".join([self.name, *steps])
 
     def __str__(self) -> str:
         return str(self._last)

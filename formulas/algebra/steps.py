@@ -17,7 +17,7 @@ PROVEN, TESTED, TAKEN = WORDS = ("proven", "tested", "taken")  # from the strong
 
 VERBS = (
     *("begin", "substitute", "rewrite", "solve", "drop", "limit", "at"),
-    *("stationary", "bound", "mean"),
+    *("stationary", "respond", "bound", "mean"),
 )
 
 
@@ -175,6 +175,7 @@ _PROOFS = {
     "begin": (TAKEN, "stated"),
     "substitute": (PROVEN, "by definition"),
     "drop": (TAKEN, "approximate"),
+    "respond": (PROVEN, "both sides move alike along the path"),
     "at": (PROVEN, "numbers put in"),
 }
 

@@ -115,13 +115,41 @@ overtraining_serving = derive(
     assumes=overtraining_proportional.assumes,
 )
 
+PRE_TRAINED_AND_SERVED = (
+    begin(
+        C_all,
+        k_pt * SIZE * TOKENS + k_inf * SIZE * D_inf / one_token,
+        why="both pools grow with the size, each with its tokens",
+    ),
+    stationary(
+        N_active,
+        "at a given loss, size and tokens trade at the ratio at which they cost",
+        traded=D_pt,
+        constant=chinchilla_loss.rhs,
+    ),
+)
+
+size_term_at_optimum = derive(
+    "coefficient of the size at which a size and its tokens are of least arithmetic",
+    *PRE_TRAINED_AND_SERVED,
+    solve(
+        A_N,
+        beta_D
+        * B_D
+        * (one_token / D_pt) ** beta_D
+        * (k_pt * D_pt + k_inf * D_inf)
+        / (alpha_N * (one_param / N_active) ** alpha_N * k_pt * D_pt),
+    ),
+    assumes=(ADDITIVE, INTERIOR, "no reinforcement learning"),
+)
+
 serving_shift = derive(
     "how training tokens follow served tokens at equal quality",
-    begin(
-        alpha_N * x_shift / r_all + beta_D * x_shift,
-        (r_all - 1) / r_all * (1 - x_shift),
-        why="size term over token term moves as total over pre-training does, one percent more "
-        "served tokens ahead; at equal loss the size falls by x_shift/r_all",
+    *PRE_TRAINED_AND_SERVED,
+    respond(D_pt, D_inf, x_shift, N_active, chinchilla_loss.rhs),
+    substitute(size_term_at_optimum, why="the condition itself says how large the size's term is"),
+    substitute(
+        Equation("serving, of total over pre-training", k_inf, (r_all - 1) * k_pt * D_pt / D_inf)
     ),
     solve(x_shift, (r_all - 1) / (alpha_N + beta_D * r_all + r_all - 1)),
     source=lecture_equations.at("overtraining, obsolescence risk"),

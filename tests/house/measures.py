@@ -50,8 +50,8 @@ FIGURES = (
     # makers, ways of leaving out, bands, hulls, own rows) came 5,500 more; for sound answers
     # (engine rules, placement, rent, promises under arrivals, what an answer must say) 3,100; for
     # proofs (comparison over eighteen decades, conditions, calculus, verdicts) 2,100, the
-    # book 2,500.
-    Figure("lines", 85_200, sizes.lines),
+    # book 2,500, an optimum that answers what drives it 100.
+    Figure("lines", 85_400, sizes.lines),
     Figure("files of the fullest folder", sizes.FOLDER, lambda: sizes.largest_folder()[0]),
     Figure("lines of the longest file", sizes.FILE, lambda: sizes.largest_file()[0]),
     Figure("lines of the longest function", sizes.FUNCTION, lambda: sizes.largest_function()[0]),

@@ -7,6 +7,7 @@ import sympy as sp
 
 from formulas.algebra.calculus import Exponential, Uniform, curvature_at
 from formulas.algebra.derivation import Derivation, DerivationError
+from formulas.nomenclature.training import q_pull as z
 from formulas.nomenclature.training import r_all as k
 from formulas.nomenclature.training import x_over as n
 from formulas.nomenclature.training import x_shift as y
@@ -69,7 +70,7 @@ def test_a_mean_is_over_a_named_distribution(over, mean):
 OPTIMA = (
     "optimal_tokens kaplan_optimal_tokens fine_grained_optimal_tokens sparse_optimal_tokens "
     "joint_optimal_tokens overtraining equalisation block_size checkpoint_interval best_drain_time "
-    "falling_cost"
+    "falling_cost serving_shift"
 )
 
 
@@ -99,3 +100,22 @@ def test_a_curvature_that_cancels_is_decided_with_more_digits():
     near = sp.sqrt(n + sp.Rational(1, 10**60)) - sp.sqrt(n)
     assert curvature_at(near, {n: Fraction(2)}) > 0
     assert curvature_at(sp.log(n - 3), {n: Fraction(2)}) is None
+
+
+def test_what_follows_a_driver_moves_both_sides_alike():
+    """Where y**2 * n = k and y * n stays, y rises by one percent per percent of k."""
+    start = Derivation("path").begin(y**2 * n, k)
+    path = start.respond(y, k, z, n, y * n)
+    assert (path.lhs, path.rhs) == (2 * z - z, 1)
+    assert path.solve(z, sp.Integer(1)).check()
+    assert path.proofs[-1].startswith("proven: both sides move alike")
+
+
+def test_how_many_roots_a_slope_has_is_said():
+    """Where its curvature has no sign term by term; roots of two signs in a decade are refused."""
+    steps = by_name()["kaplan_optimal_tokens"].steps
+    optimum = next(step for step in steps if step.verb == "stationary")
+    assert "one root at each of 4 points over 40 orders" in optimum.proof(steps[0])
+    wells = Derivation("least").begin(y, (n - k) ** 2 * (n - 3 * k) ** 2 / k**4)
+    with pytest.raises(DerivationError, match=r"curvature -.*that of a least value"):
+        wells.stationary(n).check()
