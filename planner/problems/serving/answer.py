@@ -285,7 +285,26 @@ def current_layout(scenario: Scenario, tasks: Sequence[Task]) -> CurrentPoint | 
     pool = min(pools, key=lambda depth: depth.chosen_by["slot"])
     candidate, least = Candidate((pool,)), least_price(scenario)
     broken = exceeded_promises(pool.task, pool.chosen_by)
-    return CurrentPoint(**vars(candidate.plan()), bound=candidate.floor(least), breaks=broken)
+    point = _without_end(candidate.plan())
+    return CurrentPoint(**vars(point), bound=candidate.floor(least), breaks=broken)
+
+
+def _without_end(point: ServingPoint) -> ServingPoint:
+    """A point whose times are null where its queue grows without end: it bears no such load."""
+    if point.demand is None:
+        return point
+    demand = replace(
+        point.demand,
+        wait=_ending(point.demand.wait),
+        ttft_p95=_ending(point.demand.ttft_p95),
+        ttft_p99=_ending(point.demand.ttft_p99),
+        in_flight=_ending(point.demand.in_flight),
+    )
+    return replace(point, demand=demand, ttft=_ending(point.ttft), e2e=_ending(point.e2e))
+
+
+def _ending(value: float | None) -> float | None:
+    return None if value == math.inf else value
 
 
 def _layouts_of(current: Current, task: Task) -> Layouts:

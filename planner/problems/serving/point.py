@@ -125,7 +125,11 @@ class MarginalPrices:
 
 @dataclass(frozen=True)
 class BorneLoad:
-    """How a plan bears open arrivals: load, waiting, spare room."""
+    """How a plan bears open arrivals: load, waiting, spare room.
+
+    Times and requests in flight are null where the queue grows without end, of a layout that does
+    not carry the load.
+    """
 
     requests_per_s: Rate
     load: Share
@@ -134,7 +138,7 @@ class BorneLoad:
     wait: Second | None
     ttft_p95: Second | None
     ttft_p99: Second | None
-    in_flight: Annotated[float, Unit("seq")]
+    in_flight: Annotated[float | None, Unit("seq")]
     slots: Sequences
     decoding_per_replica: Annotated[float, Unit("seq")]
     room_per_replica: Sequences

@@ -110,9 +110,10 @@ def accuracy_text(quoted: QuotedAccuracy) -> str:
 
 def arrivals(load: BorneLoad) -> list[str]:
     """How the plan bears its arrivals."""
+    flight = "no end of them" if load.in_flight is None else f"{load.in_flight:.0f}"
     lines = [
-        row("demand", f"{load.requests_per_s:.3g} requests/s; {load.in_flight:.0f} in flight "
-             "on average, those that wait included")
+        row("demand", f"{load.requests_per_s:.3g} requests/s; {flight} in flight on average, "
+             "those that wait included")
     ]  # fmt: skip
     if load.decoding_per_replica:
         lines.append(

@@ -28,6 +28,7 @@ ROOM = (MEMORY, DEMAND, "chips", "prefill keeps up", "prefill queue is stable")
 MOST_CHIPS = 16  # times the chips paid, beyond which nobody asks
 MOST_CHIPS_OF_PAIRS = 4  # the same where every number of chips is a search of two pools
 LARGEST_FLEET = 1024  # chips of a load, beyond which its layouts are too many to be tried here
+LARGEST_SYSTEM = 1_000_000  # chips beyond which nobody has one
 ENOUGH = 2  # times the chips that would carry a load if each carried as much as now
 SYSTEMS_TRIED = 4  # of those with the memory, the cheapest first
 
@@ -146,7 +147,7 @@ def _chips(scenario: Scenario, short: Mapping[str, float]) -> Iterator[Change]:
             return (at.near + (at.far - at.near) // 2,)
         further = guess if at.turn == 0 else 2 * at.near
         most = MOST_CHIPS_OF_PAIRS if pairs else max(MOST_CHIPS, ENOUGH * room)
-        return (further,) if further <= paid * most else ()
+        return (further,) if further <= min(paid * most, LARGEST_SYSTEM) else ()
 
     chips = bracketed(difference, Bracket(paid), propose, lambda at: at.far - at.near <= 1)
     if chips.closed:

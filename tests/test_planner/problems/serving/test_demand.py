@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -118,3 +119,33 @@ def test_the_bound_carries_no_fewer_than_the_estimate(plan):
     assert found["plan"]["chips"] <= plan.chosen["chips"]
     assert found["plan"]["demand"]["wait"] == 0
     assert "excludes queueing" in found["provenance"]["queueing"]
+
+
+@pytest.mark.parametrize(
+    ("replicas", "spare", "demand"), [(1, 0, "200 requests/s"), (1, 1, "2 requests/s")]
+)
+def test_a_layout_of_ones_own_that_does_not_carry_the_load_has_times_without_end(
+    replicas, spare, demand
+):
+    """They are null in the document, which has no infinity; how much load is missed is said."""
+    plan = solve(
+        {
+            "problem": "serving",
+            "model": "llama-3.1-8b",
+            "system": "hgx-h100",
+            "chips": 16,
+            "price": "$2/hour",
+            "workload": {
+                "input_tokens": 500,
+                "output_tokens": 100,
+                "demand": demand,
+                "spare_replicas": spare,
+            },
+            "current": {"tp": 2, "batch": 16, "replicas": replicas},
+        }
+    )
+    current = json.loads(json.dumps(plan.document, allow_nan=False))["current"]
+    assert current["ttft"] is None
+    assert current["demand"]["wait"] is None
+    assert current["demand"]["in_flight"] is None
+    assert "demand" in [missed["promise"] for missed in current["breaks"]]

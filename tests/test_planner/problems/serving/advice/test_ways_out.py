@@ -207,3 +207,19 @@ def test_promises_that_clash_between_two_pools_are_eased_together() -> None:
     ]
     assert factors[0] == pytest.approx(factors[1], rel=0.01)
     assert planner.solve(_with(asked, way.sets)).cost == pytest.approx(way.usd_per_mtok)
+
+
+def test_no_number_of_chips_is_tried_that_no_system_has():
+    """A prompt of 5e32 tokens fits no machine, and the answer says so instead of counting on."""
+    plan = planner.solve(
+        {
+            "problem": "serving",
+            "model": "llama-3.1-8b",
+            "system": "hgx-h100",
+            "chips": 2,
+            "workload": {"input_tokens": 5e32, "output_tokens": 100},
+            "promises": {"tpot": "50 us"},
+        }
+    )
+    assert plan.status == "infeasible"
+    assert all("chips" not in way.path for way in plan.answer.ways_out)
