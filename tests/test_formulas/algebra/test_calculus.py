@@ -111,6 +111,7 @@ def test_what_follows_a_driver_moves_both_sides_alike():
     assert path.proofs[-1].startswith("proven: both sides move alike")
 
 
+@pytest.mark.slow
 def test_how_many_roots_a_slope_has_is_said():
     """Where its curvature has no sign term by term; roots of two signs in a decade are refused."""
     steps = by_name()["kaplan_optimal_tokens"].steps

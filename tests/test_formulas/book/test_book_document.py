@@ -24,6 +24,7 @@ def whole():
     return book_document()
 
 
+@pytest.mark.slow
 def test_a_symbol_is_listed_before_it_is_used(whole):
     """In a table of its chapter or of one before."""
     listed = set()
@@ -36,6 +37,7 @@ def test_a_symbol_is_listed_before_it_is_used(whole):
         assert not missing, (block, missing)
 
 
+@pytest.mark.slow
 def test_what_a_step_puts_in_was_stated(whole):
     """A definition, or the result of a derivation, ahead of the derivation that uses it."""
     stated = set()
@@ -55,6 +57,7 @@ def later(whole, block):
     }
 
 
+@pytest.mark.slow
 def test_chapters_keep_the_order_of_their_sections(whole):
     """Question, figure, assumptions, derivation, numbers, where it fails, verdict, exercises."""
     anchors = [x.anchor for x in whole.blocks if isinstance(x, Heading | Picture) and x.anchor]
@@ -65,6 +68,7 @@ def test_chapters_keep_the_order_of_their_sections(whole):
         assert anchors[start : start + len(wanted)] == wanted
 
 
+@pytest.mark.slow
 def test_every_derivation_has_one_anchor(whole):
     """Its name in Python, in a chapter or in the appendix."""
     anchors = [block.anchor for block in whole.blocks if getattr(block, "anchor", "")]
@@ -73,6 +77,7 @@ def test_every_derivation_has_one_anchor(whole):
     assert names <= set(anchors)
 
 
+@pytest.mark.slow
 def test_the_teaching_set_prints_finite_numbers(whole):
     """No infinity, no zero, nothing negative, and no neglected term that is not small."""
     tables = [x for x in whole.blocks if isinstance(x, BookTable) and x.heads[-1] == "teaching"]
@@ -82,6 +87,7 @@ def test_the_teaching_set_prints_finite_numbers(whole):
         assert cell not in ("0", "-0")
 
 
+@pytest.mark.slow
 def test_the_lecture_lies_on_its_balances(whole):
     """What it prints there is why there is a second set."""
     text = book("text", ("prices",))

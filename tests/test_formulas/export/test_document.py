@@ -127,6 +127,7 @@ def test_text_and_markdown_list_every_symbol_with_its_unit():
             assert unit_of_symbol(x).written in written
 
 
+@pytest.mark.slow
 def test_html_is_balanced_and_asks_for_nothing():
     """Every element that opens closes; no file, font, script or picture from elsewhere."""
     page = export(by_name().values(), "html", CASES)

@@ -25,6 +25,7 @@ def test_every_format_shows_symbols_reasons_and_sources(form):
     assert "overlap perfectly" in written
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMATS)
 def test_the_whole_catalogue_can_be_written(form):
     """Every entry's name stands in it."""

@@ -69,6 +69,7 @@ def points(count):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=80)
 @given(expressions(), points(3))
 def test_arrays_agree_with_single_points_and_with_fifty_digits(expression, rows):

@@ -161,6 +161,7 @@ JUNK = st.one_of(
 )
 
 
+@pytest.mark.slow
 @examples(60, 300)
 @given(data=st.data(), name=st.sampled_from(sorted(COUNTS)), wrapped=st.booleans())
 def test_altered_configuration_is_counted_or_refused(

@@ -167,6 +167,7 @@ def test_any_value_anywhere_ends_well(tmp_path, capsys, edits):
     assert_edits_end_well(tmp_path, capsys, edits)
 
 
+@pytest.mark.slow
 @QUICK
 @given(options=OPTIONS)
 def test_any_sound_question_ends_well(tmp_path, capsys, options):

@@ -192,6 +192,7 @@ def test_few_rows_keep_the_band_before(calibrated, tmp_path):
     assert band.high / band.low > 1.1
 
 
+@pytest.mark.slow
 def test_a_measured_chip_limits_what_is_fitted(calibrated, rows, tmp_path):
     """No efficiency of memory is above what the chip sustains; another chip's file is refused."""
     chip = tmp_path / "chip.toml"

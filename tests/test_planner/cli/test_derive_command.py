@@ -220,6 +220,7 @@ def test_without_typst_the_extra_is_named(derive, monkeypatch, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_all_of_it_in_text_and_markdown(derive, tmp_path):
     """Every title stands in both."""
     for name in ("all.txt", "all.md"):

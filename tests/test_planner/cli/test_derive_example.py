@@ -3,9 +3,12 @@
 import subprocess
 import sys
 
+import pytest
+
 from tests.paths import EXAMPLES
 
 
+@pytest.mark.slow
 def test_derive_your_own_prints_the_output_beside_it():
     """To the letter: checks, Markdown, numbers, elasticity, strain, two refusals."""
     script = EXAMPLES / "derive-your-own.py"

@@ -59,6 +59,7 @@ def test_the_table_has_value_and_elasticity_by_group(file, capsys):
     assert max(map(len, out.splitlines())) <= 80
 
 
+@pytest.mark.slow
 def test_the_document_says_the_same_in_numbers(file, capsys):
     """Both sides, unit, group, method and switches of every row."""
     status, out, _ = run(capsys, file, "--json", "--of", "tpot")
@@ -149,6 +150,7 @@ def test_what_has_no_answer_has_no_sensitivity(file, capsys):
     assert "planner solve" in err
 
 
+@pytest.mark.slow
 def test_python_has_the_same_table(file):
     """A mapping that prints as the command does, and rows with both sides."""
     found = planner.sensitivity(file, output="throughput")
@@ -170,6 +172,7 @@ def test_nothing_heavy_is_imported_with_the_package():
     assert done.stdout.strip() in ("[]", "['numpy']")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", first(1, SCRIPTS), ids=lambda path: path.stem)
 def test_a_script_prints_the_output_beside_it(script):
     """`NAME.txt` is what `python NAME.py` prints."""

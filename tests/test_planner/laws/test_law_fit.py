@@ -38,6 +38,7 @@ def test_points_without_noise_give_the_law_back():
     assert found.objective < 1e-9
 
 
+@pytest.mark.slow
 def test_noisy_points_give_it_within_three_standard_errors(fit):
     """Every coefficient of Besiroglu's."""
     for name, value in LAW.values.items():
@@ -139,6 +140,7 @@ def test_too_little_to_tell_is_refused(change, message):
         fit_law(change(made(40)), resamples=2)
 
 
+@pytest.mark.slow
 def test_a_term_that_the_points_do_not_show_is_refused():
     """Losses that do not depend on the tokens determine no data term."""
     points = made(30, noise=0.0)

@@ -30,6 +30,7 @@ def tabled(two: bool) -> Any:
     return elasticity_table(TWO_POOLS if two else ONE_POOL, switches=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("source", "question"),
     [(TWO_POOLS, EVERYTHING_FOLLOWS), (ONE_POOL, LAYOUT_HELD)],

@@ -113,6 +113,7 @@ def test_a_dask_worker_that_is_killed_costs_no_point(running, tmp_path):
     assert found == dict.fromkeys(range(12), "optimal")
 
 
+@pytest.mark.slow
 def test_rows_that_die_with_their_worker_are_solved_again(running, tmp_path):
     """A worker that dies after its chunk, before the rows are fetched; the scheduler is well."""
     (chunk,) = pieces(tmp_path, 3, 3)

@@ -112,6 +112,7 @@ def test_dollars_are_chip_hours_at_their_price():
     assert plan.cost == cost["total"]["usd"]
 
 
+@pytest.mark.slow
 def test_of_several_systems_the_cheapest_flop_is_bought():
     """Each phase picks its own chip; a dearer one alone costs more."""
     several = ["hgx-h100", "hgx-b200", "hgx-a100"]

@@ -267,6 +267,7 @@ def reinforced(**rl):
     return scenario(rl=rl, phases=phases, draws=0)
 
 
+@pytest.mark.slow
 def test_rollouts_make_a_model_smaller_and_are_paid(settled):
     """Given tokens cost k FLOP per parameter each, and weigh on the size like served ones."""
     plan = planner.solve(reinforced(tokens=1e12, k=4)).chosen

@@ -87,6 +87,7 @@ def test_a_wrong_number_is_refused(best, name):
         recheck(MUTANTS[name](point_of(best)), best)
 
 
+@pytest.mark.slow
 def test_outputs_are_what_their_equations_give(best):
     """At the symbols of the plan each expression evaluates to the number beside it."""
     plan = planner.solve(QUESTION)

@@ -61,6 +61,7 @@ def test_one_more_chip_than_room_asks_for_is_not_paid():
     assert planned({"demand": "3.3 requests/s"}, **loose)["demand"]["crowded"] > 0.01
 
 
+@pytest.mark.slow
 def test_how_often_there_is_no_room_by_hand():
     """Requests in flight by the products x T(n)/n, T(n) through the tokens of two batches."""
     plan = planned({"demand": "3.5 requests/s"})

@@ -79,6 +79,7 @@ def told(search: Search) -> tuple[Any, ...]:
     return (search.outputs, search.choice, search.counts, search.ties, search.holds, search.plan)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", first(3, range(40)))
 def test_questions_searched_together_have_their_own_answers(seed: int) -> None:
     """240 questions: outputs, choice, counts and ties agree to the last digit, scores to 1e-12."""

@@ -61,6 +61,7 @@ def test_a_slice_that_does_not_exist_is_a_mistake():
         solved({"like": "tpu-v5p", "chips_per_domain": 8959}, chips=64)
 
 
+@pytest.mark.slow
 def test_a_bound_without_on_chip_memory_says_so():
     """Where no figure is known the bound is not quite one, and the answer warns of it."""
     known = solved({**INLINE, "scale_up": "450 GB/s", "sram": "50 MB"})

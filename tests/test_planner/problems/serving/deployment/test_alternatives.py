@@ -133,6 +133,7 @@ SYSTEMS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", first(1, SYSTEMS.values()), ids=SYSTEMS)
 def test_another_system_wins_from_the_change_that_is_told(scenario):
     """Each system solved by itself: the rival's is as good from there on, and not before."""
@@ -193,6 +194,7 @@ def test_deepseek_has_a_rival_of_the_other_mode_and_of_another_family():
     assert [each["behind"] for each in found] == sorted(each["behind"] for each in found)
 
 
+@pytest.mark.slow
 def test_another_family_wins_from_the_change_that_is_told():
     """DeepSeek on one pool: the plan's family against the rival's, each enforced by limits."""
     scenario = asked(DEEPSEEK, choose={"mode": "aggregated", "tp": 1, "cp": 1, "pp": [1, 2]})
@@ -274,6 +276,7 @@ def test_an_eased_promise_agrees_with_every_layout_and_batch(task, share):
             assert not kept(name, value * (1 - 1e-6))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", IMPOSSIBLE.values(), ids=IMPOSSIBLE)
 def test_a_promise_eased_to_what_is_told_is_just_kept(scenario):
     """With a rounding more the question has a plan, with a millionth less it has none."""

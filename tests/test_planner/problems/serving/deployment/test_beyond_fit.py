@@ -37,6 +37,7 @@ def test_a_plan_among_the_rows_has_nothing_outside():
     assert "ranges hold 80% of measured runs" in str(plan)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", list(MOVED))
 def test_what_is_moved_out_alone_is_what_is_outside(what):
     """In text, JSON and page; no range is said to hold measured runs."""

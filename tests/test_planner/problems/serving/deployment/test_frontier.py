@@ -120,6 +120,7 @@ def pools_of(promises, demand=None, **changes):
     return TaskPair(reads, writes, 20e9, 1e-5, together=True, demand=demand)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("promises", "demand", "batches"),
     [({}, None, None), ({"ttft": 0.05}, None, None), ({"e2e": 0.3}, None, None),

@@ -25,6 +25,7 @@ STEP = 1e-3
 BANDWIDTH = 3350.0  # GB/s of an H100
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_elasticity_to_bandwidth_is_that_of_solving_again(case):
     """One percent more bandwidth does what a plan on such a chip says it does."""

@@ -162,6 +162,7 @@ def compared(seed: int) -> int:
     return count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", first(2, range(6)))
 def test_elasticities_are_those_of_solving_again(seed):
     """Price, times and throughput to 1e-3, the layout held."""

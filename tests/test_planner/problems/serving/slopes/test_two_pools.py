@@ -126,6 +126,7 @@ def test_elasticities_of_many_pairs_of_pools_are_those_of_evaluating_again(seed)
     compared(seed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_a_load_on_given_chips_is_what_they_are_paid_for(seed):
     """Of one pool or two: more bandwidth is not cheaper, more load is, one for one."""
