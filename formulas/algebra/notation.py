@@ -32,6 +32,7 @@ from formulas.algebra.calculus import Exponential, Uniform
 from formulas.algebra.conditions import when
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation, equations_of
+from formulas.nomenclature.layout_symbols import *
 from formulas.nomenclature.lecture import *
 from formulas.nomenclature.network import *
 from formulas.nomenclature.schedule_symbols import *
