@@ -28,7 +28,7 @@ h_kv      = _symbol("h_kv",      "byte/token",         "keys and values of one t
 h_sent    = _symbol("h_sent",    "byte/token",         "bytes one token sends to the experts of a layer, one way")
 v_head    = _symbol("v_head",    "byte/token",         "logits of one token in 32 bits")
 x_moe     = _symbol("x_moe",     "1",                  "share of the layers that have routed experts")
-x_scores  = _symbol("x_scores",  "1",                  "share of the pairs of a causal mask that the attention kernel computes")
+x_scores  = _symbol("x_scores",  "1",                  "pairs that an attention kernel computes, over those of a causal mask")
 
 # a layout
 b_micro   = _symbol("b_micro",   "seq",                "sequences of a micro-batch")
@@ -52,6 +52,7 @@ x_host_a  = _symbol("x_host_a",  "1",                  "1 where activations lie 
 x_narrow  = _symbol("x_narrow",  "1",                  "width of a tile over the local width of the matrices")
 x_few     = _symbol("x_few",     "1",                  "height of a tile over the rows of a matrix product")
 x_uneven  = _symbol("x_uneven",  "1",                  "how far local widths are from multiples of a tile")
+x_odd     = _symbol("x_odd",     "1",                  "how far the width of a head is from a multiple of a tile")
 x_thin    = _symbol("x_thin",    "1",                  "the same of a routed expert: tile over local width, and over rows")
 x_quant   = _symbol("x_quant",   "1",                  "1 where operands are quantised to 8 bits or fewer before a product")
 
@@ -77,6 +78,7 @@ k_uneven  = _symbol("k_uneven",  "1",                  "what misalignment adds t
 k_expert  = _symbol("k_expert",  "1",                  "time of large products of routed experts, over that at peak")
 k_thin    = _symbol("k_thin",    "1",                  "what thin products of routed experts add to it")
 k_att     = _symbol("k_att",     "1",                  "time of attention, over that of its causal half at peak")
+k_odd     = _symbol("k_odd",     "1",                  "what heads of an odd width add to it")
 k_pairs   = _symbol("k_pairs",   "1",                  "time of an unfused softmax, over that of its bytes")
 k_norm    = _symbol("k_norm",    "1",                  "time of whole element-wise operations, over that of their bytes")
 k_cut     = _symbol("k_cut",     "1",                  "time of divided element-wise operations, over that of their bytes")

@@ -45,10 +45,10 @@ attention_step_time = Equation.of(
     T_att,
     (Rational(7, 2) + x_again + x_softmax * (1 - x_again))
     * (
-        k_att * x_scores * F_att / F_peak
+        (k_att + k_odd * x_odd) * x_scores * F_att / F_half
         + k_pairs * h_pairs * b_micro * L_train**2 / (tp * cp * W_chip)
     ),
-    "the backward pass takes five products where the forward one takes two",
+    "the backward pass takes five products where the forward one takes two, all in 16 bits",
     "an unfused softmax goes through memory, a fused one does not",
     source=dao_2023.at("section 3.1.2"),
 )

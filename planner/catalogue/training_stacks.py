@@ -1,0 +1,201 @@
+"""Stacks: what a generation of training software makes of the hardware, as fitted coefficients.
+
+A stack is a name, a date and a set of coefficients of the equations of a training step, each with
+how far it may be off; adjustments say what a chip, a number format or an attention kernel changes
+about them, bands what measured step times were beside those predicted. A coefficient that no row of
+a stack moved is that of the physical prior, which all stacks share.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from planner.text.errors import CatalogueError, did_you_mean
+from planner.text.tables import table
+
+FILE = "training_stacks.toml"
+KNOWN, NEW_MODEL, NEW_CHIP = "known", "new-model", "new-chip"
+
+
+@dataclass(frozen=True)
+class PriorCoefficient:
+    """A coefficient before any row: its value, and the standard deviation of its logarithm [1]."""
+
+    value: float
+    spread: float
+    why: str
+
+
+@dataclass(frozen=True)
+class StackAdjustment:
+    """A factor on one coefficient, at a place: `scope` is what of the place, `at` its word."""
+
+    of: str
+    scope: str
+    at: str
+    factor: float
+
+
+@dataclass(frozen=True)
+class TrainingBand:
+    """Measured over predicted step time: the factors that hold 80 % of rows left out."""
+
+    low: float
+    high: float
+    n: int
+
+
+@dataclass(frozen=True)
+class TrainingStack:
+    """Coefficients of one generation of training software, and how far they may be off.
+
+    `values` by coefficient [1, s or byte], `spreads` the standard deviations of their logarithms.
+    `chips` and `models` were fitted; `rows` counts the measurements. `pooled_cards`: members of a
+    group in one domain share their network cards. `embedding_layers` are layers that embedding and
+    head count as where stages are cut; `wire` the bytes of a gradient on the wire; `zero_pipeline`
+    whether ZeRO-2 and 3 run under a pipeline. `bands` by `dense` or `routed`, then by kind of
+    distance; `errors` are median and mean absolute errors of rows left out.
+    """
+
+    name: str
+    title: str
+    as_of: str
+    source: str
+    chips: tuple[str, ...]
+    models: tuple[str, ...]
+    rows: int
+    values: Mapping[str, float]
+    spreads: Mapping[str, float]
+    adjustments: tuple[StackAdjustment, ...] = ()
+    bands: Mapping[str, Mapping[str, TrainingBand]] = field(default_factory=dict)
+    errors: Mapping[str, float] = field(default_factory=dict)
+    pooled_cards: bool = True
+    embedding_layers: int = 0
+    wire: float = 4.0
+    zero_pipeline: bool = False
+    memory_share: float = 1.0
+
+    def coefficients(self, place: Mapping[str, str]) -> dict[str, float]:
+        """Every coefficient at a place, such as {chip: h100, precision: fp8, kernel: flash}."""
+        values = dict(self.values)
+        for one in self.adjustments:
+            if place.get(one.scope) == one.at:
+                values[one.of] *= one.factor
+        return values
+
+    def band(self, *, routed: bool, model: str = "", chip: str = "") -> TrainingBand:
+        """Factors on a step time that hold 80 % of rows as far from the fit as this one."""
+        kinds = self.bands["routed" if routed and "routed" in self.bands else "dense"]
+        kind = KNOWN
+        if model and model not in self.models and NEW_MODEL in kinds:
+            kind = NEW_MODEL
+        if chip and chip not in self.chips and NEW_CHIP in kinds:
+            kind = NEW_CHIP
+        return kinds[kind]
+
+
+@cache
+def coefficient_priors() -> Mapping[str, PriorCoefficient]:
+    """What physics alone says of every coefficient."""
+    rows = table("planner.catalogue", FILE)["prior"]
+    return {name: PriorCoefficient(**row) for name, row in rows.items()}
+
+
+def training_stack_names() -> tuple[str, ...]:
+    """Names of the stacks that ship."""
+    return tuple(table("planner.catalogue", FILE)["stack"])
+
+
+def training_stack(name: str) -> TrainingStack:
+    """A stack by name, or by the path of a file that `planner calibrate` wrote.
+
+    Raises CatalogueError with the nearest name.
+    """
+    stacks = table("planner.catalogue", FILE)["stack"]
+    if name in stacks:
+        return stack_from(name, stacks[name])
+    if name.endswith(".toml"):
+        return _stack_of_file(Path(name))
+    raise CatalogueError(
+        f"no training stack {name!r}{did_you_mean(name, tuple(stacks))}; known stacks: "
+        f"{', '.join(stacks)}; or the path of a .toml file that planner calibrate wrote"
+    )
+
+
+def choose_training_stack(
+    wanted: str, chip: str, *, routed: bool = False
+) -> tuple[TrainingStack, str | None]:
+    """The stack to use and, where it was not fitted on such a run, a sentence that says so.
+
+    Parameters
+    ----------
+    wanted : a stack's name, a file, or `auto`: the newest that was fitted on this chip.
+    routed : whether the model has routed experts.
+    """
+    if wanted == "auto":
+        stacks = [training_stack(name) for name in training_stack_names()]
+        stack = max(
+            stacks, key=lambda s: (chip in s.chips, routed <= ("routed" in s.bands), s.as_of)
+        )
+    else:
+        stack = training_stack(wanted)
+    if chip in stack.chips:
+        return stack, None
+    fitted = ", ".join(stack.chips)
+    return stack, f"stack {stack.name} was fitted on {fitted}, not on {chip}: its band is wider"
+
+
+def stack_from(name: str, raw: Mapping[str, Any]) -> TrainingStack:
+    """A stack from the contents of its table, what no row moved filled from the prior.
+
+    Raises CatalogueError for a coefficient that there is not.
+    """
+    priors = coefficient_priors()
+    for table_name in ("coefficients", "spreads"):
+        for coefficient in raw.get(table_name, {}):
+            if coefficient not in priors:
+                hint = did_you_mean(coefficient, tuple(priors))
+                raise CatalogueError(f"stack {name}: no coefficient {coefficient!r}{hint}")
+    values = {c: prior.value for c, prior in priors.items()} | raw["coefficients"]
+    spreads = {c: prior.spread for c, prior in priors.items()} | raw.get("spreads", {})
+    bands = {
+        part: {kind: TrainingBand(low, high, int(n)) for kind, (low, high, n) in kinds.items()}
+        for part, kinds in raw["bands"].items()
+    }
+    simple = ("title", "as_of", "source", "rows", "pooled_cards", "embedding_layers", "wire",
+              "zero_pipeline", "memory_share")  # fmt: skip
+    return TrainingStack(
+        name=name,
+        chips=tuple(raw["chips"]),
+        models=tuple(raw.get("models", ())),
+        values={c: float(v) for c, v in values.items()},
+        spreads={c: float(v) for c, v in spreads.items()},
+        adjustments=_adjustments(raw.get("adjustments", ())),
+        bands=bands,
+        errors=dict(raw.get("errors", {})),
+        **{key: raw[key] for key in simple if key in raw},
+    )
+
+
+def _adjustments(rows: Sequence[Mapping[str, Any]]) -> tuple[StackAdjustment, ...]:
+    return tuple(StackAdjustment(**row) for row in rows)
+
+
+def _stack_of_file(path: Path) -> TrainingStack:
+    try:
+        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise CatalogueError(f"{path}: no such file") from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise CatalogueError(f"{path}: is no training stack: {error}") from None
+    try:
+        return stack_from(path.stem, raw)
+    except KeyError as error:
+        raise CatalogueError(f"{path}: is no training stack: no {error.args[0]}") from None
+    except (TypeError, ValueError, AttributeError) as error:
+        raise CatalogueError(f"{path}: is no training stack: {error}") from None
