@@ -40,6 +40,7 @@ from formulas.nomenclature.serving_symbols import *
 from formulas.nomenclature.sources import *
 from formulas.nomenclature.sources import Citation as _Citation
 from formulas.nomenclature.training import *
+from formulas.nomenclature.training_run_symbols import *
 from formulas.numerics.expressions import maximum, minimum
 
 _P = _ParamSpec("_P")

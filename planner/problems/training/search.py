@@ -1,0 +1,199 @@
+"""The best layout of a training question: every layout of the lattice, as arrays, compared.
+
+Chunks of rows by flags are timed together; of each row the best of its flags is noted, so that the
+best of all, the next best of other layouts and the one nearest to fitting are read off at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from math import inf
+
+import numpy as np
+
+from planner.problems.training.lattice import lattice
+from planner.problems.training.mistakes import why_empty
+from planner.problems.training.resolve import ResolvedTraining, TrainingCase
+from planner.problems.training.step.layouts import TrainingLayouts
+from planner.problems.training.step.step import step_times, usable
+from planner.problems.training.worth import ChipCount
+from planner.text.errors import FieldError
+
+SHAPE = ("tp", "pp", "dp", "cp", "ep")  # layouts that differ in these are different
+FAST = ("step", "used")
+NEAR_TIES = 1e-12  # relative, of scores that are the same number
+
+
+@dataclass(frozen=True)
+class RatedLayout:
+    """One layout with its score, the time of its step [s], and the memory that it uses [byte]."""
+
+    chips: ChipCount
+    layout: TrainingLayouts
+    score: float
+    step: float
+    used: float
+
+    @property
+    def words(self) -> dict[str, int | str | bool]:
+        """The layout in the words of a scenario."""
+        return self.layout.words()
+
+    @property
+    def shape(self) -> tuple[object, ...]:
+        """System, chips, and the axes that make a layout another one."""
+        words = self.words
+        return (self.chips.case.system.name, self.chips.used, *(words[axis] for axis in SHAPE))
+
+    @property
+    def choice(self) -> str:
+        """The layout in short words."""
+        words = self.words
+        axes = " ".join(f"{axis} {words[axis]}" for axis in ("tp", "pp", "dp"))
+        more = [f"{axis} {words[axis]}" for axis in ("cp", "ep") if words[axis] != 1]
+        more += [str(words["schedule"])] if words["pp"] != 1 else []
+        more += [f"v {words['virtual_stages']}"] if words["virtual_stages"] != 1 else []
+        more += [f"recompute {words['recompute']}"] if words["recompute"] != "none" else []
+        more += [f"ZeRO-{words['zero']}"] if words["zero"] else []
+        more += [f"{words['offload']} offloaded"] if words["offload"] != "none" else []
+        tail = ", ".join([*more, f"micro-batch {words['micro_batch']}"])
+        return f"{axes}, {tail}"
+
+
+@dataclass
+class Tally:
+    """What the search saw, and the best layouts of its rows.
+
+    `seen` layouts were timed, `fitting` of them fit into memory, `within` keep the limits too;
+    `best` are the best of each row, `free` the best of all without memory and limits, `nearest`
+    the one that needs least memory of what there is, `unlimited` the best that fits, limits apart.
+    """
+
+    seen: int = 0
+    fitting: int = 0
+    within: int = 0
+    best: list[RatedRows] = field(default_factory=list)
+    free: RatedLayout | None = None
+    nearest: RatedLayout | None = None
+    unlimited: RatedLayout | None = None
+
+    def ranked(self, count: int) -> list[RatedLayout]:
+        """The best layouts of different shapes, at most `count`, best first."""
+        pairs = [
+            (score, k, i)
+            for k, rows in enumerate(self.best)
+            for i, score in zip(*rows.first(200), strict=True)
+        ]
+        layouts: dict[tuple[object, ...], RatedLayout] = {}
+        for _, k, i in sorted(pairs):
+            rated = self.best[k].at(i)
+            layouts.setdefault(rated.shape, rated)
+            if len(layouts) == count:
+                break
+        return list(layouts.values())
+
+
+@dataclass(frozen=True)
+class RatedRows:
+    """The rows of a chunk, the best flags of each, its score, step [s] and memory [byte]."""
+
+    chips: ChipCount
+    chunk: TrainingLayouts
+    flags: np.ndarray
+    score: np.ndarray
+    step: np.ndarray
+    used: np.ndarray
+
+    def first(self, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers of the best rows and their scores; rows without a plan are left out."""
+        order = np.argsort(self.score, kind="stable")[:count]
+        order = order[np.isfinite(self.score[order])]
+        return order, self.score[order]
+
+    def at(self, row: int) -> RatedLayout:
+        """The best layout of a row."""
+        layout = self.chunk.at((int(row), int(self.flags[row])))
+        numbers = (float(x[row]) for x in (self.score, self.step, self.used))
+        return RatedLayout(self.chips, layout, *numbers)
+
+
+def search_layouts(resolution: ResolvedTraining) -> Tally:
+    """Every layout of every system and number of chips.
+
+    Raises FieldError where no layout uses the chips.
+    """
+    tally = Tally()
+    for case in resolution.cases:
+        for chips, blocks in _counts(resolution, case):
+            for block in blocks:
+                for chunk in block.chunks():
+                    _time(tally, chips, chunk)
+    return tally
+
+
+def _counts(resolution: ResolvedTraining, case: TrainingCase) -> Iterator[tuple[ChipCount, list]]:
+    """Each number of chips paid, how many of them layouts use, and those layouts.
+
+    They are all of them; where no layout uses all, the largest number that one uses.
+    """
+    question, empty = resolution.question, True
+    for paid in question.chips:
+        for used in range(paid, 0, -1):
+            blocks = lattice(case.divisions, question.choose, used)
+            if blocks:
+                empty = False
+                yield ChipCount(question, case, paid, used), blocks
+                break
+    if empty:
+        key, words = why_empty(case.divisions, question)
+        raise FieldError((key, words))
+
+
+def _time(tally: Tally, chips: ChipCount, chunk: TrainingLayouts) -> None:
+    """Time the layouts of a chunk and note the best of each row."""
+    case = chips.case
+    times = step_times(case.task, chunk, FAST)
+    shape = chunk.shape
+    step, used = (np.broadcast_to(x, shape) for x in (times.step, times.used))
+    again = np.asarray(case.forward_again)[np.asarray(chunk.recompute)]
+    score = np.broadcast_to(chips.score(step, again), shape)
+    fits = used <= usable(case.task)
+    within = fits & chips.within(step, again)
+    tally.seen += score.size
+    tally.fitting += int(np.count_nonzero(fits))
+    tally.within += int(np.count_nonzero(within))
+    _note(tally, "free", chips, chunk, (score, step, used), score)
+    _note(tally, "nearest", chips, chunk, (score, step, used), used / usable(case.task))
+    if within is not fits:
+        limited = np.where(fits, score, inf)
+        _note(tally, "unlimited", chips, chunk, (score, step, used), limited)
+    scored = np.where(within, score, inf)
+    flags = scored.argmin(axis=1)
+    rows = np.arange(shape[0])
+    picked = (x[rows, flags] for x in (scored, step, used))
+    tally.best.append(RatedRows(chips, chunk, flags, *picked))
+
+
+def _note(
+    tally: Tally,
+    name: str,
+    chips: ChipCount,
+    chunk: TrainingLayouts,
+    numbers: tuple[np.ndarray, ...],
+    ranking: np.ndarray,
+) -> None:
+    """Keep the layout of least rank of those seen so far."""
+    place = int(ranking.argmin())
+    if not np.isfinite(ranking.flat[place]):
+        return
+    score, step, used = (float(x.flat[place]) for x in numbers)
+    before: RatedLayout | None = getattr(tally, name)
+    if before is not None and _rank(name, before) <= float(ranking.flat[place]):
+        return
+    setattr(tally, name, RatedLayout(chips, chunk.at(place), score, step, used))
+
+
+def _rank(name: str, rated: RatedLayout) -> float:
+    """By what a layout is compared: the memory it needs of what there is, or its score."""
+    return rated.used / usable(rated.chips.case.task) if name == "nearest" else rated.score
