@@ -19,6 +19,8 @@ from planner.text.errors import CatalogueError, did_you_mean
 from planner.text.tables import table
 
 FILE = "training_stacks.toml"
+EVERY = "every"  # an adjustment of all times together
+NO_TIME = frozenset({"k_hide", "M_base", "k_act", "k_state", "k_loss"})  # shares and memory
 KNOWN, NEW_MODEL, NEW_CHIP = "known", "new-model", "new-chip"
 
 
@@ -79,13 +81,16 @@ class TrainingStack:
     wire: float = 4.0
     zero_pipeline: bool = False
     memory_share: float = 1.0
+    era: str = ""
 
     def coefficients(self, place: Mapping[str, str]) -> dict[str, float]:
         """Every coefficient at a place, such as {chip: h100, precision: fp8, kernel: flash}."""
         values = dict(self.values)
         for one in self.adjustments:
-            if place.get(one.scope) == one.at:
-                values[one.of] *= one.factor
+            if place.get(one.scope) != one.at:
+                continue
+            for name in sorted(values.keys() - NO_TIME) if one.of == EVERY else (one.of,):
+                values[name] *= one.factor
         return values
 
     def band(self, *, routed: bool, model: str = "", chip: str = "") -> TrainingBand:
@@ -168,7 +173,7 @@ def stack_from(name: str, raw: Mapping[str, Any]) -> TrainingStack:
         for part, kinds in raw["bands"].items()
     }
     simple = ("title", "as_of", "source", "rows", "pooled_cards", "embedding_layers", "wire",
-              "zero_pipeline", "memory_share")  # fmt: skip
+              "zero_pipeline", "memory_share", "era")  # fmt: skip
     return TrainingStack(
         name=name,
         chips=tuple(raw["chips"]),

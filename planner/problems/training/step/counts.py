@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 FLOP = 2  # of a parameter and token: a multiply and an add
 PASSES = 3  # forward, and backward twice as much
+LATENT = 0.1  # of full projections: compressed ones have a share between this and the rest to one
 SCORES = 4  # FLOP of a query and a key, per element of a head: scores, and values
 
 
@@ -146,7 +147,7 @@ def training_counts(model: Model) -> TrainingCounts:
 def shape_counts(
     name: str, *, layers: int, hidden: int, heads: int, kv_heads: int, head_dim: int, ffn: int,
     gates: int, vocab: int, experts: int = 0, topk: int = 0, expert_ffn: int = 0,
-    shared_ffn: int = 0, dense_layers: int = 0, tied: bool = False,
+    shared_ffn: int = 0, dense_layers: int = 0, tied: bool = False, total: float = 0.0,
 ) -> TrainingCounts:  # fmt: skip
     """What a training step needs of a model that a row of a table describes by its widths.
 
@@ -155,6 +156,7 @@ def shape_counts(
     ffn : Width of the feed-forward part of layers without experts.
     gates : Matrices that lead into it: 2 where it is gated.
     dense_layers : Layers without experts of a routed model.
+    total : Parameters in all, 0 where not known: attention that is compressed has what is left.
     """
     routed_layers = layers - dense_layers if experts else 0
     queries, keys = heads * head_dim, kv_heads * head_dim
@@ -166,7 +168,11 @@ def shape_counts(
     rest = 2 * hidden + experts * hidden * routed_layers / layers
     embedding = float(vocab * hidden)
     routed_total = routed_layers * experts * each
-    total = layers * (attention + dense + rest) + routed_total + (1 if tied else 2) * embedding
+    ends = (1 if tied else 2) * embedding
+    left = (total - routed_total - ends) / layers - dense - rest
+    if LATENT * attention < left < attention * (1 - LATENT):
+        attention = left
+    total = total or layers * (attention + dense + rest) + routed_total + ends
     return TrainingCounts(
         name, layers, hidden, heads, kv_heads, head_dim, width, gates, vocab, float(attention),
         dense, rest, embedding, 0.0 if tied else embedding,

@@ -40,6 +40,7 @@ class TrainingTask:
     kernel: str = FLASH
     norm: str = PLAIN
     dropout: bool = False
+    era: str = ""
 
     @property
     def place(self) -> dict[str, str]:
@@ -49,6 +50,7 @@ class TrainingTask:
             "precision": self.precision,
             "kernel": self.kernel,
             "norm": self.norm,
+            "era": self.era or self.stack.era,
             "part": "routed" if self.counts.n_experts else "dense",
         }
 
