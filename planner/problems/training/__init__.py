@@ -1,4 +1,4 @@
-"""Which layout trains this model soonest, or cheapest? The training problem: lattice, step, plan."""
+"""Which layout trains a model soonest, or cheapest? Training: lattice, step, search, plan."""
 
 from planner.text.faces import loaded_from
 

@@ -58,7 +58,7 @@ def answer(question: TrainingQuestion) -> records.TrainingPlan:
         elasticities=layout_slopes(question, best),
         alternatives=tuple(_other(each, best) for each in ranked[1:]),
         current=_current(resolution, best),
-        provenance=_provenance(resolution, best),
+        provenance=_provenance(resolution, best, tally),
     )
     return records.TrainingPlan(KnownAnswer(whole), question)
 
@@ -72,7 +72,7 @@ def _bound(
     """
     task = best.chips.case.task
     peak = float(np.asarray(step_times(task, best.layout, ("bound",)).bound))
-    steps = {chips: step for chips, step in relaxed_steps(tally)}
+    steps = dict(relaxed_steps(tally))
     step = max(peak, steps[best.chips])
     relaxation = min(
         float(np.asarray(chips.score(np.asarray(low), np.asarray(0.0))))
@@ -214,7 +214,7 @@ def _infeasible(resolution: ResolvedTraining, tally: Tally) -> records.TrainingP
         nearest=records.NearestLayout(point, short, changes) if short > 0 else None,
         repairs=changes,
         infeasible=missed,
-        provenance=_provenance(resolution, nearest),
+        provenance=_provenance(resolution, nearest, tally),
     )
     return records.TrainingPlan(KnownAnswer(whole), question)
 
@@ -251,10 +251,13 @@ def missed_of(question: TrainingQuestion, tally: Tally) -> tuple[MissedPromise, 
     return tuple(_missed(question, tally))
 
 
-def _provenance(resolution: ResolvedTraining, best: RatedLayout) -> Provenance:
+def _provenance(resolution: ResolvedTraining, best: RatedLayout, tally: Tally) -> Provenance:
     """What the answer rests on."""
     warnings = list(resolution.warnings)
     idle = best.chips.paid - best.chips.used
     if idle:
-        warnings.append(f"no layout uses all {best.chips.paid} chips: {idle} are idle, and paid")
+        warnings.append(
+            f"no layout uses all {best.chips.paid} chips: {idle} are idle, and paid; of fewer "
+            f"chips the numbers from {tally.fewest} up were tried"
+        )
     return Provenance(data=resolution.data, warnings=tuple(warnings))

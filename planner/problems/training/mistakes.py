@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from itertools import product
 
-from planner.problems.training.lattice import ModelDivisions, divisors
+from planner.problems.training.lattice import ModelDivisions, divisors, lattice
 from planner.problems.training.question import TrainingChoose, TrainingQuestion
 
 Fault = tuple[str, str]  # key and words
@@ -33,9 +34,7 @@ def choose_faults(of: ModelDivisions, choose: TrainingChoose) -> Iterator[Fault]
     values: dict[str, list[int]] = {
         key: [*chosen]
         for key, chosen in choose
-        if chosen is not None
-        and isinstance([*chosen][0], int)
-        and not isinstance([*chosen][0], bool)
+        if chosen is not None and type(next(iter(chosen))) is int
     }
     wrong = set()
     for key, chosen in values.items():
@@ -177,14 +176,21 @@ def _some(number: int) -> str:
 
 def why_empty(of: ModelDivisions, question: TrainingQuestion) -> Fault:
     """Why no layout uses these chips, or fewer, though each choice by itself could."""
-    fixed = [key for key, value in question.choose if value is not None]
-    least = 1
-    for key in ("tp", "cp", "pp", "dp"):
-        least *= min(getattr(question.choose, key) or (1,))
-    chips = [*question.chips][-1]
+    choose, chips = question.choose, max(question.chips)
+    least = math.prod(min(getattr(choose, key) or (1,)) for key in ("tp", "cp", "pp", "dp"))
     if least > chips:
         return "chips", f"the choices need {least} chips at least, but chips is {chips}"
+    fixed = [key for key, value in choose if value is not None]
+    free = [key for key in fixed if lattice(of, choose.model_copy(update={key: None}), chips)]
+    if "schedule" in free and choose.schedule == ("interleaved",):
+        return "choose.schedule", (
+            f"interleaving needs layers that pp * virtual_stages divides (of {of.layers}), and "
+            f"micro-batches (of {of.batch:,} sequences / dp / micro_batch) that are a multiple "
+            "of pp; no layout of these choices has both"
+        )
+    names = ", ".join(f"choose.{key}" for key in free or fixed)
+    repair = f"; one of {names} left free would do" if free else f" and {names} as written"
     return "chips", (
         f"no layout uses {chips} chips, or fewer, with {of.heads} heads, {of.layers} layers and a "
-        f"batch of {of.batch:,} sequences, and choose.{', choose.'.join(fixed) or 'nothing'} as given"
+        f"batch of {of.batch:,} sequences{repair}"
     )

@@ -48,16 +48,16 @@ def _aims(objective: str, *, run: bool | None = None) -> Callable[[TrainingQuest
     return applies
 
 
+# Those of one objective first: the first that applies to a question is what it makes small.
 OUTPUTS = (
-    Output("usd_per_mtok", "USD per million tokens", ("cost",), equation=by("token_cost"),
-           applies=_aims("cost", run=False)),
     Output("usd", "USD", ("cost",), promise="limits.usd", equation=by("run_cost"),
            applies=_aims("cost", run=True)),
-    Output("joule_per_token", "J/token", ("energy",), equation=by("token_energy"),
-           applies=_aims("energy")),
     Output("days", "day", ("time",), promise="limits.days", equation=by("run_time"),
            applies=_aims("time", run=True)),
     Output("step_time", "s", ("time", "step"), applies=_aims("time", run=False)),
+    Output("joule_per_token", "J/token", ("energy",), equation=by("token_energy"),
+           applies=_aims("energy")),
+    Output("usd_per_mtok", "USD per million tokens", ("cost",), equation=by("token_cost")),
     Output("tokens_per_s", "token/s", ("rate",), equation=by("trained_rate"), rises=True),
     Output("tokens_per_s_per_chip", "token/(s*chip)", equation=by("trained_rate_per_chip"),
            rises=True),

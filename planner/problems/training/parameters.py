@@ -49,8 +49,10 @@ def _rows(question: TrainingQuestion, case: TrainingCase) -> Iterator[Parameter]
     peak = system.chip.peak(question.precision)
     yield Parameter(f"system.flops.{question.precision}", peak, "flop/s", "chip")
     for name in OF_SYSTEM:
-        owner = system.chip if name.startswith("memory") else system
-        yield Parameter(f"system.{name}", getattr(owner, name), UNITS[name], "chip")
+        owner = system.chip if name == "memory_bandwidth" else system
+        # What the driver reports is what a step may fill, and what a varied memory stands for.
+        value = case.task.machine.memory if name == "memory" else getattr(owner, name)
+        yield Parameter(f"system.{name}", value, UNITS[name], "chip")
 
 
 def outputs_of_layout(question: TrainingQuestion, best: RatedLayout) -> Mapping[str, float]:
@@ -83,7 +85,7 @@ def slopes_of_layout(
 
 
 def layout_slopes(question: TrainingQuestion, best: RatedLayout) -> dict[str, float]:
-    """d ln of what is made small / d ln parameter, the layout held; those that are zero left out."""
+    """d ln objective / d ln parameter, the layout held; those that are zero left out."""
     objective = objective_of(question)
     slopes = slopes_of_layout(question, best, objective)
     return {

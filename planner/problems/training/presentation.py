@@ -1,4 +1,4 @@
-"""A training plan as lines under titles: layout, step, memory, how sure, what else, what is short."""
+"""A training plan as lines under titles: layout, step, memory, how sure, what else."""
 
 from __future__ import annotations
 
@@ -42,14 +42,22 @@ def sections(plan: records.TrainingPlan) -> tuple[Section, ...]:
             Section("how sure", tuple(_sure(whole))),
         ]
         if whole.alternatives:
-            others = (Line(x.choice, f"{say.duration(x.step_time)} a step, loses {say.percent(x.loses, 3)}")
-                      for x in whole.alternatives)  # fmt: skip
-            blocks.append(Section("other layouts", tuple(others)))
+            blocks.append(Section("other layouts", tuple(map(_other, whole.alternatives))))
     if whole.current is not None:
         blocks.append(Section("the layout in use", tuple(_current(whole.current))))
     if whole.provenance.warnings:
         blocks.append(Section("note", tuple(_notes(whole.provenance.warnings))))
     return tuple(blocks)
+
+
+def answer_text(plan: records.TrainingPlan) -> str:
+    """All sections, every line at most 80 columns."""
+    lines: list[str] = []
+    for section in sections(plan):
+        lines += ["", *say.filled(section.title)] if lines else section.title.splitlines()
+        for line in section.lines:
+            lines += say.wrapped(line.text())
+    return "\n".join(lines)
 
 
 def question_text(plan: records.TrainingPlan) -> str:
@@ -156,21 +164,24 @@ def _sure(whole: records.TrainingAnswer) -> Iterator[Line]:
     """Band, bound and certificate."""
     proof, band, bound = whole.certificate, whole.band, whole.bound
     if band is not None:
-        yield Line("band", f"{band.coverage:.0%} of runs so far from the fit lie within {_ends(band.step_time, say.duration)}",
-                   note=f"stack {band.stack}, {band.rows} rows")  # fmt: skip
+        ends = _ends(band.step_time, say.duration)
+        words = f"{band.coverage:.0%} of runs so far from the fit lie within {ends}"
+        yield Line("band", words, note=f"stack {band.stack}, {band.rows} rows")
     if bound is not None:
-        yield Line(
-            "bound",
-            f"{say.duration(bound.step_time)} at peak, {say.duration(bound.with_traffic)} with the least of every other term",
-        )
-    yield Line(
-        "certificate",
-        f"best of {proof.layouts_seen:,} layouts, of which {proof.layouts_fitting:,} fit",
-    )
+        peak, traffic = say.duration(bound.step_time), say.duration(bound.with_traffic)
+        yield Line("bound", f"{peak} at peak, {traffic} with the least of every other term")
+    seen, fitting = f"{proof.layouts_seen:,}", f"{proof.layouts_fitting:,}"
+    yield Line("certificate", f"best of {seen} layouts, of which {fitting} fit")
     if proof.gap is not None:
         yield Line("gap to the relaxation", say.percent(proof.gap, 3))
     for limit in whole.binding:
         yield Line("binds", limit.name)
+
+
+def _other(other: records.OtherLayout) -> Line:
+    """Another layout, and what it loses."""
+    loses = say.percent(other.loses, 3)
+    return Line(other.choice, f"{say.duration(other.step_time)} a step, loses {loses}")
 
 
 def _current(current: records.CurrentLayout) -> Iterator[Line]:
@@ -188,8 +199,8 @@ def _missed(plan: records.TrainingPlan) -> Iterator[Line]:
     """What no layout keeps."""
     for missed in plan.infeasible:
         assert missed.short_by is not None
-        yield Line(f"no layout keeps {missed.promise}", f"misses it by {say.excess(missed.short_by)}",
-                   note=missed.expression)  # fmt: skip
+        by = f"misses it by {say.excess(missed.short_by)}"
+        yield Line(f"no layout keeps {missed.promise}", by, note=missed.expression)
     seen = plan.answer.certificate
     yield Line(
         "certificate", f"{seen.layouts_seen:,} layouts, of which {seen.layouts_fitting:,} fit"

@@ -43,6 +43,7 @@ OFFLOADS = ("none", "optimizer", "activations")
 DAY = 86400.0
 MEBI = 1.048576  # 2^20 over 10^6: "4 M tokens" of a published batch are 4 x 2^20
 ALL = "all"  # of the parameters are trained
+LORA = "lora "  # before the rank, where it is written in a word
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,10 @@ class BatchSize:
         if count % 1 and not (count * MEBI) % 1:
             return round(count * MEBI)
         return max(1, round(count))
+
+    def __str__(self) -> str:
+        """The batch as a scenario has it."""
+        return f"{self.value!r} {'tokens' if self.per == 'token' else 'sequences'}"
 
     def exact(self, length: float) -> bool:
         """Whether the batch is as many sequences as it says."""
@@ -146,6 +151,9 @@ class Trained(fields.Kind):
             return value
         if value == ALL:
             return LoraRank()
+        if isinstance(value, str) and value.startswith(LORA):
+            rank = value.removeprefix(LORA)
+            value = {"lora": int(rank) if rank.isdecimal() else rank}
         if not isinstance(value, Mapping) or list(value) != ["lora"]:
             raise ValueError(f"expected {ALL}, or {{lora: 16}}, got {quoted(value)}")
         try:
@@ -159,6 +167,10 @@ class LoraRank:
     """The rank of adapters that are trained beside frozen weights; 0 where all weights are."""
 
     lora: int = 0
+
+    def __str__(self) -> str:
+        """What is trained, as a scenario has it."""
+        return f"{LORA}{self.lora}" if self.lora else ALL
 
 
 class Work(Record):
@@ -336,9 +348,9 @@ class TrainingQuestion(QuestionRecord):
     @model_validator(mode="after")
     def _agrees(self) -> TrainingQuestion:
         faults: Faults = [*self._limits_of_a_run(), *self._model_alone(), *self._current_product()]
-        if self.price is not None and isinstance(self.system, SystemDescription):
-            if self.system.price:
-                faults.append((("price",), "give price here or in system, not both"))
+        described = isinstance(self.system, SystemDescription) and self.system.price
+        if self.price is not None and described:
+            faults.append((("price",), "give price here or in system, not both"))
         reversible = "reversible" in (self.choose.recompute or ())
         if reversible and not self.reversible:
             words = "the model is not declared so: give reversible: true, or another recompute"

@@ -14,11 +14,11 @@ from planner.catalogue import models
 from planner.catalogue.chips import chip_power
 from planner.catalogue.listed_prices import Price
 from planner.catalogue.systems import System
-from planner.catalogue.training_stacks import choose_training_stack
+from planner.catalogue.training_stacks import TrainingStack, choose_training_stack
 from planner.problems.training.lattice import ModelDivisions
 from planner.problems.training.mistakes import choose_faults
 from planner.problems.training.question import TrainingQuestion
-from planner.problems.training.step.counts import training_counts
+from planner.problems.training.step.counts import TrainingCounts, training_counts
 from planner.problems.training.step.machine import training_machine
 from planner.problems.training.step.task import StateBytes, TrainingTask
 from planner.protocol.plan import DataSource
@@ -137,34 +137,44 @@ def _case(
     data: list[DataSource],
     warnings: list[str],
 ) -> TrainingCase:
-    """The task of one system."""
+    """The task of one system.
+
+    Raises FieldError with everything in the question that does not go with it.
+    """
     if isinstance(system, File):
         words = f"write {{like: hgx-h100, topology: {system.written}}}: the file names no chip"
         raise FieldError(("system", words))
-    if not system.chip.computes(question.precision):
-        units = ", ".join(system.chip.flops)
-        words = (
-            f"the chip {system.chip.name} has no {question.precision} arithmetic (it has {units})"
-        )
-        raise FieldError(("precision", words))
     with _at("price"):
         price = question.price_of(system)
     with _at("model"):
         counts = training_counts(model)
-    with _at("system"):
-        machine = training_machine(system, question.precision, max(question.chips))
     with _at("profile"):
         routed = counts.n_experts > 0
         stack, borrowed = choose_training_stack(question.profile, system.chip.name, routed=routed)
-    warnings.extend(filter(None, (borrowed, price.warning(date.today()))))
-    trained = lora_parameters(model, question.train.lora) / counts.n_total
-    state = StateBytes(**dict(question.state))
+    draw = _draw(system)
+    divisions = _divisions(question, counts, stack)
+    faults = [*_unanswered(question, system, draw)]
+    faults += ((f"choose.{key}", words) for key, words in choose_faults(divisions, question.choose))
+    if faults:
+        raise FieldError(*faults)
+    with _at("system"):
+        machine = training_machine(system, question.precision, max(question.chips))
     task = TrainingTask(
         counts=counts, machine=machine, stack=stack, batch=float(question.work.sequences),
-        sequence=question.work.sequence, state=state, precision=question.precision,
-        reversible=question.reversible,
+        sequence=question.work.sequence, state=StateBytes(**dict(question.state)),
+        precision=question.precision, reversible=question.reversible,
     )  # fmt: skip
-    divisions = ModelDivisions(
+    warnings.extend(filter(None, (borrowed, price.warning(date.today()))))
+    data.extend(_sources(question, system, price, stack))
+    trained = lora_parameters(model, question.train.lora) / counts.n_total
+    return TrainingCase(system, task, divisions, price, draw, trained)
+
+
+def _divisions(
+    question: TrainingQuestion, counts: TrainingCounts, stack: TrainingStack
+) -> ModelDivisions:
+    """What layouts divide."""
+    return ModelDivisions(
         heads=counts.heads,
         layers=counts.n_layers,
         experts=counts.n_experts,
@@ -173,18 +183,36 @@ def _case(
         deepest_zero=3 if stack.zero_pipeline else 1,
         reversible=question.reversible,
     )
-    if faults := [
-        (f"choose.{key}", words) for key, words in choose_faults(divisions, question.choose)
-    ]:
-        raise FieldError(*faults)
-    figures = system.chip.figures.get(question.precision)
-    data.append(
-        DataSource(f"chip {system.chip.name}, {question.precision} peak",
-                   figures.source if figures else "given", figures.as_of if figures else "")
-    )  # fmt: skip
-    data.append(DataSource(f"price of {system.chip.name}", price.source, price.as_of))
-    data.append(DataSource(f"stack {stack.name}", "fitted on published training runs", stack.as_of))
-    return TrainingCase(system, task, divisions, price, _draw(system), trained)
+
+
+def _unanswered(
+    question: TrainingQuestion, system: System, draw: ChipDraw | None
+) -> Iterator[tuple[str, str]]:
+    """What of a question does not go with a system: the key, and why."""
+    chip, precision = system.chip, question.precision
+    if not chip.computes(precision):
+        units = ", ".join(chip.flops)
+        yield "precision", f"the chip {chip.name} has no {precision} arithmetic (it has {units})"
+    if system.file is not None:
+        words = "a topology file is not read for training yet; give scale_up and scale_out"
+        yield "system.topology", words
+    if draw is None and (question.power_price or question.objective == "energy"):
+        words = f"nobody says what {chip.name} draws; give power, such as {{power: 700 W}}"
+        yield "system", words
+    if question.train.lora:
+        yield "train", "frozen weights are not timed by this version; leave train out"
+
+
+def _sources(
+    question: TrainingQuestion, system: System, price: Price, stack: TrainingStack
+) -> Iterator[DataSource]:
+    """Where the figures of a case stand."""
+    chip = system.chip
+    peak = chip.figures.get(question.precision)
+    source, dated = (peak.source, peak.as_of) if peak else ("given", "")
+    yield DataSource(f"chip {chip.name}, {question.precision} peak", source, dated)
+    yield DataSource(f"price of {chip.name}", price.source, price.as_of)
+    yield DataSource(f"stack {stack.name}", stack.source, stack.as_of)
 
 
 def _draw(system: System) -> ChipDraw | None:

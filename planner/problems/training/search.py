@@ -6,14 +6,15 @@ best of all, the next best of other layouts and the one nearest to fitting are r
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf
 
 import numpy as np
 
-from planner.problems.training.lattice import lattice
+from planner.problems.training.lattice import LatticeBlock, lattice
 from planner.problems.training.mistakes import why_empty
+from planner.problems.training.question import TrainingQuestion
 from planner.problems.training.resolve import ResolvedTraining, TrainingCase
 from planner.problems.training.step.layouts import TrainingLayouts
 from planner.problems.training.step.step import step_times, usable
@@ -22,7 +23,7 @@ from planner.text.errors import FieldError
 
 SHAPE = ("tp", "pp", "dp", "cp", "ep")  # layouts that differ in these are different
 FAST = ("step", "used")
-NEAR_TIES = 1e-12  # relative, of scores that are the same number
+MOST_IDLE = 3_000_000  # layouts that leave chips idle
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,7 @@ class Tally:
     `seen` layouts were timed, `fitting` of them fit into memory, `within` keep the limits too;
     `best` are the best of each row, `free` the best of all without memory and limits, `nearest`
     the one that needs least memory of what there is, `unlimited` the best that fits, limits apart.
+    `fewest` chips were tried of numbers that leave some idle.
     """
 
     seen: int = 0
@@ -77,6 +79,7 @@ class Tally:
     free: RatedLayout | None = None
     nearest: RatedLayout | None = None
     unlimited: RatedLayout | None = None
+    fewest: int | None = None
 
     def ranked(self, count: int) -> list[RatedLayout]:
         """The best layouts of different shapes, at most `count`, best first."""
@@ -123,31 +126,41 @@ def search_layouts(resolution: ResolvedTraining) -> Tally:
 
     Raises FieldError where no layout uses the chips.
     """
-    tally = Tally()
+    tally, question = Tally(), resolution.question
     for case in resolution.cases:
-        for chips, blocks in _counts(resolution, case):
-            for block in blocks:
-                for chunk in block.chunks():
-                    _time(tally, chips, chunk)
+        for paid in question.chips:
+            blocks = lattice(case.divisions, question.choose, paid)
+            if blocks:
+                _time_all(tally, ChipCount(question, case, paid, paid), blocks)
+            else:
+                _time_fewer(tally, question, case, paid)
+    if not tally.seen:
+        raise FieldError(why_empty(resolution.cases[0].divisions, question))
     return tally
 
 
-def _counts(resolution: ResolvedTraining, case: TrainingCase) -> Iterator[tuple[ChipCount, list]]:
-    """Each number of chips paid, how many of them layouts use, and those layouts.
+def _time_fewer(tally: Tally, question: TrainingQuestion, case: TrainingCase, paid: int) -> None:
+    """Layouts that leave chips idle, where none uses all that are paid: the largest numbers first.
 
-    They are all of them; where no layout uses all, the largest number that one uses.
+    Numbers down to half of them are tried: below, twice the replicas would use more. It ends when
+    MOST_IDLE layouts are seen.
     """
-    question, empty = resolution.question, True
-    for paid in question.chips:
-        for used in range(paid, 0, -1):
-            blocks = lattice(case.divisions, question.choose, used)
-            if blocks:
-                empty = False
-                yield ChipCount(question, case, paid, used), blocks
-                break
-    if empty:
-        key, words = why_empty(case.divisions, question)
-        raise FieldError((key, words))
+    before = tally.seen
+    for used in range(paid - 1, 0, -1):
+        some = tally.seen > before
+        if tally.seen - before > MOST_IDLE or (some and used <= paid // 2):
+            return
+        blocks = lattice(case.divisions, question.choose, used)
+        if blocks:
+            tally.fewest = min(used, tally.fewest or used)
+            _time_all(tally, ChipCount(question, case, paid, used), blocks)
+
+
+def _time_all(tally: Tally, chips: ChipCount, blocks: Sequence[LatticeBlock]) -> None:
+    """Time the layouts of some blocks."""
+    for block in blocks:
+        for chunk in block.chunks():
+            _time(tally, chips, chunk)
 
 
 def _time(tally: Tally, chips: ChipCount, chunk: TrainingLayouts) -> None:
