@@ -12,10 +12,9 @@ from planner.problems.training.mistakes import layout_faults
 from planner.problems.training.outputs import point_of, recheck
 from planner.problems.training.parameters import layout_slopes
 from planner.problems.training.question import TrainingQuestion
-from planner.problems.training.relaxation import relaxed_steps
 from planner.problems.training.repairs import repairs
 from planner.problems.training.resolve import ResolvedTraining, resolve_training
-from planner.problems.training.search import RatedLayout, Tally, search_layouts
+from planner.problems.training.search import RatedLayout, Tally, relaxed_steps, search_layouts
 from planner.problems.training.step.layouts import TrainingLayouts
 from planner.problems.training.step.step import step_times, usable
 from planner.problems.training.worth import ChipCount

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from formulas.numerics.store import kept_scalar
 from planner.problems.training import plan as records
-from planner.problems.training.question import DAY, TrainingQuestion
+from planner.problems.training.question import TrainingQuestion
 from planner.problems.training.search import RatedLayout
 from planner.problems.training.step.binding import bound_symbols
 from planner.problems.training.step.step import MEMORY, SOURCES, StepTimes, step_times, usable
 from planner.problems.training.worth import OF_A_RUN, PER_MTOK, RUN_SOURCES, WORTH, equations
 from planner.protocol.output import Output
+from planner.scenario.keys.training_fields import DAY
 from planner.text.errors import SolverError
 
 if TYPE_CHECKING:
@@ -38,26 +40,36 @@ def by(name: str) -> Callable[[Plan], sp.Expr | None]:
     return expression
 
 
-def _aims(objective: str, *, run: bool | None = None) -> Callable[[TrainingQuestion], bool]:
+def _aims(objective: str) -> Callable[[TrainingQuestion], bool]:
     """Whether a question makes this small."""
 
     def applies(question: TrainingQuestion) -> bool:
-        whole = question.work.tokens is not None
-        return question.objective == objective and run in (None, whole)
+        return question.objective == objective
 
     return applies
 
 
-# Those of one objective first: the first that applies to a question is what it makes small.
+def _runs(question: TrainingQuestion) -> bool:
+    """Whether the tokens of the whole run are known."""
+    return question.work.tokens is not None
+
+
+def _steps(question: TrainingQuestion) -> bool:
+    """Whether the time of a step is what is made small."""
+    return question.objective == "time" and not _runs(question)
+
+
+USD = Output("usd", "USD", ("cost",), promise="limits.usd", equation=by("run_cost"))
+# The first that applies to a question is what it makes small.
 OUTPUTS = (
-    Output("usd", "USD", ("cost",), promise="limits.usd", equation=by("run_cost"),
-           applies=_aims("cost", run=True)),
-    Output("days", "day", ("time",), promise="limits.days", equation=by("run_time"),
-           applies=_aims("time", run=True)),
-    Output("step_time", "s", ("time", "step"), applies=_aims("time", run=False)),
+    replace(USD, applies=lambda q: q.objective == "cost" and _runs(q)),
+    Output("step_time", "s", ("time", "step"), applies=_steps),
     Output("joule_per_token", "J/token", ("energy",), equation=by("token_energy"),
            applies=_aims("energy")),
+    Output("days", "day", ("time",), promise="limits.days", equation=by("run_time"),
+           applies=_runs),
     Output("usd_per_mtok", "USD per million tokens", ("cost",), equation=by("token_cost")),
+    replace(USD, applies=lambda q: q.objective != "cost" and _runs(q)),
     Output("tokens_per_s", "token/s", ("rate",), equation=by("trained_rate"), rises=True),
     Output("tokens_per_s_per_chip", "token/(s*chip)", equation=by("trained_rate_per_chip"),
            rises=True),

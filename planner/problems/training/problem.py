@@ -21,6 +21,7 @@ from planner.protocol.section import Section
 
 if TYPE_CHECKING:
     from planner.problems.training.question import TrainingQuestion
+    from planner.protocol.trade_off import TradeOff
 
 
 class Training(Problem["TrainingQuestion"]):
@@ -71,6 +72,12 @@ class Training(Problem["TrainingQuestion"]):
         """Slopes of the equations, the layout held."""
         ranked = search_layouts(resolve_training(question)).ranked(1)
         return slopes_of_layout(question, ranked[0], output) if ranked else {}
+
+    def frontier(self, question: TrainingQuestion, points: int | None) -> TradeOff:
+        """Days against dollars."""
+        from planner.problems.training.frontier import frontier
+
+        return frontier(question, points)
 
     def sections(self, plan: Plan) -> Sequence[Section]:
         """The layout with its numbers, memory and time of a step that add up."""

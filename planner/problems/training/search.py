@@ -6,13 +6,13 @@ best of all, the next best of other layouts and the one nearest to fitting are r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import inf
 
 import numpy as np
 
-from planner.problems.training.lattice import LatticeBlock, lattice
+from planner.problems.training.lattice import FLAGS, ROWS, LatticeBlock, lattice
 from planner.problems.training.mistakes import why_empty
 from planner.problems.training.question import TrainingQuestion
 from planner.problems.training.resolve import ResolvedTraining, TrainingCase
@@ -22,6 +22,7 @@ from planner.problems.training.worth import ChipCount
 from planner.text.errors import FieldError
 
 SHAPE = ("tp", "pp", "dp", "cp", "ep")  # layouts that differ in these are different
+LIGHT = ("recompute", "offload")  # whose first value makes every term least: nothing done again
 FAST = ("step", "used")
 MOST_IDLE = 3_000_000  # layouts that leave chips idle
 
@@ -126,41 +127,50 @@ def search_layouts(resolution: ResolvedTraining) -> Tally:
 
     Raises FieldError where no layout uses the chips.
     """
-    tally, question = Tally(), resolution.question
-    for case in resolution.cases:
-        for paid in question.chips:
-            blocks = lattice(case.divisions, question.choose, paid)
-            if blocks:
-                _time_all(tally, ChipCount(question, case, paid, paid), blocks)
-            else:
-                _time_fewer(tally, question, case, paid)
-    if not tally.seen:
-        raise FieldError(why_empty(resolution.cases[0].divisions, question))
+    tally = Tally()
+    for chips, blocks in chip_counts(resolution):
+        if chips.used < chips.paid:
+            tally.fewest = min(chips.used, tally.fewest or chips.used)
+        for block in blocks:
+            for chunk in block.chunks():
+                _time(tally, chips, chunk)
     return tally
 
 
-def _time_fewer(tally: Tally, question: TrainingQuestion, case: TrainingCase, paid: int) -> None:
-    """Layouts that leave chips idle, where none uses all that are paid: the largest numbers first.
+def chip_counts(resolution: ResolvedTraining) -> Iterator[tuple[ChipCount, Sequence[LatticeBlock]]]:
+    """Each number of chips paid and used, with the layouts that use so many.
+
+    Raises FieldError where no layout uses the chips.
+    """
+    question, empty = resolution.question, True
+    for case in resolution.cases:
+        for paid in question.chips:
+            for used, blocks in _used(question, case, paid):
+                empty = False
+                yield ChipCount(question, case, paid, used), blocks
+    if empty:
+        raise FieldError(why_empty(resolution.cases[0].divisions, question))
+
+
+def _used(
+    question: TrainingQuestion, case: TrainingCase, paid: int
+) -> Iterator[tuple[int, Sequence[LatticeBlock]]]:
+    """All chips that are paid; where no layout uses all, fewer, the largest numbers first.
 
     Numbers down to half of them are tried: below, twice the replicas would use more. It ends when
-    MOST_IDLE layouts are seen.
+    MOST_IDLE layouts were yielded.
     """
-    before = tally.seen
+    blocks, layouts = lattice(case.divisions, question.choose, paid), 0
+    if blocks:
+        yield paid, blocks
+        return
     for used in range(paid - 1, 0, -1):
-        some = tally.seen > before
-        if tally.seen - before > MOST_IDLE or (some and used <= paid // 2):
+        if layouts > MOST_IDLE or (layouts and used <= paid // 2):
             return
         blocks = lattice(case.divisions, question.choose, used)
         if blocks:
-            tally.fewest = min(used, tally.fewest or used)
-            _time_all(tally, ChipCount(question, case, paid, used), blocks)
-
-
-def _time_all(tally: Tally, chips: ChipCount, blocks: Sequence[LatticeBlock]) -> None:
-    """Time the layouts of some blocks."""
-    for block in blocks:
-        for chunk in block.chunks():
-            _time(tally, chips, chunk)
+            layouts += sum(len(block.rows) * len(block.flags) for block in blocks)
+            yield used, blocks
 
 
 def _time(tally: Tally, chips: ChipCount, chunk: TrainingLayouts) -> None:
@@ -210,3 +220,36 @@ def _note(
 def _rank(name: str, rated: RatedLayout) -> float:
     """By what a layout is compared: the memory it needs of what there is, or its score."""
     return rated.used / usable(rated.chips.case.task) if name == "nearest" else rated.score
+
+
+def relaxed_steps(tally: Tally) -> Iterator[tuple[ChipCount, float]]:
+    """For each number of chips the relaxed time of a step [s]; none where no layout fits.
+
+    The least of a sum is not below the sum of the least: of the rows with some layout that keeps
+    memory and limits, every term is taken where it is smallest, whichever layout that is.
+    """
+    least: dict[int, tuple[ChipCount, dict[str, float]]] = {}
+    for rows in tally.best:
+        chips, terms = least.setdefault(id(rows.chips), (rows.chips, {}))
+        for name, value in _least_terms(rows).items():
+            terms[name] = min(value, terms.get(name, value))
+    for chips, terms in least.values():
+        if terms:
+            yield chips, sum(terms.values())
+
+
+def _least_terms(rows: RatedRows) -> dict[str, float]:
+    """The least of each term [s] over the rows that fit."""
+    fitting = np.flatnonzero(np.isfinite(rows.score))
+    if not fitting.size:
+        return {}
+    columns = rows.chunk.columns()
+    flags = np.stack([np.asarray(columns[name])[0] for name in FLAGS], axis=1)
+    light = np.all([
+        flags[:, FLAGS.index(name)] == flags[:, FLAGS.index(name)].min() for name in LIGHT
+    ], axis=0)  # fmt: skip
+    chosen = flags[light].T[:, None, :]
+    named = {name: np.asarray(columns[name])[fitting] for name in ROWS}
+    layouts = TrainingLayouts(**named, **dict(zip(FLAGS, chosen, strict=True)))
+    terms = step_times(rows.chips.case.task, layouts, ("step", "terms")).terms
+    return {name: float(np.min(value)) for name, value in terms.items()}

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from formulas.numerics.store import kept_kernel
-from planner.problems.training.question import DAY, TrainingQuestion
+from planner.problems.training.question import TrainingQuestion
 from planner.problems.training.resolve import ChipDraw, TrainingCase
+from planner.scenario.keys.training_fields import DAY
 from planner.text.errors import FieldError
 
 if TYPE_CHECKING:
