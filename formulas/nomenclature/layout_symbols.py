@@ -118,6 +118,7 @@ T_tp      = _symbol("T_tp",      "s",                  "tensor-parallel collecti
 T_cp_lay  = _symbol("T_cp_lay",  "s",                  "ring of keys and values of a layer and micro-batch, that attention does not hide")
 T_ep_lay  = _symbol("T_ep_lay",  "s",                  "dispatch and combine of a layer and micro-batch")
 T_launch  = _symbol("T_launch",  "s",                  "launch cost of a layer and micro-batch")
+T_chip_l    = _symbol("T_chip_l",    "s",                  "what a chip does for a layer and micro-batch")
 T_layer   = _symbol("T_layer",   "s",                  "a layer, forward and backward, of one micro-batch")
 T_head    = _symbol("T_head",    "s",                  "output head and loss of one micro-batch")
 T_over_hd = _symbol("T_over_hd", "s",                  "what the head adds to the slowest stage, a micro-batch")

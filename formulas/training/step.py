@@ -68,8 +68,7 @@ quantisation_time = Equation.of(
 
 tensor_parallel_time = Equation.of(
     T_tp,
-    (4 + 2 * x_again)
-    * (k_tp * 2 * (tp - 1) / tp * D_rank * h_model / W_tp + t_tp * minimum(1, tp - 1)),
+    (4 + 2 * x_again) * (k_tp * 2 * (tp - 1) / tp * D_rank * h_model / W_tp + t_tp * (tp - 1)),
     "two all-reduces a layer in each direction, each a reduce-scatter and an all-gather, "
     "with sequence parallelism between them or not",
     source=korthikanti_2022.at("section 4.2.1"),
@@ -95,8 +94,14 @@ launch_time = Equation.of(
     T_launch, n_passes * (t_launch + x_moe * t_routed), "the host issues every kernel of every pass"
 )
 
+layer_work = Equation.of(
+    T_chip_l, T_mat + T_expert + T_att + T_elt + T_quant + T_tp + T_cp_lay + T_ep_lay
+)
+
 layer_time = Equation.of(
-    T_layer, T_mat + T_expert + T_att + T_elt + T_quant + T_tp + T_cp_lay + T_ep_lay + T_launch
+    T_layer,
+    sqrt(sqrt(T_chip_l**4 + T_launch**4)),
+    "the host runs ahead of the chip: the longer of both counts, with a smooth change between",
 )
 
 head_time = Equation.of(
@@ -216,7 +221,7 @@ pooled_rate = Equation(
 STEP = (
     tokens_per_rank, passes_of_a_layer, dense_arithmetic, matrix_time, routed_arithmetic,
     routed_time, attention_arithmetic, attention_step_time, element_wise_time, quantisation_time,
-    tensor_parallel_time, context_ring_time, expert_exchange_step_time, launch_time, layer_time,
+    tensor_parallel_time, context_ring_time, expert_exchange_step_time, launch_time, layer_work, layer_time,
     head_time, pipeline_hops_time, head_excess, slowest_stage, whole_chain, bubble_of_a_step,
     parameters_per_chip, expert_parameters_per_chip, gradient_group, expert_gradient_group,
     wire_bytes, data_parallel_time, hiding_window, data_parallel_exposed, optimiser_time,

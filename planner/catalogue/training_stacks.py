@@ -111,6 +111,13 @@ def coefficient_priors() -> Mapping[str, PriorCoefficient]:
     return {name: PriorCoefficient(**row) for name, row in rows.items()}
 
 
+@cache
+def usual_adjustments() -> tuple[StackAdjustment, ...]:
+    """What physics says that a place changes, before any row."""
+    rows = table("planner.catalogue", FILE)["usual"]
+    return tuple(StackAdjustment(*(row[k] for k in ("of", "scope", "at", "factor"))) for row in rows)
+
+
 def training_stack_names() -> tuple[str, ...]:
     """Names of the stacks that ship."""
     return tuple(table("planner.catalogue", FILE)["stack"])

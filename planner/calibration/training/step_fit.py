@@ -19,17 +19,17 @@ from planner.catalogue.training_stacks import (
     StackAdjustment,
     TrainingStack,
     coefficient_priors,
-    training_stack,
+    usual_adjustments,
 )
 from planner.measurements.readers.training_rows import TrainingRow
 from planner.problems.training.step.binding import layout_symbols, shared_symbols
-from planner.problems.training.step.layouts import RECOMPUTE
-from planner.problems.training.step.step import lowered, usable
+from planner.problems.training.step.step import fed, lowered, usable
 from planner.problems.training.step.task import TrainingTask
 
 NOISE = 0.04  # of the logarithm of a step time: what another day, release or submitter changes
 STEP = 1e-4  # of a logarithm, for slopes
-LEAST_ROWS = 3  # of a scope, below which it has no adjustment
+SHARES = 9  # of layers that run again, tried where a table does not say
+LEAST_ROWS = 2  # of a scope, below which it has no adjustment
 # What a place may change, by scope: coefficients, and the standard deviation of the logarithm.
 SCOPES: Mapping[str, tuple[tuple[str, ...], float]] = {
     "chip": (("k_mat", "k_att", "k_norm", "k_dp", EVERY), 0.12),
@@ -57,7 +57,7 @@ class StepSample:
         """The sample of usable rows, seen by a stack."""
         tasks = tuple(task_of(row, stack) for row in rows)
         bound = [
-            {**shared_symbols(task), **layout_symbols(task, _layout(row, task))}
+            symbols_of(row, task)
             for row, task in zip(rows, tasks, strict=True)
         ]
         names = bound[0].keys()
@@ -73,7 +73,7 @@ class StepSample:
     def places(self) -> list[dict[str, str]]:
         """Where each row's coefficients are asked for."""
         return [
-            {**task.place, "era": row.era}
+            {**task.place, "era": era_of(row)}
             for row, task in zip(self.rows, self.tasks, strict=True)
         ]
 
@@ -85,6 +85,12 @@ class StepSample:
             tuple(self.tasks[i] for i in at),
             {name: values[at] for name, values in self.symbols.items()},
         )
+
+
+def era_of(row: TrainingRow) -> str:
+    """The release, patches left out; routed models have eras of their own."""
+    release = ".".join(row.era.split(".")[:2])
+    return f"{release} routed" if row.counts and row.counts.n_experts else release
 
 
 def task_of(row: TrainingRow, stack: TrainingStack) -> TrainingTask:
@@ -99,22 +105,23 @@ def task_of(row: TrainingRow, stack: TrainingStack) -> TrainingTask:
         precision=row.precision,
         kernel=row.kernel,
         norm=row.norm,
-        era=row.era,
+        era=era_of(row),
     )
 
 
-def _layout(row: TrainingRow, task: TrainingTask):
-    """The layout of a row; where recomputation is not stated, the least that fits."""
-    from planner.problems.training.step.step import step_times
+def symbols_of(row: TrainingRow, task: TrainingTask) -> dict[str, object]:
+    """The symbols of a row.
 
-    layout = row.layout
+    Where recomputation is not stated, the least share of the layers with which it fits runs again.
+    """
+    assert row.layout is not None
+    symbols: dict[str, object] = {**shared_symbols(task), **layout_symbols(task, row.layout)}
     if not row.latent:
-        return layout
-    for choice in ("none", "selective", "full"):
-        tried = replace(layout, recompute=np.asarray(RECOMPUTE.index(choice)))
-        if step_times(task, tried, ("used",)).used <= usable(task):
-            return tried
-    return tried
+        return symbols
+    shares = np.linspace(0, 1, SHARES)
+    used = fed("used", {**symbols, **task.coefficients, "x_again": shares})["used"]
+    fitting = np.flatnonzero(used <= usable(task))
+    return {**symbols, "x_again": shares[fitting[0]] if fitting.size else 1.0}
 
 
 @dataclass(frozen=True)
@@ -141,9 +148,10 @@ class StepFit:
 
     def stack_adjustments(self) -> tuple[StackAdjustment, ...]:
         """Factors of the stack's places."""
+        usual = {(one.of, one.scope, one.at): one.factor for one in usual_adjustments()}
         factors = np.exp(self.theta[len(self.names) :])
         return tuple(
-            StackAdjustment(*key, round(float(factor), 4))
+            StackAdjustment(*key, round(float(factor) * usual.get(key, 1.0), 4))
             for key, factor in zip(self.adjustments, factors, strict=True)
         )
 
@@ -156,13 +164,14 @@ class StepFit:
 def _predicted(sample: StepSample, fit: StepFit, theta: np.ndarray) -> np.ndarray:
     """Step times, shape (rows, n), at n columns of logarithms."""
     priors, kernel = coefficient_priors(), lowered("step")
+    usual = {(one.of, one.scope, one.at): np.log(one.factor) for one in usual_adjustments()}
     base = {n: np.log(priors[n].value) + theta[i] for i, n in enumerate(fit.names)}
     coefficients = {n: np.broadcast_to(v, (1, theta.shape[1])) for n, v in base.items()}
     more: dict[str, np.ndarray] = {}
     for j, (of, scope, word) in enumerate(fit.adjustments, start=len(fit.names)):
         here = np.array([[place.get(scope) == word] for place in sample.places], dtype=float)
         if here.any():
-            more[of] = more.get(of, 0.0) + here * theta[j]
+            more[of] = more.get(of, 0.0) + here * (theta[j] + usual.get((of, scope, word), 0.0))
     values = {n: np.exp(v + more.get(n, 0.0)) for n, v in coefficients.items()}
     values |= {n: priors[n].value for n in kernel.names if n in priors and n not in values}
     every = np.exp(more.get(EVERY, np.zeros((1, 1))))
@@ -216,7 +225,8 @@ def robust_slope(x: np.ndarray) -> np.ndarray:
 
 def _adjustable(sample: StepSample) -> tuple[tuple[tuple[str, str, str], ...], list[float]]:
     """Adjustments that a sample's places ask for: every word of a scope but the commonest."""
-    keys, spreads = [], []
+    keys = [(one.of, one.scope, one.at) for one in usual_adjustments()]
+    spreads = [SCOPES[scope][1] for _, scope, _ in keys]
     for scope, (coefficients, spread) in SCOPES.items():
         words = [place.get(scope, "") for place in sample.places]
         counts = {word: words.count(word) for word in words}
@@ -225,6 +235,8 @@ def _adjustable(sample: StepSample) -> tuple[tuple[tuple[str, str, str], ...], l
         for word, count in sorted(counts.items()):
             if count >= LEAST_ROWS and word:
                 for of in coefficients:
+                    if (of, scope, word) in keys:
+                        continue
                     keys.append((of, scope, word))
                     spreads.append(spread)
     return tuple(keys), spreads

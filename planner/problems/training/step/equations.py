@@ -21,7 +21,7 @@ TERMS: Mapping[str, sp.Expr] = {
     "cp": RUNS * T_cp_lay,
     "ep": RUNS * T_ep_lay,
     "pp": n_micro * T_hop_st,
-    "launch": RUNS * T_launch,
+    "launch": RUNS * (T_layer - T_chip_l),
     "head": n_micro * T_over_hd,
     "bubble": T_wait_pp,
     "dp_exposed": T_dp_out,
