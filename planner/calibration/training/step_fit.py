@@ -105,6 +105,7 @@ def task_of(row: TrainingRow, stack: TrainingStack) -> TrainingTask:
         precision=row.precision,
         kernel=row.kernel,
         norm=row.norm,
+        state=row.state,
         era=era_of(row),
     )
 
@@ -133,6 +134,7 @@ class StepFit:
     theta: np.ndarray
     covariance: np.ndarray
     spread: float
+    loss: float = np.inf
 
     def predicted(self, sample: StepSample) -> np.ndarray:
         """Step times of rows [s]; of a scope that the fit never saw, unadjusted."""
@@ -205,7 +207,9 @@ def fit_steps(sample: StepSample) -> StepFit:
     covariance = np.linalg.inv(jacobian.T @ jacobian) * np.outer(widths, widths)
     theta = solution.x * widths
     off = np.log(_predicted(sample, empty, theta[:, None])[:, 0]) - logs
-    return replace(empty, theta=theta, covariance=covariance, spread=float(np.std(off)))
+    return replace(
+        empty, theta=theta, covariance=covariance, spread=float(np.std(off)), loss=solution.cost
+    )
 
 
 def robust(x: np.ndarray) -> np.ndarray:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from planner.measurements.readers import sheets
 from planner.problems.training.step.counts import TrainingCounts, shape_counts
 from planner.problems.training.step.layouts import TrainingLayouts
 from planner.problems.training.step.machine import TrainingMachine, training_machine
+from planner.problems.training.step.task import StateBytes
 from planner.text.errors import CatalogueError, did_you_mean
 from planner.text.tables import table
 
@@ -57,6 +59,7 @@ class TrainingRow:
     precision: str = "bf16"
     kernel: str = "flash"
     norm: str = "plain"
+    state: StateBytes = StateBytes()
     latent: bool = False
     seconds: float | None = None
     peak: float | None = None
@@ -80,7 +83,7 @@ class TrainingRow:
 
 
 @cache
-def _words() -> Mapping[str, Mapping[str, str]]:
+def _words() -> Mapping[str, Mapping[str, Any]]:
     return table("planner.measurements", NAMES)
 
 
@@ -141,6 +144,7 @@ def _read(cells: sheets.Row, row: TrainingRow) -> TrainingRow:
         precision=precision,
         kernel=_kernel(cells),
         norm="fused" if "RMS" in cells.get("attention_kernel", "") else "plain",
+        state=StateBytes(*_words()["state"].get(row.stack, (2, 4, 12))),
         latent=latent,
         peak=_gigabytes(cells),
         fits=status == MEASURED,
@@ -214,7 +218,7 @@ def _machine(cells: sheets.Row, precision: str, chips: int) -> TrainingMachine:
     machine = system(name)
     varied = next((v for k, v in _words()["varied"].items() if k in cells.get("notes", "")), None)
     if varied is not None:
-        machine = system_from({"like": name, "memory_bandwidth": float(varied)})
+        machine = system_from({"like": name, **varied})
     return training_machine(machine, precision, chips)
 
 
