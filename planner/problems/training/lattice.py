@@ -77,19 +77,30 @@ def allowed_of(values: Sequence[int] | None, candidates: Sequence[int]) -> list[
 
 def lattice(of: ModelDivisions, choose: TrainingChoose, chips: int) -> list[LatticeBlock]:
     """The blocks of all layouts that use exactly so many chips; empty where there are none."""
-    rows = list(_rows(of, choose, chips))
-    blocks = []
-    for staged, interleaved in ((False, False), (True, False), (True, True)):
-        chosen = [
-            row for row in rows
-            if (row[1] > 1) is staged and (row[7] > 1) is interleaved
-        ]  # fmt: skip
-        for sharded in (False, True):
-            block_rows = [row for row in chosen if (row[0] > 1) is sharded]
-            flags = list(_flags(of, choose, staged, interleaved, sharded))
-            if block_rows and flags:
-                blocks.append(LatticeBlock(np.array(block_rows), np.array(flags)))
-    return blocks
+    blocks: dict[RowKind, list[Row]] = {}
+    for row in _rows(of, choose, chips):
+        blocks.setdefault(_kind(of, row), []).append(row)
+    flagged = ((rows, list(_flags(of, choose, kind))) for kind, rows in blocks.items())
+    return [LatticeBlock(np.array(rows), np.array(flags)) for rows, flags in flagged if flags]
+
+
+@dataclass(frozen=True)
+class RowKind:
+    """Which flags go with a row.
+
+    Whether it has a pipeline, `interleaved` virtual stages, micro-batches that fill the pipeline,
+    and tensor parallelism.
+    """
+
+    staged: bool
+    interleaved: bool
+    filled: bool
+    sharded: bool
+
+
+def _kind(of: ModelDivisions, row: Row) -> RowKind:
+    tp, pp, dp, *_, micro, v = row
+    return RowKind(pp > 1, v > 1, of.batch // (dp * micro) >= pp, tp > 1)
 
 
 def _rows(of: ModelDivisions, choose: TrainingChoose, chips: int) -> Iterator[Row]:
@@ -138,24 +149,23 @@ def _virtual(of: ModelDivisions, choose: TrainingChoose, pp: int, n_micro: int) 
     yield from allowed_of(choose.virtual_stages, divisors(of.layers // pp)[1:])
 
 
-def _flags(
-    of: ModelDivisions, choose: TrainingChoose, staged: bool, interleaved: bool, sharded: bool
-) -> Iterator[Row]:
+def _flags(of: ModelDivisions, choose: TrainingChoose, kind: RowKind) -> Iterator[Row]:
     """Codes (schedule, recompute, ZeRO, offload, sequence parallel, overlap), the plainest first.
 
-    Without a pipeline all schedules are one; without tp there is nothing for sequence parallelism
-    to divide.
+    Without a pipeline all schedules are one; zero-bubble needs a pipeline that its micro-batches
+    fill; without tp there is nothing for sequence parallelism to divide.
     """
     schedules = _codes(SCHEDULES, choose.schedule, ("1f1b", "zero-bubble", "gpipe"))
-    schedules = [code for code in schedules if code != INTERLEAVED]
-    if not staged:
+    unfilled = None if kind.filled else SCHEDULES.index("zero-bubble")
+    schedules = [code for code in schedules if code not in (INTERLEAVED, unfilled)]
+    if not kind.staged:
         schedules = [PLAIN]
-    elif interleaved:
+    elif kind.interleaved:
         schedules = [INTERLEAVED]
     again = _codes(RECOMPUTE, choose.recompute, RECOMPUTE if of.reversible else RECOMPUTE[:3])
-    zero = allowed_of(choose.zero, range(4 if not staged else of.deepest_zero + 1))
+    zero = allowed_of(choose.zero, range(4 if not kind.staged else of.deepest_zero + 1))
     along = [int(x) for x in choose.sequence_parallel or (False, True)]
-    if not sharded:
+    if not kind.sharded:
         along = [x for x in along if not x]
     overlap = [int(x) for x in choose.overlap or (False, True)]
     return product(schedules, again, zero, _codes(OFFLOAD, choose.offload, OFFLOAD), along, overlap)

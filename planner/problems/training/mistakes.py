@@ -134,6 +134,9 @@ def _staged(of: ModelDivisions, layout: Mapping[str, int], schedule: str) -> Ite
     pp, v = layout["pp"], layout["virtual_stages"]
     if v > 1 and (pp == 1 or schedule != "interleaved"):
         yield "virtual_stages", _no_stages(v, pp)
+    n_micro = of.batch // (layout["dp"] * layout["micro_batch"])
+    if schedule == "zero-bubble" and 0 < n_micro < pp:
+        yield "schedule", f"zero-bubble needs pp {pp} micro-batches at least, but has {n_micro}"
     if schedule != "interleaved":
         return
     if pp == 1:
@@ -141,7 +144,6 @@ def _staged(of: ModelDivisions, layout: Mapping[str, int], schedule: str) -> Ite
         return
     if of.layers % (pp * v):
         yield "virtual_stages", f"{of.layers} layers are not divisible by pp {pp} * {v}"
-    n_micro = of.batch // (layout["dp"] * layout["micro_batch"])
     if n_micro % pp:
         yield (
             "micro_batch",
