@@ -59,9 +59,11 @@ class TrainingStack:
     `values` by coefficient [1, s or byte], `spreads` the standard deviations of their logarithms.
     `chips` and `models` were fitted; `rows` counts the measurements. `pooled_cards`: members of a
     group in one domain share their network cards. `embedding_layers` are layers that embedding and
-    head count as where stages are cut; `wire` the bytes of a gradient on the wire; `zero_pipeline`
+    head count as where that evens the stages; `varied` are the parts of a layout that rows varied; `wire` the bytes of a gradient on the wire; `zero_pipeline`
     whether ZeRO-2 and 3 run under a pipeline. `bands` by `dense` or `routed`, then by kind of
-    distance; `errors` are median and mean absolute errors of rows left out.
+    distance; `eras` are the latest releases, of dense and of routed
+    models. `errors` are, by what was left out, median and mean absolute error, those of a constant
+    MFU [%], and the rows.
     """
 
     name: str
@@ -75,13 +77,14 @@ class TrainingStack:
     spreads: Mapping[str, float]
     adjustments: tuple[StackAdjustment, ...] = ()
     bands: Mapping[str, Mapping[str, TrainingBand]] = field(default_factory=dict)
-    errors: Mapping[str, float] = field(default_factory=dict)
+    errors: Mapping[str, Sequence[float]] = field(default_factory=dict)
     pooled_cards: bool = True
-    embedding_layers: int = 0
+    embedding_layers: int = 2
     wire: float = 4.0
     zero_pipeline: bool = False
     memory_share: float = 1.0
-    era: str = ""
+    eras: Mapping[str, str] = field(default_factory=dict)
+    varied: tuple[str, ...] = ()
 
     def coefficients(self, place: Mapping[str, str]) -> dict[str, float]:
         """Every coefficient at a place, such as {chip: h100, precision: fp8, kernel: flash}."""
@@ -94,14 +97,25 @@ class TrainingStack:
         return values
 
     def band(self, *, routed: bool, model: str = "", chip: str = "") -> TrainingBand:
-        """Factors on a step time that hold 80 % of rows as far from the fit as this one."""
-        kinds = self.bands["routed" if routed and "routed" in self.bands else "dense"]
-        kind = KNOWN
-        if model and model not in self.models and NEW_MODEL in kinds:
+        """Factors on a step time that hold 80 % of rows as far from the fit as this one.
+
+        A kind of distance that no row measured is taken twice as wide, in logarithms, as the
+        farthest that one did.
+        """
+        part = "routed" if routed and "routed" in self.bands else "dense"
+        kinds, kind = self.bands[part], KNOWN
+        if model and model not in self.models:
             kind = NEW_MODEL
-        if chip and chip not in self.chips and NEW_CHIP in kinds:
+        if chip and chip not in self.chips:
             kind = NEW_CHIP
-        return kinds[kind]
+        farthest = kinds.get(NEW_CHIP) or kinds.get(NEW_MODEL) or kinds[KNOWN]
+        band = kinds.get(kind) or _twice(farthest)
+        return _twice(band) if routed and part == "dense" else band
+
+
+def _twice(band: TrainingBand) -> TrainingBand:
+    """A band twice as wide in logarithms."""
+    return TrainingBand(band.low**2, band.high**2, 0)
 
 
 @cache
@@ -142,17 +156,22 @@ def training_stack(name: str) -> TrainingStack:
 def choose_training_stack(
     wanted: str, chip: str, *, routed: bool = False
 ) -> tuple[TrainingStack, str | None]:
-    """The stack to use and, where it was not fitted on such a run, a sentence that says so.
+    """The stack to use and, where it was not fitted on such a chip, a sentence that says so.
 
     Parameters
     ----------
-    wanted : a stack's name, a file, or `auto`: the newest that was fitted on this chip.
+    wanted : a stack's name, a file, or `auto`: the newest that was fitted on this chip
+        in layouts with tensor and pipeline parallelism.
     routed : whether the model has routed experts.
     """
     if wanted == "auto":
         stacks = [training_stack(name) for name in training_stack_names()]
         stack = max(
-            stacks, key=lambda s: (chip in s.chips, routed <= ("routed" in s.bands), s.as_of)
+            stacks,
+            key=lambda s: (
+                chip in s.chips, routed <= ("routed" in s.bands), {"tp", "pp"} <= {*s.varied},
+                s.as_of, s.rows,
+            ),
         )
     else:
         stack = training_stack(wanted)
@@ -180,16 +199,18 @@ def stack_from(name: str, raw: Mapping[str, Any]) -> TrainingStack:
         for part, kinds in raw["bands"].items()
     }
     simple = ("title", "as_of", "source", "rows", "pooled_cards", "embedding_layers", "wire",
-              "zero_pipeline", "memory_share", "era")  # fmt: skip
+              "zero_pipeline", "memory_share")  # fmt: skip
     return TrainingStack(
         name=name,
         chips=tuple(raw["chips"]),
         models=tuple(raw.get("models", ())),
+        varied=tuple(raw.get("varied", ())),
         values={c: float(v) for c, v in values.items()},
         spreads={c: float(v) for c, v in spreads.items()},
         adjustments=_adjustments(raw.get("adjustments", ())),
         bands=bands,
         errors=dict(raw.get("errors", {})),
+        eras=dict(raw.get("eras", {})),
         **{key: raw[key] for key in simple if key in raw},
     )
 

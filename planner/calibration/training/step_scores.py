@@ -176,18 +176,21 @@ def _left_out(sample: StepSample, groups: np.ndarray) -> tuple[np.ndarray, np.nd
 def _constant(sample: StepSample, out: np.ndarray) -> np.ndarray:
     """Step times of the rows left out at the median MFU of the others [s]."""
     mfu, least = utilisation(sample), _least(sample)
-    known: dict[tuple[str, str, int], list[float]] = defaultdict(list)
+    known: dict[tuple[str, str, int, bool], list[float]] = defaultdict(list)
     keys = [_alike(row) for row in sample.rows]
     for i in np.flatnonzero(~out):
         known[keys[i]].append(mfu[i])
-    anyhow = np.median(mfu[~out])
+    parts = np.array([key[-1] for key in keys])
+    stay = {part: mfu[~out & (parts == part)] for part in (False, True)}
+    anyhow = {part: np.median(each if each.size else mfu[~out]) for part, each in stay.items()}
     places = np.flatnonzero(out)
-    return np.array([least[i] / (np.median(known.get(keys[i], [anyhow]))) for i in places])
+    return np.array([least[i] / (np.median(known.get(keys[i], [anyhow[keys[i][-1]]]))) for i in places])
 
 
-def _alike(row: TrainingRow) -> tuple[str, str, int]:
+def _alike(row: TrainingRow) -> tuple[str, str, int, bool]:
+    routed = bool(row.counts and row.counts.n_experts)
     recompute = int(row.layout.recompute) if row.layout is not None and not row.latent else -1
-    return row.machine.chip if row.machine else "", row.precision, recompute
+    return row.machine.chip if row.machine else "", row.precision, recompute, routed
 
 
 def _score(predicted: np.ndarray, constant: np.ndarray, seconds: np.ndarray) -> ErrorScore:

@@ -87,6 +87,25 @@ def _words() -> Mapping[str, Mapping[str, Any]]:
     return table("planner.measurements", NAMES)
 
 
+@dataclass(frozen=True)
+class StackWords:
+    """What a stack is called, whether ZeRO-2 and 3 run under a pipeline, and when it ran."""
+
+    title: str
+    zero_pipeline: bool
+    ran: str
+
+
+def stack_words(name: str) -> StackWords:
+    """What is known by name of a stack."""
+    words = _words()
+    return StackWords(
+        words["title"].get(name, ""),
+        words["zero_pipeline"].get(name, False),
+        words["ran"].get(name, ""),
+    )
+
+
 def training_rows(source: sheets.Source) -> list[TrainingRow]:
     """Every row of a table of training runs; one that is not used says why."""
     cells = sheets.rows_of(source)

@@ -88,14 +88,16 @@ def layout_symbols(task: TrainingTask, layouts: TrainingLayouts) -> dict[str, np
 
 
 def _stages(task: TrainingTask, pp: np.ndarray) -> dict[str, np.ndarray]:
-    """Layers of the fullest, the first and the last stage."""
+    """Layers of the fullest, the first and the last stage.
+
+    Embedding and head count as layers where that makes stages even: 126 layers on 8 are 16 each.
+    """
     layers, more = task.counts.n_layers, task.stack.embedding_layers
-    full = np.ceil((layers + more) / pp)
-    ends = np.where(pp == 1, layers, np.maximum(0, full - more / 2))
-    if more:
-        return {"n_full": np.where(pp == 1, layers, full), "n_first": ends, "n_last": ends}
-    last = np.where(pp == 1, layers, np.maximum(0, layers - full * (pp - 1)))
-    return {"n_full": full, "n_first": full, "n_last": last}
+    evened = (np.mod(layers, pp) > 0) & (np.mod(layers + more, pp) == 0) & (more > 0)
+    full = np.where(evened, (layers + more) / pp, np.ceil(layers / pp))
+    first = np.where(evened, full - more / 2, full)
+    last = np.where(evened, full - more / 2, np.maximum(0, layers - full * (pp - 1)))
+    return {"n_full": full, "n_first": first, "n_last": last}
 
 
 def _shapes(

@@ -44,14 +44,15 @@ class TrainingTask:
 
     @property
     def place(self) -> dict[str, str]:
-        """Where the coefficients of the stack are asked for."""
+        """Where the coefficients of the stack are asked for; the era is its latest, if none is."""
+        part = "routed" if self.counts.n_experts else "dense"
         return {
             "chip": self.machine.chip,
             "precision": self.precision,
             "kernel": self.kernel,
             "norm": self.norm,
-            "era": self.era or self.stack.era,
-            "part": "routed" if self.counts.n_experts else "dense",
+            "era": self.era or self.stack.eras.get(part, ""),
+            "part": part,
         }
 
     @property
