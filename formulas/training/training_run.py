@@ -28,7 +28,7 @@ hardware_utilisation = Equation.of(
     source=korthikanti_2022.at("section 6.3"),
 )
 
-run_time = Equation.of(
+training_run_time = Equation.of(
     T_run, T_opt * D_run / (D_opt_step * x_good), "failures and checkpoints leave the goodput"
 )
 
@@ -39,16 +39,18 @@ training_power = Equation.of(
     "memory and network draw no more than when idle",
 )
 
-token_energy = Equation.of(e_train, P_train * n_paid * T_opt / (D_opt_step * x_good), ALL_PAID)
+training_token_energy = Equation.of(
+    e_train, P_train * n_paid * T_opt / (D_opt_step * x_good), ALL_PAID
+)
 
-run_energy = Equation.of(E_run_all, e_train * D_run)
+training_run_energy = Equation.of(E_run_all, e_train * D_run)
 
-token_cost = Equation.of(
+training_token_cost = Equation.of(
     w_train,
     n_paid * p_chip * T_opt / (D_opt_step * x_good) + e_train * p_joule,
     ALL_PAID,
     "electricity is paid on top of the rent where it has a price",
-    where=(token_energy,),
+    where=(training_token_energy,),
 )
 
-run_cost = Equation.of(K_run, w_train * D_run, where=(token_cost,))
+training_run_cost = Equation.of(K_run, w_train * D_run, where=(training_token_cost,))

@@ -55,7 +55,7 @@ def answer(question: TrainingQuestion) -> records.TrainingPlan:
         certificate=_certificate(best, tally, relaxation, off),
         binding=tuple(_binding(best, tally)),
         elasticities=layout_slopes(question, best),
-        alternatives=tuple(_other(each, best) for each in ranked[1:]),
+        alternatives=tuple(_alternative(each, best) for each in ranked[1:]),
         current=_current(resolution, best),
         provenance=_provenance(resolution, best, tally),
     )
@@ -92,7 +92,7 @@ def _certificate(
     )  # fmt: skip
 
 
-def _band(best: RatedLayout, point: records.TrainingPoint) -> records.TrainingBand:
+def _band(best: RatedLayout, point: records.TrainingPoint) -> records.RunBand:
     """What measured steps were beside those predicted, of rows as far from the fit."""
     task = best.chips.case.task
     counts, stack = task.counts, task.stack
@@ -105,7 +105,7 @@ def _band(best: RatedLayout, point: records.TrainingPoint) -> records.TrainingBa
     def rates(value: float) -> records.Ends:
         return (value / high, value / low)
 
-    return records.TrainingBand(
+    return records.RunBand(
         COVERAGE, (point.step_time * low, point.step_time * high), rates(point.tokens_per_s),
         rates(point.mfu), ends(point.days), ends(point.usd), stack.name, band.n,
     )  # fmt: skip
@@ -134,7 +134,7 @@ def _binding(best: RatedLayout, tally: Tally) -> Iterator[BindingLimit]:
             yield BindingLimit(name, slope)
 
 
-def _other(rated: RatedLayout, best: RatedLayout) -> records.OtherLayout:
+def _alternative(rated: RatedLayout, best: RatedLayout) -> records.OtherLayout:
     """Another layout, and what it loses."""
     utilisation = rated.chips.worth(rated.step, 0.0)["mfu"]
     return records.OtherLayout(

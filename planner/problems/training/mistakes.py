@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from itertools import product
 
-from planner.problems.training.lattice import ModelDivisions, divisors, lattice
+from planner.problems.training.layout_lattice import ModelDivisions, divisors, lattice
 from planner.problems.training.question import TrainingChoose, TrainingQuestion
 
 Fault = tuple[str, str]  # key and words
@@ -67,7 +67,7 @@ def _single(of: ModelDivisions, key: str, value: int) -> Iterator[Fault]:
 
 def _heads(of: ModelDivisions, tp: int) -> str | None:
     if of.heads % tp:
-        return f"{of.heads} heads are not divisible by {tp}; tp may be {_some(of.heads)}"
+        return f"{of.heads} heads are not divisible by {tp}; tp may be {_listed(of.heads)}"
     return None
 
 
@@ -87,7 +87,7 @@ def _experts(of: ModelDivisions, ep: int) -> str | None:
     if ep > 1 and not of.experts:
         return f"the model is dense: it has no experts for ep {ep}; leave ep out"
     if of.experts % ep:
-        return f"{of.experts} experts are not divisible by {ep}; ep may be {_some(of.experts)}"
+        return f"{of.experts} experts are not divisible by {ep}; ep may be {_listed(of.experts)}"
     return None
 
 
@@ -95,7 +95,7 @@ def _replicas(of: ModelDivisions, dp: int) -> str | None:
     if of.batch % dp:
         return (
             f"a batch of {of.batch:,} sequences is not divisible by dp {dp}; "
-            f"dp may be {_some(of.batch)}"
+            f"dp may be {_listed(of.batch)}"
         )
     return None
 
@@ -142,7 +142,7 @@ def _staged(of: ModelDivisions, layout: Mapping[str, int], schedule: str) -> Ite
     if pp == 1:
         yield "schedule", "interleaving needs a pipeline, but pp is 1"
         return
-    if of.layers % (pp * v):
+    if not of.cuts(pp * v):
         yield "virtual_stages", f"{of.layers} layers are not divisible by pp {pp} * {v}"
     if n_micro % pp:
         yield (
@@ -170,7 +170,7 @@ def _sharded(of: ModelDivisions, zero: int, pp: int) -> str:
     )
 
 
-def _some(number: int) -> str:
+def _listed(number: int) -> str:
     """Divisors in words."""
     every = divisors(number)
     return ", ".join(map(str, every[:MANY])) + (", ..." if len(every) > MANY else "")

@@ -34,7 +34,7 @@ def by(name: str) -> Callable[[Plan], sp.Expr | None]:
 
     def expression(plan: Plan) -> sp.Expr | None:
         (equation,) = equations(name)
-        scale = {"token_cost": PER_MTOK, "run_time": 1 / DAY}.get(name)
+        scale = {"training_token_cost": PER_MTOK, "training_run_time": 1 / DAY}.get(name)
         return equation.expanded.rhs * (scale or 1)
 
     return expression
@@ -59,16 +59,16 @@ def _steps(question: TrainingQuestion) -> bool:
     return question.objective == "time" and not _runs(question)
 
 
-USD = Output("usd", "USD", ("cost",), promise="limits.usd", equation=by("run_cost"))
+USD = Output("usd", "USD", ("cost",), promise="limits.usd", equation=by("training_run_cost"))
 # The first that applies to a question is what it makes small.
 OUTPUTS = (
     replace(USD, applies=lambda q: q.objective == "cost" and _runs(q)),
     Output("step_time", "s", ("time", "step"), applies=_steps),
-    Output("joule_per_token", "J/token", ("energy",), equation=by("token_energy"),
+    Output("joule_per_token", "J/token", ("energy",), equation=by("training_token_energy"),
            applies=_aims("energy")),
-    Output("days", "day", ("time",), promise="limits.days", equation=by("run_time"),
+    Output("days", "day", ("time",), promise="limits.days", equation=by("training_run_time"),
            applies=_runs),
-    Output("usd_per_mtok", "USD per million tokens", ("cost",), equation=by("token_cost")),
+    Output("usd_per_mtok", "USD per million tokens", ("cost",), equation=by("training_token_cost")),
     replace(USD, applies=lambda q: q.objective != "cost" and _runs(q)),
     Output("tokens_per_s", "token/s", ("rate",), equation=by("trained_rate"), rises=True),
     Output("tokens_per_s_per_chip", "token/(s*chip)", equation=by("trained_rate_per_chip"),
@@ -76,7 +76,7 @@ OUTPUTS = (
     Output("mfu", "1", equation=by("model_utilisation"), rises=True),
     Output("hfu", "1", equation=by("hardware_utilisation"), rises=True),
     Output("bubble", "1"),
-    Output("energy", "J", equation=by("run_energy")),
+    Output("energy", "J", equation=by("training_run_energy")),
     Output("goodput", "1", rises=True),
     Output("checkpoint_interval", "s"),
 )  # fmt: skip

@@ -73,8 +73,10 @@ def slopes_of_layout(
 ) -> dict[str, tuple[float, float]]:
     """d ln output / d ln parameter to the left and to the right, the layout held, by path."""
     at = outputs_of_layout(question, best).get(output)
-    slopes = {}
-    for row in parameters(question) if at else ():
+    slopes: dict[str, tuple[float, float]] = {}
+    if not at:
+        return slopes
+    for row in parameters(question):
         sides = []
         for step in (-STEP, STEP):
             assert row.to is not None

@@ -103,7 +103,7 @@ class TrainingPoint:
 
 
 @dataclass(frozen=True)
-class TrainingBand:
+class RunBand:
     """Ranges that hold the stated share of measured runs."""
 
     coverage: Share
@@ -194,7 +194,7 @@ class TrainingAnswer(Answer):
 
     problem: str = "training"
     plan: TrainingPoint | None = None
-    band: TrainingBand | None = None
+    band: RunBand | None = None
     bound: TrainingBound | None = None
     certificate: TrainingCertificate
     alternatives: tuple[OtherLayout, ...] = ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from planner.problems.training import plan as records
 from planner.protocol.section import Line, Section, why_of
@@ -19,7 +19,14 @@ CALLED = {
     "dp_hidden": "data parallel, hidden",
 }  # fmt: skip
 PARTS = ("weights", "gradients", "optimizer", "activations", "logits", "buffers", "free")
-EQUATIONS = ("trained_rate", "model_utilisation", "run_time", "token_cost", "run_cost")
+SEEN = 1e-5  # share of a step below which a term is no line
+EQUATIONS = (
+    "trained_rate",
+    "model_utilisation",
+    "training_run_time",
+    "training_token_cost",
+    "training_run_cost",
+)
 
 
 def sections(plan: records.TrainingPlan) -> tuple[Section, ...]:
@@ -42,7 +49,7 @@ def sections(plan: records.TrainingPlan) -> tuple[Section, ...]:
             Section("how sure", tuple(_sure(whole))),
         ]
         if whole.alternatives:
-            blocks.append(Section("other layouts", tuple(map(_other, whole.alternatives))))
+            blocks.append(Section("other layouts", tuple(map(_alternative, whole.alternatives))))
     if whole.current is not None:
         blocks.append(Section("the layout in use", tuple(_current(whole.current))))
     if whole.provenance.warnings:
@@ -100,8 +107,8 @@ def _chosen(point: records.TrainingPoint, whole: records.TrainingAnswer) -> Iter
     ]
     yield Line("choices", ", ".join([sharding, *flags]))
     step_bound = bound.with_traffic if bound else None
-    yield Line("step", point.step_time, "s", _ends(band and band.step_time, say.duration),
-               band and band.step_time, step_bound)  # fmt: skip
+    yield Line("step", point.step_time, "s", _ends(band.step_time if band else None, say.duration),
+               band.step_time if band else None, step_bound)  # fmt: skip
     yield Line("rate", point.tokens_per_s, "token/s")
     yield Line("rate of a chip", point.tokens_per_s_per_chip, "token/(s*chip)")
     yield Line("MFU", say.percent(point.mfu, 3), note="causal half of attention")
@@ -110,7 +117,7 @@ def _chosen(point: records.TrainingPoint, whole: records.TrainingAnswer) -> Iter
     yield from _run(point, band)
 
 
-def _run(point: records.TrainingPoint, band: records.TrainingBand | None) -> Iterator[Line]:
+def _run(point: records.TrainingPoint, band: records.RunBand | None) -> Iterator[Line]:
     """Goodput, days, money and energy."""
     if point.goodput is not None and point.checkpoint_interval is not None:
         assert point.time_between_failures is not None
@@ -119,18 +126,18 @@ def _run(point: records.TrainingPoint, band: records.TrainingBand | None) -> Ite
         yield Line("goodput", say.percent(point.goodput, 3),
                    note=f"a failure every {failures}, a checkpoint every {interval}")  # fmt: skip
     if point.days is not None and point.usd is not None:
-        ends = _ends(band and band.days, lambda x: f"{x:.3g}")
+        ends = _ends(band.days if band else None, lambda x: f"{x:.3g}")
         yield Line("days", f"{point.days:.4g}", note=ends)
-        yield Line("cost", point.usd, "USD", _ends(band and band.usd, say.money))
+        yield Line("cost", point.usd, "USD", _ends(band.usd if band else None, say.money))
     yield Line("price", point.usd_per_mtok, "USD per million tokens")
     if point.joule_per_token is not None:
         run = f"{point.energy / 3.6e9:.4g} MWh" if point.energy is not None else ""
         yield Line("energy", point.joule_per_token, "J/token", run)
 
 
-def _ends(ends: records.Ends | None, form: object) -> str:
+def _ends(ends: records.Ends | None, form: Callable[[float], str]) -> str:
     """Ends of a band in words."""
-    return "" if ends is None else f"{form(ends[0])} to {form(ends[1])}"  # type: ignore[operator]
+    return "" if ends is None else f"{form(ends[0])} to {form(ends[1])}"
 
 
 def _memory(point: records.TrainingPoint, title: str) -> Section:
@@ -152,6 +159,7 @@ def _time(point: records.TrainingPoint) -> Section:
     lines = [
         Line(CALLED.get(name, name), value, "s", say.percent(value / point.step_time, 2))
         for name, value in ranked
+        if value > SEEN * point.step_time
     ]
     hidden = [Line(CALLED.get(name, name), value, "s", "behind arithmetic, not in the sum")
               for name, value in step.hidden.items()]  # fmt: skip
@@ -178,10 +186,10 @@ def _sure(whole: records.TrainingAnswer) -> Iterator[Line]:
         yield Line("binds", limit.name)
 
 
-def _other(other: records.OtherLayout) -> Line:
+def _alternative(layout: records.OtherLayout) -> Line:
     """Another layout, and what it loses."""
-    loses = say.percent(other.loses, 3)
-    return Line(other.choice, f"{say.duration(other.step_time)} a step, loses {loses}")
+    loses = say.percent(layout.loses, 3)
+    return Line(layout.choice, f"{say.duration(layout.step_time)} a step, loses {loses}")
 
 
 def _current(current: records.CurrentLayout) -> Iterator[Line]:

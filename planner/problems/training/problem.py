@@ -75,7 +75,7 @@ class Training(Problem["TrainingQuestion"]):
 
     def frontier(self, question: TrainingQuestion, points: int | None) -> TradeOff:
         """Days against dollars."""
-        from planner.problems.training.frontier import frontier
+        from planner.problems.training.run_frontier import frontier
 
         return frontier(question, points)
 

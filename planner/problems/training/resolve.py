@@ -15,7 +15,7 @@ from planner.catalogue.chips import chip_power
 from planner.catalogue.listed_prices import Price
 from planner.catalogue.systems import System
 from planner.catalogue.training_stacks import TrainingStack, choose_training_stack
-from planner.problems.training.lattice import ModelDivisions
+from planner.problems.training.layout_lattice import ModelDivisions
 from planner.problems.training.mistakes import choose_faults
 from planner.problems.training.question import TrainingQuestion
 from planner.problems.training.step.counts import TrainingCounts, training_counts
@@ -113,8 +113,8 @@ def resolve_training(question: TrainingQuestion) -> ResolvedTraining:
     warnings += _of_the_batch(question)
     if question.uncertain is not None:
         warnings.append(LEFT_ASIDE)
-    said = tuple(dict.fromkeys(warnings))
-    return ResolvedTraining(question, cases, tuple(dict.fromkeys(data)), said)
+    sentences = tuple(dict.fromkeys(warnings))
+    return ResolvedTraining(question, cases, tuple(dict.fromkeys(data)), sentences)
 
 
 def _model(question: TrainingQuestion, data: list[DataSource]) -> Model:
@@ -177,6 +177,7 @@ def _divisions(
     return ModelDivisions(
         heads=counts.heads,
         layers=counts.n_layers,
+        ends=stack.embedding_layers,
         experts=counts.n_experts,
         sequence=int(question.work.sequence),
         batch=question.work.sequences,

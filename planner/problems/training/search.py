@@ -12,7 +12,7 @@ from math import inf
 
 import numpy as np
 
-from planner.problems.training.lattice import FLAGS, ROWS, LatticeBlock, lattice
+from planner.problems.training.layout_lattice import FLAGS, ROWS, LatticeBlock, lattice
 from planner.problems.training.mistakes import why_empty
 from planner.problems.training.question import TrainingQuestion
 from planner.problems.training.resolve import ResolvedTraining, TrainingCase
@@ -178,7 +178,7 @@ def _time(tally: Tally, chips: ChipCount, chunk: TrainingLayouts) -> None:
     case = chips.case
     times = step_times(case.task, chunk, FAST)
     shape = chunk.shape
-    step, used = (np.broadcast_to(x, shape) for x in (times.step, times.used))
+    step, used = (np.broadcast_to(np.asarray(x), shape) for x in (times.step, times.used))
     again = np.asarray(case.forward_again)[np.asarray(chunk.recompute)]
     score = np.broadcast_to(chips.score(step, again), shape)
     fits = used <= usable(case.task)

@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 PER_MTOK = 1e6
 WORTH = (
     "trained_rate", "trained_rate_per_chip", "model_utilisation", "hardware_utilisation",
-    "training_power", "token_energy", "token_cost",
+    "training_power", "training_token_energy", "training_token_cost",
 )  # fmt: skip
 RUN_SOURCES = (
     Path(__file__),
     *(Path(__file__).parents[3] / "formulas/training" / name
       for name in ("training_run.py", "goodput.py")),
 )  # fmt: skip
-OF_A_RUN = ("run_time", "run_energy", "run_cost")
+OF_A_RUN = ("training_run_time", "training_run_energy", "training_run_cost")
 
 
 def equations(*names: str) -> tuple[Equation, ...]:

@@ -54,6 +54,7 @@ class BatchField(fields.Kind):
         return {"type": ["string", "number"], "examples": ["4 M tokens", "512 sequences"]}
 
     def read(self, value: object) -> BatchSize:
+        """The batch, in tokens or in sequences."""
         if isinstance(value, BatchSize):
             return value
         try:
@@ -76,6 +77,7 @@ class Flags(fields.Kind):
         return fields.one_or_several({"type": "boolean"})
 
     def read(self, value: object) -> tuple[bool, ...]:
+        """The truth values, false first."""
         values = value if isinstance(value, list | tuple) else (value,)
         if not values or any(not isinstance(each, bool) for each in values):
             raise ValueError(f"expected true, false or [false, true], got {quoted(value)}")
@@ -90,6 +92,7 @@ class Offloads(fields.Kind):
         return fields.one_or_several({"enum": [*OFFLOADS, True, False]})
 
     def read(self, value: object) -> tuple[str, ...]:
+        """The words, without repetitions."""
         values = value if isinstance(value, list | tuple) else [value]
         plain = {True: OFFLOADS[1], False: OFFLOADS[0]}
         return fields.Words(OFFLOADS).read([
@@ -105,6 +108,7 @@ class Days(fields.Kind):
         return {"type": ["string", "number"], "examples": [60, "8 weeks"]}
 
     def read(self, value: object) -> float:
+        """Days [day]."""
         plain = isinstance(value, int | float) and not isinstance(value, bool)
         return Quantity("number" if plain else "time").read(value) / (1.0 if plain else DAY)
 
@@ -118,6 +122,7 @@ class Trained(fields.Kind):
         return {"oneOf": [{"const": ALL}, fields.mapping_schema({"lora": rank}, ["lora"])]}
 
     def read(self, value: object) -> LoraRank:
+        """The rank; 0 for all parameters."""
         if isinstance(value, LoraRank):
             return value
         if value == ALL:

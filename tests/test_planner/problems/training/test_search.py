@@ -54,8 +54,8 @@ def every_layout(of, chips, free):
 def test_brute_force_finds_nothing_better(memory):
     """Of all layouts of eight chips, timed one by one, the best and their number are the same."""
     free = {
-        "schedule": ("1f1b", "interleaved", "zero-bubble"), "recompute": ("none", "full"), "zero": (0, 3),
-        "offload": ("none",), "sequence_parallel": (0, 1), "overlap": (1,),
+        "schedule": ("1f1b", "interleaved", "zero-bubble"), "recompute": ("none", "full"),
+        "zero": (0, 3), "offload": ("none",), "sequence_parallel": (0, 1), "overlap": (1,),
     }  # fmt: skip
     choose = {key: [*values] for key, values in free.items()}
     choose["sequence_parallel"], choose["overlap"] = [False, True], True

@@ -31,6 +31,7 @@ class ModelDivisions:
     Attributes
     ----------
     heads, layers : of the model.
+    ends : what embedding and head count as where the stack cuts stages, in layers.
     experts : routed experts of a layer; 0 for a dense model.
     sequence : tokens of a sequence.
     batch : sequences of an optimiser step.
@@ -40,11 +41,16 @@ class ModelDivisions:
 
     heads: int
     layers: int
+    ends: int
     experts: int
     sequence: int
     batch: int
     deepest_zero: int
     reversible: bool
+
+    def cuts(self, pieces: int) -> list[int]:
+        """Layers that pieces of equal length can be cut from: with the ends counted, or without."""
+        return [n for n in {self.layers, self.layers + self.ends} if not n % pieces]
 
 
 @dataclass(frozen=True)
@@ -144,9 +150,10 @@ def _virtual(of: ModelDivisions, choose: TrainingChoose, pp: int, n_micro: int) 
         choose.virtual_stages is None or 1 in choose.virtual_stages
     ):
         yield 1
-    if pp == 1 or "interleaved" not in schedules or of.layers % pp or n_micro % pp:
+    if pp == 1 or "interleaved" not in schedules or n_micro % pp:
         return
-    yield from allowed_of(choose.virtual_stages, divisors(of.layers // pp)[1:])
+    every = {v for cut in of.cuts(pp) for v in divisors(cut // pp)}
+    yield from allowed_of(choose.virtual_stages, sorted(every - {1}))
 
 
 def _flags(of: ModelDivisions, choose: TrainingChoose, kind: RowKind) -> Iterator[Row]:

@@ -68,7 +68,7 @@ class Front:
         """The front of these and the layouts of a chunk that fit into memory."""
         case = chips.case
         times = step_times(case.task, chunk, FAST)
-        step, used = (np.broadcast_to(x, chunk.shape) for x in (times.step, times.used))
+        step, used = (np.broadcast_to(np.asarray(x), chunk.shape) for x in (times.step, times.used))
         places = np.flatnonzero(used <= usable(case.task))
         again = np.asarray(case.forward_again)[np.asarray(chunk.recompute)]
         worth = chips.worth(
