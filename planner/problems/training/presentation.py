@@ -19,6 +19,7 @@ CALLED = {
     "dp_hidden": "data parallel, hidden",
 }  # fmt: skip
 PARTS = ("weights", "gradients", "optimizer", "activations", "logits", "buffers", "free")
+BYTE = 1.0  # below which a part of the memory is rounding
 SEEN = 1e-5  # share of a step below which a term is no line
 EQUATIONS = (
     "trained_rate",
@@ -46,6 +47,7 @@ def sections(plan: records.TrainingPlan) -> tuple[Section, ...]:
             Section(title, tuple(_chosen(point, whole))),
             _memory(point, "memory of a chip"),
             _time(point),
+            _communication(point),
             Section("how sure", tuple(_sure(whole))),
         ]
         if whole.alternatives:
@@ -141,31 +143,35 @@ def _ends(ends: records.Ends | None, form: Callable[[float], str]) -> str:
 
 
 def _memory(point: records.TrainingPoint, title: str) -> Section:
-    """Memory of the worst stage, by part."""
+    """Memory of the worst stage, by part; what is short is said in words."""
     memory = point.memory_per_chip
     stage = f"{title}, stage {memory.worst_stage} of {memory.stages}"
-    lines = [Line(part, _bytes(getattr(memory, part))) for part in PARTS if getattr(memory, part)]
+    lines = [
+        Line(part, getattr(memory, part), "byte") for part in PARTS if getattr(memory, part) > BYTE
+    ]
+    if memory.free < 0:
+        lines.append(Line("short", f"{show(-memory.free, 'size')} of what they need"))
     return Section(f"{stage}: {show(memory.total, 'size')}", tuple(lines), adds_up=True)
-
-
-def _bytes(value: float) -> str:
-    return show(value, "size") if value >= 0 else f"-{show(-value, 'size')}"
 
 
 def _time(point: records.TrainingPoint) -> Section:
     """Time of a step, by part, the longest first."""
-    step = point.time_per_step
-    ranked = sorted(step.terms.items(), key=lambda pair: -pair[1])
-    lines = [
+    ranked = sorted(point.time_per_step.terms.items(), key=lambda pair: -pair[1])
+    lines = (
         Line(CALLED.get(name, name), value, "s", say.percent(value / point.step_time, 2))
         for name, value in ranked
         if value > SEEN * point.step_time
-    ]
-    hidden = [Line(CALLED.get(name, name), value, "s", "behind arithmetic, not in the sum")
-              for name, value in step.hidden.items()]  # fmt: skip
-    return Section(
-        f"time of a step: {say.duration(point.step_time)}", (*lines, *hidden), adds_up=True
     )
+    title = f"time of a step: {say.duration(point.step_time)}"
+    return Section(title, tuple(lines), adds_up=True)
+
+
+def _communication(point: records.TrainingPoint) -> Section:
+    """Communication that the step waits for, and that behind arithmetic, which is not in the sum."""
+    step = point.time_per_step
+    lines = [Line("exposed", step.exposed_communication, "s")]
+    lines += (Line(CALLED.get(x, x), value, "s") for x, value in step.hidden.items())
+    return Section("communication", tuple(lines))
 
 
 def _sure(whole: records.TrainingAnswer) -> Iterator[Line]:

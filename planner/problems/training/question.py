@@ -9,10 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    Field,
+    PlainValidator,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 
 from planner.catalogue.listed_prices import Price, default_price, given_price
 from planner.catalogue.systems import System
+from planner.catalogue.training_stacks import training_stack_names
 from planner.scenario.keys import fields
 from planner.scenario.keys.fields import (
     Count,
@@ -27,7 +35,7 @@ from planner.scenario.keys.fields import (
     Word,
 )
 from planner.scenario.keys.model_keys import ModelDescription, ModelField
-from planner.scenario.keys.references import File
+from planner.scenario.keys.references import AUTO, File, name_or_file
 from planner.scenario.keys.system_keys import SystemDescription, SystemField, resolved_system
 from planner.scenario.keys.training_fields import (
     OFFLOADS,
@@ -172,6 +180,16 @@ class TrainingCurrent(Record):
     overlap: bool = True
 
 
+def _stack(value: object, info: ValidationInfo) -> str | File:
+    """A stack's name, or the path of a file that `planner calibrate` wrote."""
+    return name_or_file(value, "profile", AUTO, (AUTO, *training_stack_names()), info)
+
+
+StackField = Annotated[
+    str | File, PlainValidator(_stack), WithJsonSchema({"type": "string", "minLength": 1})
+]
+
+
 class TrainingQuestion(QuestionRecord):
     """One question of training layouts in base units (s, byte, flop, token, USD, J); frozen."""
 
@@ -216,7 +234,9 @@ class TrainingQuestion(QuestionRecord):
         None, description="power drawn by the site per power drawn by the machines, at least 1"
     )
     current: TrainingCurrent | None = Field(None, description="the layout in use, evaluated beside")
-    profile: str = Field("auto", description="the stack whose coefficients are taken")
+    profile: StackField = Field(
+        "auto", description="the software stack whose coefficients are taken, or a file"
+    )
     uncertain: Uncertain | None = Field(
         None, description="distributions of what is not known, by path; for planner sensitivity"
     )

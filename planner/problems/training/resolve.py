@@ -23,7 +23,7 @@ from planner.problems.training.step.machine import training_machine
 from planner.problems.training.step.task import StateBytes, TrainingTask
 from planner.protocol.plan import DataSource
 from planner.scenario.keys.model_keys import ModelDescription
-from planner.scenario.keys.references import File
+from planner.scenario.keys.references import File, wanted_profile
 from planner.scenario.keys.uncertain import LEFT_ASIDE
 from planner.text.errors import FieldError, InputError
 from planner.text.quantities import show
@@ -150,7 +150,8 @@ def _case(
         counts = training_counts(model)
     with _at("profile"):
         routed = counts.n_experts > 0
-        stack, borrowed = choose_training_stack(question.profile, system.chip.name, routed=routed)
+        wanted = wanted_profile(question.profile)
+        stack, borrowed = choose_training_stack(wanted, system.chip.name, routed=routed)
     draw = _draw(system)
     divisions = _divisions(question, counts, stack)
     faults = [*_unanswered(question, system, draw)]
