@@ -221,9 +221,9 @@ pooled_rate = Equation(
 STEP = (
     tokens_per_rank, passes_of_a_layer, dense_arithmetic, matrix_time, routed_arithmetic,
     routed_time, attention_arithmetic, attention_step_time, element_wise_time, quantisation_time,
-    tensor_parallel_time, context_ring_time, expert_exchange_step_time, launch_time, layer_work, layer_time,
-    head_time, pipeline_hops_time, head_excess, slowest_stage, whole_chain, bubble_of_a_step,
-    parameters_per_chip, expert_parameters_per_chip, gradient_group, expert_gradient_group,
-    wire_bytes, data_parallel_time, hiding_window, data_parallel_exposed, optimiser_time,
-    offload_time, step_time_of_layout,
+    tensor_parallel_time, context_ring_time, expert_exchange_step_time, launch_time, layer_work,
+    layer_time, head_time, pipeline_hops_time, head_excess, slowest_stage, whole_chain,
+    bubble_of_a_step, parameters_per_chip, expert_parameters_per_chip, gradient_group,
+    expert_gradient_group, wire_bytes, data_parallel_time, hiding_window, data_parallel_exposed,
+    optimiser_time, offload_time, step_time_of_layout,
 )  # fmt: skip

@@ -57,13 +57,13 @@ class TrainingStack:
     """Coefficients of one generation of training software, and how far they may be off.
 
     `values` by coefficient [1, s or byte], `spreads` the standard deviations of their logarithms.
-    `chips` and `models` were fitted; `rows` counts the measurements. `pooled_cards`: members of a
-    group in one domain share their network cards. `embedding_layers` are layers that embedding and
-    head count as where that evens the stages; `varied` are the parts of a layout that rows varied; `wire` the bytes of a gradient on the wire; `zero_pipeline`
-    whether ZeRO-2 and 3 run under a pipeline. `bands` by `dense` or `routed`, then by kind of
-    distance; `eras` are the latest releases, of dense and of routed
-    models. `errors` are, by what was left out, median and mean absolute error, those of a constant
-    MFU [%], and the rows.
+    `chips` and `models` were fitted; `rows` counts the measurements; `varied` are the parts of a
+    layout that they varied. `pooled_cards`: members of a group in one domain share their network
+    cards. `embedding_layers` are layers that embedding and head count as where that evens the
+    stages; `wire` the bytes of a gradient on the wire; `zero_pipeline` whether ZeRO-2 and 3 run
+    under a pipeline. `bands` by `dense` or `routed`, then by kind of distance. `errors` are, by
+    what was left out, median and mean absolute error, those of a constant MFU [%], and the rows.
+    `eras` are the latest releases, of dense and of routed models.
     """
 
     name: str
@@ -129,7 +129,9 @@ def coefficient_priors() -> Mapping[str, PriorCoefficient]:
 def usual_adjustments() -> tuple[StackAdjustment, ...]:
     """What physics says that a place changes, before any row."""
     rows = table("planner.catalogue", FILE)["usual"]
-    return tuple(StackAdjustment(*(row[k] for k in ("of", "scope", "at", "factor"))) for row in rows)
+    return tuple(
+        StackAdjustment(*(row[k] for k in ("of", "scope", "at", "factor"))) for row in rows
+    )
 
 
 def training_stack_names() -> tuple[str, ...]:
@@ -137,6 +139,7 @@ def training_stack_names() -> tuple[str, ...]:
     return tuple(table("planner.catalogue", FILE)["stack"])
 
 
+@cache
 def training_stack(name: str) -> TrainingStack:
     """A stack by name, or by the path of a file that `planner calibrate` wrote.
 
@@ -169,8 +172,11 @@ def choose_training_stack(
         stack = max(
             stacks,
             key=lambda s: (
-                chip in s.chips, routed <= ("routed" in s.bands), {"tp", "pp"} <= {*s.varied},
-                s.as_of, s.rows,
+                chip in s.chips,
+                routed <= ("routed" in s.bands),
+                {"tp", "pp"} <= {*s.varied},
+                s.as_of,
+                s.rows,
             ),
         )
     else:

@@ -1,7 +1,7 @@
 """Coefficients of a training stack's memory, from runs that fitted or failed and measured peaks.
 
 A run that fitted says that its memory is below the chip's, one that failed that it is above: the
-logistic likelihood of both, with peaks where they were measured, and the priors of the coefficients.
+likelihood of both, with peaks where they were measured, and the priors of the coefficients.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from functools import cached_property
 import numpy as np
 from scipy.optimize import minimize
 
-from planner.calibration.training.step_fit import symbols_of, task_of
 from planner.catalogue.training_stacks import TrainingStack, coefficient_priors
 from planner.measurements.readers.training_rows import TrainingRow
+from planner.measurements.training_steps import symbols_of, task_of
 from planner.problems.training.step.step import fed
 
 SLACK = 0.08  # of the logarithm of memory: what fragmentation and libraries change from run to run
@@ -37,9 +37,7 @@ class MemorySample:
         sound = [row for row in rows if not row.reason and not row.latent]
         bound = [symbols_of(row, task_of(row, stack)) for row in sound]
         names = bound[0].keys() if bound else ()
-        return cls(
-            tuple(sound), {n: np.array([float(each[n]) for each in bound]) for n in names}
-        )
+        return cls(tuple(sound), {n: np.array([float(each[n]) for each in bound]) for n in names})
 
     @cached_property
     def capacity(self) -> np.ndarray:

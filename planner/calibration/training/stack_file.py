@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from planner.calibration.training.memory_fit import MemorySample, fit_memory
-from planner.calibration.training.step_fit import era_of
 from planner.calibration.training.step_scores import (
     CHIP,
     HALF,
@@ -28,6 +27,7 @@ from planner.catalogue.training_stacks import (
     stack_from,
 )
 from planner.measurements.readers.training_rows import TrainingRow, stack_words
+from planner.measurements.training_steps import era_of
 from planner.text.errors import InputError
 
 KINDS = {HALF: KNOWN, MODEL: NEW_MODEL, CHIP: NEW_CHIP}
@@ -53,7 +53,7 @@ def stack_table(
     memory = fit_memory(sample) if sample.rows else None
     priors, spreads = coefficient_priors(), fit.spreads()
     moved = [n for n, s in spreads.items() if s < MOVED * priors[n].spread]
-    values = {n: v for n, v in fit.values().items()} | (memory.values() if memory else {})
+    values = fit.values() | (memory.values() if memory else {})
     adjustments = [
         {"of": one.of, "scope": one.scope, "at": one.at, "factor": one.factor}
         for one in fit.stack_adjustments()

@@ -22,13 +22,12 @@ from planner.catalogue.training_stacks import (
     usual_adjustments,
 )
 from planner.measurements.readers.training_rows import TrainingRow
-from planner.problems.training.step.binding import layout_symbols, shared_symbols
-from planner.problems.training.step.step import fed, lowered, usable
+from planner.measurements.training_steps import era_of, symbols_of, task_of
+from planner.problems.training.step.step import lowered
 from planner.problems.training.step.task import TrainingTask
 
 NOISE = 0.04  # of the logarithm of a step time: what another day, release or submitter changes
 STEP = 1e-4  # of a logarithm, for slopes
-SHARES = 9  # of layers that run again, tried where a table does not say
 LEAST_ROWS = 2  # of a scope, below which it has no adjustment
 # What a place may change, by scope: coefficients, and the standard deviation of the logarithm.
 SCOPES: Mapping[str, tuple[tuple[str, ...], float]] = {
@@ -56,10 +55,7 @@ class StepSample:
     def of(cls, rows: Sequence[TrainingRow], stack: TrainingStack) -> StepSample:
         """The sample of usable rows, seen by a stack."""
         tasks = tuple(task_of(row, stack) for row in rows)
-        bound = [
-            symbols_of(row, task)
-            for row, task in zip(rows, tasks, strict=True)
-        ]
+        bound = [symbols_of(row, task) for row, task in zip(rows, tasks, strict=True)]
         names = bound[0].keys()
         symbols = {n: np.array([[float(each[n])] for each in bound]) for n in names}
         return cls(tuple(rows), tasks, symbols)
@@ -85,44 +81,6 @@ class StepSample:
             tuple(self.tasks[i] for i in at),
             {name: values[at] for name, values in self.symbols.items()},
         )
-
-
-def era_of(row: TrainingRow) -> str:
-    """The release, patches left out; routed models have eras of their own."""
-    release = ".".join(row.era.split(".")[:2])
-    return f"{release} routed" if row.counts and row.counts.n_experts else release
-
-
-def task_of(row: TrainingRow, stack: TrainingStack) -> TrainingTask:
-    """The task of a row."""
-    assert row.counts is not None and row.machine is not None
-    return TrainingTask(
-        counts=row.counts,
-        machine=row.machine,
-        stack=stack,
-        batch=row.batch,
-        sequence=row.sequence,
-        precision=row.precision,
-        kernel=row.kernel,
-        norm=row.norm,
-        state=row.state,
-        era=era_of(row),
-    )
-
-
-def symbols_of(row: TrainingRow, task: TrainingTask) -> dict[str, object]:
-    """The symbols of a row.
-
-    Where recomputation is not stated, the least share of the layers with which it fits runs again.
-    """
-    assert row.layout is not None
-    symbols: dict[str, object] = {**shared_symbols(task), **layout_symbols(task, row.layout)}
-    if not row.latent:
-        return symbols
-    shares = np.linspace(0, 1, SHARES)
-    used = fed("used", {**symbols, **task.coefficients, "x_again": shares})["used"]
-    fitting = np.flatnonzero(used <= usable(task))
-    return {**symbols, "x_again": shares[fitting[0]] if fitting.size else 1.0}
 
 
 @dataclass(frozen=True)

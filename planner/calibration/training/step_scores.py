@@ -1,8 +1,8 @@
 """How good predicted steps of training are on rows that no fit saw, beside a constant MFU.
 
-Rows of one stack are fitted together and left out in turn: a random half by layout, a model with all
-its rows, a chip. The constant is the median MFU of the rows that stay, of the same chip, format and
-recomputation where there are such.
+Rows of one stack are fitted together and left out in turn: a random half by layout, a model, a chip
+or a width with all its rows. The constant is the median MFU of the rows that stay, of the same chip,
+format, recomputation and kind of model where there are such.
 """
 
 from __future__ import annotations
@@ -119,7 +119,9 @@ def scores_of(rows: Sequence[TrainingRow], form: TrainingStack | None = None) ->
         if not where.any():
             continue
         mfu = utilisation(sample)[where]
-        errors = {k: _score(p[where], c[where], sample.seconds[where]) for k, (p, c) in left.items()}
+        errors = {
+            k: _score(p[where], c[where], sample.seconds[where]) for k, (p, c) in left.items()
+        }
         ratios = {k: sample.seconds[where] / p[where] for k, (p, _) in left.items()}
         regret = _regret(sample.take(where), left.get(MODEL, left[HALF])[0][where])
         scores.append(
@@ -184,7 +186,9 @@ def _constant(sample: StepSample, out: np.ndarray) -> np.ndarray:
     stay = {part: mfu[~out & (parts == part)] for part in (False, True)}
     anyhow = {part: np.median(each if each.size else mfu[~out]) for part, each in stay.items()}
     places = np.flatnonzero(out)
-    return np.array([least[i] / (np.median(known.get(keys[i], [anyhow[keys[i][-1]]]))) for i in places])
+    return np.array(
+        [least[i] / (np.median(known.get(keys[i], [anyhow[keys[i][-1]]]))) for i in places]
+    )
 
 
 def _alike(row: TrainingRow) -> tuple[str, str, int, bool]:

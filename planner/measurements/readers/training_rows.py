@@ -31,7 +31,19 @@ CONVENTIONS = ("full attention", "causal half", "hardware, full attention")
 TERA = 1e12
 SAME_SET = 0.06  # a row's FLOP/s may be this far from those of its set
 SAME_MODEL = 0.03  # two rows of a model that are as far off: another count of it, not a slip
-NEEDED = ("hidden", "layers", "seq", "global_batch", "tp", "pp", "dp", "recompute", "metric", "value")
+NEEDED = (
+    "hidden",
+    "layers",
+    "seq",
+    "global_batch",
+    "tp",
+    "pp",
+    "dp",
+    "recompute",
+    "metric",
+    "value",
+)
+USUAL_STATE = StateBytes()
 MEASURED, TOO_LARGE = "measured", "oom"
 
 
@@ -59,7 +71,7 @@ class TrainingRow:
     precision: str = "bf16"
     kernel: str = "flash"
     norm: str = "plain"
-    state: StateBytes = StateBytes()
+    state: StateBytes = USUAL_STATE
     latent: bool = False
     seconds: float | None = None
     peak: float | None = None
@@ -74,7 +86,8 @@ class TrainingRow:
 
     def flop_rates(self) -> tuple[float, float, float]:
         """FLOP/s of a chip in each of CONVENTIONS [flop/s]."""
-        assert self.counts is not None and self.seconds is not None
+        assert self.counts is not None
+        assert self.seconds is not None
         causal = self.counts.flop(self.batch, self.sequence)
         attention = 3 * self.batch * self.counts.n_layers
         half = attention * self.counts.pair_flop(self.sequence) * self.sequence**2 / 2
@@ -132,7 +145,7 @@ def _stack(cells: sheets.Row) -> str:
     """The stack whose rows are fitted together, by what runs it and when."""
     framework, words = cells.get("framework", ""), _words()["stack"]
     year = (cells.get("date", "") or "0000")[:4]
-    return words.get(f"{framework} {year}") or words.get(framework) or ""
+    return words.get(f"{framework} {year}") or words.get(framework) or framework or "own"
 
 
 def _read(cells: sheets.Row, row: TrainingRow) -> TrainingRow:
@@ -204,7 +217,7 @@ def _counts(cells: sheets.Row) -> TrainingCounts:
 
 def _layout(cells: sheets.Row, counts: TrainingCounts) -> tuple[TrainingLayouts, bool]:
     ways = {name: sheets.count(cells, name, 1) for name in ("tp", "pp", "cp", "ep")}
-    if "dp" in cells and cells["dp"]:
+    if cells.get("dp"):
         ways["dp"] = sheets.count(cells, "dp")
     else:
         ways["dp"] = max(1, sheets.count(cells, "chips") // (ways["tp"] * ways["pp"] * ways["cp"]))
@@ -281,22 +294,27 @@ def _suspects(rows: Sequence[TrainingRow]) -> list[TrainingRow]:
     counted: dict[tuple[str, str], list[list[float]]] = defaultdict(lambda: [[], [], []])
     for at in (at for members in sets.values() for at in members):
         for convention, rate in enumerate(rows[at].flop_rates()):
-            counted[rows[at].set, rows[at].counts.name][convention].append(rows[at].published / rate)
+            counted[rows[at].set, rows[at].counts.name][convention].append(
+                rows[at].published / rate
+            )
     checked = list(rows)
     for members in sets.values():
         ratios = np.array([np.divide(rows[at].published, rows[at].flop_rates()) for at in members])
         offs = np.abs(np.log(ratios))
         best = int(np.argmin(np.median(offs, axis=0)))
         for at, off, ratio in zip(members, offs[:, best], ratios[:, best], strict=True):
-            name = rows[at].counts.name if rows[at].counts else ""
-            alike = counted[rows[at].set, name]
-            if off > SAME_SET and sum(abs(np.log(ratio / x)) < SAME_MODEL for x in alike[best]) < 2:
+            others = counted[rows[at].set, _model(rows[at])][best]
+            if off > SAME_SET and sum(abs(np.log(ratio / x)) < SAME_MODEL for x in others) < 2:
                 checked[at] = replace(
                     rows[at],
-                    reason=f"suspect: published FLOP/s are {ratio:.2f} of those that its rate gives "
-                    f"in the convention of its set ({CONVENTIONS[best]})",
+                    reason=f"suspect: published FLOP/s are {ratio:.2f} of those that its rate "
+                    f"gives in the convention of its set ({CONVENTIONS[best]})",
                 )
     return checked
+
+
+def _model(row: TrainingRow) -> str:
+    return row.counts.name if row.counts else ""
 
 
 def _contradictions(rows: Sequence[TrainingRow]) -> list[TrainingRow]:
@@ -308,14 +326,16 @@ def _contradictions(rows: Sequence[TrainingRow]) -> list[TrainingRow]:
             checked.append(row)
             continue
         key = (row.set, row.era, row.date, row.counts, row.machine, row.batch, row.sequence,
-               row.precision, row.kernel, row.norm, row.latent, *row.layout.words().items())  # fmt: skip
+               row.precision, row.kernel, row.norm, row.latent,
+               *row.layout.words().items())  # fmt: skip
         before = earlier.setdefault(key, row)
         if before is row:
             checked.append(row)
         elif before.seconds == row.seconds and before.fits == row.fits:
             checked.append(replace(row, reason=f"the same as line {before.line}"))
         elif before.fits != row.fits:
-            why = f"says that it {'fits' if row.fits else 'does not fit'}, line {before.line} the opposite"
+            says = "fits" if row.fits else "does not fit"
+            why = f"says that it {says}, line {before.line} the opposite"
             checked.append(replace(row, reason=why))
         else:
             checked.append(row)
