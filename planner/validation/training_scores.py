@@ -25,6 +25,7 @@ class TrainingScores:
     scores: tuple[StackScores, ...]
     refused: tuple[TrainingRow, ...]
     rows: int
+    selective: tuple[TrainingRow, ...] = ()
 
     @property
     def document(self) -> dict[str, object]:
@@ -33,6 +34,10 @@ class TrainingScores:
             "kind": "training scores",
             "rows": self.rows,
             "stacks": [_stack(score) for score in self.scores],
+            "selective": [
+                {"id": row.id, "line": row.line, "mfu_full": full, "mfu_causal": causal}
+                for row, full, causal in utilisations(self.selective)
+            ],
             "refused": [
                 {"line": row.line, "id": row.id, "reason": row.reason} for row in self.refused
             ],
@@ -60,7 +65,20 @@ def training_scores(paths: Sequence[Path]) -> TrainingScores:
     if not scores:
         raise InputError(f"{paths[0]}: no stack has enough rows with a step time to be fitted")
     refused = tuple(row for row in rows if row.reason)
-    return TrainingScores(tuple(scores), refused, len(rows))
+    selective = tuple(row for row in rows if row.usable and _selective(row))
+    return TrainingScores(tuple(scores), refused, len(rows), selective)
+
+
+def utilisations(rows: Sequence[TrainingRow]) -> Iterator[tuple[TrainingRow, float, float]]:
+    """MFU of each row [1], its attention counted in full and by its causal half."""
+    for row in rows:
+        if row.machine is not None:
+            full, causal, _ = row.flop_rates()
+            yield row, full / row.machine.peak, causal / row.machine.peak
+
+
+def _selective(row: TrainingRow) -> bool:
+    return row.layout is not None and row.layout.words()["recompute"] == "selective"
 
 
 def _stack(score: StackScores) -> dict[str, object]:
@@ -95,6 +113,11 @@ def _lines(report: TrainingScores) -> Iterator[str]:
             yield f"{head}{both:>14}{plain:>16}{inside:>14}"
     for score in report.scores:
         yield from _choices_and_memory(score)
+    for row, full, causal in utilisations(report.selective):
+        yield (
+            f"MFU of {row.id} (selective recomputation): {full:.2%} with full attention, "
+            f"{causal:.2%} with its causal half"
+        )
     reasons = Counter(row.reason for row in report.refused)
     yield f"{len(report.refused)} rows not used"
     for reason, count in reasons.most_common():

@@ -1,7 +1,7 @@
 """How good predicted steps of training are on rows that no fit saw, beside a constant MFU.
 
-Rows of one stack are fitted together and left out in turn: a random half by layout, a model, a chip
-or a width with all its rows. The constant is the median MFU of the rows that stay, of the same chip,
+Rows of one stack are fitted together and left out in turn: a random half by layout, a model, a
+chip or a width with all its rows. The constant is the median MFU of the rows that stay, of the same chip,
 format, recomputation and kind of model where there are such.
 """
 
