@@ -167,7 +167,7 @@ def _time(point: records.TrainingPoint) -> Section:
 
 
 def _communication(point: records.TrainingPoint) -> Section:
-    """Communication that the step waits for, and that behind arithmetic, which is not in the sum."""
+    """Communication that the step waits for, and that behind arithmetic, no part of the sum."""
     step = point.time_per_step
     lines = [Line("exposed", step.exposed_communication, "s")]
     lines += (Line(CALLED.get(x, x), value, "s") for x, value in step.hidden.items())

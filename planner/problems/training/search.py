@@ -157,18 +157,24 @@ def _used(
 ) -> Iterator[tuple[int, Sequence[LatticeBlock]]]:
     """All chips that are paid; where no layout uses all, fewer, the largest numbers first.
 
-    Numbers down to half of them are tried: below, twice the replicas would use more. It ends when
-    MOST_IDLE layouts were yielded.
+    Numbers down to half of them are tried: below, twice the replicas would use more. Those that
+    are asked about by themselves are left out: there nothing is idle. It ends when MOST_IDLE
+    layouts were yielded.
     """
     blocks, layouts = lattice(case.divisions, question.choose, paid), 0
     if blocks:
         yield paid, blocks
         return
+    covered = False
     for used in range(paid - 1, 0, -1):
-        if layouts > MOST_IDLE or (layouts and used <= paid // 2):
+        if layouts > MOST_IDLE or (covered and used <= paid // 2):
             return
+        if used in question.chips:
+            covered = True
+            continue
         blocks = lattice(case.divisions, question.choose, used)
         if blocks:
+            covered = True
             layouts += sum(len(block.rows) * len(block.flags) for block in blocks)
             yield used, blocks
 
