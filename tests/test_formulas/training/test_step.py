@@ -2,7 +2,6 @@
 
 import pytest
 
-from formulas.algebra.notation import *
 from formulas.numerics.evaluate import kernel
 from formulas.training import bubbles, step, step_memory
 

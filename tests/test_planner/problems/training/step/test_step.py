@@ -1,4 +1,4 @@
-"""Times and memory of training layouts: parts add up, arrays agree with floats, nothing beats peak."""
+"""Times and memory of training layouts: parts add up, arrays are floats, nothing beats peak."""
 
 from dataclasses import replace
 
@@ -119,7 +119,7 @@ def test_members_of_a_group_pool_their_cards():
 
 
 def test_zero_3_pays_for_every_micro_batch():
-    """At growing chips and a fixed batch per chip traffic is fixed; a smaller micro-batch doubles it."""
+    """Half the micro-batch gathers the weights twice as often."""
     task = task_of(batch=512)
     layouts = TrainingLayouts.of(dp=128, zero=3, micro_batch=np.array([4, 2, 1]), overlap=0)
     exposed = step_times(task, layouts, ("step", "terms")).terms["dp_exposed"]
