@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from planner.protocol.validation_result import DeploymentScores, ValidationDocument
     from planner.scenario.loading import Source
     from planner.uncertainty.global_study import Study
+    from planner.validation.training_scores import TrainingScores
     from topologies.fabric.fabric import Fabric
 
 Document = Mapping[str, object]
@@ -281,6 +282,47 @@ def calibrate(
         ]
         write(file, written(fit.profile, comments, started_from=start))
     return fit
+
+
+def training_scores(data: Sequence[str | Path]) -> TrainingScores | None:
+    """Errors of training steps on rows left out, by stack; None where files are no such tables."""
+    from planner.validation.training_scores import is_training
+    from planner.validation.training_scores import training_scores as scored
+
+    paths = [Path(path) for path in data]
+    if any(path.is_dir() for path in paths):
+        return None
+    return scored(paths) if is_training(paths) else None
+
+
+def calibrate_training(
+    data: Sequence[str | Path], name: str, out: str | Path | None = None
+) -> dict[str, object] | None:
+    """A training stack fitted to tables of training layouts; None where files are none.
+
+    Raises InputError for too few rows with a step time, or a name or file that cannot be used.
+
+    Parameters
+    ----------
+    out : a .toml file that the stack is written to; a scenario names it as `profile:`.
+    """
+    from planner.calibration.training.stack_file import stack_table, stack_text
+    from planner.report.files import write
+    from planner.validation.training_scores import is_training, training_rows_of
+
+    paths = _files_in(data)
+    if not is_training(paths):
+        return None
+    _require_name(name)
+    file = _profile_file(out)
+    if file is not None and file.resolve() in [path.resolve() for path in paths]:
+        raise InputError(f"--out {file}: is a file of the measurements; name another")
+    rows = [row for row in training_rows_of(paths) if not row.reason]
+    table = stack_table(name, rows)
+    if file is not None:
+        head = "# Written by planner calibrate: a training stack fitted to runs of one's own.\n"
+        write(file, head + stack_text(table))
+    return table
 
 
 def _files_in(data: Sequence[str | Path]) -> tuple[Path, ...]:

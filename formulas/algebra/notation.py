@@ -32,6 +32,7 @@ from formulas.algebra.calculus import Exponential, Uniform
 from formulas.algebra.conditions import when
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation, equations_of
+from formulas.nomenclature.layout_symbols import *
 from formulas.nomenclature.lecture import *
 from formulas.nomenclature.network import *
 from formulas.nomenclature.schedule_symbols import *
@@ -39,6 +40,7 @@ from formulas.nomenclature.serving_symbols import *
 from formulas.nomenclature.sources import *
 from formulas.nomenclature.sources import Citation as _Citation
 from formulas.nomenclature.training import *
+from formulas.nomenclature.training_run_symbols import *
 from formulas.numerics.expressions import maximum, minimum
 
 _P = _ParamSpec("_P")

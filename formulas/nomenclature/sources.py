@@ -98,6 +98,8 @@ helix_2025 = _arxiv("helix_2025", "Bhatia et al.", 2025, "2507.07120", "Helix Pa
 gpipe_2018 = _arxiv("gpipe_2018", "Huang et al.", 2018, "1811.06965", "GPipe: Efficient Training of Giant Neural Networks using Pipeline Parallelism")
 narayanan_2021 = _arxiv("narayanan_2021", "Narayanan et al.", 2021, "2104.04473", "Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM")
 qi_2023 = _arxiv("qi_2023", "Qi et al.", 2023, "2401.10241", "Zero Bubble Pipeline Parallelism")
+rajbhandari_2019 = _arxiv("rajbhandari_2019", "Rajbhandari, Rasley, Ruwase, He", 2019, "1910.02054", "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models")
+dao_2023 = _arxiv("dao_2023", "Dao", 2023, "2307.08691", "FlashAttention-2: Faster Attention with Better Parallelism and Work Partitioning")
 kaplan_2020 = _arxiv("kaplan_2020", "Kaplan et al.", 2020, "2001.08361", "Scaling Laws for Neural Language Models")
 muennighoff_2023 = _arxiv("muennighoff_2023", "Muennighoff et al.", 2023, "2305.16264", "Scaling Data-Constrained Language Models")
 khatri_2025 = _arxiv("khatri_2025", "Khatri et al.", 2025, "2510.13786", "The Art of Scaling Reinforcement Learning Compute for LLMs")
@@ -112,6 +114,9 @@ ludziejewski_2025 = _arxiv("ludziejewski_2025", "Ludziejewski et al.", 2025, "25
 llama_2024 = _arxiv("llama_2024", "Llama Team", 2024, "2407.21783", "The Llama 3 Herd of Models")
 deepseek_llm_2024 = _arxiv("deepseek_llm_2024", "DeepSeek-AI", 2024, "2401.02954", "DeepSeek LLM: Scaling Open-Source Language Models with Longtermism")
 hu_2024 = _arxiv("hu_2024", "Hu et al.", 2024, "2404.06395", "MiniCPM: Unveiling the Potential of Small Language Models with Scalable Training Strategies")
+young_1974 = _doi("young_1974", "Young", 1974, "10.1145/361147.361115", "A first order approximation to the optimum checkpoint interval")
+chowdhery_2022 = _arxiv("chowdhery_2022", "Chowdhery et al.", 2022, "2204.02311", "PaLM: Scaling Language Modeling with Pathways")
+korthikanti_2022 = _arxiv("korthikanti_2022", "Korthikanti et al.", 2022, "2205.05198", "Reducing Activation Recomputation in Large Transformer Models")
 # fmt: on
 
 SOURCES: dict[str, Source] = {s.key: s for s in list(globals().values()) if isinstance(s, Source)}

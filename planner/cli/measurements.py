@@ -41,8 +41,14 @@ def calibrate(
     dp_attention, n_chips, drafts, overlap. A fact of all rows may be given by --fact instead.
     """
     from planner.library import calibrate as answer
+    from planner.library import calibrate_training
     from planner.report.text.calibration_text import calibration_text
 
+    stack = calibrate_training(data, name, out)
+    if stack is not None:
+        note(f"wrote {out}", warning=True)
+        show(dumps(stack))
+        return
     fit = answer(
         data,
         name,
@@ -112,9 +118,14 @@ def validate(
     if deployments is not None:
         _deployments(data or [], deployments, json=json)
         return
+    from planner.library import training_scores
     from planner.library import validate as answer
     from planner.validation.estimates import files_in
 
+    scores = training_scores(data) if data and refit else None
+    if scores is not None:
+        show(dumps(scores.document) if json else str(scores))
+        return
     groupings = _groupings(by)
     if refit not in (None, *LEAVES):
         raise InputError(

@@ -10,9 +10,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from planner.measurements import training_steps
 from planner.measurements.entry import Entry
 from planner.measurements.measurement import NotComputed, Readings
-from planner.measurements.readers import model_configurations, own_table, sheets, table_entries
+from planner.measurements.readers import (
+    model_configurations,
+    own_table,
+    sheets,
+    table_entries,
+    training_rows,
+)
 from planner.measurements.readers.deployment_rows import deployment_entries, deployments
 from planner.measurements.readers.engine_runs import runs
 from planner.measurements.readers.load_generators import FORMATS, format_of_document, runs_in
@@ -71,6 +78,9 @@ KINDS: Mapping[str, FileKind] = {
         ("hidden", "layers", "global_batch", "measured_iter_time_s"),
         ("iter_time_derived_s", "measured_iter_time_s"),
         table_entries.training_entries,
+    ),
+    "training layouts": FileKind(
+        training_rows.NEEDED, ("value",), training_steps.training_layout_entries
     ),
     "collectives": FileKind(
         ("accelerator", "ranks", "operation", "size_bytes", "time_us"),

@@ -114,7 +114,7 @@ def test_what_is_no_source_at_all():
 
 def test_a_mapping_that_holds_itself():
     """A mapping deeper than the limit is refused, not walked for ever."""
-    tree = {"problem": "training"}
+    tree = {"problem": "cache"}
     tree["self"] = tree
     assert "levels deep" in refused(tree)[0].message
 
@@ -141,5 +141,5 @@ def test_standard_input_is_read(monkeypatch):
 
 def test_a_byte_order_mark_and_windows_lines_are_no_mistake(tmp_path):
     """Text as other systems write it is read."""
-    file = written(tmp_path, b"\xef\xbb\xbfproblem: training\r\nx: 1\r\n")
-    assert load(file).data == {"problem": "training", "x": 1}
+    file = written(tmp_path, b"\xef\xbb\xbfproblem: cache\r\nx: 1\r\n")
+    assert load(file).data == {"problem": "cache", "x": 1}

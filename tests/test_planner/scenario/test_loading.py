@@ -162,15 +162,15 @@ def test_yaml_toml_and_json_read_alike(tmp_path):
 def test_yaml_is_version_1_2(tmp_path):
     """`no` is a string, not false; `1e15` a number; 1:30 a string."""
     file = tmp_path / "s.yaml"
-    text = "problem: training\na: no\nb: 1e15\nc: 1:30\nd: 2026-11-01\ne: 0o17\nf: yes\ng: ~\n"
+    text = "problem: cache\na: no\nb: 1e15\nc: 1:30\nd: 2026-11-01\ne: 0o17\nf: yes\ng: ~\n"
     file.write_text(text)
     assert load(file).data == {
-        "problem": "training", "a": "no", "b": 1e15, "c": "1:30", "d": "2026-11-01", "e": 15,
+        "problem": "cache", "a": "no", "b": 1e15, "c": "1:30", "d": "2026-11-01", "e": 15,
         "f": "yes", "g": None,
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("problem", ["training", "cache", "prices"])
+@pytest.mark.parametrize("problem", ["cache", "prices"])
 def test_other_problems_keep_their_place(problem):
     """Other problems load as documents for the code that answers them."""
     document = load({"problem": problem, "anything": [1]})

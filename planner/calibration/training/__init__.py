@@ -1,0 +1,1 @@
+"""Which coefficients do measured steps of training give?"""

@@ -1,0 +1,204 @@
+"""Coefficients of a training stack from measured steps, shrunk to what physics alone says.
+
+Logarithms of coefficients are normal around their priors, adjustments of a chip, a format, a kernel
+or an era around zero; a robust loss keeps single rows from deciding. The equations are those that
+`solve` uses, evaluated on all rows and all small changes of the coefficients at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy.optimize import least_squares
+
+from planner.catalogue.training_stacks import (
+    EVERY,
+    StackAdjustment,
+    TrainingStack,
+    coefficient_priors,
+    usual_adjustments,
+)
+from planner.measurements.readers.training_rows import TrainingRow
+from planner.measurements.training_steps import era_of, symbols_of, task_of
+from planner.problems.training.step.step import lowered
+from planner.problems.training.step.task import TrainingTask
+
+NOISE = 0.04  # of the logarithm of a step time: what another day, release or submitter changes
+STEP = 1e-4  # of a logarithm, for slopes
+LEAST_ROWS = 2  # of a scope, below which it has no adjustment
+# What a place may change, by scope: coefficients, and the standard deviation of the logarithm.
+SCOPES: Mapping[str, tuple[tuple[str, ...], float]] = {
+    "chip": (("k_mat", "k_att", "k_norm", "k_dp", EVERY), 0.12),
+    "precision": (("k_mat", "k_expert", "k_quant"), 0.25),
+    "kernel": (("k_att", "k_pairs"), 0.4),
+    "norm": (("k_norm",), 0.6),
+    "era": ((EVERY,), 0.06),
+    "part": (("k_mat", "k_norm", "k_cut", "t_launch"), 0.15),
+    "shape": (("k_uneven",), 0.5),
+}
+MEMORY = frozenset({"M_base", "k_act", "k_state", "k_loss"})  # coefficients that no time moves
+FITTED = tuple(name for name in coefficient_priors() if name not in MEMORY)
+
+
+@dataclass(frozen=True)
+class StepSample:
+    """Rows of one stack as arrays: symbols of each, places, measured seconds."""
+
+    rows: tuple[TrainingRow, ...]
+    tasks: tuple[TrainingTask, ...]
+    symbols: Mapping[str, np.ndarray]
+
+    @classmethod
+    def of(cls, rows: Sequence[TrainingRow], stack: TrainingStack) -> StepSample:
+        """The sample of usable rows, seen by a stack."""
+        tasks = tuple(task_of(row, stack) for row in rows)
+        bound = [symbols_of(row, task) for row, task in zip(rows, tasks, strict=True)]
+        names = bound[0].keys()
+        symbols = {n: np.array([[float(each[n])] for each in bound]) for n in names}
+        return cls(tuple(rows), tasks, symbols)
+
+    @cached_property
+    def seconds(self) -> np.ndarray:
+        """Measured step times [s]."""
+        return np.array([row.seconds for row in self.rows], dtype=float)
+
+    @cached_property
+    def places(self) -> list[dict[str, str]]:
+        """Where each row's coefficients are asked for."""
+        return [
+            {**task.place, "era": era_of(row)}
+            for row, task in zip(self.rows, self.tasks, strict=True)
+        ]
+
+    def take(self, where: np.ndarray) -> StepSample:
+        """Some of the rows."""
+        at = np.flatnonzero(where) if where.dtype == bool else where
+        return StepSample(
+            tuple(self.rows[i] for i in at),
+            tuple(self.tasks[i] for i in at),
+            {name: values[at] for name, values in self.symbols.items()},
+        )
+
+
+@dataclass(frozen=True)
+class StepFit:
+    """Logarithms over the prior of coefficients and adjustments, and their covariance."""
+
+    names: tuple[str, ...]
+    adjustments: tuple[tuple[str, str, str], ...]  # coefficient, scope, word
+    theta: np.ndarray
+    covariance: np.ndarray
+    spread: float
+    loss: float = np.inf
+
+    def predicted(self, sample: StepSample) -> np.ndarray:
+        """Step times of rows [s]; of a scope that the fit never saw, unadjusted."""
+        return _predicted(sample, self, self.theta[:, None])[:, 0]
+
+    def values(self) -> dict[str, float]:
+        """Coefficients of the stack."""
+        priors = coefficient_priors()
+        return {
+            name: priors[name].value * float(np.exp(x))
+            for name, x in zip(self.names, self.theta, strict=False)
+        }
+
+    def stack_adjustments(self) -> tuple[StackAdjustment, ...]:
+        """Factors of the stack's places."""
+        usual = {(one.of, one.scope, one.at): one.factor for one in usual_adjustments()}
+        factors = np.exp(self.theta[len(self.names) :])
+        return tuple(
+            StackAdjustment(*key, round(float(factor) * usual.get(key, 1.0), 4))
+            for key, factor in zip(self.adjustments, factors, strict=True)
+        )
+
+    def spreads(self) -> dict[str, float]:
+        """Standard deviations of logarithms of coefficients."""
+        sd = np.sqrt(np.diag(self.covariance))
+        return {n: float(s) for n, s in zip(self.names, sd, strict=False)}
+
+
+def _predicted(sample: StepSample, fit: StepFit, theta: np.ndarray) -> np.ndarray:
+    """Step times, shape (rows, n), at n columns of logarithms."""
+    priors, kernel = coefficient_priors(), lowered("step")
+    usual = {(one.of, one.scope, one.at): np.log(one.factor) for one in usual_adjustments()}
+    base = {n: np.log(priors[n].value) + theta[i] for i, n in enumerate(fit.names)}
+    coefficients = {n: np.broadcast_to(v, (1, theta.shape[1])) for n, v in base.items()}
+    more: dict[str, np.ndarray] = {}
+    for j, (of, scope, word) in enumerate(fit.adjustments, start=len(fit.names)):
+        here = np.array([[place.get(scope) == word] for place in sample.places], dtype=float)
+        if here.any():
+            more[of] = more.get(of, 0.0) + here * (theta[j] + usual.get((of, scope, word), 0.0))
+    values = {n: np.exp(v + more.get(n, 0.0)) for n, v in coefficients.items()}
+    values |= {n: priors[n].value for n in kernel.names if n in priors and n not in values}
+    every = np.exp(more.get(EVERY, np.zeros((1, 1))))
+    arguments = {n: values.get(n, sample.symbols.get(n)) for n in kernel.names}
+    return kernel(**arguments)["step"] * every
+
+
+def fit_steps(sample: StepSample) -> StepFit:
+    """Coefficients that fit the rows of a sample, as near to the priors as these let them be."""
+    priors = coefficient_priors()
+    adjustments, spreads = _adjustable(sample)
+    names = FITTED
+    widths = np.array([priors[n].spread for n in names] + spreads)
+    empty = StepFit(names, adjustments, np.zeros(len(widths)), np.zeros((0, 0)), NOISE)
+    logs = np.log(sample.seconds)
+    count = len(widths)
+
+    def residuals(z: np.ndarray) -> np.ndarray:
+        off = np.log(_predicted(sample, empty, (z * widths)[:, None])[:, 0]) - logs
+        return np.concatenate([robust(off / NOISE), z])
+
+    def slopes(z: np.ndarray) -> np.ndarray:
+        moved = (z * widths)[:, None] + STEP * np.hstack([np.zeros((count, 1)), np.eye(count)])
+        times = np.log(_predicted(sample, empty, moved))
+        off = (times[:, :1] - logs[:, None]) / NOISE
+        rows = (times[:, 1:] - times[:, :1]) / STEP * widths / NOISE
+        return np.vstack([rows * robust_slope(off), np.eye(count)])
+
+    solution = least_squares(residuals, np.zeros(count), jac=slopes, method="trf", max_nfev=60)
+    jacobian = solution.jac
+    covariance = np.linalg.inv(jacobian.T @ jacobian) * np.outer(widths, widths)
+    theta = solution.x * widths
+    off = np.log(_predicted(sample, empty, theta[:, None])[:, 0]) - logs
+    return replace(
+        empty, theta=theta, covariance=covariance, spread=float(np.std(off)), loss=solution.cost
+    )
+
+
+def robust(x: np.ndarray) -> np.ndarray:
+    """Residuals whose square grows as their size beyond a few."""
+    return np.sign(x) * np.sqrt(2 * LIMIT**2 * (np.sqrt(1 + (x / LIMIT) ** 2) - 1))
+
+
+LIMIT = 2.0  # standard deviations of noise beyond which a row counts less
+
+
+def robust_slope(x: np.ndarray) -> np.ndarray:
+    """Derivative of `robust`."""
+    root = np.sqrt(1 + (x / LIMIT) ** 2)
+    rho = np.maximum(1e-12, np.abs(robust(x)))
+    return np.where(np.abs(x) < 1e-6, 1.0, np.abs(x) / root / rho)
+
+
+def _adjustable(sample: StepSample) -> tuple[tuple[tuple[str, str, str], ...], list[float]]:
+    """Adjustments that a sample's places ask for: every word of a scope but the commonest."""
+    keys = [(one.of, one.scope, one.at) for one in usual_adjustments()]
+    spreads = [SCOPES[scope][1] for _, scope, _ in keys]
+    for scope, (coefficients, spread) in SCOPES.items():
+        words = [place.get(scope, "") for place in sample.places]
+        counts = {word: words.count(word) for word in words}
+        if len(counts) < 2:
+            continue
+        for word, count in sorted(counts.items()):
+            if count >= LEAST_ROWS and word:
+                for of in coefficients:
+                    if (of, scope, word) in keys:
+                        continue
+                    keys.append((of, scope, word))
+                    spreads.append(spread)
+    return tuple(keys), spreads

@@ -1,0 +1,240 @@
+"""Stacks: what a generation of training software makes of the hardware, as fitted coefficients.
+
+A stack is a name, a date and a set of coefficients of the equations of a training step, each with
+how far it may be off; adjustments say what a chip, a number format or an attention kernel changes
+about them, bands what measured step times were beside those predicted. A coefficient that no row of
+a stack moved is that of the physical prior, which all stacks share.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from planner.text.errors import CatalogueError, did_you_mean
+from planner.text.tables import table
+
+FILE = "training_stacks.toml"
+EVERY = "every"  # an adjustment of all times together
+NO_TIME = frozenset({"k_hide", "M_base", "k_act", "k_state", "k_loss"})  # shares and memory
+KNOWN, NEW_MODEL, NEW_CHIP = "known", "new-model", "new-chip"
+
+
+@dataclass(frozen=True)
+class PriorCoefficient:
+    """A coefficient before any row: its value, and the standard deviation of its logarithm [1]."""
+
+    value: float
+    spread: float
+    why: str
+
+
+@dataclass(frozen=True)
+class StackAdjustment:
+    """A factor on one coefficient, at a place: `scope` is what of the place, `at` its word."""
+
+    of: str
+    scope: str
+    at: str
+    factor: float
+
+
+@dataclass(frozen=True)
+class TrainingBand:
+    """Measured over predicted step time: the factors that hold 80 % of rows left out."""
+
+    low: float
+    high: float
+    n: int
+
+
+@dataclass(frozen=True)
+class TrainingStack:
+    """Coefficients of one generation of training software, and how far they may be off.
+
+    `values` by coefficient [1, s or byte], `spreads` the standard deviations of their logarithms.
+    `chips` and `models` were fitted; `rows` counts the measurements; `varied` are the parts of a
+    layout that they varied. `pooled_cards`: members of a group in one domain share their network
+    cards. `embedding_layers` are layers that embedding and head count as where that evens the
+    stages; `wire` the bytes of a gradient on the wire; `zero_pipeline` whether ZeRO-2 and 3 run
+    under a pipeline. `bands` by `dense` or `routed`, then by kind of distance. `errors` are, by
+    what was left out, median and mean absolute error, those of a constant MFU [%], and the rows.
+    `eras` are the latest releases, of dense and of routed models.
+    """
+
+    name: str
+    title: str
+    as_of: str
+    source: str
+    chips: tuple[str, ...]
+    models: tuple[str, ...]
+    rows: int
+    values: Mapping[str, float]
+    spreads: Mapping[str, float]
+    adjustments: tuple[StackAdjustment, ...] = ()
+    bands: Mapping[str, Mapping[str, TrainingBand]] = field(default_factory=dict)
+    errors: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    pooled_cards: bool = True
+    embedding_layers: int = 2
+    wire: float = 4.0
+    zero_pipeline: bool = False
+    memory_share: float = 1.0
+    eras: Mapping[str, str] = field(default_factory=dict)
+    varied: tuple[str, ...] = ()
+
+    def coefficients(self, place: Mapping[str, str]) -> dict[str, float]:
+        """Every coefficient at a place, such as {chip: h100, precision: fp8, kernel: flash}."""
+        values = dict(self.values)
+        for one in self.adjustments:
+            if place.get(one.scope) != one.at:
+                continue
+            for name in sorted(values.keys() - NO_TIME) if one.of == EVERY else (one.of,):
+                values[name] *= one.factor
+        return values
+
+    def band(self, *, routed: bool, model: str = "", chip: str = "") -> TrainingBand:
+        """Factors on a step time that hold 80 % of rows as far from the fit as this one.
+
+        A kind of distance that no row measured is taken twice as wide, in logarithms, as the
+        farthest that one did.
+        """
+        part = "routed" if routed and "routed" in self.bands else "dense"
+        kinds, kind = self.bands[part], KNOWN
+        if model and model not in self.models:
+            kind = NEW_MODEL
+        if chip and chip not in self.chips:
+            kind = NEW_CHIP
+        farthest = kinds.get(NEW_CHIP) or kinds.get(NEW_MODEL) or kinds[KNOWN]
+        band = kinds.get(kind) or _twice(farthest)
+        return _twice(band) if routed and part == "dense" else band
+
+
+def _twice(band: TrainingBand) -> TrainingBand:
+    """A band twice as wide in logarithms."""
+    return TrainingBand(band.low**2, band.high**2, 0)
+
+
+@cache
+def coefficient_priors() -> Mapping[str, PriorCoefficient]:
+    """What physics alone says of every coefficient."""
+    rows = table("planner.catalogue", FILE)["prior"]
+    return {name: PriorCoefficient(**row) for name, row in rows.items()}
+
+
+@cache
+def usual_adjustments() -> tuple[StackAdjustment, ...]:
+    """What physics says that a place changes, before any row."""
+    rows = table("planner.catalogue", FILE)["usual"]
+    return tuple(
+        StackAdjustment(*(row[k] for k in ("of", "scope", "at", "factor"))) for row in rows
+    )
+
+
+def training_stack_names() -> tuple[str, ...]:
+    """Names of the stacks that ship."""
+    return tuple(table("planner.catalogue", FILE)["stack"])
+
+
+@cache
+def training_stack(name: str) -> TrainingStack:
+    """A stack by name, or by the path of a file that `planner calibrate` wrote.
+
+    Raises CatalogueError with the nearest name.
+    """
+    stacks = table("planner.catalogue", FILE)["stack"]
+    if name in stacks:
+        return stack_from(name, stacks[name])
+    if name.endswith(".toml"):
+        return _stack_of_file(Path(name))
+    raise CatalogueError(
+        f"no training stack {name!r}{did_you_mean(name, tuple(stacks))}; known stacks: "
+        f"{', '.join(stacks)}; or the path of a .toml file that planner calibrate wrote"
+    )
+
+
+def choose_training_stack(
+    wanted: str, chip: str, *, routed: bool = False
+) -> tuple[TrainingStack, str | None]:
+    """The stack to use and, where it was not fitted on such a chip, a sentence that says so.
+
+    Parameters
+    ----------
+    wanted : a stack's name, a file, or `auto`: the newest that was fitted on this chip
+        in layouts with tensor and pipeline parallelism.
+    routed : whether the model has routed experts.
+    """
+    if wanted == "auto":
+        stacks = [training_stack(name) for name in training_stack_names()]
+        stack = max(
+            stacks,
+            key=lambda s: (
+                chip in s.chips,
+                routed <= ("routed" in s.bands),
+                {"tp", "pp"} <= {*s.varied},
+                s.as_of,
+                s.rows,
+            ),
+        )
+    else:
+        stack = training_stack(wanted)
+    if chip in stack.chips:
+        return stack, None
+    fitted = ", ".join(stack.chips)
+    return stack, f"stack {stack.name} was fitted on {fitted}, not on {chip}: its band is wider"
+
+
+def stack_from(name: str, raw: Mapping[str, Any]) -> TrainingStack:
+    """A stack from the contents of its table, what no row moved filled from the prior.
+
+    Raises CatalogueError for a coefficient that there is not.
+    """
+    priors = coefficient_priors()
+    for table_name in ("coefficients", "spreads"):
+        for coefficient in raw.get(table_name, {}):
+            if coefficient not in priors:
+                hint = did_you_mean(coefficient, tuple(priors))
+                raise CatalogueError(f"stack {name}: no coefficient {coefficient!r}{hint}")
+    values = {c: prior.value for c, prior in priors.items()} | raw["coefficients"]
+    spreads = {c: prior.spread for c, prior in priors.items()} | raw.get("spreads", {})
+    bands = {
+        part: {kind: TrainingBand(low, high, int(n)) for kind, (low, high, n) in kinds.items()}
+        for part, kinds in raw["bands"].items()
+    }
+    simple = ("title", "as_of", "source", "rows", "pooled_cards", "embedding_layers", "wire",
+              "zero_pipeline", "memory_share")  # fmt: skip
+    return TrainingStack(
+        name=name,
+        chips=tuple(raw["chips"]),
+        models=tuple(raw.get("models", ())),
+        varied=tuple(raw.get("varied", ())),
+        values={c: float(v) for c, v in values.items()},
+        spreads={c: float(v) for c, v in spreads.items()},
+        adjustments=_adjustments(raw.get("adjustments", ())),
+        bands=bands,
+        errors=dict(raw.get("errors", {})),
+        eras=dict(raw.get("eras", {})),
+        **{key: raw[key] for key in simple if key in raw},
+    )
+
+
+def _adjustments(rows: Sequence[Mapping[str, Any]]) -> tuple[StackAdjustment, ...]:
+    return tuple(StackAdjustment(**row) for row in rows)
+
+
+def _stack_of_file(path: Path) -> TrainingStack:
+    try:
+        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise CatalogueError(f"{path}: no such file") from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise CatalogueError(f"{path}: is no training stack: {error}") from None
+    try:
+        return stack_from(path.stem, raw)
+    except KeyError as error:
+        raise CatalogueError(f"{path}: is no training stack: no {error.args[0]}") from None
+    except (TypeError, ValueError, AttributeError) as error:
+        raise CatalogueError(f"{path}: is no training stack: {error}") from None

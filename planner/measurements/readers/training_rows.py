@@ -1,0 +1,342 @@
+"""Runs of training by layout, as tables publish them: what ran, how long a step took, what fitted.
+
+Published FLOP/s are counted in one of three conventions; each set of rows has its own. A row whose
+FLOP/s do not follow from its rate in the convention of its set is suspect, and left out with the
+reason; so is one with missing, doubled or contradictory cells.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from planner.catalogue.systems import system, system_from
+from planner.measurements.published_names import Refused
+from planner.measurements.readers import sheets
+from planner.problems.training.step.counts import TrainingCounts, shape_counts
+from planner.problems.training.step.layouts import TrainingLayouts
+from planner.problems.training.step.machine import TrainingMachine, training_machine
+from planner.problems.training.step.task import StateBytes
+from planner.text.errors import CatalogueError, did_you_mean
+from planner.text.tables import table
+
+NAMES = "training_names.toml"
+CONVENTIONS = ("full attention", "causal half", "hardware, full attention")
+TERA = 1e12
+SAME_SET = 0.06  # a row's FLOP/s may be this far from those of its set
+SAME_MODEL = 0.03  # two rows of a model that are as far off: another count of it, not a slip
+NEEDED = (
+    "hidden",
+    "layers",
+    "seq",
+    "global_batch",
+    "tp",
+    "pp",
+    "dp",
+    "recompute",
+    "metric",
+    "value",
+)
+USUAL_STATE = StateBytes()
+MEASURED, TOO_LARGE = "measured", "oom"
+
+
+@dataclass(frozen=True)
+class TrainingRow:
+    """One run: model, machine, layout and workload, and what was measured of it.
+
+    `seconds` of a step [s], None where only whether it fits was seen; `peak` memory [byte] or None;
+    `fits` whether it ran. `latent` says that the table does not state recomputation. `published` is
+    FLOP/s of a chip as the table gives it, or None. `reason` is why a row is not used.
+    """
+
+    line: int
+    id: str
+    set: str
+    date: str
+    stack: str
+    era: str
+    counts: TrainingCounts | None = None
+    machine: TrainingMachine | None = None
+    layout: TrainingLayouts | None = None
+    batch: float = 0.0
+    sequence: float = 0.0
+    chips: int = 0
+    precision: str = "bf16"
+    kernel: str = "flash"
+    norm: str = "plain"
+    state: StateBytes = USUAL_STATE
+    latent: bool = False
+    seconds: float | None = None
+    peak: float | None = None
+    fits: bool = True
+    published: float | None = None
+    reason: str = ""
+
+    @property
+    def usable(self) -> bool:
+        """Whether its time counts."""
+        return not self.reason and self.seconds is not None
+
+    def flop_rates(self) -> tuple[float, float, float]:
+        """FLOP/s of a chip in each of CONVENTIONS [flop/s]."""
+        assert self.counts is not None
+        assert self.seconds is not None
+        causal = self.counts.flop(self.batch, self.sequence)
+        attention = 3 * self.batch * self.counts.n_layers
+        half = attention * self.counts.pair_flop(self.sequence) * self.sequence**2 / 2
+        full, per = causal + half, self.seconds * self.chips
+        return full / per, causal / per, full * 4 / 3 / per
+
+
+@cache
+def _words() -> Mapping[str, Mapping[str, Any]]:
+    return table("planner.measurements", NAMES)
+
+
+@dataclass(frozen=True)
+class StackWords:
+    """What a stack is called, whether ZeRO-2 and 3 run under a pipeline, and when it ran."""
+
+    title: str
+    zero_pipeline: bool
+    ran: str
+
+
+def stack_words(name: str) -> StackWords:
+    """What is known by name of a stack."""
+    words = _words()
+    return StackWords(
+        words["title"].get(name, ""),
+        words["zero_pipeline"].get(name, False),
+        words["ran"].get(name, ""),
+    )
+
+
+def training_rows(source: sheets.Source) -> list[TrainingRow]:
+    """Every row of a table of training runs; one that is not used says why."""
+    cells = sheets.rows_of(source)
+    rows = [_row(each, line) for line, each in enumerate(cells, start=2) if any(each.values())]
+    return _contradictions(_suspects(rows))
+
+
+def _row(cells: sheets.Row, line: int) -> TrainingRow:
+    named = TrainingRow(
+        line=line,
+        id=cells.get("id", "") or f"line {line}",
+        set=cells.get("source", "").split(" (")[0],
+        date=cells.get("date", ""),
+        stack=_stack(cells),
+        era=cells.get("version", ""),
+    )
+    try:
+        return _read(cells, named)
+    except (Refused, CatalogueError) as why:
+        return replace(named, reason=str(why))
+
+
+def _stack(cells: sheets.Row) -> str:
+    """The stack whose rows are fitted together, by what runs it and when."""
+    framework, words = cells.get("framework", ""), _words()["stack"]
+    year = (cells.get("date", "") or "0000")[:4]
+    return words.get(f"{framework} {year}") or words.get(framework) or framework or "own"
+
+
+def _read(cells: sheets.Row, row: TrainingRow) -> TrainingRow:
+    status = cells.get("status", "") or MEASURED
+    if status not in (MEASURED, TOO_LARGE):
+        raise Refused(f"the table itself says {status}")
+    if cells.get("task", "pre-training") not in ("", "pre-training"):
+        raise Refused(f"{cells['task']} is no pre-training: its passes are other ones")
+    counts = _counts(cells)
+    layout, latent = _layout(cells, counts)
+    chips = sheets.count(cells, "chips", _chips(layout))
+    if _chips(layout) != chips:
+        raise Refused(f"tp, pp, dp and cp make {_chips(layout)} chips, the row says {chips}")
+    batch = sheets.positive(cells, "global_batch")
+    per = int(layout.dp) * int(layout.micro_batch)
+    if batch < per:
+        raise Refused(f"a batch of {batch:g} is less than dp x micro_batch = {per}")
+    precision = _word("precision", cells.get("precision", "") or "bf16")
+    sequence = sheets.tokens(cells, "seq")
+    read = replace(
+        row,
+        counts=counts,
+        machine=_machine(cells, precision, chips),
+        layout=layout,
+        batch=batch,
+        sequence=sequence,
+        chips=chips,
+        precision=precision,
+        kernel=_kernel(cells),
+        norm="fused" if "RMS" in cells.get("attention_kernel", "") else "plain",
+        state=StateBytes(*_words()["state"].get(row.stack, (2, 4, 12))),
+        latent=latent,
+        peak=_gigabytes(cells),
+        fits=status == MEASURED,
+        published=_published(cells),
+    )
+    return replace(read, seconds=_seconds(cells, batch * sequence, chips)) if read.fits else read
+
+
+def _word(kind: str, text: str) -> str:
+    words = _words()[kind]
+    if text not in words:
+        raise Refused(f"{kind} {text!r} is not known{did_you_mean(text, tuple(words))}")
+    return words[text]
+
+
+def _counts(cells: sheets.Row) -> TrainingCounts:
+    hidden, layers = sheets.count(cells, "hidden"), sheets.count(cells, "layers")
+    heads = sheets.count(cells, "heads")
+    experts = sheets.count(cells, "experts", 0)
+    return shape_counts(
+        cells.get("model", ""),
+        layers=layers,
+        hidden=hidden,
+        heads=heads,
+        kv_heads=sheets.count(cells, "kv_heads", heads),
+        head_dim=sheets.count(cells, "head_dim", hidden // heads),
+        ffn=sheets.count(cells, "ffn", 4 * hidden),
+        gates=2 if cells.get("gated", "") in ("1", "1.0", "yes") else 1,
+        vocab=sheets.count(cells, "vocab"),
+        experts=experts,
+        topk=sheets.count(cells, "topk", 0),
+        expert_ffn=sheets.count(cells, "expert_ffn", 0),
+        shared_ffn=sheets.count(cells, "shared_ffn", 0),
+        dense_layers=sheets.count(cells, "dense_layers", 0) if experts else 0,
+        total=float(cells.get("params_total") or 0),
+    )
+
+
+def _layout(cells: sheets.Row, counts: TrainingCounts) -> tuple[TrainingLayouts, bool]:
+    ways = {name: sheets.count(cells, name, 1) for name in ("tp", "pp", "cp", "ep")}
+    if cells.get("dp"):
+        ways["dp"] = sheets.count(cells, "dp")
+    else:
+        ways["dp"] = max(1, sheets.count(cells, "chips") // (ways["tp"] * ways["pp"] * ways["cp"]))
+    recompute = _word("recompute", cells.get("recompute", ""))
+    virtual = sheets.count(cells, "vp", 1)
+    if virtual > 1 and ways["pp"] == 1:
+        raise Refused(f"{virtual} virtual stages without a pipeline")
+    width = ways["tp"] * ways["cp"] * ways["dp"]
+    if counts.n_experts and width % ways["ep"]:
+        raise Refused(f"ep {ways['ep']} does not divide tp x cp x dp = {width}")
+    zero = cells.get("zero", "").removesuffix(".0") or "0"
+    layout = TrainingLayouts.of(
+        **ways,
+        micro_batch=sheets.count(cells, "micro_batch", 1),
+        virtual_stages=virtual,
+        schedule="interleaved" if virtual > 1 else "1f1b",
+        recompute="none" if recompute == "latent" else recompute,
+        zero=int(zero) if zero in ("0", "1", "2", "3") else 0,
+        sequence_parallel=int(cells.get("sp", "") == "yes"),
+    )
+    return layout, recompute == "latent"
+
+
+def _chips(layout: TrainingLayouts) -> int:
+    return prod(int(getattr(layout, name)) for name in ("tp", "pp", "dp", "cp"))
+
+
+def _machine(cells: sheets.Row, precision: str, chips: int) -> TrainingMachine:
+    name = _word("chip", cells.get("chip", ""))
+    machine = system(name)
+    varied = next((v for k, v in _words()["varied"].items() if k in cells.get("notes", "")), None)
+    if varied is not None:
+        machine = system_from({"like": name, **varied})
+    return training_machine(machine, precision, chips)
+
+
+def _kernel(cells: sheets.Row) -> str:
+    """The attention kernel; where none is named, what there was at the time."""
+    text = cells.get("attention_kernel", "").removesuffix(" + RMS kernel")
+    if text in _words()["kernel"]:
+        return _words()["kernel"][text]
+    return "flash" if cells.get("date", "") > _words()["usual"]["flash_from"] else "fused-softmax"
+
+
+def _seconds(cells: sheets.Row, tokens: float, chips: int) -> float:
+    metric = cells.get("metric", "")
+    value = sheets.positive(cells, "value")
+    if metric == "step_time_s":
+        return value
+    if metric == "tokens_per_s_chip":
+        return tokens / (value * chips)
+    raise Refused(f"metric {metric!r} is no step_time_s or tokens_per_s_chip")
+
+
+def _gigabytes(cells: sheets.Row) -> float | None:
+    value = sheets.number_or_none(cells, "memory_gb")
+    return None if value is None else value * 1e9
+
+
+def _published(cells: sheets.Row) -> float | None:
+    value = sheets.number_or_none(cells, "tflops_chip_published")
+    return None if value is None else value * TERA
+
+
+def _suspects(rows: Sequence[TrainingRow]) -> list[TrainingRow]:
+    """The rows, those whose FLOP/s leave the convention of their set with the reason.
+
+    A model whose rows are all as far off is counted in another way by its publisher: no slip.
+    """
+    sets: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for at, row in enumerate(rows):
+        if row.usable and row.published is not None:
+            sets[row.set, row.era].append(at)
+    counted: dict[tuple[str, str], list[list[float]]] = defaultdict(lambda: [[], [], []])
+    for at in (at for members in sets.values() for at in members):
+        for convention, rate in enumerate(rows[at].flop_rates()):
+            counted[rows[at].set, rows[at].counts.name][convention].append(
+                rows[at].published / rate
+            )
+    checked = list(rows)
+    for members in sets.values():
+        ratios = np.array([np.divide(rows[at].published, rows[at].flop_rates()) for at in members])
+        offs = np.abs(np.log(ratios))
+        best = int(np.argmin(np.median(offs, axis=0)))
+        for at, off, ratio in zip(members, offs[:, best], ratios[:, best], strict=True):
+            others = counted[rows[at].set, _model(rows[at])][best]
+            if off > SAME_SET and sum(abs(np.log(ratio / x)) < SAME_MODEL for x in others) < 2:
+                checked[at] = replace(
+                    rows[at],
+                    reason=f"suspect: published FLOP/s are {ratio:.2f} of those that its rate "
+                    f"gives in the convention of its set ({CONVENTIONS[best]})",
+                )
+    return checked
+
+
+def _model(row: TrainingRow) -> str:
+    return row.counts.name if row.counts else ""
+
+
+def _contradictions(rows: Sequence[TrainingRow]) -> list[TrainingRow]:
+    """The rows, repeats and those that contradict an earlier one with the reason."""
+    earlier: dict[tuple[object, ...], TrainingRow] = {}
+    checked = []
+    for row in rows:
+        if row.reason or row.layout is None:
+            checked.append(row)
+            continue
+        key = (row.set, row.era, row.date, row.counts, row.machine, row.batch, row.sequence,
+               row.precision, row.kernel, row.norm, row.latent,
+               *row.layout.words().items())  # fmt: skip
+        before = earlier.setdefault(key, row)
+        if before is row:
+            checked.append(row)
+        elif before.seconds == row.seconds and before.fits == row.fits:
+            checked.append(replace(row, reason=f"the same as line {before.line}"))
+        elif before.fits != row.fits:
+            says = "fits" if row.fits else "does not fit"
+            why = f"says that it {says}, line {before.line} the opposite"
+            checked.append(replace(row, reason=why))
+        else:
+            checked.append(row)
+    return checked

@@ -1,0 +1,262 @@
+"""The answer to a training question: best layout, certificate, band, alternatives, ways out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from planner.problems.training import plan as records
+from planner.problems.training.mistakes import layout_faults
+from planner.problems.training.outputs import point_of, recheck
+from planner.problems.training.parameters import layout_slopes
+from planner.problems.training.question import TrainingQuestion
+from planner.problems.training.repairs import repairs
+from planner.problems.training.resolve import ResolvedTraining, resolve_training
+from planner.problems.training.search import RatedLayout, Tally, relaxed_steps, search_layouts
+from planner.problems.training.step.layouts import TrainingLayouts
+from planner.problems.training.step.step import step_times, usable
+from planner.problems.training.worth import ChipCount
+from planner.protocol.plan import BindingLimit, KnownAnswer, MissedPromise, Provenance
+from planner.scenario import resolved
+from planner.text.errors import FieldError, SolverError
+from planner.text.quantities import show
+
+ALTERNATIVES = 4
+ROUNDING = 1e-9  # of a bound, relative
+COVERAGE = 0.8  # share of measured rows that a band holds
+METHOD = (
+    "every divisor tuple with every choice, as arrays; the best one again by walking the "
+    "equations with plain floats"
+)
+
+
+def answer(question: TrainingQuestion) -> records.TrainingPlan:
+    """The layout of least time, cost or energy, with its proof.
+
+    Raises InputError for a question that contradicts itself; SolverError if a number of the plan
+    is not what its equation gives.
+    """
+    resolution = resolve_training(question)
+    tally = search_layouts(resolution)
+    ranked = tally.ranked(1 + ALTERNATIVES)
+    if not ranked:
+        return _infeasible(resolution, tally)
+    best = ranked[0]
+    point = point_of(best)
+    off = recheck(best, point)
+    bound, relaxation = _bound(best, point, tally)
+    whole = records.TrainingAnswer(
+        scenario=resolved(question),
+        plan=point,
+        band=_band(best, point),
+        bound=bound,
+        certificate=_certificate(best, tally, relaxation, off),
+        binding=tuple(_binding(best, tally)),
+        elasticities=layout_slopes(question, best),
+        alternatives=tuple(_alternative(each, best) for each in ranked[1:]),
+        current=_current(resolution, best),
+        provenance=_provenance(resolution, best, tally),
+    )
+    return records.TrainingPlan(KnownAnswer(whole), question)
+
+
+def _bound(
+    best: RatedLayout, point: records.TrainingPoint, tally: Tally
+) -> tuple[records.TrainingBound, float]:
+    """Bounds on the step of the plan's chips [s], and that of all on what is made small.
+
+    Raises SolverError for a plan below its bound.
+    """
+    task = best.chips.case.task
+    peak = float(np.asarray(step_times(task, best.layout, ("bound",)).bound))
+    steps = dict(relaxed_steps(tally))
+    step = max(peak, steps[best.chips])
+    relaxation = min(
+        float(np.asarray(chips.score(np.asarray(low), np.asarray(0.0))))
+        for chips, low in steps.items()
+    )
+    if not max(peak, step) <= point.step_time * (1 + ROUNDING):
+        raise SolverError(f"a step of {point.step_time:.9g} s lies below its bound of {step:.9g} s")
+    return records.TrainingBound(peak, step), relaxation
+
+
+def _certificate(
+    best: RatedLayout, tally: Tally, relaxation: float, off: float
+) -> records.TrainingCertificate:
+    """How many layouts were compared, and the gap to the relaxation."""
+    return records.TrainingCertificate(
+        METHOD, tally.seen, tally.fitting, tally.within, best.score, relaxation,
+        max(0.0, 1 - relaxation / best.score), off,
+    )  # fmt: skip
+
+
+def _band(best: RatedLayout, point: records.TrainingPoint) -> records.RunBand:
+    """What measured steps were beside those predicted, of rows as far from the fit."""
+    task = best.chips.case.task
+    counts, stack = task.counts, task.stack
+    band = stack.band(routed=counts.n_experts > 0, model=counts.name, chip=task.machine.chip)
+    low, high = band.low, band.high
+
+    def ends(value: float | None) -> records.Ends | None:
+        return None if value is None else (value * low, value * high)
+
+    def rates(value: float) -> records.Ends:
+        return (value / high, value / low)
+
+    return records.RunBand(
+        COVERAGE, (point.step_time * low, point.step_time * high), rates(point.tokens_per_s),
+        rates(point.mfu), ends(point.days), ends(point.usd), stack.name, band.n,
+    )  # fmt: skip
+
+
+def _binding(best: RatedLayout, tally: Tally) -> Iterator[BindingLimit]:
+    """Memory and limits without which another layout would be better.
+
+    The elasticity is the mean slope from the limit to what that layout needs, in logarithms.
+    """
+    free, unlimited = tally.free, tally.unlimited or best
+    worst = usable(best.chips.case.task)
+    if free is not None and free.used > usable(free.chips.case.task) and free.score < best.score:
+        slope = math.log(free.score / best.score) / math.log(free.used / worst)
+        yield BindingLimit("memory", slope)
+    if unlimited.score >= best.score * (1 - ROUNDING):
+        return
+    question = best.chips.question
+    point = point_of(unlimited)
+    for name, value, limit in (
+        ("limits.days", point.days, question.limits.days),
+        ("limits.usd", point.usd, question.limits.usd),
+    ):
+        if limit is not None and value is not None and value > limit:
+            slope = math.log(unlimited.score / best.score) / math.log(value / limit)
+            yield BindingLimit(name, slope)
+
+
+def _alternative(rated: RatedLayout, best: RatedLayout) -> records.OtherLayout:
+    """Another layout, and what it loses."""
+    utilisation = rated.chips.worth(rated.step, 0.0)["mfu"]
+    return records.OtherLayout(
+        system=rated.chips.case.system.name,
+        chips=rated.chips.paid,
+        choice=rated.choice,
+        layout=records.TrainingLayout(**rated.words),  # type: ignore[arg-type]
+        step_time=rated.step,
+        mfu=float(utilisation),
+        memory=rated.used,
+        loses=rated.score / best.score - 1,
+    )
+
+
+def rated_layout(chips: ChipCount, layout: TrainingLayouts) -> RatedLayout:
+    """One layout with its score, timed by itself."""
+    task = chips.case.task
+    times = step_times(task, layout, ("step", "used"))
+    step = np.asarray(times.step)
+    again = np.asarray(chips.case.forward_again[int(layout.recompute)])
+    score = float(np.asarray(chips.score(step, again)))
+    return RatedLayout(chips, layout, score, float(step), float(np.asarray(times.used)))
+
+
+def _current(
+    resolution: ResolvedTraining, best: RatedLayout | None
+) -> records.CurrentLayout | None:
+    """The layout in use, on the first system asked about.
+
+    Raises FieldError with everything that does not go together in it.
+    """
+    question = resolution.question
+    layout = question.current
+    if layout is None:
+        return None
+    case = resolution.cases[0]
+    chips = max(question.chips)
+    others = layout.tp * layout.pp * layout.cp
+    words = dict(layout) | {
+        "dp": layout.dp
+        or next(n // others for n in sorted(question.chips, reverse=True) if not n % others),
+        "tp_expert": layout.tp_expert or layout.tp,
+        "offload": layout.offload[0],
+        "sequence_parallel": int(layout.sequence_parallel),
+        "overlap": int(layout.overlap),
+    }
+    faults = [(f"current.{key}", text) for key, text in layout_faults(case.divisions, words)]
+    if faults:
+        raise FieldError(*faults)
+    used = others * words["dp"]
+    rated = rated_layout(
+        ChipCount(question, case, used if used in question.chips else chips, used),
+        TrainingLayouts.of(**words),
+    )
+    point = point_of(rated)
+    short = rated.used - usable(case.task)
+    saving = None if best is None or short > 0 else 1 - best.score / rated.score
+    return records.CurrentLayout(point, short if short > 0 else None, saving)
+
+
+def _infeasible(resolution: ResolvedTraining, tally: Tally) -> records.TrainingPlan:
+    """What is missed in the layout nearest to an answer, and which single change repairs it."""
+    question, nearest = resolution.question, tally.nearest
+    assert nearest is not None  # a lattice without layouts is refused
+    missed = tuple(_missed(question, tally))
+    point = point_of(nearest)
+    short = nearest.used - usable(nearest.chips.case.task)
+    changes = repairs(question)
+    whole = records.TrainingAnswer(
+        status="infeasible",
+        scenario=resolved(question),
+        certificate=records.TrainingCertificate(
+            METHOD, tally.seen, tally.fitting, 0, None, None, None, None
+        ),
+        current=_current(resolution, None),
+        nearest=records.NearestLayout(point, short, changes) if short > 0 else None,
+        repairs=changes,
+        infeasible=missed,
+        provenance=_provenance(resolution, nearest, tally),
+    )
+    return records.TrainingPlan(KnownAnswer(whole), question)
+
+
+def _missed(question: TrainingQuestion, tally: Tally) -> Iterator[MissedPromise]:
+    """Memory, where nothing fits; else the limits that the best layout that fits misses."""
+    nearest = tally.nearest
+    assert nearest is not None
+    if not tally.fitting:
+        total = usable(nearest.chips.case.task)
+        point = point_of(nearest)
+        stage = point.memory_per_chip
+        words = (
+            f"{show(nearest.used - total, 'size')} a chip are short in the nearest layout "
+            f"({nearest.choice}), on stage {stage.worst_stage} of {stage.stages}"
+        )
+        yield MissedPromise("memory", nearest.used / total, words)
+        return
+    best = tally.unlimited
+    assert best is not None
+    point = point_of(best)
+    for name, value, limit in (
+        ("limits.days", point.days, question.limits.days),
+        ("limits.usd", point.usd, question.limits.usd),
+    ):
+        if limit is not None and value is not None and value > limit:
+            yield MissedPromise(
+                name, value / limit, f"in the best layout that fits ({best.choice})"
+            )
+
+
+def missed_of(question: TrainingQuestion, tally: Tally) -> tuple[MissedPromise, ...]:
+    """What no layout keeps, and by how much the nearest one misses it."""
+    return tuple(_missed(question, tally))
+
+
+def _provenance(resolution: ResolvedTraining, best: RatedLayout, tally: Tally) -> Provenance:
+    """What the answer rests on."""
+    warnings = list(resolution.warnings)
+    idle = best.chips.paid - best.chips.used
+    if idle:
+        warnings.append(
+            f"no layout uses all {best.chips.paid} chips: {idle} are idle, and paid; of fewer "
+            f"chips the numbers from {tally.fewest} up were tried"
+        )
+    return Provenance(data=resolution.data, warnings=tuple(warnings))

@@ -1,0 +1,204 @@
+"""The numbers of a training plan, each the value of one equation, and the check of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from formulas.numerics.store import kept_scalar
+from planner.problems.training import plan as records
+from planner.problems.training.question import TrainingQuestion
+from planner.problems.training.search import RatedLayout
+from planner.problems.training.step.binding import bound_symbols
+from planner.problems.training.step.step import MEMORY, SOURCES, StepTimes, step_times, usable
+from planner.problems.training.worth import OF_A_RUN, PER_MTOK, RUN_SOURCES, WORTH, equations
+from planner.protocol.output import Output
+from planner.scenario.keys.training_fields import DAY
+from planner.text.errors import SolverError
+
+if TYPE_CHECKING:
+    import sympy as sp
+
+    from formulas.numerics.trees import ScalarProgram
+    from planner.protocol.plan import Plan
+
+COMMUNICATION = ("tp", "cp", "ep", "pp", "dp_exposed")
+AGREE = 1e-9  # of the scalar evaluation and the arrays, relative
+
+
+def by(name: str) -> Callable[[Plan], sp.Expr | None]:
+    """The expression of an equation of a training run; it loads SymPy."""
+
+    def expression(plan: Plan) -> sp.Expr | None:
+        (equation,) = equations(name)
+        scale = {"training_token_cost": PER_MTOK, "training_run_time": 1 / DAY}.get(name)
+        return equation.expanded.rhs * (scale or 1)
+
+    return expression
+
+
+def _aims(objective: str) -> Callable[[TrainingQuestion], bool]:
+    """Whether a question makes this small."""
+
+    def applies(question: TrainingQuestion) -> bool:
+        return question.objective == objective
+
+    return applies
+
+
+def _runs(question: TrainingQuestion) -> bool:
+    """Whether the tokens of the whole run are known."""
+    return question.work.tokens is not None
+
+
+def _steps(question: TrainingQuestion) -> bool:
+    """Whether the time of a step is what is made small."""
+    return question.objective == "time" and not _runs(question)
+
+
+USD = Output("usd", "USD", ("cost",), promise="limits.usd", equation=by("training_run_cost"))
+# The first that applies to a question is what it makes small.
+OUTPUTS = (
+    replace(USD, applies=lambda q: q.objective == "cost" and _runs(q)),
+    Output("step_time", "s", ("time", "step"), applies=_steps),
+    Output("joule_per_token", "J/token", ("energy",), equation=by("training_token_energy"),
+           applies=_aims("energy")),
+    Output("days", "day", ("time",), promise="limits.days", equation=by("training_run_time"),
+           applies=_runs),
+    Output("usd_per_mtok", "USD per million tokens", ("cost",), equation=by("training_token_cost")),
+    replace(USD, applies=lambda q: q.objective != "cost" and _runs(q)),
+    Output("tokens_per_s", "token/s", ("rate",), equation=by("trained_rate"), rises=True),
+    Output("tokens_per_s_per_chip", "token/(s*chip)", equation=by("trained_rate_per_chip"),
+           rises=True),
+    Output("mfu", "1", equation=by("model_utilisation"), rises=True),
+    Output("hfu", "1", equation=by("hardware_utilisation"), rises=True),
+    Output("bubble", "1"),
+    Output("energy", "J", equation=by("training_run_energy")),
+    Output("goodput", "1", rises=True),
+    Output("checkpoint_interval", "s"),
+)  # fmt: skip
+FROM_SYMBOL = {
+    "tokens_per_s": "X_train", "tokens_per_s_per_chip": "X_train_c", "mfu": "mfu", "hfu": "hfu",
+}  # fmt: skip
+
+
+def point_of(rated: RatedLayout) -> records.TrainingPoint:
+    """The plan of a layout: the step by the scalar path, everything else by its equation."""
+    chips, case = rated.chips, rated.chips.case
+    question, layout = chips.question, rated.layout
+    words = layout.words()
+    times = step_times(case.task, layout)
+    step = float(times.step)  # type: ignore[arg-type]
+    values = chips.worth(step, case.forward_again[int(layout.recompute)])
+    worth = {name: float(value) for name, value in values.items()}
+    run, drawn = question.work.tokens is not None, case.draw is not None
+    fails = question.reliability is not None
+    n_micro = question.work.sequences // (int(words["dp"]) * int(words["micro_batch"]))
+    return records.TrainingPoint(
+        system=case.system.name,
+        chips=chips.paid,
+        chips_used=chips.used,
+        layout=records.TrainingLayout(**words),  # type: ignore[arg-type]
+        step_time=step,
+        **{name: worth[symbol] for name, symbol in FROM_SYMBOL.items()},
+        bubble=float(times.bubble),  # type: ignore[arg-type]
+        micro_batches=n_micro,
+        steps=question.work.tokens / question.work.batch_tokens if question.work.tokens else None,
+        days=worth["T_run"] / DAY if run else None,
+        usd=worth["K_run"] if run else None,
+        usd_per_mtok=worth["w_train"] * PER_MTOK,
+        energy=worth["E_run_all"] if run and drawn else None,
+        joule_per_token=worth["e_train"] if drawn else None,
+        goodput=chips.goodput if fails else None,
+        checkpoint_interval=chips.checkpoint_interval,
+        time_between_failures=chips.time_between_failures if fails else None,
+        memory_per_chip=_memory(rated, times),
+        time_per_step=_terms(times),
+        fits=bool(float(times.used) <= usable(case.task)),  # type: ignore[arg-type]
+    )
+
+
+def _memory(rated: RatedLayout, times: StepTimes) -> records.MemoryPerChip:
+    """Memory of the worst stage by part, and what of the usable memory is free."""
+    total = usable(rated.chips.case.task)
+    parts = {name: float(value) for name, value in times.memory.items()}
+    return records.MemoryPerChip(
+        worst_stage=int(np.asarray(times.worst_stage)),
+        stages=int(rated.layout.pp),
+        **parts,
+        free=total - float(times.used),  # type: ignore[arg-type]
+        total=total,
+    )
+
+
+def _terms(times: StepTimes) -> records.StepTerms:
+    """Terms of the step, those that take no time left out."""
+    terms = {name: float(value) for name, value in times.terms.items()}
+    hidden = {name: float(value) for name, value in times.hidden.items()}
+    return records.StepTerms(
+        {name: value for name, value in terms.items() if value},
+        {name: value for name, value in hidden.items() if value},
+        sum(terms.get(name, 0.0) for name in COMMUNICATION),
+        sum(hidden.values()),
+    )
+
+
+def recheck(rated: RatedLayout, point: records.TrainingPoint) -> float:
+    """How far the plan lies from the arrays of the search, relative; every number again.
+
+    The step of the scalar evaluation is compared with that of the arrays, its terms and the parts
+    of its memory with their sums, and what follows from the step by walking its equations.
+
+    Raises SolverError for a number that is not what its equation gives.
+    """
+
+    def same(name: str, number: float, again: float) -> float:
+        off = abs(number - again) / max(abs(again), 1e-300)
+        if not off <= AGREE:
+            words = f"{name} is {number:.12g} in the plan, but {again:.12g} when computed anew"
+            raise SolverError(words)
+        return off
+
+    walked_step = _walked_step(rated)
+    off = same("step_time", rated.step, walked_step["step"])
+    same("step_time", point.step_time, walked_step["step"])
+    same("the sum of time_per_step", sum(point.time_per_step.terms.values()), point.step_time)
+    memory = point.memory_per_chip
+    parts = sum(getattr(memory, part) for part in MEMORY)
+    same("the sum of memory_per_chip", parts, walked_step["used"])
+    same("memory", rated.used, walked_step["used"])
+    chips = rated.chips
+    again = chips.case.forward_again[int(rated.layout.recompute)]
+    values = {**chips.symbols(), "T_opt": point.step_time, "C_again": again}
+    walked = kept_scalar("training-worth-walked", _worth_program, RUN_SOURCES)(values)
+    for name, symbol in FROM_SYMBOL.items():
+        same(name, getattr(point, name), float(walked[symbol]))
+    same("usd_per_mtok", point.usd_per_mtok, float(walked["w_train"]) * PER_MTOK)
+    if point.days is not None and point.usd is not None:
+        same("days", point.days, float(walked["T_run"]) / DAY)
+        same("usd", point.usd, float(walked["K_run"]))
+    return off
+
+
+def _walked_step(rated: RatedLayout) -> Mapping[str, float]:
+    """Step [s] and memory [byte] of a layout by walking the equations, no array in it."""
+    symbols = bound_symbols(rated.chips.case.task, rated.layout)
+    program = kept_scalar("training-step-walked", _step_program, SOURCES)
+    return program({name: float(np.asarray(symbols[name])) for name in program.arguments})
+
+
+def _step_program() -> ScalarProgram:
+    from formulas.numerics.evaluate import scalar_program
+    from planner.problems.training.step.equations import tabled
+
+    return scalar_program(*tabled("both"), ())
+
+
+def _worth_program() -> ScalarProgram:
+    from formulas.numerics.evaluate import scalar_program
+
+    every = equations(*WORTH, *OF_A_RUN)
+    return scalar_program(every, [each.symbol for each in every], ())

@@ -1,0 +1,230 @@
+"""The answer to a training question, typed: layout, step, memory, days and money, proof, sources.
+
+Everything is in base units; `document_of` makes JSON of it, keys in the order of the fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated
+
+from planner.problems.training.question import TrainingQuestion
+from planner.protocol.document import Unit
+from planner.protocol.plan import Answer, Plan
+
+Second = Annotated[float, Unit("s")]
+Byte = Annotated[float, Unit("byte")]
+Share = Annotated[float, Unit("1")]
+Day = Annotated[float, Unit("day")]
+Usd = Annotated[float, Unit("USD")]
+Ends = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class TrainingLayout:
+    """What divides the work, and the choices beside."""
+
+    tp: int
+    pp: int
+    dp: int
+    cp: int
+    ep: int
+    tp_expert: int
+    micro_batch: int
+    virtual_stages: int
+    schedule: str
+    recompute: str
+    zero: int
+    offload: str
+    sequence_parallel: bool
+    overlap: bool
+
+
+@dataclass(frozen=True)
+class MemoryPerChip:
+    """Memory of a chip of the stage that needs most; the parts and what is free add up to `total`.
+
+    `total` is what a stack may fill; `free` is negative where the layout does not fit.
+    """
+
+    worst_stage: int
+    stages: int
+    weights: Byte
+    gradients: Byte
+    optimizer: Byte
+    activations: Byte
+    logits: Byte
+    buffers: Byte
+    free: Byte
+    total: Byte
+
+
+@dataclass(frozen=True)
+class StepTerms:
+    """Time of a step by part: `terms` add up to it, `hidden` runs behind arithmetic.
+
+    `exposed_communication` and `hidden_communication` are sums of parts of either.
+    """
+
+    terms: Mapping[str, Second]
+    hidden: Mapping[str, Second]
+    exposed_communication: Second
+    hidden_communication: Second
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingPoint:
+    """A layout and what follows from it by the equations of `formulas`."""
+
+    system: str
+    chips: int
+    chips_used: int
+    layout: TrainingLayout
+    step_time: Second
+    tokens_per_s: Annotated[float, Unit("token/s")]
+    tokens_per_s_per_chip: Annotated[float, Unit("token/(s*chip)")]
+    mfu: Share
+    hfu: Share
+    bubble: Share
+    micro_batches: int
+    steps: float | None
+    days: Day | None
+    usd: Usd | None
+    usd_per_mtok: Annotated[float, Unit("USD per million tokens")]
+    energy: Annotated[float, Unit("J")] | None
+    joule_per_token: Annotated[float, Unit("J/token")] | None
+    goodput: Share | None
+    checkpoint_interval: Second | None
+    time_between_failures: Second | None
+    memory_per_chip: MemoryPerChip
+    time_per_step: StepTerms
+    fits: bool
+
+
+@dataclass(frozen=True)
+class RunBand:
+    """Ranges that hold the stated share of measured runs."""
+
+    coverage: Share
+    step_time: Ends
+    tokens_per_s: Ends
+    mfu: Ends
+    days: Ends | None
+    usd: Ends | None
+    stack: str
+    rows: int
+
+
+@dataclass(frozen=True)
+class TrainingBound:
+    """What no layout goes below, on the chips of the plan.
+
+    `step_time` is the causal arithmetic at peak; `with_traffic` adds the least time of every other
+    term over all layouts that fit.
+    """
+
+    step_time: Second
+    with_traffic: Second
+
+
+@dataclass(frozen=True)
+class TrainingCertificate:
+    """How the layout was shown to be best.
+
+    `layouts_seen` were timed, `layouts_fitting` fit into memory, `layouts_within` keep the limits
+    too. `objective` and `relaxation` are in the unit of what is made small; `recheck` is how far
+    the scalar evaluation of the chosen layout lies from the arrays, relative.
+    """
+
+    method: str
+    layouts_seen: int
+    layouts_fitting: int
+    layouts_within: int
+    objective: float | None
+    relaxation: float | None
+    gap: Share | None
+    recheck: float | None
+
+
+@dataclass(frozen=True)
+class OtherLayout:
+    """Another layout: what it does, and what it loses of the objective."""
+
+    system: str
+    chips: int
+    choice: str
+    layout: TrainingLayout
+    step_time: Second
+    mfu: Share
+    memory: Byte
+    loses: Share
+
+
+@dataclass(frozen=True)
+class CurrentLayout:
+    """The layout in use, and what the plan saves of the objective beside it."""
+
+    plan: TrainingPoint
+    short_by: Byte | None
+    saving: Share | None
+
+
+@dataclass(frozen=True)
+class Repair:
+    """One change of the question with which something fits, and the step it then has."""
+
+    change: str
+    choice: str
+    step_time: Second
+
+
+@dataclass(frozen=True)
+class NearestLayout:
+    """The layout nearest to fitting, by how much memory is short, and changes that repair it."""
+
+    plan: TrainingPoint
+    short_by: Byte
+    repairs: tuple[Repair, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingAnswer(Answer):
+    """The whole answer to a training question."""
+
+    problem: str = "training"
+    plan: TrainingPoint | None = None
+    band: RunBand | None = None
+    bound: TrainingBound | None = None
+    certificate: TrainingCertificate
+    alternatives: tuple[OtherLayout, ...] = ()
+    current: CurrentLayout | None = None
+    nearest: NearestLayout | None = None
+    repairs: tuple[Repair, ...] = ()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TrainingPlan(Plan[TrainingAnswer]):
+    """The answer to a training question, and the question."""
+
+    question: TrainingQuestion
+
+    kind = "training"
+    answer_type = TrainingAnswer
+
+    @property
+    def cost(self) -> float | None:
+        """USD per million tokens; None when there is no plan."""
+        return self.answer.plan.usd_per_mtok if self.answer.plan else None
+
+    def __str__(self) -> str:
+        """The whole answer as text of at most 80 columns."""
+        from planner.problems.training.presentation import answer_text
+
+        return answer_text(self)
+
+    def why(self) -> str:
+        """What binds, what each quantity is worth, and the equations behind the answer."""
+        from planner.problems.training.presentation import why_text
+
+        return why_text(self)

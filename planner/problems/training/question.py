@@ -1,0 +1,299 @@
+"""The scenario of `problem: training`: model, machine, work, and which layouts may be chosen.
+
+`train` says which parameters are trained: `all`, or `{lora: 16}` for adapters of that rank beside
+every matrix of the layers, whose own weights are frozen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import (
+    Field,
+    PlainValidator,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
+
+from planner.catalogue.listed_prices import Price, default_price, given_price
+from planner.catalogue.systems import System
+from planner.catalogue.training_stacks import training_stack_names
+from planner.scenario.keys import fields
+from planner.scenario.keys.fields import (
+    Count,
+    Faults,
+    Numbers,
+    Quantity,
+    QuestionRecord,
+    Record,
+    Refusals,
+    Rent,
+    Seconds,
+    Word,
+)
+from planner.scenario.keys.model_keys import ModelDescription, ModelField
+from planner.scenario.keys.references import AUTO, File, name_or_file
+from planner.scenario.keys.system_keys import SystemDescription, SystemField, resolved_system
+from planner.scenario.keys.training_fields import (
+    OFFLOADS,
+    BatchField,
+    BatchSize,
+    Days,
+    Flags,
+    LoraRank,
+    Offloads,
+    Trained,
+)
+from planner.scenario.keys.uncertain import Uncertain
+from planner.scenario.kinds import PROBLEMS
+from planner.text.errors import quoted
+
+OBJECTIVES = ("time", "cost", "energy")
+PRECISIONS = ("bf16", "fp8", "nvfp4")
+SCHEDULES = ("1f1b", "interleaved", "zero-bubble", "gpipe")
+RECOMPUTE = ("none", "selective", "full", "reversible")
+
+
+class Work(Record):
+    """What is trained on."""
+
+    global_batch: Annotated[BatchSize, BatchField()] = Field(
+        description="of one optimiser step: tokens, or `512 sequences`"
+    )
+    sequence: Annotated[float, Quantity("tokens", least=1.0)] = Field(
+        description="length of a sequence [token]"
+    )
+    tokens: Annotated[float, Quantity("tokens")] | None = Field(
+        None, description="of the whole run [token]; gives days and money"
+    )
+
+    @field_validator("sequence")
+    @classmethod
+    def _whole(cls, value: float) -> float:
+        if value % 1:
+            raise ValueError(f"expected a whole number of tokens, got {quoted(value)}")
+        return value
+
+    @field_validator("tokens")
+    @classmethod
+    def _at_least_a_batch(cls, value: float | None, info: ValidationInfo) -> float | None:
+        batch, sequence = info.data.get("global_batch"), info.data.get("sequence")
+        if value is not None and batch is not None and sequence is not None:
+            least = batch.sequences(sequence) * sequence
+            if value < least:
+                raise ValueError(
+                    f"{value:g} tokens are fewer than a batch of {least:,.0f}: no step is whole"
+                )
+        return value
+
+    @property
+    def sequences(self) -> int:
+        """Sequences of one optimiser step [seq]."""
+        return self.global_batch.sequences(self.sequence)
+
+    @property
+    def batch_tokens(self) -> float:
+        """Tokens of one optimiser step [token]."""
+        return self.sequences * self.sequence
+
+
+BytesPerParam = Annotated[float, Quantity("bytes_per_param", zero=True, at_most=64.0)]
+
+
+class ParameterState(Record):
+    """What stays in memory of each trained parameter."""
+
+    weights: BytesPerParam = Field(2.0, description="[byte/param]")
+    gradients: BytesPerParam = Field(4.0, description="[byte/param]")
+    optimizer: BytesPerParam = Field(12.0, description="master weights and moments [byte/param]")
+
+
+class TrainingLimits(Record):
+    """What the run may take; memory is a limit of its own."""
+
+    days: Annotated[float, Days()] | None = Field(None, description="of the whole run [day]")
+    usd: Annotated[float, Quantity("money")] | None = Field(
+        None, description="of the whole run [USD]"
+    )
+
+
+class Reliability(Record):
+    """How often chips fail, and what it costs to go on."""
+
+    mtbf: Annotated[float, Quantity("mtbf")] = Field(
+        description="mean time between failures of one chip [s]"
+    )
+    save: Seconds = Field(description="a checkpoint holds up training for [s]")
+    restart: Seconds = Field(description="from a failure until training goes on [s]")
+
+
+class TrainingChoose(Record):
+    """Values that the choices may take; what is absent is chosen freely."""
+
+    tp: Numbers | None = Field(None, description="chips that share every matrix")
+    pp: Numbers | None = Field(None, description="stages of the pipeline")
+    dp: Numbers | None = Field(None, description="replicas that share the batch")
+    ep: Numbers | None = Field(None, description="groups of experts")
+    tp_expert: Numbers | None = Field(None, description="chips that share an expert's matrices")
+    cp: Numbers | None = Field(None, description="chips that share a sequence")
+    micro_batch: Numbers | None = Field(None, description="sequences of a micro-batch")
+    virtual_stages: Numbers | None = Field(None, description="virtual stages of each stage")
+    schedule: Annotated[tuple[str, ...], fields.Words(SCHEDULES)] | None = None
+    """of the pipeline"""
+    recompute: Annotated[tuple[str, ...], fields.Words(RECOMPUTE)] | None = None
+    """what runs forward again in place of being kept"""
+    zero: fields.Copies | None = Field(None, description="ZeRO stage, 0 to 3")
+    offload: Annotated[tuple[str, ...], Offloads()] | None = None
+    """what lives in the memory of the host: none, optimizer, activations"""
+    sequence_parallel: Annotated[tuple[bool, ...], Flags()] | None = None
+    """whether tp also divides what it leaves whole, along the sequence"""
+    overlap: Annotated[tuple[bool, ...], Flags()] | None = None
+    """whether data-parallel traffic runs beside the arithmetic"""
+
+    @field_validator("zero")
+    @classmethod
+    def _stages(cls, value: tuple[int, ...] | range | None) -> tuple[int, ...] | range | None:
+        if value is not None and value[-1] > 3:
+            raise ValueError(f"expected ZeRO stages 0 to 3, got {value[-1]}")
+        return value
+
+
+class TrainingCurrent(Record):
+    """The layout in use."""
+
+    tp: Count = 1
+    pp: Count = 1
+    dp: Count | None = Field(None, description="what the chips leave, where it is absent")
+    ep: Count = 1
+    tp_expert: Count | None = Field(None, description="as tp where it is absent")
+    cp: Count = 1
+    micro_batch: Count = 1
+    virtual_stages: Count = 1
+    schedule: Annotated[str, Word(SCHEDULES)] = "1f1b"
+    recompute: Annotated[str, Word(RECOMPUTE)] = "none"
+    zero: Annotated[int, fields.Whole(least=0)] = 1
+    offload: Annotated[tuple[str, ...], Offloads()] = OFFLOADS[:1]
+    sequence_parallel: bool = False
+    overlap: bool = True
+
+
+def _stack(value: object, info: ValidationInfo) -> str | File:
+    """A stack's name, or the path of a file that `planner calibrate` wrote."""
+    return name_or_file(value, "profile", AUTO, (AUTO, *training_stack_names()), info)
+
+
+StackField = Annotated[
+    str | File, PlainValidator(_stack), WithJsonSchema({"type": "string", "minLength": 1})
+]
+
+
+class TrainingQuestion(QuestionRecord):
+    """One question of training layouts in base units (s, byte, flop, token, USD, J); frozen."""
+
+    COUNTS: ClassVar[Mapping[str, str]] = {
+        "chips": "chip", "choose.micro_batch": "seq", "limits.days": "day",
+    }  # fmt: skip
+
+    problem: Annotated[Literal["training"], Word(PROBLEMS)] = Field(
+        description="which question is asked"
+    )
+    model: ModelField = Field(description="a catalogue name, or a path to a Hugging Face config")
+    system: SystemField = Field(
+        description="a catalogue name, a topology file, or a description; or a list of them"
+    )
+    chips: Numbers = Field(description="chips paid: a number, a list, or {from, to}")
+    work: Work = Field(description="what is trained on")
+    precision: Annotated[str, Word(PRECISIONS)] = Field(
+        "bf16", description="format of the matrix products"
+    )
+    state: ParameterState = Field(default_factory=ParameterState, description="bytes per parameter")
+    train: Annotated[LoraRank, Trained()] = Field(
+        LoraRank(), description="which parameters: all, or {lora: RANK}"
+    )
+    reversible: bool = Field(
+        default=False, description="whether the layers of the model can be run backwards"
+    )
+    limits: TrainingLimits = Field(
+        default_factory=TrainingLimits, description="what the run may take"
+    )
+    reliability: Reliability | None = Field(None, description="failures and checkpoints")
+    choose: TrainingChoose = Field(
+        default_factory=TrainingChoose, description="limits on, or values of, choices"
+    )
+    objective: Annotated[str, Word(OBJECTIVES)] = Field("time", description="what is made small")
+    price: Rent | None = Field(
+        None, description="per chip [USD/(chip*s)]; the catalogue's when absent"
+    )
+    power_price: Annotated[float, Quantity("energy_price")] | None = Field(
+        None, description="electricity, paid on top of the rent [USD/J]"
+    )
+    pue: Annotated[float, Quantity("number", least=1.0, at_most=10.0)] | None = Field(
+        None, description="power drawn by the site per power drawn by the machines, at least 1"
+    )
+    current: TrainingCurrent | None = Field(None, description="the layout in use, evaluated beside")
+    profile: StackField = Field(
+        "auto", description="the software stack whose coefficients are taken, or a file"
+    )
+    uncertain: Uncertain | None = Field(
+        None, description="distributions of what is not known, by path; for planner sensitivity"
+    )
+
+    @model_validator(mode="after")
+    def _agrees(self) -> TrainingQuestion:
+        faults: Faults = [*self._limits_of_a_run(), *self._model_alone(), *self._current_product()]
+        described = isinstance(self.system, SystemDescription) and self.system.price
+        if self.price is not None and described:
+            faults.append((("price",), "give price here or in system, not both"))
+        reversible = "reversible" in (self.choose.recompute or ())
+        if reversible and not self.reversible:
+            words = "the model is not declared so: give reversible: true, or another recompute"
+            faults.append((("choose", "recompute"), words))
+        if faults:
+            raise Refusals(faults)
+        return self
+
+    def _limits_of_a_run(self) -> Faults:
+        if self.work.tokens is not None:
+            return []
+        words = "a limit of the whole run needs its tokens: give work.tokens"
+        return [(("limits", key), words) for key, value in self.limits if value is not None]
+
+    def _model_alone(self) -> Faults:
+        if isinstance(self.model, ModelDescription) and self.model.like is None:
+            words = "training needs the layers of a model: give a catalogue name or a config.json"
+            return [(("model",), words)]
+        return []
+
+    def _current_product(self) -> Faults:
+        layout = self.current
+        if layout is None:
+            return []
+        others = layout.tp * layout.cp * layout.pp
+        chips = list(self.chips)
+        if layout.dp is not None and layout.dp * others not in chips:
+            product = f"tp {layout.tp} * cp {layout.cp} * pp {layout.pp} * dp {layout.dp}"
+            words = f"{product} = {layout.dp * others} chips, but chips is {chips[-1]}"
+            return [(("current",), words)]
+        if layout.dp is None and all(number % others for number in chips):
+            words = f"tp * cp * pp = {others} does not divide the {chips[-1]} chips"
+            return [(("current",), words)]
+        return []
+
+    def systems(self) -> tuple[System | File, ...]:
+        """The systems asked about, with the chip's figures varied as given."""
+        choices = self.system if isinstance(self.system, tuple) else (self.system,)
+        return tuple(resolved_system(choice) for choice in choices)
+
+    def price_of(self, system: System) -> Price:
+        """Rent per chip [USD/(chip*s)]: given here, given in the system, or the catalogue's.
+
+        Raises CatalogueError when there is none.
+        """
+        price = self.price if self.price is not None else system.price
+        return default_price(system.chip.name) if price is None else given_price(price)
+
+
+QUESTION = TrainingQuestion

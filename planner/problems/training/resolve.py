@@ -1,0 +1,258 @@
+"""A training scenario as tasks: model, machine, stack and price looked up, mistakes by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import date
+from functools import cached_property
+
+from planner.architecture.huggingface import read_config
+from planner.architecture.layers import Model, Weight
+from planner.catalogue import models
+from planner.catalogue.chips import chip_power
+from planner.catalogue.listed_prices import Price
+from planner.catalogue.systems import System
+from planner.catalogue.training_stacks import TrainingStack, choose_training_stack
+from planner.problems.training.layout_lattice import ModelDivisions
+from planner.problems.training.mistakes import choose_faults
+from planner.problems.training.question import TrainingQuestion
+from planner.problems.training.step.counts import TrainingCounts, training_counts
+from planner.problems.training.step.machine import training_machine
+from planner.problems.training.step.task import StateBytes, TrainingTask
+from planner.protocol.plan import DataSource
+from planner.scenario.keys.model_keys import ModelDescription
+from planner.scenario.keys.references import File, wanted_profile
+from planner.scenario.keys.uncertain import LEFT_ASIDE
+from planner.text.errors import FieldError, InputError
+from planner.text.quantities import show
+
+
+@dataclass(frozen=True)
+class ChipDraw:
+    """Power of a chip at work, idle and what arithmetic adds at its peak, and its rating [J/s]."""
+
+    idle: float
+    peak: float
+    rated: float
+
+
+@dataclass(frozen=True)
+class TrainingCase:
+    """One system with everything that its layouts need.
+
+    `draw` is None where nobody says what the chip is rated for; `trained` is the share of the
+    parameters that are trained.
+    """
+
+    system: System
+    task: TrainingTask
+    divisions: ModelDivisions
+    price: Price
+    draw: ChipDraw | None
+    trained: float = 1.0
+
+    @cached_property
+    def model_flop(self) -> float:
+        """Arithmetic of the model in one step, the causal half of attention [flop].
+
+        Frozen weights have no gradients of their own: of them one pass of three is not made.
+        """
+        task = self.task
+        weights = self._passed_weights
+        attention = task.counts.flop(task.batch, task.sequence) - weights
+        return weights * (2 + self.trained) / 3 + attention
+
+    @cached_property
+    def forward_again(self) -> tuple[float, ...]:
+        """What one step runs forward again [flop], for each word of RECOMPUTE."""
+        task, counts = self.task, self.task.counts
+        whole = counts.flop(task.batch, task.sequence)
+        layers = whole - 3 * 2 * counts.head * task.batch * task.sequence
+        attention = whole - self._passed_weights
+        return (0.0, attention / 3, layers / 3, layers / 3)
+
+    @property
+    def _passed_weights(self) -> float:
+        """Arithmetic of the weights in three passes [flop]."""
+        task = self.task
+        return 3 * 2 * task.counts.multiplied * task.batch * task.sequence
+
+
+@dataclass(frozen=True)
+class ResolvedTraining:
+    """The cases of a scenario, and what the user should know."""
+
+    question: TrainingQuestion
+    cases: tuple[TrainingCase, ...]
+    data: tuple[DataSource, ...]
+    warnings: tuple[str, ...]
+
+
+@contextmanager
+def _at(path: str) -> Iterator[None]:
+    """What is refused while a value is looked up is the fault of that value."""
+    try:
+        yield
+    except FieldError:
+        raise
+    except InputError as error:
+        raise FieldError((path, str(error))) from error
+
+
+def resolve_training(question: TrainingQuestion) -> ResolvedTraining:
+    """Everything a training scenario asks, looked up.
+
+    Raises InputError for what cannot be looked up, contradicts itself, or is not answered.
+    """
+    data: list[DataSource] = []
+    warnings: list[str] = []
+    model = _model(question, data)
+    cases = tuple(_case(question, system, model, data, warnings) for system in question.systems())
+    warnings += _of_the_batch(question)
+    if question.uncertain is not None:
+        warnings.append(LEFT_ASIDE)
+    sentences = tuple(dict.fromkeys(warnings))
+    return ResolvedTraining(question, cases, tuple(dict.fromkeys(data)), sentences)
+
+
+def _model(question: TrainingQuestion, data: list[DataSource]) -> Model:
+    """The model, as a catalogue or a config.json has it."""
+    name = question.model.like if isinstance(question.model, ModelDescription) else question.model
+    with _at("model"):
+        if isinstance(name, File):
+            data.append(DataSource(f"model {name.written}", name.written, ""))
+            return read_config(name.path)
+        assert name is not None  # the question refuses a model without layers
+        record = models.record(name)
+        data.append(DataSource(f"model {name}", record.source, record.as_of))
+        return models.load(name)
+
+
+def _case(
+    question: TrainingQuestion,
+    system: System | File,
+    model: Model,
+    data: list[DataSource],
+    warnings: list[str],
+) -> TrainingCase:
+    """The task of one system.
+
+    Raises FieldError with everything in the question that does not go with it.
+    """
+    if isinstance(system, File):
+        words = f"write {{like: hgx-h100, topology: {system.written}}}: the file names no chip"
+        raise FieldError(("system", words))
+    with _at("price"):
+        price = question.price_of(system)
+    with _at("model"):
+        counts = training_counts(model)
+    with _at("profile"):
+        routed = counts.n_experts > 0
+        wanted = wanted_profile(question.profile)
+        stack, borrowed = choose_training_stack(wanted, system.chip.name, routed=routed)
+    draw = _draw(system)
+    divisions = _divisions(question, counts, stack)
+    faults = [*_unanswered(question, system, draw)]
+    faults += ((f"choose.{key}", words) for key, words in choose_faults(divisions, question.choose))
+    if faults:
+        raise FieldError(*faults)
+    with _at("system"):
+        machine = training_machine(system, question.precision, max(question.chips))
+    task = TrainingTask(
+        counts=counts, machine=machine, stack=stack, batch=float(question.work.sequences),
+        sequence=question.work.sequence, state=StateBytes(**dict(question.state)),
+        precision=question.precision, reversible=question.reversible,
+    )  # fmt: skip
+    warnings.extend(filter(None, (borrowed, price.warning(date.today()))))
+    data.extend(_sources(question, system, price, stack))
+    trained = lora_parameters(model, question.train.lora) / counts.n_total
+    return TrainingCase(system, task, divisions, price, draw, trained)
+
+
+def _divisions(
+    question: TrainingQuestion, counts: TrainingCounts, stack: TrainingStack
+) -> ModelDivisions:
+    """What layouts divide."""
+    return ModelDivisions(
+        heads=counts.heads,
+        layers=counts.n_layers,
+        ends=stack.embedding_layers,
+        experts=counts.n_experts,
+        sequence=int(question.work.sequence),
+        batch=question.work.sequences,
+        deepest_zero=3 if stack.zero_pipeline else 1,
+        reversible=question.reversible,
+    )
+
+
+def _unanswered(
+    question: TrainingQuestion, system: System, draw: ChipDraw | None
+) -> Iterator[tuple[str, str]]:
+    """What of a question does not go with a system: the key, and why."""
+    chip, precision = system.chip, question.precision
+    if not chip.computes(precision):
+        units = ", ".join(chip.flops)
+        yield "precision", f"the chip {chip.name} has no {precision} arithmetic (it has {units})"
+    if system.file is not None:
+        words = "a topology file is not read for training yet; give scale_up and scale_out"
+        yield "system.topology", words
+    if draw is None and (question.power_price or question.objective == "energy"):
+        words = f"nobody says what {chip.name} draws; give power, such as {{power: 700 W}}"
+        yield "system", words
+    if question.train.lora:
+        yield "train", "frozen weights are not timed by this version; leave train out"
+
+
+def _sources(
+    question: TrainingQuestion, system: System, price: Price, stack: TrainingStack
+) -> Iterator[DataSource]:
+    """Where the figures of a case stand."""
+    chip = system.chip
+    peak = chip.figures.get(question.precision)
+    source, dated = (peak.source, peak.as_of) if peak else ("given", "")
+    yield DataSource(f"chip {chip.name}, {question.precision} peak", source, dated)
+    yield DataSource(f"price of {chip.name}", price.source, price.as_of)
+    yield DataSource(f"stack {stack.name}", stack.source, stack.as_of)
+
+
+def _draw(system: System) -> ChipDraw | None:
+    """What a chip draws: what is measured of its kind, or of others in share of their rating."""
+    power = chip_power(system.chip)
+    return None if power is None else ChipDraw(power.idle, power.peak, power.rated)
+
+
+def _of_the_batch(question: TrainingQuestion) -> Iterator[str]:
+    """A sentence where the tokens of a batch are no whole number of sequences."""
+    work = question.work
+    if not work.global_batch.exact(work.sequence):
+        yield (
+            f"{show(work.global_batch.value, 'tokens')} are no whole number of sequences of "
+            f"{work.sequence:,.0f} tokens: the batch is {work.sequences:,} sequences, "
+            f"{work.batch_tokens:,.0f} tokens"
+        )
+
+
+def lora_parameters(model: Model, rank: int) -> float:
+    """Parameters that are trained [param]: all, or adapters of a rank beside every matrix.
+
+    A matrix of a rows and b columns has adapters of rank * (a + b); experts have one pair each.
+    """
+    if not rank:
+        return float(sum(weight.count for _, weight in model.all_weights()))
+    adapters = 0.0
+    for layer in model.layers:
+        part = layer.feed_forward
+        experts = part.experts.routed if part is not None and part.experts is not None else 1
+        for weight in layer.all_weights():
+            copies = experts if weight.group == "routed" else 1
+            adapters += _adapter(weight, model.hidden * copies, copies, rank)
+    return adapters
+
+
+def _adapter(weight: Weight, rows: int, copies: int, rank: int) -> float:
+    """Parameters of the adapters beside one tensor [param]; none beside vectors and routers."""
+    if not weight.linear or weight.group == "router":
+        return 0.0
+    return rank * (rows + copies * weight.count / rows)

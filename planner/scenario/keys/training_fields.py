@@ -1,0 +1,149 @@
+"""The kinds of value that only a training scenario holds: batches, days, offloads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from planner.scenario.keys import fields
+from planner.scenario.keys.fields import Quantity, Refusals
+from planner.text.errors import QuantityError, quoted
+from planner.text.quantities import parse
+
+OFFLOADS = ("none", "optimizer", "activations")
+DAY = 86400.0
+MEBI = 1.048576  # 2^20 over 10^6: "4 M tokens" of a published batch are 4 x 2^20
+ALL = "all"  # of the parameters are trained
+LORA = "lora "  # before the rank, where it is written in a word
+
+
+@dataclass(frozen=True)
+class BatchSize:
+    """Tokens, or sequences, of one optimiser step; `per` says which."""
+
+    value: float
+    per: str  # "token" | "seq"
+
+    def sequences(self, length: float) -> int:
+        """Whole sequences of the batch [seq].
+
+        Tokens that are no whole number of sequences are read as 2^20 to the million, as batches
+        are published, where that is whole; else the nearest number is taken.
+        """
+        if self.per == "seq":
+            return round(self.value)
+        count = self.value / length
+        if count % 1 and not (count * MEBI) % 1:
+            return round(count * MEBI)
+        return max(1, round(count))
+
+    def __str__(self) -> str:
+        """The batch as a scenario has it."""
+        return f"{self.value!r} {'tokens' if self.per == 'token' else 'sequences'}"
+
+    def exact(self, length: float) -> bool:
+        """Whether the batch is as many sequences as it says."""
+        return self.value == self.sequences(length) * (1 if self.per == "seq" else length)
+
+
+@dataclass(frozen=True)
+class BatchField(fields.Kind):
+    """A batch: tokens, or whole sequences."""
+
+    def schema(self) -> dict[str, object]:
+        return {"type": ["string", "number"], "examples": ["4 M tokens", "512 sequences"]}
+
+    def read(self, value: object) -> BatchSize:
+        """The batch, in tokens or in sequences."""
+        if isinstance(value, BatchSize):
+            return value
+        try:
+            return BatchSize(Quantity("tokens", least=1.0).read(value), "token")
+        except QuantityError as error:
+            try:
+                count = parse(value, "requests")
+            except QuantityError:
+                raise ValueError(f'{error}; "512 sequences" are read too') from None
+        if not count or count % 1:
+            raise ValueError(f"expected a whole number of sequences, got {quoted(value)}")
+        return BatchSize(count, "seq")
+
+
+@dataclass(frozen=True)
+class Flags(fields.Kind):
+    """True, false, or both to choose from."""
+
+    def schema(self) -> dict[str, object]:
+        return fields.one_or_several({"type": "boolean"})
+
+    def read(self, value: object) -> tuple[bool, ...]:
+        """The truth values, false first."""
+        values = value if isinstance(value, list | tuple) else (value,)
+        if not values or any(not isinstance(each, bool) for each in values):
+            raise ValueError(f"expected true, false or [false, true], got {quoted(value)}")
+        return tuple(sorted(set(values)))
+
+
+@dataclass(frozen=True)
+class Offloads(fields.Kind):
+    """What lives in the memory of the host, or a list to choose from; true is the optimizer."""
+
+    def schema(self) -> dict[str, object]:
+        return fields.one_or_several({"enum": [*OFFLOADS, True, False]})
+
+    def read(self, value: object) -> tuple[str, ...]:
+        """The words, without repetitions."""
+        values = value if isinstance(value, list | tuple) else [value]
+        plain = {True: OFFLOADS[1], False: OFFLOADS[0]}
+        return fields.Words(OFFLOADS).read([
+            plain[each] if isinstance(each, bool) else each for each in values
+        ])  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Days(fields.Kind):
+    """Days: a plain number, or a time with its unit."""
+
+    def schema(self) -> dict[str, object]:
+        return {"type": ["string", "number"], "examples": [60, "8 weeks"]}
+
+    def read(self, value: object) -> float:
+        """Days [day]."""
+        plain = isinstance(value, int | float) and not isinstance(value, bool)
+        return Quantity("number" if plain else "time").read(value) / (1.0 if plain else DAY)
+
+
+@dataclass(frozen=True)
+class Trained(fields.Kind):
+    """Which parameters are trained: all (read as 0), or {lora: RANK}."""
+
+    def schema(self) -> dict[str, object]:
+        rank = {"type": "integer", "minimum": 1}
+        return {"oneOf": [{"const": ALL}, fields.mapping_schema({"lora": rank}, ["lora"])]}
+
+    def read(self, value: object) -> LoraRank:
+        """The rank; 0 for all parameters."""
+        if isinstance(value, LoraRank):
+            return value
+        if value == ALL:
+            return LoraRank()
+        if isinstance(value, str) and value.startswith(LORA):
+            rank = value.removeprefix(LORA)
+            value = {"lora": int(rank) if rank.isdecimal() else rank}
+        if not isinstance(value, Mapping) or list(value) != ["lora"]:
+            raise ValueError(f"expected {ALL}, or {{lora: 16}}, got {quoted(value)}")
+        try:
+            return LoraRank(fields.whole(value["lora"], 1))
+        except ValueError as error:
+            raise Refusals([(("lora",), error)]) from None
+
+
+@dataclass(frozen=True)
+class LoraRank:
+    """The rank of adapters that are trained beside frozen weights; 0 where all weights are."""
+
+    lora: int = 0
+
+    def __str__(self) -> str:
+        """What is trained, as a scenario has it."""
+        return f"{LORA}{self.lora}" if self.lora else ALL

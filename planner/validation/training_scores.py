@@ -1,0 +1,147 @@
+"""How far fits of training steps are from rows they never saw, by stack."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from planner.calibration.training.step_scores import StackScores, by_stack, scores_of
+from planner.measurements.readers import recognised
+from planner.measurements.readers.sheets import opened
+from planner.measurements.readers.training_rows import TrainingRow, training_rows
+from planner.text.errors import InputError
+
+TRAINING = "training layouts"
+SHOWN = 8  # line numbers of one reason
+
+
+@dataclass(frozen=True)
+class TrainingScores:
+    """Scores by stack, and the rows that no fit saw with the reason."""
+
+    scores: tuple[StackScores, ...]
+    refused: tuple[TrainingRow, ...]
+    rows: int
+    selective: tuple[TrainingRow, ...] = ()
+
+    @property
+    def document(self) -> dict[str, object]:
+        """Everything as plain data; errors in percent."""
+        return {
+            "kind": "training scores",
+            "rows": self.rows,
+            "stacks": [_stack(score) for score in self.scores],
+            "selective": [
+                {"id": row.id, "line": row.line, "mfu_full": full, "mfu_causal": causal}
+                for row, full, causal in utilisations(self.selective)
+            ],
+            "refused": [
+                {"line": row.line, "id": row.id, "reason": row.reason} for row in self.refused
+            ],
+        }
+
+    def __str__(self) -> str:
+        return "\n".join(_lines(self))
+
+
+def is_training(paths: Sequence[Path]) -> bool:
+    """Whether files are tables of training layouts, every one of them."""
+    kinds = [recognised(opened(path)) == TRAINING for path in paths]
+    return bool(kinds) and all(kinds)
+
+
+def training_rows_of(paths: Sequence[Path]) -> list[TrainingRow]:
+    """Rows of all files; raises InputError for what cannot be read."""
+    return [row for path in paths for row in training_rows(path)]
+
+
+def training_scores(paths: Sequence[Path]) -> TrainingScores:
+    """Scores of every stack with enough rows; raises InputError where none has."""
+    rows = training_rows_of(paths)
+    scores = [score for stack in by_stack(rows).values() for score in scores_of(stack)]
+    if not scores:
+        raise InputError(f"{paths[0]}: no stack has enough rows with a step time to be fitted")
+    refused = tuple(row for row in rows if row.reason)
+    selective = tuple(row for row in rows if row.usable and _selective(row))
+    return TrainingScores(tuple(scores), refused, len(rows), selective)
+
+
+def utilisations(rows: Sequence[TrainingRow]) -> Iterator[tuple[TrainingRow, float, float]]:
+    """MFU of each row [1], its attention counted in full and by its causal half."""
+    for row in rows:
+        if row.machine is not None:
+            full, causal, _ = row.flop_rates()
+            yield row, full / row.machine.peak, causal / row.machine.peak
+
+
+def _selective(row: TrainingRow) -> bool:
+    return row.layout is not None and row.layout.words()["recompute"] == "selective"
+
+
+def _stack(score: StackScores) -> dict[str, object]:
+    return {
+        "stack": score.stack,
+        "part": score.part,
+        "n": score.n,
+        "errors": {kind: _finite(asdict(error)) for kind, error in score.errors.items()},
+        "below_bound": score.below_bound,
+        "highest_mfu": score.highest_mfu,
+        "regret": asdict(score.regret) if score.regret else None,
+        "memory": _finite(asdict(score.memory)) if score.memory else None,
+    }
+
+
+def _finite(values: dict[str, float]) -> dict[str, float | None]:
+    return {name: value if math.isfinite(value) else None for name, value in values.items()}
+
+
+def _lines(report: TrainingScores) -> Iterator[str]:
+    yield f"{report.rows} rows; absolute errors of step time on rows left out, median / mean [%]"
+    yield (
+        f"{'stack':<26}{'part':<8}{'left out':<13}{'n':>5}{'error':>14}{'constant MFU':>16}"
+        f"{'in 80 % band':>14}"
+    )
+    for score in report.scores:
+        for kind, error in score.errors.items():
+            both = f"{error.median:.1f} / {error.mean:.1f}"
+            plain = f"{error.constant_median:.1f} / {error.constant_mean:.1f}"
+            inside = f"{error.coverage:.0f} %" if math.isfinite(error.coverage) else "too few"
+            head = f"{score.stack:<26}{score.part:<8}{kind:<13}{error.n:>5}"
+            yield f"{head}{both:>14}{plain:>16}{inside:>14}"
+    for score in report.scores:
+        yield from _choices_and_memory(score)
+    for row, full, causal in utilisations(report.selective):
+        yield (
+            f"MFU of {row.id} (selective recomputation): {full:.2%} with full attention, "
+            f"{causal:.2%} with its causal half"
+        )
+    reasons = Counter(row.reason for row in report.refused)
+    yield f"{len(report.refused)} rows not used"
+    for reason, count in reasons.most_common():
+        lines = [str(row.line) for row in report.refused if row.reason == reason]
+        more = ", ..." if len(lines) > SHOWN else ""
+        yield f"  {count}: {reason} (lines {', '.join(lines[:SHOWN])}{more})"
+
+
+def _choices_and_memory(score: StackScores) -> Iterator[str]:
+    """Lines on the bound, on choices by predicted times, and on memory."""
+    bound = f"{score.below_bound} of {score.n} rows below the bound"
+    yield f"{score.stack}, {score.part}: {bound}, highest MFU {score.highest_mfu:.2f}"
+    choice, memory = score.regret, score.memory
+    if choice:
+        yield (
+            f"  choice: {choice.mean:.1f} % slower than the best of {choice.groups} questions, "
+            f"{choice.within} within 1 %; by rule {choice.rule:.1f} %, at random "
+            f"{choice.average:.1f} %"
+        )
+    if memory and memory.always:
+        yield (
+            f"  memory: {memory.right:.1f} % of {memory.n} runs called right, a model out "
+            f"(formulas alone {memory.unfitted:.1f} %, always a failure {memory.always:.1f} %); "
+            f"{memory.fail_as_fit:.1f} % of failures called fitting"
+        )
+    if memory and memory.peaks:
+        yield f"  memory: median error of {memory.peaks} peaks {memory.peak:.1f} %, a model out"

@@ -1,0 +1,169 @@
+"""Fits of training steps: what rows move and what stays physics, and errors on rows never seen."""
+
+import tomllib
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from planner.calibration.training.memory_fit import MemorySample, fit_memory
+from planner.calibration.training.stack_file import stack_table, stack_text
+from planner.calibration.training.step_fit import NOISE, StepSample, fit_steps, robust, robust_slope
+from planner.calibration.training.step_scores import band_of, by_stack, cross_coverage, scores_of
+from planner.catalogue.systems import system
+from planner.catalogue.training_stacks import coefficient_priors, stack_from, training_stack
+from planner.measurements.readers.training_rows import TrainingRow, training_rows
+from planner.measurements.training_steps import predicted_seconds
+from planner.problems.training.step.counts import shape_counts
+from planner.problems.training.step.layouts import TrainingLayouts
+from planner.problems.training.step.machine import training_machine
+from planner.problems.training.step.step import fed
+from tests.paths import shared
+
+
+def run(stack, width, seed=None, **layout):
+    """A run of a made model whose step time is what a stack says of it."""
+    counts = shape_counts(
+        f"made-{width}", layers=32, hidden=width, heads=width // 128, kv_heads=width // 128,
+        head_dim=128, ffn=4 * width, gates=1, vocab=50000,
+    )  # fmt: skip
+    ways = TrainingLayouts.of(**layout)
+    chips = int(ways.tp * ways.pp * ways.dp)
+    row = TrainingRow(
+        line=2, id="made", set="made", date="2024-01", stack="made", era="", counts=counts,
+        machine=training_machine(system("hgx-a100"), "bf16"), layout=ways, batch=512.0,
+        sequence=2048.0, chips=chips, seconds=1.0,
+    )  # fmt: skip
+    return replace(row, seconds=predicted_seconds(row, stack))
+
+
+@pytest.fixture(scope="module")
+def made():
+    """A stack with slow products and all-reduces, and 64 runs by it."""
+    physical = training_stack("physical")
+    values = {**physical.values, "k_mat": 1.5, "k_tp": 2.2}
+    stack = replace(physical, values=values)
+    rows = [
+        run(stack, width, tp=tp, pp=pp, dp=64 // (tp * pp), micro_batch=micro, zero=1)
+        for width in (2048, 4096, 8192)
+        for tp in (1, 2, 4, 8)
+        for pp in (1, 4)
+        for micro in (1, 4)
+    ]
+    return stack, rows
+
+
+def test_a_fit_recovers_what_the_rows_tell(made):
+    rows = made[1]
+    sample = StepSample.of(rows, training_stack("physical"))
+    fit = fit_steps(sample)
+    off = np.abs(np.log(fit.predicted(sample) / sample.seconds))
+    assert np.median(off) < NOISE / 2
+    assert fit.values()["k_mat"] == pytest.approx(1.5, rel=0.1)
+    assert fit.values()["k_tp"] > coefficient_priors()["k_tp"].value  # a small part of these steps
+
+
+def test_what_no_row_moves_stays_physics(made):
+    """No row is routed or in eight bits."""
+    fit = fit_steps(StepSample.of(made[1], training_stack("physical")))
+    priors = coefficient_priors()
+    for name in ("k_expert", "k_ep", "k_quant", "k_cp"):
+        assert fit.values()[name] == pytest.approx(priors[name].value)
+        assert fit.spreads()[name] == pytest.approx(priors[name].spread, rel=1e-6)
+    assert fit.spreads()["k_mat"] < 0.5 * priors["k_mat"].spread
+
+
+def test_a_row_far_off_hardly_decides(made):
+    _, rows = made
+    spoiled = [replace(rows[0], seconds=5 * rows[0].seconds), *rows[1:]]
+    fits = [fit_steps(StepSample.of(each, training_stack("physical"))) for each in (rows, spoiled)]
+    assert fits[1].values()["k_mat"] == pytest.approx(fits[0].values()["k_mat"], rel=0.03)
+
+
+def test_the_slope_of_the_robust_residual_is_its_difference():
+    x, step = np.array([-7.0, -0.5, 0.3, 2.0, 30.0]), 1e-6
+    difference = (robust(x + step) - robust(x - step)) / (2 * step)
+    assert robust_slope(x) == pytest.approx(difference, rel=1e-6)
+
+
+def test_a_fitted_stack_is_what_its_file_says(made, tmp_path):
+    """The text is TOML; read back it predicts what the fit predicts, to the digits it keeps."""
+    rows = made[1]
+    table = stack_table("mine", rows)
+    read = stack_from("mine", tomllib.loads(stack_text(table)))
+    sample = StepSample.of(rows, training_stack("physical"))
+    fit = fit_steps(
+        StepSample.of(rows, replace(sample.tasks[0].stack, pooled_cards=read.pooled_cards))
+    )
+    for row, seconds in zip(rows[::9], fit.predicted(sample)[::9], strict=True):
+        assert predicted_seconds(row, read) == pytest.approx(seconds, rel=0.02)
+    path = tmp_path / "mine.toml"
+    path.write_text(stack_text(table), encoding="utf-8")
+    assert training_stack(str(path)).values == read.values
+    assert read.bands["dense"]["known"].n == len(rows)
+
+
+def test_a_band_holds_its_share_of_rows_to_come():
+    rng = np.random.default_rng(5)
+    ratios = np.exp(rng.normal(0, 0.1, 400))
+    low, high = band_of(ratios)
+    fresh = np.exp(rng.normal(0, 0.1, 20_000))
+    assert np.mean((fresh > low) & (fresh < high)) == pytest.approx(0.8, abs=0.03)
+    assert cross_coverage(ratios) == pytest.approx(80, abs=4)
+
+
+def test_memory_follows_runs_that_fail():
+    """Activations twice those of the formula: the fit learns it from failures and fits alone."""
+    stack = training_stack("physical")
+    twice = replace(stack, values={**stack.values, "k_act": 2.3})
+    rows = [
+        run(stack, width, tp=tp, pp=1, dp=8 // tp, micro_batch=micro, zero=1)
+        for width in (2048, 3072, 4096, 6144) for tp in (1, 2, 4, 8) for micro in (1, 2, 4, 8, 16)
+    ]  # fmt: skip
+    sample = MemorySample.of(rows, stack)
+    used = np.asarray(fed("used", {**sample.symbols, **twice.values})["used"])
+    marked = [replace(r, fits=bool(u < r.machine.memory)) for r, u in zip(rows, used, strict=True)]
+    fit = fit_memory(MemorySample.of(marked, stack))
+    calls = fit.used(sample) <= sample.capacity
+    assert np.mean(calls == [row.fits for row in marked]) > 0.95
+    assert fit.values()["k_act"] * fit.factors()[0][3] == pytest.approx(2.3, rel=0.2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("stack", "kind", "median", "mean"),
+    [
+        ("aa-scaling-2023", "random half", 4.0, 5.5),
+        ("aa-scaling-2023", "model out", 5.0, 7.0),
+        ("megatron-deepspeed-2022", "model out", 4.0, 6.0),
+        ("llm-foundry-2023", "model out", 4.5, 5.0),
+        ("megatron-lm-2021", "model out", 3.0, 3.5),
+    ],
+)
+def test_errors_on_rows_left_out_are_below_those_of_a_constant(stack, kind, median, mean):
+    rows = by_stack(training_rows(shared("training_layouts.csv")))[stack]
+    (score,) = scores_of(rows)
+    error = score.errors[kind]
+    assert (error.median, error.mean) <= (median, mean)
+    assert error.mean <= mean
+    assert error.constant_mean > 2 * error.mean
+    assert 74 <= error.coverage <= 90
+    assert score.below_bound == 0
+
+
+@pytest.mark.slow
+def test_memory_calls_of_the_sweep():
+    rows = by_stack(training_rows(shared("training_layouts.csv")))["aa-scaling-2023"]
+    memory = scores_of(rows)[0].memory
+    assert memory.n == 295
+    assert memory.right > max(memory.unfitted, memory.always, 86)
+
+
+@pytest.mark.slow
+def test_small_models_with_layouts_and_widths_left_out():
+    rows = by_stack(training_rows(shared("training_vtrain.csv")))["megatron-deepspeed-2021"]
+    (score,) = scores_of(rows)
+    assert score.n == 755
+    assert score.errors["random half"].mean < 8
+    assert score.errors["width out"].mean < 12
+    assert score.errors["width out"].constant_mean > 50

@@ -1,0 +1,149 @@
+"""Times and memory of training layouts: parts add up, arrays are floats, nothing beats peak."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from formulas.numerics.evaluate import scalar_program
+from planner.catalogue.models import load
+from planner.catalogue.systems import system
+from planner.catalogue.training_stacks import training_stack
+from planner.problems.training.step.binding import bound_symbols
+from planner.problems.training.step.counts import training_counts
+from planner.problems.training.step.equations import tabled
+from planner.problems.training.step.layouts import TrainingLayouts
+from planner.problems.training.step.machine import training_machine
+from planner.problems.training.step.step import MEMORY, step_times
+from planner.problems.training.step.task import TrainingTask
+from planner.text.errors import InputError
+
+
+def task_of(model="gpt-3-175b", system_name="hgx-a100", stack="megatron-lm-2021", **more):
+    """A step of 1,536 sequences of 2,048 tokens."""
+    machine = training_machine(system(system_name), more.get("precision", "bf16"))
+    counts = training_counts(load(model))
+    asked = {"batch": 1536, "sequence": 2048, **more}
+    return TrainingTask(counts, machine, training_stack(stack), **asked)
+
+
+def some_layouts(rows, columns, seed=0):
+    """Rows of counts against columns of choices."""
+    rng = np.random.default_rng(seed)
+
+    def powers(top):
+        return 2 ** rng.integers(0, top, (rows, 1))
+
+    return TrainingLayouts.of(
+        tp=powers(4), pp=powers(5), dp=powers(7), micro_batch=powers(3), cp=powers(2),
+        schedule=rng.integers(0, 4, (1, columns)), recompute=rng.integers(0, 4, (1, columns)),
+        zero=rng.integers(0, 4, (1, columns)), offload=rng.integers(0, 3, (1, columns)),
+        sequence_parallel=rng.integers(0, 2, (1, columns)),
+        overlap=rng.integers(0, 2, (1, columns)),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("model", ["gpt-3-175b", "llama-3.1-405b", "deepseek-v3"])
+def test_terms_and_memory_add_up(model):
+    task = task_of(model, "hgx-h100", "megatron-bridge-2026", sequence=4096)
+    times = step_times(task, some_layouts(40, 30))
+    assert sum(times.terms.values()) == pytest.approx(times.step, rel=1e-12)
+    assert all(np.all(term >= 0) for term in times.terms.values())
+    assert tuple(times.memory) == MEMORY
+    assert sum(times.memory.values()) == pytest.approx(times.used, rel=1e-12)
+    assert np.all(times.step >= times.bound)
+    assert np.array_equal(times.fits, times.used <= task.machine.memory)
+
+
+def test_rows_against_columns_are_the_flat_layouts():
+    task, layouts = task_of(), some_layouts(7, 5)
+    whole = step_times(task, layouts, ("step", "used"))
+    for index in range(35):
+        one = step_times(task, layouts.at(index), ("step", "used"))
+        assert one.step == pytest.approx(whole.step.flat[index], rel=1e-12)
+        assert one.used == pytest.approx(whole.used.flat[index], rel=1e-12)
+
+
+def test_the_kernel_is_the_trees_walked_with_floats():
+    task, layouts = task_of(), some_layouts(6, 4, seed=3)
+    equations, outputs = tabled("both")
+    for index in range(24):
+        layout = layouts.at(index)
+        symbols = {n: float(v) for n, v in bound_symbols(task, layout).items()}
+        walked = scalar_program(equations, outputs, frozenset(symbols))(symbols)
+        times = step_times(task, layout, ("step", "used"))
+        assert times.step == pytest.approx(walked["step"], rel=1e-12)
+        assert times.used == pytest.approx(walked["used"], rel=1e-12)
+
+
+def test_faster_parts_of_a_machine_never_slow_a_step():
+    task, layouts = task_of(), some_layouts(30, 20)
+    before = step_times(task, layouts, ("step",)).step
+    for part in ("hbm", "link", "card", "host"):
+        machine = replace(task.machine, **{part: 2 * getattr(task.machine, part)})
+        after = step_times(replace(task, machine=machine), layouts, ("step",)).step
+        assert np.all(after <= before * (1 + 1e-12)), part
+
+
+def test_gpt_3_has_its_published_arithmetic():
+    """72·B·s·l·h²(1 + s/12h + V/12lh): Narayanan et al., the causal half of attention."""
+    counts = training_counts(load("gpt-3-175b"))
+    layers, width, length, vocabulary = 96, 12288, 2048, 50257
+    published = 72 * length * layers * width**2
+    published *= 1 + length / (12 * width) + vocabulary / (12 * layers * width)
+    assert counts.flop(1, length) == pytest.approx(published, rel=1e-3)
+
+
+def test_a_sliding_window_has_fewer_pairs():
+    whole, windowed = (training_counts(load(m)) for m in ("llama-3.1-8b", "gpt-oss-20b"))
+    assert whole.pair_flop(8192) == whole.pair_flop(65536)
+    assert windowed.pair_flop(65536) < 0.7 * windowed.pair_flop(256)
+
+
+def test_embedding_and_head_even_126_layers_on_8_stages():
+    """Llama 3 405B: 16 layers a stage, 15 on the first and the last."""
+    task = task_of("llama-3.1-405b", "hgx-h100", "megatron-bridge-2026")
+    symbols = bound_symbols(task, TrainingLayouts.of(pp=8))
+    assert [float(symbols[n]) for n in ("n_full", "n_first", "n_last")] == [16, 15, 15]
+    even = bound_symbols(task, TrainingLayouts.of(pp=7))
+    assert [float(even[n]) for n in ("n_full", "n_first", "n_last")] == [18, 18, 18]
+
+
+def test_members_of_a_group_pool_their_cards():
+    task = task_of(stack="megatron-lm-2021")
+    layout = TrainingLayouts.of(tp=np.array([8, 4, 2, 1]), dp=64)
+    pooled = bound_symbols(task, layout)["W_dp"]
+    assert pooled.tolist() == [25e9, 50e9, 100e9, 200e9]
+    flat = replace(task, stack=replace(task.stack, pooled_cards=False))
+    assert bound_symbols(flat, layout)["W_dp"].tolist() == [25e9] * 4
+
+
+def test_zero_3_pays_for_every_micro_batch():
+    """Half the micro-batch gathers the weights twice as often."""
+    task = task_of(batch=512)
+    layouts = TrainingLayouts.of(dp=128, zero=3, micro_batch=np.array([4, 2, 1]), overlap=0)
+    exposed = step_times(task, layouts, ("step", "terms")).terms["dp_exposed"]
+    assert exposed[1] / exposed[0] == pytest.approx(2, rel=0.02)
+    assert exposed[2] / exposed[1] == pytest.approx(2, rel=0.02)
+
+
+def test_the_last_stage_is_the_worst_where_logits_are_large():
+    task = task_of("llama-3.1-8b", "hgx-h100", "megatron-bridge-2026", sequence=8192)
+    layout = TrainingLayouts.of(pp=4, dp=2, micro_batch=4, recompute="full", zero=1)
+    times = step_times(task, layout)
+    assert times.worst_stage == 4
+    logits = 4 * 128256 * 4 * 8192 * task.coefficients["k_loss"]
+    assert times.memory["logits"] == pytest.approx(logits)
+
+
+def test_a_layout_in_words_and_back():
+    layout = TrainingLayouts.of(tp=8, recompute="selective", schedule="interleaved")
+    words = layout.words()
+    assert (words["recompute"], words["schedule"], words["overlap"]) == (
+        "selective", "interleaved", True,
+    )  # fmt: skip
+    assert TrainingLayouts.of(**words) == layout
+    with pytest.raises(InputError, match="no 'tpp'"):
+        TrainingLayouts.of(tpp=2)
+    with pytest.raises(InputError, match="none of gpipe"):
+        TrainingLayouts.of(schedule="2f2b")

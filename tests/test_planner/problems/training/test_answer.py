@@ -1,0 +1,191 @@
+"""What a training answer says: utilisations as published, limits, ways out, the layout in use."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+import planner
+from formulas.training import bubbles
+from planner.problems.training.resolve import resolve_training
+from planner.problems.training.step.layouts import TrainingLayouts
+from planner.problems.training.step.step import step_times
+from planner.scenario import load
+from tests.cases.training import BASE, SMALL, asked, pipeline_time
+
+SELECTIVE = asked(
+    BASE, model="gpt-3-175b", system="hgx-a100", chips=64,
+    work={"global_batch": "64 sequences", "sequence": 2048, "tokens": "300 B tokens"},
+    choose={"recompute": "selective"}, current={"tp": 8, "pp": 8, "recompute": "selective"},
+)  # fmt: skip
+
+
+def test_utilisation_as_published():
+    """Korthikanti et al., table 5: 13.75 s of GPT-3 on 64 A100 are 50.7 % with the causal half."""
+    case = resolve_training(load(SELECTIVE)).cases[0]
+    share = case.model_flop / (13.75 * 64 * 312e12)
+    assert 100 * share == pytest.approx(50.7, abs=0.2)
+    counts, batch, sequence = case.task.counts, 64, 2048
+    pairs = counts.n_layers * counts.pair_flop(sequence) * sequence**2 / 2
+    whole = case.model_flop + 3 * batch * pairs  # in the paper's convention all pairs count
+    assert 100 * whole / (13.75 * 64 * 312e12) == pytest.approx(51.39, abs=0.2)
+
+
+def test_hardware_utilisation_counts_what_runs_again():
+    """Full recompute does a third more, less the head; selective a third of attention."""
+    shares = {}
+    for recompute in ("none", "selective", "full"):
+        choose = {"recompute": recompute, "tp": 1, "pp": 1, "dp": 8, "offload": "none"}
+        question = asked(SMALL, choose=choose)
+        point = planner.solve(question).answer.plan
+        shares[recompute] = point.hfu / point.mfu
+    assert shares["none"] == 1
+    assert 1 < shares["selective"] < shares["full"] < 4 / 3
+
+
+def test_what_a_run_takes_follows_from_the_step():
+    """Steps, days and dollars by hand."""
+    point = planner.solve(asked(price="$2/hour")).answer.plan
+    steps = 15e12 / (512 * 8192)
+    assert point.steps == pytest.approx(steps)
+    assert point.days == pytest.approx(steps * point.step_time / 86400)
+    assert point.usd == pytest.approx(point.days * 24 * 512 * 2)
+    assert point.tokens_per_s_per_chip == pytest.approx(512 * 8192 / point.step_time / 512)
+
+
+def test_without_tokens_there_are_no_days():
+    """The step, and a price of a token, are there all the same."""
+    point = planner.solve(asked(SMALL, work__tokens=None)).answer.plan
+    assert (point.days, point.usd, point.energy) == (None, None, None)
+    assert point.usd_per_mtok > 0
+
+
+@pytest.mark.parametrize("limit", ["days", "usd"])
+def test_a_limit_of_the_run_is_kept_or_missed(limit):
+    """With a list of chips another number is taken; where nothing keeps it, by how much."""
+    objective = {"days": "cost", "usd": "time"}[limit]
+    chips = [8, 16, 32]
+    free = planner.solve(asked(SMALL, chips=chips, objective=objective)).answer.plan
+    tighter = 0.9 * getattr(free, limit)
+    question = asked(SMALL, chips=chips, objective=objective, limits={limit: tighter})
+    plan = planner.solve(question)
+    if plan.status == "optimal":
+        assert getattr(plan.answer.plan, limit) <= tighter
+        assert plan.answer.plan.chips != free.chips
+        assert f"limits.{limit}" in {each.name for each in plan.binding}
+    impossible = planner.solve(asked(question, limits={limit: tighter / 1e3}))
+    (missed,) = impossible.infeasible
+    assert missed.promise == f"limits.{limit}"
+    assert missed.short_by > 100
+
+
+def test_a_run_that_does_not_fit_says_by_how_much_and_what_repairs_it():
+    """The shortage is that of the nearest layout; each repair by itself really fits."""
+    question = asked(chips=16, choose={"offload": "none", "recompute": "none"})
+    plan = planner.solve(question)
+    answer = plan.answer
+    assert plan.status == "infeasible"
+    memory = answer.nearest.plan.memory_per_chip
+    assert answer.nearest.short_by == pytest.approx(-memory.free)
+    assert answer.infeasible[0].short_by == pytest.approx(1 - memory.free / memory.total)
+    changes = {each.change: each for each in answer.nearest.repairs}
+    assert {"choose.offload left free"} < changes.keys()
+    for change, repair in changes.items():
+        if change.startswith("chips="):
+            repaired = asked(question, chips=int(change.removeprefix("chips=")))
+        else:
+            name = change.split()[0].removeprefix("choose.")
+            choose = {k: v for k, v in question["choose"].items() if k != name}
+            repaired = {**question, "choose": choose}
+        fitting = planner.solve(repaired)
+        assert fitting.status == "optimal"
+        assert fitting.answer.plan.step_time == pytest.approx(repair.step_time)
+    assert "16 chips" in str(plan)
+    assert "short" in str(plan)
+
+
+def test_the_layout_in_use_is_evaluated_beside():
+    """Its step is not better than the plan's, and the saving is the difference."""
+    current = {"tp": 8, "pp": 4, "micro_batch": 1, "zero": 1, "recompute": "full"}
+    answer = planner.solve(asked(current=current)).answer
+    beside = answer.current
+    assert beside.plan.layout.dp == 16
+    assert beside.short_by is None
+    assert beside.saving == pytest.approx(1 - answer.plan.step_time / beside.plan.step_time)
+    assert beside.saving > 0
+    too_large = planner.solve(asked(SMALL, current={"micro_batch": 2, "dp": 8})).answer.current
+    assert (too_large.short_by is None) == too_large.plan.fits
+
+
+def test_fp8_and_reversible_layers():
+    """fp8 doubles the peak; reversible layers hold one layer, and run forward again."""
+    slow, fast = (planner.solve(asked(SMALL, precision=x)).answer for x in ("bf16", "fp8"))
+    assert fast.bound.step_time == pytest.approx(slow.bound.step_time / 2, rel=1e-2)
+    assert fast.plan.step_time < slow.plan.step_time
+    choose = {"tp": 8, "pp": 4, "zero": 1, "micro_batch": 1, "cp": 1, "schedule": "1f1b"}
+    points = {
+        word: planner.solve(
+            asked(reversible=True, choose={**choose, "recompute": word})
+        ).answer.plan
+        for word in ("full", "reversible")
+    }
+    held = {word: point.memory_per_chip.activations for word, point in points.items()}
+    assert held["reversible"] < held["full"]
+    assert points["reversible"].hfu > points["reversible"].mfu
+
+
+def alternating(pp, n, s):
+    """One forward, one backward: as many forward passes ahead as there are stages after."""
+    warm = min(pp - 1 - s, n)
+    order = [("F", 0, i) for i in range(warm)]
+    for i in range(n):
+        if warm + i < n:
+            order.append(("F", 0, warm + i))
+        order.append(("B", 0, i))
+    return order
+
+
+PASSES = ("t_fwd", "t_bwd", "t_wgt")
+ORDERS = {
+    "gpipe": lambda pp, n, s: [(kind, 0, i) for kind in "FB" for i in range(n)],
+    "1f1b": alternating,
+}
+
+
+@pytest.mark.parametrize(("pp", "micro"), [(2, 8), (4, 8), (8, 16)])
+@pytest.mark.parametrize("schedule", ORDERS)
+def test_a_bubble_is_that_of_the_simulated_schedule(schedule, pp, micro):
+    """Every pass of every stage, of the times that the plan has of a micro-batch."""
+    case = resolve_training(load(asked(work__global_batch="64 sequences"))).cases[0]
+    layout = TrainingLayouts.of(
+        tp=8, pp=pp, dp=64 // micro, micro_batch=1, tp_expert=8, schedule=schedule
+    )
+    terms = {x: float(y) for x, y in step_times(case.task, layout).terms.items()}
+    once = ("bubble", "dp_exposed", "optimizer", "offload_exposed", "constant")
+    busy = sum(value for name, value in terms.items() if name not in once) / micro
+    stages = [busy - terms["head"] / micro] * (pp - 1) + [busy]  # the head is in the last one
+    takes = [{"F": stage / 3, "B": 2 * stage / 3} for stage in stages]
+    orders = [ORDERS[schedule](pp, micro, s) for s in range(pp)]
+    wait = pipeline_time(orders, takes) - micro * busy
+    assert terms["bubble"] == pytest.approx(wait, rel=1e-9)
+    alike = pipeline_time(orders, takes[:1] * pp) - micro * stages[0]
+    closed = bubbles.bubble_time.numpy()(n_stages=float(pp), **dict.fromkeys(PASSES, stages[0] / 3))
+    assert alike == pytest.approx(float(closed), rel=1e-9)
+
+
+def test_schedules_rank_as_their_formulas():
+    """Of one layout: zero-bubble waits a third of 1F1B, interleaving the share of its stages."""
+    case = resolve_training(load(asked(work__global_batch="64 sequences"))).cases[0]
+
+    def wait(schedule, v=1):
+        layout = TrainingLayouts.of(
+            tp=8, pp=4, dp=4, micro_batch=1, tp_expert=8, schedule=schedule, virtual_stages=v
+        )
+        return float(step_times(case.task, layout).terms["bubble"])
+
+    plain = wait("1f1b")
+    assert wait("gpipe") == pytest.approx(plain)
+    assert wait("interleaved", 5) == pytest.approx(plain / 5, rel=0.2)
+    assert wait("zero-bubble") == pytest.approx(plain / 3, rel=0.1)
+    assert math.isfinite(plain)
