@@ -22,6 +22,7 @@ ROOMS = {
     "serving": "planner.problems.serving",
     "budget": "planner.problems.budget",
     "lifecycle": "planner.problems.lifecycle",
+    "schedule": "planner.problems.schedule",
 }
 # Kinds whose scenarios are accepted unread: a later version answers them.
 PLANNED = ("training", "cache", "prices")
