@@ -147,10 +147,10 @@ def host_prices(
     for host in wanted:
         if host not in by_host:
             raise CatalogueError.unknown(f"host of {model}", host, by_host)
-    return tuple(_newest(by_host[host]) for host in wanted)
+    return tuple(newest(by_host[host]) for host in wanted)
 
 
-def _newest(several: Sequence[ListedPrice]) -> ListedPrice:
+def newest(several: Sequence[ListedPrice]) -> ListedPrice:
     """The newest row; of several of one date, the lower middle one by output and input price."""
     newest = max((row.as_of[:7], row.since) for row in several)
     latest = [row for row in several if (row.as_of[:7], row.since) == newest]

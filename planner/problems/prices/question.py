@@ -1,0 +1,301 @@
+"""The scenario of `problem: prices`: a price sheet, chips that may be behind it, what is known.
+
+A sheet is a name of the catalogue, `host/model`, or rows of one's own. What is known is a value or
+a range; what is not takes the ranges of `planner.problems.prices.assumptions`.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Field, PlainValidator, ValidationInfo, field_validator
+
+from planner.scenario.keys.fields import (
+    Kind,
+    Quantity,
+    QuestionRecord,
+    Record,
+    Refusals,
+    Word,
+    collected,
+)
+from planner.scenario.keys.model_keys import ModelField
+from planner.scenario.keys.references import nested
+from planner.scenario.keys.system_keys import SystemField
+from planner.scenario.kinds import PROBLEMS
+from planner.text.errors import quoted
+from planner.text.quantities import parse
+
+CHEAPEST, DEAREST = 1e-9, 7e-4  # USD/token of any price on a sheet: 0.001 to 700 per million
+MILLION = 1e6
+
+
+@dataclass(frozen=True)
+class TokenPrice(Kind):
+    """A price per token [USD/token]; `free` where nothing may be charged."""
+
+    free: bool = False
+
+    def read(self, value: object) -> float:
+        price = parse(value, "token_price")
+        if (price == 0 and self.free) or CHEAPEST <= price <= DEAREST:
+            return price
+        meant = price / MILLION
+        hint = f'; did you mean "${price:g}/Mtok"?' if CHEAPEST <= meant <= DEAREST else ""
+        raise ValueError(
+            f'expected a price per token such as "$3/Mtok", from $0.001 to $700 per million '
+            f"tokens, got {quoted(value)}, which is ${price * MILLION:,.10g} per million{hint}"
+        )
+
+    def schema(self) -> dict[str, object]:
+        return {
+            "type": ["string", "number"],
+            "description": "a price per token [USD/token]",
+            "examples": ["$3/Mtok"],
+        }
+
+
+@dataclass(frozen=True)
+class Multiple(Kind):
+    """A price as a multiple of the sheet's, such as 6x, or as a price of its own [USD/token]."""
+
+    speed: bool = False
+
+    def read(self, value: object) -> float | TokenAmount:
+        text = value.strip() if isinstance(value, str) else value
+        if isinstance(value, TokenAmount):
+            return value
+        if isinstance(text, str) and text[-1:] in ("x", "×"):
+            text = text[:-1].strip()
+        elif isinstance(text, str) and not self.speed and "/" in text:
+            return TokenAmount(TokenPrice().read(text))
+        number = Quantity("number").read(text)
+        if number > 1000:
+            raise ValueError(f"expected a multiple such as 2.5x, got {quoted(value)}")
+        return number
+
+    def schema(self) -> dict[str, object]:
+        return {"type": ["string", "number"], "examples": ["2.5x"]}
+
+
+class TokenAmount(float):
+    """A price in USD/token where a multiple might stand."""
+
+    def __str__(self) -> str:
+        return f"${float(self) * MILLION:.12g}/Mtok"
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True)
+class Span(Kind):
+    """A value, or a range as [least, most] or {from: least, to: most}; read as its two ends."""
+
+    single: Quantity
+
+    def read(self, value: object) -> tuple[float, float]:
+        if isinstance(value, Mapping):
+            if value.keys() != {"from", "to"}:
+                raise ValueError(f"expected {{from: ..., to: ...}}, got {quoted(value)}")
+            value = [value["from"], value["to"]]
+        if not isinstance(value, list | tuple):
+            number = self.single.read(value)
+            return number, number
+        if len(value) != 2:
+            raise ValueError(f"expected a value or [least, most], got {len(value)} values")
+        low, high = collected(value, self.single.read)
+        if low > high:
+            raise ValueError(f"expected [least, most], got {quoted(value)}")
+        return low, high
+
+    def schema(self) -> dict[str, object]:
+        ends = self.single.schema()
+        both = {"type": "object", "properties": {"from": ends, "to": ends}}
+        return {"oneOf": [ends, {"type": "array", "items": ends}, both]}
+
+
+@dataclass(frozen=True)
+class MarkUp(Span):
+    """A price over cost, or its range; a share of the price is another number, so it is refused."""
+
+    def read(self, value: object) -> tuple[float, float]:
+        for end in value if isinstance(value, list | tuple) else (value,):
+            if isinstance(end, str) and "%" in end:
+                share = parse(end, "share")
+                hint = f": {end} of the price is {1 / (1 - share):.3g}" if share < 1 else ""
+                raise ValueError(f"expected a price over cost such as 2.5, got {quoted(end)}{hint}")
+        return super().read(value)
+
+
+Price = Annotated[float, TokenPrice()]
+FreePrice = Annotated[float, TokenPrice(free=True)]
+Factor = Annotated[float, Multiple()]
+Threshold = Annotated[float, Quantity("tokens", least=1000)]
+
+
+class WritePrice(Record):
+    """What writing a cache costs that is held for a time."""
+
+    hold: Annotated[float, Quantity("time")] = Field(description="time it is held [s]")
+    price: FreePrice = Field(description="of a token that is written [USD/token]")
+
+
+class PriceStep(Record):
+    """A price of the whole request where the prompt is longer than a threshold."""
+
+    above: Threshold = Field(description="length of prompt from which it holds [token]")
+    input: Factor | None = Field(None, description="price, or multiple of the input price")
+    output: Factor | None = Field(None, description="price, or multiple of the output price")
+
+
+class PriceTier(Record):
+    """A mode of the same model at another price, perhaps at another speed."""
+
+    name: str = Field(description="fast, batch, flex, ...")
+    price: Factor = Field(description="of the standard price, such as 6x, or an output price")
+    speed: Annotated[float, Multiple(speed=True)] | None = Field(
+        None, description="tokens per second over those of the standard tier, such as 2.5x"
+    )
+
+
+class SheetRows(Record):
+    """A price sheet in rows of one's own."""
+
+    input: Price = Field(description="of an input token [USD/token]")
+    output: Price = Field(description="of an output token [USD/token]")
+    cached: FreePrice | None = Field(None, description="of a cached input token [USD/token]")
+    write: tuple[WritePrice, ...] = Field((), description="of writing a cache, by hold time")
+    storage: Annotated[float, Quantity("hold_price")] | None = Field(
+        None, description="of holding a token's cache, such as $4.50/Mtok/hour [USD/(token*s)]"
+    )
+    steps: tuple[PriceStep, ...] = Field((), description="of longer prompts")
+    tiers: tuple[PriceTier, ...] = Field((), description="fast, batch and other modes")
+
+    @field_validator("cached")
+    @classmethod
+    def _hit(cls, value: float | None, info: ValidationInfo) -> float | None:
+        if value is not None and value > info.data.get("input", value):
+            raise ValueError("a cached token dearer than an input token: swap them?")
+        return value
+
+    @field_validator("write")
+    @classmethod
+    def _dearer(cls, value: tuple[WritePrice, ...], info: ValidationInfo) -> object:
+        least, faults = info.data.get("input", 0.0), []
+        for i, row in enumerate(sorted_rows := list(value)):
+            if 0 < row.price < least:
+                faults.append(((i, "price"), "a write below the input price: it computes the same"))
+            if row.hold in [x.hold for x in sorted_rows[:i]]:
+                faults.append(((i, "hold"), "two prices of one hold time"))
+        if faults:
+            raise Refusals(faults)
+        return tuple(sorted(value, key=lambda row: row.hold))
+
+    @field_validator("steps")
+    @classmethod
+    def _apart(cls, value: tuple[PriceStep, ...]) -> object:
+        edges = [edge(step.above) for step in value]
+        faults = [
+            ((i, "above"), "the same threshold twice: give one row")
+            for i, each in enumerate(edges) if each in edges[:i]
+        ] + [
+            ((i, "input"), "a step that changes nothing: give input or output")
+            for i, step in enumerate(value) if step.input is None and step.output is None
+        ]  # fmt: skip
+        if faults:
+            raise Refusals(faults)
+        return tuple(sorted(value, key=lambda step: step.above))
+
+    @field_validator("tiers")
+    @classmethod
+    def _possible(cls, value: tuple[PriceTier, ...], info: ValidationInfo) -> object:
+        faults = [
+            ((i, "price"), f"{tier.name} is faster and no dearer: every request would take it")
+            for i, tier in enumerate(value)
+            if tier.speed and tier.speed > 1 and relative(tier.price, info.data.get("output")) <= 1
+        ]
+        if faults:
+            raise Refusals(faults)
+        return value
+
+
+def edge(above: float) -> int:
+    """The least length that a threshold reprices: 199,999 and 200,000 are one edge [token]."""
+    return int(above) + 1 if int(above) % 1000 == 999 else int(above)
+
+
+def relative(price: float, standard: float | None) -> float:
+    """A multiple as it is; a price over the standard one [-]."""
+    return price / (standard or price) if isinstance(price, TokenAmount) else price
+
+
+Efficiency = Annotated[tuple[float, float], Span(Quantity("share", at_most=1.0))]
+Parameters = Annotated[tuple[float, float], Span(Quantity("params"))]
+
+
+class GivenFacts(Record):
+    """What is known of the model and of the host, each a value or a range [least, most]."""
+
+    n_active: Parameters | None = Field(None, description="active parameters [param]")
+    n_total: Parameters | None = Field(None, description="parameters held in memory [param]")
+    model: ModelField | None = Field(None, description="the model itself, where it is known")
+    context: Annotated[tuple[float, float], Span(Quantity("tokens"))] | None = Field(
+        None, description="mean context of a request below any step [token]"
+    )
+    prefill_efficiency: Efficiency | None = Field(
+        None, description="attained share of the arithmetic peak"
+    )
+    decode_efficiency: Efficiency | None = Field(None, description="attained share of bandwidth")
+    margin: Annotated[tuple[float, float], MarkUp(Quantity("number"))] | None = Field(
+        None, description="price over cost, such as 2.5 or [1, 6]"
+    )
+
+
+def _sheet(value: object, info: ValidationInfo) -> str | SheetRows:
+    if isinstance(value, SheetRows):
+        return value
+    if isinstance(value, Mapping):
+        missing = [
+            ((key,), f"missing required key '{key}'") for key in ("input", "output")
+            if value.get(key) is None
+        ]  # fmt: skip
+        return nested(SheetRows, value, info, (), missing)
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(
+            "expected HOST/MODEL (planner catalog api-prices), or rows such as "
+            f"{{input: $3/Mtok, output: $15/Mtok}}, got {quoted(value)}"
+        )
+    return value.strip()
+
+
+def _day(value: object) -> datetime.date:
+    if isinstance(value, datetime.date):
+        return value
+    try:
+        return datetime.date.fromisoformat(str(value))
+    except ValueError:
+        raise ValueError(f"expected a day such as 2026-11-24, got {quoted(value)}") from None
+
+
+class PricesScenario(QuestionRecord):
+    """One question of what a price sheet says, in base units (USD, token, s, byte); frozen."""
+
+    problem: Annotated[Literal["prices"], Word(PROBLEMS)] = Field(
+        description="which question is asked"
+    )
+    sheet: Annotated[
+        str | SheetRows, PlainValidator(_sheet, json_schema_input_type=str | SheetRows)
+    ] = Field(description="HOST/MODEL of the catalogue, a model with open weights, or rows")
+    chips: SystemField | None = Field(
+        None, description="what may serve it: systems; by default every chip with a listed rent"
+    )
+    given: GivenFacts = Field(default_factory=GivenFacts, description="what is known")
+    date: Annotated[
+        datetime.date, PlainValidator(_day, json_schema_input_type=str)
+    ] | None = Field(None, description="day whose prices are asked for; else today")  # fmt: skip
+
+
+QUESTION = PricesScenario
