@@ -21,8 +21,9 @@ from planner.protocol.plan import DataSource
 from planner.scenario.keys.references import File
 from planner.scenario.keys.system_keys import resolved_system
 from planner.text.errors import CatalogueError, FieldError
-from planner.text.wording import digits
+from planner.text.wording import count, digits
 
+COUNTED_FROM = 1000.0  # from here on a number is one of tokens or parameters
 PEAKS = ("bf16", "fp8")  # what dense products of served models are computed in
 # Where nothing is given: what is seen of dense products and of reads, and of prices over costs.
 DEFAULTS: Mapping[str, tuple[float, float]] = {
@@ -66,7 +67,8 @@ class Assumption:
 def between(name: str, symbol: str, ends: tuple[float, float], words: str) -> Assumption:
     """A number between two ends."""
     low, high = ends
-    span = digits(low) if low == high else f"{digits(low)} to {digits(high)}"
+    written = count if low >= COUNTED_FROM else digits
+    span = written(low) if low == high else f"{written(low)} to {written(high)}"
     return Assumption(name, f"{words} {span}", tuple({symbol: end} for end in dict.fromkeys(ends)))
 
 

@@ -9,7 +9,8 @@ from formulas.economics import price_sheet as equations
 from planner.problems.prices.assumptions import Assumption, between
 from planner.problems.prices.inferences import Inference, Reading, last_step
 from planner.problems.prices.sheet import PriceSheet
-from planner.text.wording import digits, duration
+from planner.text.quantities import show
+from planner.text.wording import digits
 
 HOUR = 3600.0
 AT_COST = "holding at its memory's cost, times"
@@ -20,19 +21,19 @@ def cache_readings(sheet: PriceSheet, chips: Assumption) -> Iterator[Inference]:
     if len(sheet.writes) > 1:
         (short, first), (long, last) = sheet.writes[0], sheet.writes[-1]
         facts = {"p_w1": first, "p_w2": last, "t_w1": short, "t_w2": long, "p_in": sheet.input}
-        origin = f"writes held {duration(short)} and {duration(long)}"
+        origin = f"writes held {show(short, 'time')} and {show(long, 'time')}"
         statement = "the price of a write is a straight line in the time it is held"
         line = Reading("hold_price", equations.hold_price, facts, (), statement, origin)
         hold = line.ends[0]
-        yield line.inference(f"{hold / sheet.input * HOUR:.3f} of the input price per hour")
+        yield line.inference(f"{hold / sheet.input * HOUR:.3f} of input per hour")
         base = equations.write_surcharge
         start = Reading("write_surcharge", base, {**facts, "q_hold": hold}, (), statement, origin)
-        yield start.inference("over the input price, for a write held no time")
+        yield start.inference("over input, held for no time")
         if hold > 0:
             yield from _of_holding(sheet, hold, origin, chips)
     if sheet.storage:
         origin = "storage by the hour"
-        per_hour = f"{sheet.storage / sheet.input * HOUR:.3g} of the input price per hour"
+        per_hour = f"{sheet.storage / sheet.input * HOUR:.3g} of input per hour"
         yield Inference(
             "hold_price", *[sheet.storage] * 3, origin, (), "q_hold = the listed price", per_hour
         )
@@ -46,13 +47,13 @@ def _of_holding(
     facts = {"q_hold": hold, "p_in": sheet.input}
     yield Reading(
         "hold_over_input", equations.hold_over_input, facts, (), "holding is paid by time", origin
-    ).inference("per second; over the price of an input token")
+    ).inference("over the price of an input token")
     if sheet.cached is not None and sheet.cached < sheet.input:
         reads = Reading(
             "break_even_reads", last_step(equations.break_even_reads),
             {**facts, "p_cached": sheet.cached}, (), "a read saves the input price", origin,
         )  # fmt: skip
-        yield reads.inference(f"{digits(reads.ends[0] * HOUR)} reads per hour pay for holding")
+        yield reads.inference("pay for holding")
     rents = sorted({point["D_step"] / point["M"] * 1e9 * HOUR for point in chips.points})
     at = f"${digits(rents[0])}" + (f" to ${digits(rents[-1])}" if len(rents) > 1 else "")
     memory = replace(chips, words=f"HBM at {at} per GB and hour")
@@ -60,4 +61,4 @@ def _of_holding(
     yield Reading(
         "kv_bytes_per_token", last_step(equations.cache_from_hold), facts, (memory, cost),
         "the cache is held in HBM", f"{origin}, in HBM",
-    ).inference("bytes that the price of holding pays for")  # fmt: skip
+    ).inference("what the price holds in HBM")  # fmt: skip

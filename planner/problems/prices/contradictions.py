@@ -219,10 +219,19 @@ def _settled(system: LogSystem, clashing: Sequence[str]) -> tuple[Reconciliation
 
 
 def system_of(readings: Sequence[Reading], known: Mapping[str, Assumption]) -> LogSystem:
-    """The rows of readings and of their assumptions; what is given bounds its quantity."""
+    """The rows of readings and of their assumptions; what is given bounds its quantity.
+
+    A reading that is no product of powers is one row between its ends, dropped as a whole.
+    """
     rows: dict[tuple[object, ...], LogRow] = {}
     for reading in readings:
-        constant, powers = reading.monomial()
+        logarithm = reading.monomial()
+        if logarithm is None:
+            low, high = (math.log(end) if end > 0 else -math.inf for end in reading.ends)
+            group = f"{reading.origin}: {', '.join(map(str, reading.assumptions))}"
+            rows[group, reading.name] = LogRow(group, {reading.name: 1.0}, low, high)
+            continue
+        constant, powers = logarithm
         coefficients = {reading.name: 1.0}
         for each in reading.assumptions:
             for name, power, row in _variables(each, powers):

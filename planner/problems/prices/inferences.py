@@ -18,7 +18,6 @@ import sympy as sp
 
 from planner.problems.prices.assumptions import Assumption
 from planner.protocol.document import json_key
-from planner.text.errors import SolverError
 
 if TYPE_CHECKING:
     from formulas.algebra.derivation import Derivation
@@ -119,11 +118,8 @@ class Reading:
             self.name, least, mid, most, self.origin, assumes, str(self.equation), verdict, self
         )
 
-    def monomial(self) -> tuple[float, dict[str, float]]:
-        """ln of the constant, and the power of every assumed symbol.
-
-        Raises SolverError for an equation that is no product of powers in what is assumed.
-        """
+    def monomial(self) -> tuple[float, dict[str, float]] | None:
+        """ln of the constant, and the power of every assumed symbol; None for no such product."""
         named = {x.name: x for x in self.equation.rhs.free_symbols}
         rest = self.equation.rhs.subs({named[x]: v for x, v in self.values.items()})
         powers: dict[str, float] = {}
@@ -134,8 +130,8 @@ class Reading:
             elif not base.free_symbols:
                 constant *= float(base) ** float(power)
             else:
-                raise SolverError(f"{self.equation.name}: {base} is no product of powers")
-        return math.log(constant), powers
+                return None
+        return (math.log(constant), powers) if constant > 0 else None
 
 
 def last_step(result: Derivation | Equation) -> Equation:

@@ -29,7 +29,7 @@ def size_readings(
     physical = Reading(
         "n_active", last_step(equations.active_from_level), {"p_in": sheet.input},
         (chips, *(each for each in parts if each is not None)),
-        "the input price is the arithmetic of a prompt", "level of the input price, physical",
+        "the input price is the arithmetic of a prompt", "input price, physical",
     ).inference()  # fmt: skip
     yield _judged(physical, _known("n_active", given, counts))
     by_law = laws()
@@ -50,7 +50,8 @@ def _empirical(sheet: PriceSheet, law: PriceLaw) -> Inference:
     _, as_of = shipped_note()
     ends = (law.reference / law.factor, law.reference * law.factor)
     spread = Assumption(
-        "fit", f"80 % of open models left out lie within {law.factor:.1f}x ({as_of})",
+        f"fit of {law.of}",
+        f"{law.of}: 80 % of open models left out lie within {law.factor:.1f}x ({as_of})",
         tuple({"N_ref": end} for end in ends),
     )  # fmt: skip
     prices = {"p_in": sheet.input, "p_out": sheet.output, "p_ref": P_REF}
@@ -58,8 +59,15 @@ def _empirical(sheet: PriceSheet, law: PriceLaw) -> Inference:
     facts = prices | {powers[x]: k for x, k in zip(law.by, law.powers, strict=True)}
     return Reading(
         law.of, equation, facts, (spread,), "the host prices as hosts of open models do",
-        "level of prices, empirical",
-    ).inference(f"within {law.factor:.1f}x; guessing the mean: {law.guess:.1f}x")  # fmt: skip
+        "open models, empirical",
+    ).inference(f"within {law.factor:.1f}x{_beyond(sheet, law)}")  # fmt: skip
+
+
+def _beyond(sheet: PriceSheet, law: PriceLaw) -> str:
+    """A remark on a sheet outside the prices that a law was fitted on."""
+    asked = {"p_in": sheet.input, "p_out": sheet.output}
+    outside = any(not low <= asked[name] <= high for name, (low, high) in law.range.items())
+    return "; beyond the prices fitted" if outside else ""
 
 
 def _price_of_size(
@@ -71,7 +79,7 @@ def _price_of_size(
         return
     known = [each for each in sizes if each is not None]
     spread = Assumption(
-        "fit", f"80 % of open models left out lie within {law.factor:.1f}x",
+        f"fit of {law.of}", f"80 % of open models left out lie within {law.factor:.1f}x",
         tuple({"p_ref": end} for end in (law.reference / law.factor, law.reference * law.factor)),
     )  # fmt: skip
     points = [
@@ -129,7 +137,7 @@ def ratio_readings(
         "decode is bound by memory, and both prices bear one margin", origin,
     )  # fmt: skip
     low, high = memory.ends
-    below = "priced below memory cost: an output token earns less than its arithmetic"
+    below = "priced below memory cost: less than its arithmetic"
     bound = "arithmetic explains the ratio" if low <= 1 else "bound by memory"
     yield memory.inference(below if high < 1 else bound)
     within = between("memory", "q_mem", (low, high), "memory over arithmetic")
@@ -137,7 +145,7 @@ def ratio_readings(
         "batch_over_critical", equations.least_batch_over_critical, {}, (within,),
         "an output token pays for its share of the weights", origin, ">=",
     )  # fmt: skip
-    yield batch.inference("at least, were no cache read; longer contexts need larger batches")
+    yield batch.inference("larger where contexts are long")
     context = assumed.fact(given, "context")
     if context is None:
         return
@@ -214,6 +222,6 @@ def _of_step(
     ).inference("bounds, never fixes")  # fmt: skip
     point = Reading(
         "kv_bytes_per_token", last_step(cache_bytes_from_cliff), {"L_ctx": float(step.edge)},
-        (size, chips), "caches take as long as arithmetic at the threshold", f"{origin}, as a point",
-    ).inference("a point reading; caches against weights gives the same at the critical batch")  # fmt: skip
+        (size, chips), "at the threshold caches equal arithmetic; weights too, if B = B_0", origin,
+    ).inference("a point: where caches equal arithmetic")  # fmt: skip
     yield replace(point, reading=None)

@@ -47,7 +47,8 @@ def margin_reading(sheet: PriceSheet, question: PricesScenario) -> Inference:
     ends = f"${digits(priced.low * MILLION)} to ${digits(priced.high * MILLION)} per Mtok"
     cost = replace(cost, words=f"our cost {ends}, {priced.choice}")
     line = Reading(
-        "margin", equations.mark_up, {"p_mix": sheet.mix}, (cost,), "the host runs such a plan", origin
+        "margin", equations.mark_up, {"p_mix": sheet.mix}, (cost,), "the host runs such a plan",
+        origin,
     ).inference("at least our rents and utilisation: price over cost")  # fmt: skip
     below = "below our cost at every rent" if line.ends[1] < 1 else "price over cost"
     return replace(line, mid=sheet.mix / priced.middle, verdict=below)

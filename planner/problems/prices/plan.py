@@ -74,3 +74,14 @@ class PricesPlan(Plan[PricesAnswer]):
     def cost(self) -> float | None:
         """Price of an output token [USD/token]."""
         return self.answer.plan.sheet.output if self.answer.plan else None
+
+    def why(self) -> str:
+        """The equation of each reading, and what it assumes, as text."""
+        from planner.problems.prices.presentation import why
+
+        return why(self)
+
+    def __str__(self) -> str:
+        from planner.problems.prices.presentation import text
+
+        return text(self)

@@ -1,8 +1,9 @@
-"""A price sheet on a terminal: what each reading gives, in an economist's units, then what clashes."""
+"""A price sheet on a terminal: each reading in an economist's units, then what contradicts it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from planner.protocol.section import Line, Section
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from planner.problems.prices.plan import PricesPlan
 
 MILLION, HOUR = 1e6, 3600.0
+LABEL, VALUE, WIDTH = 23, 19, 80
+UNSEEN = ("hold_over_input",)  # in the remark on the price of holding
 
 
 def _per_million(value: float) -> str:
@@ -25,6 +28,10 @@ def _times(value: float) -> str:
     return f"{value:.3g}x"
 
 
+def _tokens(value: float) -> str:
+    return f"{value / 1000:,.3g}k"
+
+
 # What each quantity is called, and how it is written: base units are of machines, these of readers.
 SHOWN: Mapping[str, tuple[str, Callable[[float], str]]] = {
     "n_active": ("active parameters", count),
@@ -33,8 +40,8 @@ SHOWN: Mapping[str, tuple[str, Callable[[float], str]]] = {
     "output_price": ("output price by size", _per_million),
     "memory_over_arithmetic": ("memory over arithmetic", _times),
     "batch_over_critical": ("batch over critical", _times),
-    "balance_context": ("balance context", lambda x: f"{x:,.0f} tokens"),
-    "attention_context": ("attention equals weights at", lambda x: f"{x:,.0f} tokens"),
+    "balance_context": ("balance context, tokens", _tokens),
+    "attention_context": ("attention = weights at", _tokens),
     "fixed_share": ("fixed share of a step", lambda x: percent(x, 3)),
     "batch_over_normal": ("batch over normal", lambda x: f"1/{1 / x:.3g}"),
     "speed_limit": ("fastest mode", _times),
@@ -46,9 +53,9 @@ SHOWN: Mapping[str, tuple[str, Callable[[float], str]]] = {
     "margin": ("price over cost", _times),
 }
 TITLES = {
-    "level": "What the level says of size", "ratio": "What output over input says",
-    "step": "What a step at a length says", "tier": "What tiers say",
-    "cache": "What writes and storage say", "margin": "Over our own plan",
+    "level": "Level: what the prices say of size", "ratio": "Ratio: output over input",
+    "step": "Long contexts: steps of price at a length", "tier": "Tiers: faster and slower modes",
+    "cache": "Caches: writes and storage", "margin": "Margin over our own plan",
 }  # fmt: skip
 GROUPS = {
     "level": ("n_active", "n_total", "output_price"),
@@ -58,8 +65,7 @@ GROUPS = {
     "cache": ("hold_price", "write_surcharge", "hold_over_input", "break_even_reads"),
     "margin": ("margin",),
 }  # fmt: skip
-OF_CACHES = (("step at", "step"), ("step of", "step"), ("HBM", "cache"), ("ratio", "ratio"),
-             ("over input", "ratio"), ("level", "level"))  # fmt: skip
+OF_CACHES = (("step of", "step"), ("HBM", "cache"), ("over input", "ratio"), ("level", "level"))
 
 
 def sections(plan: PricesPlan) -> tuple[Section, ...]:
@@ -67,32 +73,90 @@ def sections(plan: PricesPlan) -> tuple[Section, ...]:
     point = plan.answer.plan
     if point is None:
         return (Section("No sheet.", ()),)
-    sheet = point.sheet
-    cached = "" if sheet.cached is None else f", cached {_per_million(sheet.cached)}"
-    title = (
-        f"{sheet.name}: input {_per_million(sheet.input)}, output {_per_million(sheet.output)}"
-        f"{cached}"
-    )
-    verdict = _summary(point.contradictions)
-    parts = [Section(title, (Line("verdict", verdict),))]
+    parts = [Section(_title(plan), (Line("verdict", summary(point.contradictions)),))]
     for group, heading in TITLES.items():
         lines = tuple(_line(x) for x in point.inferences if _group(x) == group)
         if lines:
             parts.append(Section(heading, lines))
-    parts += [_clash(each) for each in point.contradictions]
-    warnings = plan.warnings
-    if warnings:
-        parts.append(Section("Worth knowing", tuple(Line("note", each) for each in warnings)))
+    parts += [
+        Section(clash_title(each), tuple(Line("assumes", words, note=note)
+                                         for words, note in clash_lines(each)))
+        for each in point.contradictions
+    ]  # fmt: skip
+    if plan.warnings:
+        parts.append(Section("Worth knowing", tuple(Line("note", each) for each in plan.warnings)))
     return tuple(parts)
 
 
-def _summary(clashes: tuple[Contradiction, ...]) -> str:
+def text(plan: PricesPlan) -> str:
+    """The answer in lines of at most 80 columns: quantity, range, and what it is read from."""
+    point = plan.answer.plan
+    if point is None:
+        return "No sheet."
+    blocks = [[_title(plan), *_wrapped(summary(point.contradictions), 2)]]
+    for group, heading in TITLES.items():
+        lines = [x for x in point.inferences if _group(x) == group]
+        if lines:
+            blocks.append([heading, *_rows(lines)])
+    for each in point.contradictions:
+        pairs = clash_lines(each)
+        notes = {note for _, note in pairs}
+        shared = notes.pop() if len(notes) == 1 else ""
+        block = _wrapped(clash_title(each), 0)
+        block += _wrapped(f"these cannot all hold{f'; each {shared}' if shared else ''}:", 2)
+        for words, note in pairs:
+            block += _wrapped(words if shared or not note else f"{words} ({note})", 4, "- ")
+        blocks.append(block)
+    if plan.warnings:
+        blocks.append(["Worth knowing", *(row for x in plan.warnings for row in _wrapped(x, 2))])
+    return "\n\n".join("\n".join(block) for block in blocks)
+
+
+def why(plan: PricesPlan) -> str:
+    """The equation of each reading, and everything that it assumes."""
+    point = plan.answer.plan
+    lines = ["Why these readings"]
+    for each in point.inferences if point else ():
+        label = SHOWN.get(each.name, (each.name, digits))[0]
+        lines += ["", *_wrapped(f"{label}, by {each.origin}: {each.verdict}", 0)]
+        lines += _wrapped(each.formula, 2) if each.formula else []
+        for words in each.assumes:
+            lines += _wrapped(words, 4, "- ")
+    return "\n".join(lines)
+
+
+def _title(plan: PricesPlan) -> str:
+    sheet = plan.answer.plan.sheet if plan.answer.plan else None
+    if sheet is None:
+        return "No sheet."
+    cached = "" if sheet.cached is None else f", cached {_per_million(sheet.cached)}"
+    prices = f"input {_per_million(sheet.input)}, output {_per_million(sheet.output)}{cached}"
+    return f"{sheet.name}: {prices}"
+
+
+def summary(clashes: Sequence[Contradiction]) -> str:
+    """Whether the readings agree, and if not, by how much the worst two are apart."""
     if not clashes:
         return "the readings are consistent"
     worst = max(clashes, key=lambda each: each.factor)
     label = SHOWN.get(worst.name, (worst.name, digits))[0]
     many = f"{len(clashes)} contradictions" if len(clashes) > 1 else "one contradiction"
     return f"{many}, the widest of {worst.factor:.3g}x in {label}"
+
+
+def clash_title(each: Contradiction) -> str:
+    """Which readings do not meet, and by which factor."""
+    label = SHOWN.get(each.name, (each.name, digits))[0]
+    return f"Contradiction, {each.factor:.3g}x: {label} by {', and by '.join(each.between)}"
+
+
+def clash_lines(each: Contradiction) -> list[tuple[str, str]]:
+    """The clashing assumptions, each with what it would take to settle the clash alone."""
+    settles = {row.assumption: row.factor for row in each.reconciled_by}
+    return [
+        (words, f"settles it alone, if off by {settles[words]:.3g}x" if words in settles else "")
+        for words in each.minimal
+    ]
 
 
 def _group(line: Inference) -> str:
@@ -107,31 +171,36 @@ def _line(line: Inference) -> Line:
     return Line(label, _span(line, written), note=f"{line.origin}; {line.verdict}".rstrip("; "))
 
 
+def _rows(lines: Sequence[Inference]) -> Iterator[str]:
+    """Readings under what they come from: a name, a range, and what it is worth."""
+    origin = None
+    for line in lines:
+        if line.name in UNSEEN:
+            continue
+        if line.origin != origin:
+            origin = line.origin
+            yield from _wrapped(origin, 2)
+        label, written = SHOWN.get(line.name, (line.name, digits))
+        row = f"    {label:<{LABEL}} {_span(line, written):<{VALUE}} "
+        yield from textwrap.wrap(
+            f"{row}{line.verdict}", WIDTH, subsequent_indent=" " * (LABEL + VALUE + 6),
+            drop_whitespace=True, break_long_words=False, replace_whitespace=False,
+        )  # fmt: skip
+
+
 def _span(line: Inference, written: Callable[[float], str]) -> str:
-    low, mid, high = line.low, line.mid, line.high
+    low, high = line.low, line.high
     if low is None and high is None:
         return "nothing"
     if low is None or (low == 0 and high is not None):
         return f"at most {written(high or 0.0)}"
     if high is None:
         return f"at least {written(low)}"
-    if high <= low * (1 + 1e-12):
-        return written(low)
-    middle = "" if mid is None else f", middle {written(mid)}"
-    return f"{written(low)} to {written(high)}{middle}"
+    return written(low) if high <= low * (1 + 1e-12) else f"{written(low)} to {written(high)}"
 
 
-def _clash(each: Contradiction) -> Section:
-    """What clashes, by which factor, and what alone would settle it."""
-    label = SHOWN.get(each.name, (each.name, digits))[0]
-    title = f"Contradiction, {each.factor:.3g}x apart: {label} by {' and by '.join(each.between)}"
-    return Section(title, (*_behind(each),))
-
-
-def _behind(each: Contradiction) -> Iterator[Line]:
-    """The clashing assumptions, each with what it would take."""
-    settles = {row.assumption: row.factor for row in each.reconciled_by}
-    for words in each.minimal:
-        factor = settles.get(words)
-        alone = "" if factor is None else f"settles it alone if off by {factor:.3g}x"
-        yield Line("assumes", words, note=alone)
+def _wrapped(words: str, indent: int, bullet: str = "") -> list[str]:
+    return textwrap.wrap(
+        words, WIDTH, initial_indent=" " * indent + bullet,
+        subsequent_indent=" " * (indent + len(bullet)),
+    )  # fmt: skip

@@ -39,7 +39,8 @@ class Observation:
 class PriceLaw:
     """`of` as a product of powers of `by`; `reference` is its value where each of them is 1.
 
-    `factor` holds 80 % of the architectures left out, `guess` does where the mean is guessed [-].
+    `factor` holds 80 % of the architectures left out, `guess` does where the mean is guessed [-];
+    `range` are the least and the most of what it was fitted on, by name.
     """
 
     of: str
@@ -48,6 +49,7 @@ class PriceLaw:
     powers: tuple[float, ...]
     factor: float
     guess: float
+    range: Mapping[str, tuple[float, float]]
 
 
 LAWS = {
@@ -61,9 +63,12 @@ LAWS = {
 def laws() -> Mapping[str, PriceLaw]:
     """The fitted laws that ship, by what they give."""
     return {
-        name: PriceLaw(name, LAWS[name], **{**row, "powers": tuple(row["powers"])})
+        name: PriceLaw(
+            name, LAWS[name], row["reference"], tuple(row["powers"]), row["factor"], row["guess"],
+            {x: (low, high) for x, (low, high) in row["range"].items()},
+        )
         for name, row in _shipped()["law"].items()
-    }
+    }  # fmt: skip
 
 
 def shipped_note() -> tuple[str, str]:
@@ -113,7 +118,9 @@ def fitted(of: str, rows: Sequence[Observation]) -> PriceLaw:
         errors.append(abs(actual - predicted))
         guesses.append(abs(actual - sum(_logs(x, (of,))[0] for x in rest) / len(rest)))
     factors = (math.exp(_quantile(each, COVERED)) for each in (errors, guesses))
-    return PriceLaw(of, by, math.exp(constant) * _unit(of), tuple(powers), *factors)
+    ends = {x: [getattr(row, x) for row in rows] for x in by}
+    covered = {name: (min(values), max(values)) for name, values in ends.items()}
+    return PriceLaw(of, by, math.exp(constant) * _unit(of), tuple(powers), *factors, covered)
 
 
 def _unit(name: str) -> float:

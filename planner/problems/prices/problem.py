@@ -71,7 +71,13 @@ class Prices(Problem["PricesScenario"]):
     version = 1
     plan_type = PricesPlan
     outputs = tuple(
-        Output(name, UNITS[name], equation=_expression(name), key=f"values.{name}")
+        Output(
+            name,
+            UNITS[name],
+            ("cost",) * (name == "n_active"),
+            equation=_expression(name),
+            key=f"values.{name}",
+        )
         for name in EQUATIONS
     )
 

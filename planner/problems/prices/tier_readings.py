@@ -34,9 +34,9 @@ def _of_fast(tier: SheetTier) -> Iterator[Inference]:
     facts = {"x_price": tier.price, "s_fast": tier.speed}
     statement = f"{tier.name} and standard are modes of one step, at one margin"
     for name, result, words in (
-        ("fixed_share", fixed_share, "share of a normal step that no batch shrinks"),
-        ("batch_over_normal", equations.mode_batch, "batch of the mode over the normal batch"),
-        ("speed_limit", equations.mode_limit, "no mode is faster, at any price"),
+        ("fixed_share", fixed_share, "no batch shrinks it"),
+        ("batch_over_normal", equations.mode_batch, "of the normal batch"),
+        ("speed_limit", equations.mode_limit, "at any price"),
     ):
         reading = Reading(name, last_step(result), facts, (), statement, origin)
         yield reading.inference(words)
@@ -45,20 +45,23 @@ def _of_fast(tier: SheetTier) -> Iterator[Inference]:
 def _of_slow(tier: SheetTier, shares: Sequence[Inference]) -> Iterator[Inference]:
     origin = f"{tier.name}: {digits(tier.price)}x the price"
     facts = {"x_slow_m": tier.price}
-    statement = f"{tier.name} is a slow mode of the step, and no hour is idle"
+    beside = [(None, 0.0), *((x.origin.partition(":")[0], x.low or 0.0) for x in shares)]
+    idle = [
+        (mode, Reading(
+            "idle_share", last_step(equations.idle_share), {**facts, "w_fix": fixed}, (),
+            "idle hours cost nothing", origin, ">=",
+        ))
+        for mode, fixed in beside if tier.price < 1 - fixed
+    ]  # fmt: skip
+    settled = [f"{percent(x.ends[0], 3)} of them would settle it" for mode, x in idle if mode]
+    statement = f"{tier.name} is a slow mode of the step, in no idle hours"
+    if settled:
+        statement += f" ({settled[0]})"
     slow = Reading(
         "fixed_share", last_step(equations.slow_mode_share), facts, (), statement, origin, ">="
     )
-    yield slow.inference("at least, as a slow mode without idle hours")
-    for share in (None, *shares):
-        fixed = 0.0 if share is None or share.low is None else share.low
-        if tier.price >= 1 - fixed:
-            continue
-        beside = "" if share is None else f" beside {share.origin}"
-        idle = Reading(
-            "idle_share", last_step(equations.idle_share), {**facts, "w_fix": fixed}, (),
-            "idle hours cost nothing", f"{origin}{beside}", ">=",
-        )  # fmt: skip
-        needed = percent(idle.ends[0], 3)
-        words = "if it only sells idle hours" if share is None else "a slow mode in idle hours"
-        yield idle.inference(f"at least {needed} of the hours, {words}")
+    yield slow.inference("as a slow mode, if no hour is idle")
+    for mode, reading in idle:
+        yield reading.inference(
+            f"as a slow mode beside {mode}" if mode else "if idle hours are all it sells"
+        )
