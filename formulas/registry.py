@@ -40,7 +40,7 @@ _IN_ORDER = (
     ("economics", "tiers"),
     ("roofline", "sparse_attention"),
     ("training", "reversible"),
-    ("economics", "recompute_or_keep price_sheet"),
+    ("economics", "recompute_or_keep price_sheet make_or_buy"),
 )
 MODULES = tuple(f"{room}.{name}" for room, names in _IN_ORDER for name in names.split())
 

@@ -171,3 +171,21 @@ n_in        = _symbol("n_in",        "1",             "inputs of a network or a 
 n_fan       = _symbol("n_fan",       "1",             "outputs of the round before that one output reads")
 n_depth     = _symbol("n_depth",     "1",             "rounds or layers until every output depends on every input")
 # fmt: on
+
+# making tokens on rented chips, or buying them from a host
+p_host_in   = _symbol("p_host_in",   "USD/token",     "price of an input token at a host")
+p_host_hit  = _symbol("p_host_hit",  "USD/token",     "price of a cached input token at a host")
+p_host_out  = _symbol("p_host_out",  "USD/token",     "price of an output token at a host")
+w_found     = _symbol("w_found",     "1",             "share of the input that is found in a cache")
+w_out       = _symbol("w_out",       "1",             "share of all tokens that are output")
+C_host      = _symbol("C_host",      "USD/token",     "price of a token at a host, at the mix that is served")
+C_full      = _symbol("C_full",      "USD/token",     "cost of a token on rented chips that are always full")
+C_use       = _symbol("C_use",       "USD/token",     "cost of a token on rented chips at a demand")
+u_use       = _symbol("u_use",       "1",             "share of what rented chips can serve that is served")
+u_even      = _symbol("u_even",      "1",             "that share at which renting and buying cost the same")
+X_full      = _symbol("X_full",      "token/s",       "tokens per second that a fleet serves at most")
+X_want      = _symbol("X_want",      "token/s",       "tokens per second that are wanted")
+X_even      = _symbol("X_even",      "token/s",       "tokens per second at which renting and buying cost the same")
+p_fleet     = _symbol("p_fleet",     "USD/s",         "bill of one fleet for one second")
+n_fleets    = _symbol("n_fleets",    "1",             "whole fleets that are rented")
+mu_host     = _symbol("mu_host",     "1",             "price of a host over our cost at full use", r"\mu_{\mathrm{host}}")
