@@ -63,20 +63,13 @@ class LogSystem:
         broken, clashing = self._elastic(self.groups, None)
         if broken <= CLOSE:
             return ()
-        for group in clashing:
-            rest = tuple(each for each in clashing if each != group)
-            if len(rest) < len(clashing) and not self.feasible(rest):
-                _, certificate = self._elastic(rest, None)
-                clashing = tuple(each for each in rest if each in certificate)
-        return self._filtered(clashing)
-
-    def _filtered(self, clashing: Sequence[str]) -> tuple[str, ...]:
-        needed = list(clashing)
-        for group in clashing:
-            rest = [each for each in needed if each != group]
-            if not self.feasible(rest):
-                needed = rest
-        return tuple(needed)
+        needed = clashing
+        for group in clashing:  # whoever was needed in a larger set is needed in a smaller one
+            rest = tuple(each for each in needed if each != group)
+            broken, certificate = self._elastic(rest, None)
+            if broken > CLOSE:
+                needed = tuple(each for each in rest if each in certificate)
+        return needed
 
     def _elastic(self, groups: tuple[str, ...], only: str | None) -> tuple[float, tuple[str, ...]]:
         """The least by which rows are broken, and the assumptions that its dual weighs.
@@ -86,7 +79,9 @@ class LogSystem:
         """
         names = list(dict.fromkeys(x for row in self.rows for x in row.coefficients))
         places = {name: i for i, name in enumerate(names)}
-        sides, limits, owners = [], [], []
+        sides: list[np.ndarray] = []
+        limits: list[float] = []
+        owners: list[str] = []
         for row in self.rows:
             if row.group not in groups:
                 continue
@@ -198,14 +193,15 @@ def _between(
 ) -> Contradiction:  # fmt: skip
     """The clash of two readings, with what they rest on."""
     behind = [line.reading for line in clash if line.reading is not None]
-    needed = {x for reading in behind for each in reading.assumptions if each.derived
-              for x in each.symbols}  # fmt: skip
-    derived = {QUANTITIES[x] for x in needed}
-    behind += [
-        line.reading for line in readings
-        if line.reading is not None and line.name in derived and line.reading not in behind
-        and line.reading.origin.endswith("physical") | (line.name != "n_active")
-    ]  # fmt: skip
+    derived = {
+        QUANTITIES[symbol]
+        for reading in behind for each in reading.assumptions if each.derived
+        for symbol in each.symbols
+    }  # fmt: skip
+    for quantity in derived:  # the first reading of a quantity is the one that others take
+        first = next(line.reading for line in readings if line.name == quantity)
+        if first is not None and first not in behind:
+            behind.append(first)
     system = system_of(behind, {x: v for x, v in known.items() if x == name or len(clash) == 2})
     clashing = system.minimal()
     return Contradiction(name, origins, factor, clashing, _settled(system, clashing), system)
