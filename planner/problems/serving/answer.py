@@ -88,13 +88,14 @@ def answer(scenario: Scenario) -> ServingPlan:
     chosen, floor = best.plan(), best.floor(least)
     band = best.band(chosen)
     if listed is not None:
-        chosen = _beside_hosts(scenario, points, chosen, band, listed)
         tasks = replace(
             tasks,
             data=(*tasks.data, DataSource("hosts", listed.source, listed.as_of)),
             warnings=(*tasks.warnings, *listed.warnings),
         )
-    make = partial(_answer, scenario, tasks, questions, points, current, chosen, floor, band)
+    make = partial(
+        _answer, scenario, tasks, questions, points, current, chosen, floor, band, listed
+    )
     return ServingPlan(make, scenario, chosen, floor, band)
 
 
@@ -135,6 +136,7 @@ def _answer(
     chosen: ServingPoint,
     floor: ServingBound,
     band: ServingBand | None,
+    listed: HostList | None,
 ) -> ServingAnswer:
     """The whole answer around the best plan: proof, elasticities, runners-up, sources."""
     best = points[0].candidate
@@ -153,7 +155,7 @@ def _answer(
     return ServingAnswer(
         status="optimal",
         scenario=resolved(scenario),
-        plan=chosen,
+        plan=_beside_hosts(scenario, points, chosen, band, listed) if listed else chosen,
         band=band,
         outside=outside_fit(best),
         narrow=narrowing(best, scenario),

@@ -262,7 +262,8 @@ class ServingPlan(Plan[ServingAnswer]):
     @property
     def chosen(self) -> Mapping[str, Any]:
         """The chosen plan as a mapping, without what proves it; empty when there is none."""
-        return MappingProxyType(document_of(self.point) if self.point else {})
+        whole = self.answer.plan if self.question.buy else self.point
+        return MappingProxyType(document_of(whole) if whole else {})
 
     @property
     def mode(self) -> str | None:

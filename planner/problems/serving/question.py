@@ -151,12 +151,12 @@ class Scenario(QuestionRecord):
     @classmethod
     def _of_a_whole_request(cls, value: Buy | None, info: ValidationInfo) -> Buy | None:
         choose = info.data.get("choose")
-        if value is not None and choose is not None and choose.mode:
-            if not {"aggregated", "disaggregated"} & {*choose.mode}:
-                raise ValueError(
-                    "a host sells whole requests, and this is one phase alone; leave choose.mode "
-                    "out, or choose aggregated or disaggregated"
-                )
+        modes = {*(choose.mode or ())} if choose is not None else set()
+        if value is not None and modes and not {"aggregated", "disaggregated"} & modes:
+            raise ValueError(
+                "a host sells whole requests, and this is one phase alone; leave choose.mode "
+                "out, or choose aggregated or disaggregated"
+            )
         return value
 
     @field_validator("price")

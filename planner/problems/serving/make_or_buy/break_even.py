@@ -1,4 +1,4 @@
-"""Where renting and buying meet, in closed form: a use, a demand, and whole fleets at any demand."""
+"""Where renting and buying meet, in closed form: at a use, at a demand, in whole fleets."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Fleet:
 
 
 def meeting_point(fleet: Fleet, price: float) -> MeetingPoint:
-    """Where a fleet meets a price [USD/token]: use, demand, and the demand from which it is safe."""
+    """Where a fleet meets a price [USD/token]: use, demand, demand from which it is safe."""
     from formulas.economics import make_or_buy as equations
 
     even = float(equations.break_even_use.numpy()(C_full=fleet.full, C_host=price))
