@@ -21,7 +21,10 @@ FILE = "api_prices.csv"
 TOKENS = 1e6  # the file lists USD per million tokens
 STANDARD, RESELLER, HOST = "standard", "reseller", "host"
 OUTLIER = "median"  # what the note of a row says that lies far from the other hosts of its model
-COUNTED = "newest standard row of each host, one name per host; resellers, withdrawn and outlying rows out"
+COUNTED = (
+    "newest standard row of each host, one name per host; resellers, withdrawn and outlying "
+    "rows out"
+)
 
 # One host under several names: prefixes of gateways, then spellings.
 GATEWAYS = ("huggingface_",)

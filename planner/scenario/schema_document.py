@@ -24,8 +24,9 @@ def resolved(scenario: BaseModel | Document, *, full_paths: bool = False) -> dic
     """
     items = scenario.data.items() if isinstance(scenario, Document) else scenario
     unsaid = getattr(scenario, "SILENT", ())
+    fields = getattr(type(scenario), "model_fields", {})
     return {
-        name: _plain(value, full_paths)
+        getattr(fields.get(name), "alias", None) or name: _plain(value, full_paths)
         for name, value in items
         if value is not None or name not in unsaid
     }

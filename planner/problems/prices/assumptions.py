@@ -25,7 +25,7 @@ from planner.text.wording import count, digits
 
 COUNTED_FROM = 1000.0  # from here on a number is one of tokens or parameters
 PEAKS = ("bf16", "fp8")  # what dense products of served models are computed in
-# Where nothing is given: what is seen of dense products and of reads, and of prices over costs.
+# Where nothing is stated: what is seen of dense products and of reads, and of prices over costs.
 DEFAULTS: Mapping[str, tuple[float, float]] = {
     "prefill_efficiency": (0.25, 0.65),
     "decode_efficiency": (0.4, 0.9),
@@ -72,9 +72,9 @@ def between(name: str, symbol: str, ends: tuple[float, float], words: str) -> As
     return Assumption(name, f"{words} {span}", tuple({symbol: end} for end in dict.fromkeys(ends)))
 
 
-def fact(given: GivenFacts, key: str) -> Assumption | None:
-    """What is given of a key, or its default; None where there is neither."""
-    ends = getattr(given, key)
+def fact(stated: GivenFacts, key: str) -> Assumption | None:
+    """What is stated of a key, or its default; None where there is neither."""
+    ends = getattr(stated, key)
     if ends is None and key in DEFAULTS:
         return between(key, SYMBOLS[key], DEFAULTS[key], f"{WORDS[key]} (default)")
     return None if ends is None else between(f"given.{key}", SYMBOLS[key], ends, WORDS[key])
@@ -106,12 +106,12 @@ def rented_chips(question: PricesScenario) -> tuple[tuple[RentedChip, ...], tupl
         listed = dict.fromkeys(
             row.chip for row in rentals() if row.tier == COUNTED and row.verified != "no"
         )
-        found = [system_named(name) for name in listed if name in system_names()]
+        machines = [system_named(name) for name in listed if name in system_names()]
     else:
         several = choices if isinstance(choices, tuple) else (choices,)
-        found = [_machine(resolved_system(choice)) for choice in several]
+        machines = [_machine(resolved_system(choice)) for choice in several]
     chips, data = [], {}
-    for machine in found:
+    for machine in machines:
         try:
             listed_rent = default_price(machine.chip.name) if machine.price is None else None
         except CatalogueError as error:
@@ -141,9 +141,9 @@ def of_chips(chips: Sequence[RentedChip]) -> Assumption:
     return Assumption("chips", f"{many} at {rent} per hour, {' or '.join(PEAKS)}", points)
 
 
-def known_sizes(given: GivenFacts) -> Sizes | None:
+def known_sizes(stated: GivenFacts) -> Sizes | None:
     """The counts of the model where it is known by name or file."""
-    model = given.model
+    model = stated.model
     if model is None:
         return None
     if isinstance(model, str):
@@ -153,3 +153,28 @@ def known_sizes(given: GivenFacts) -> Sizes | None:
     else:
         raise FieldError(("given.model", "give a name of the catalogue or a config.json"))
     return sizes(layers)
+
+
+def stated_size(name: str, stated: GivenFacts, counts: Sizes | None) -> tuple[float, float] | None:
+    """The ends of a size that is stated, or that of the model that is; None without either."""
+    ends: tuple[float, float] | None = getattr(stated, name)
+    if ends is not None or counts is None:
+        return ends
+    size = counts.n_total if name == "n_total" else counts.n_active["no_input_embedding"]
+    return float(size), float(size)
+
+
+def stated_quantities(stated: GivenFacts, counts: Sizes | None) -> dict[str, Assumption]:
+    """What is stated of a quantity, or follows from the model that is, by its name."""
+    pinned = {}
+    for name, words in (("n_active", "active parameters"), ("n_total", "parameters")):
+        ends = stated_size(name, stated, counts)
+        if ends is not None:
+            whose = words if getattr(stated, name) is not None else f"{words} of the model"
+            pinned[name] = between(f"given.{name}", SYMBOLS[name], ends, whose)
+    if counts is not None and stated.context is not None:
+        read = sorted({counts.read_bytes(length) / length for length in stated.context})
+        pinned["kv_bytes_per_token"] = between(
+            "given.model", "b_kv", (read[0], read[-1]), "bytes that the model reads per token"
+        )
+    return pinned

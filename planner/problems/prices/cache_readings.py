@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from formulas.economics import price_sheet as equations
 from planner.problems.prices.assumptions import Assumption, between
-from planner.problems.prices.inferences import Inference, Reading, last_step
-from planner.problems.prices.sheet import PriceSheet
+from planner.problems.prices.inferences import Reading, SheetInference, last_step
+from planner.problems.prices.listed_sheet import PriceSheet
 from planner.text.quantities import show
 from planner.text.wording import digits
 
@@ -16,7 +16,7 @@ HOUR = 3600.0
 AT_COST = "holding at its memory's cost, times"
 
 
-def cache_readings(sheet: PriceSheet, chips: Assumption) -> Iterator[Inference]:
+def cache_readings(sheet: PriceSheet, chips: Assumption) -> Iterator[SheetInference]:
     """The readings of writes at two hold times, and of storage by the hour."""
     if len(sheet.writes) > 1:
         (short, first), (long, last) = sheet.writes[0], sheet.writes[-1]
@@ -34,7 +34,7 @@ def cache_readings(sheet: PriceSheet, chips: Assumption) -> Iterator[Inference]:
     if sheet.storage:
         origin = "storage by the hour"
         per_hour = f"{sheet.storage / sheet.input * HOUR:.3g} of input per hour"
-        yield Inference(
+        yield SheetInference(
             "hold_price", *[sheet.storage] * 3, origin, (), "q_hold = the listed price", per_hour
         )
         yield from _of_holding(sheet, sheet.storage, origin, chips)
@@ -42,7 +42,7 @@ def cache_readings(sheet: PriceSheet, chips: Assumption) -> Iterator[Inference]:
 
 def _of_holding(
     sheet: PriceSheet, hold: float, origin: str, chips: Assumption
-) -> Iterator[Inference]:
+) -> Iterator[SheetInference]:
     """Reads at which holding pays, and the bytes that the price buys in the chip's memory."""
     facts = {"q_hold": hold, "p_in": sheet.input}
     yield Reading(

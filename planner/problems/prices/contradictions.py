@@ -17,7 +17,7 @@ import numpy as np
 from scipy.optimize import linprog
 
 from planner.problems.prices.assumptions import Assumption
-from planner.problems.prices.inferences import Inference, Reading
+from planner.problems.prices.inferences import Reading, SheetInference
 from planner.text.errors import SolverError
 
 QUANTITIES = {"N_active": "n_active", "N_total": "n_total", "b_kv": "kv_bytes_per_token",
@@ -139,19 +139,19 @@ class Contradiction:
 
 
 def contradictions(
-    lines: Sequence[Inference], known: Mapping[str, Assumption]
+    lines: Sequence[SheetInference], stated: Mapping[str, Assumption]
 ) -> tuple[Contradiction, ...]:
     """Every pair of readings that do not meet, or one clash of all where each pair does.
 
     Parameters
     ----------
-    known : what is given of a quantity, by its name.
+    stated : what is stated of a quantity, by its name.
     """
     readings = [line for line in lines if line.reading is not None]
-    pairs = [*_apart(readings, known)]
+    pairs = [*_apart(readings, stated)]
     if pairs:
         return tuple(pairs)
-    system = system_of([line.reading for line in readings if line.reading], known)
+    system = system_of([line.reading for line in readings if line.reading], stated)
     clashing = system.minimal()
     if not clashing:
         return ()
@@ -162,34 +162,34 @@ def contradictions(
 
 
 def _apart(
-    readings: Sequence[Inference], known: Mapping[str, Assumption]
+    readings: Sequence[SheetInference], stated: Mapping[str, Assumption]
 ) -> Iterator[Contradiction]:
-    """Pairs of readings of one quantity, and readings beside what is given, that do not meet."""
-    for one, two in combinations(readings, 2):
-        if one.name == two.name and (factor := gap(one.ends, two.ends)) is not None:
-            yield _between(one.name, (one, two), (one.origin, two.origin), factor, readings, known)
+    """Pairs of readings of one quantity, and readings beside what is stated, that do not meet."""
+    for a, b in combinations(readings, 2):
+        if a.name == b.name and (factor := gap(a.ends, b.ends)) is not None:
+            yield _between(a.name, (a, b), (a.origin, b.origin), factor, readings, stated)
     for line in readings:
-        each = known.get(line.name)
-        if each is None:
+        fact = stated.get(line.name)
+        if fact is None:
             continue
-        ends = [value for point in each.points for value in point.values()]
+        ends = [value for point in fact.points for value in point.values()]
         factor = gap(line.ends, (min(ends), max(ends)))
         if factor is not None:
-            yield _between(line.name, (line,), (line.origin, each.name), factor, readings, known)
+            yield _between(line.name, (line,), (line.origin, fact.name), factor, readings, stated)
 
 
-def gap(one: tuple[float, float], two: tuple[float, float]) -> float | None:
+def gap(a: tuple[float, float], b: tuple[float, float]) -> float | None:
     """The factor between two intervals; None where they meet."""
-    if one[1] < two[0] * (1 - CLOSE):
-        return two[0] / one[1] if one[1] > 0 else math.inf
-    if two[1] < one[0] * (1 - CLOSE):
-        return one[0] / two[1] if two[1] > 0 else math.inf
+    if a[1] < b[0] * (1 - CLOSE):
+        return b[0] / a[1] if a[1] > 0 else math.inf
+    if b[1] < a[0] * (1 - CLOSE):
+        return a[0] / b[1] if b[1] > 0 else math.inf
     return None
 
 
 def _between(
-    name: str, clash: tuple[Inference, ...], origins: tuple[str, ...], factor: float,
-    readings: Sequence[Inference], known: Mapping[str, Assumption],
+    name: str, clash: tuple[SheetInference, ...], origins: tuple[str, ...], factor: float,
+    readings: Sequence[SheetInference], stated: Mapping[str, Assumption],
 ) -> Contradiction:  # fmt: skip
     """The clash of two readings, with what they rest on."""
     behind = [line.reading for line in clash if line.reading is not None]
@@ -202,7 +202,7 @@ def _between(
         first = next(line.reading for line in readings if line.name == quantity)
         if first is not None and first not in behind:
             behind.append(first)
-    system = system_of(behind, {x: v for x, v in known.items() if x == name or len(clash) == 2})
+    system = system_of(behind, {x: v for x, v in stated.items() if x == name or len(clash) == 2})
     clashing = system.minimal()
     return Contradiction(name, origins, factor, clashing, _settled(system, clashing), system)
 
@@ -210,12 +210,12 @@ def _between(
 def _settled(system: LogSystem, clashing: Sequence[str]) -> tuple[Reconciliation, ...]:
     """The assumptions of a clash that alone would reconcile the whole system."""
     stretches = ((group, system.stretch(group)) for group in clashing)
-    found = [Reconciliation(group, math.exp(x)) for group, x in stretches if x is not None]
-    return tuple(sorted(found, key=lambda each: (round(each.factor, 9), each.assumption)))
+    settled = [Reconciliation(group, math.exp(x)) for group, x in stretches if x is not None]
+    return tuple(sorted(settled, key=lambda each: (round(each.factor, 9), each.assumption)))
 
 
-def system_of(readings: Sequence[Reading], known: Mapping[str, Assumption]) -> LogSystem:
-    """The rows of readings and of their assumptions; what is given bounds its quantity.
+def system_of(readings: Sequence[Reading], stated: Mapping[str, Assumption]) -> LogSystem:
+    """The rows of readings and of their assumptions; what is stated bounds its quantity.
 
     A reading that is no product of powers is one row between its ends, dropped as a whole.
     """
@@ -229,8 +229,8 @@ def system_of(readings: Sequence[Reading], known: Mapping[str, Assumption]) -> L
             continue
         constant, powers = logarithm
         coefficients = {reading.name: 1.0}
-        for each in reading.assumptions:
-            for name, power, row in _variables(each, powers):
+        for assumption in reading.assumptions:
+            for name, power, row in _variables(assumption, powers):
                 coefficients[name] = coefficients.get(name, 0.0) - power
                 if row is not None:
                     rows[row.group, name] = row
@@ -238,22 +238,22 @@ def system_of(readings: Sequence[Reading], known: Mapping[str, Assumption]) -> L
         low = -math.inf if reading.sense == "<=" else constant
         high = math.inf if reading.sense == ">=" else constant
         rows[group, reading.name] = LogRow(group, coefficients, low, high)
-    for quantity, each in known.items():
-        logs = [math.log(value) for point in each.points for value in point.values()]
-        row = LogRow(str(each), {quantity: 1.0}, min(logs), max(logs))
+    for quantity, fact in stated.items():
+        logs = [math.log(value) for point in fact.points for value in point.values()]
+        row = LogRow(str(fact), {quantity: 1.0}, min(logs), max(logs))
         rows[row.group, quantity] = row
     return LogSystem(tuple(rows.values()))
 
 
 def _variables(
-    each: Assumption, powers: Mapping[str, float]
+    assumption: Assumption, powers: Mapping[str, float]
 ) -> Iterator[tuple[str, float, LogRow | None]]:
     """The variable that an assumption is in a reading, its power there, and its bounds.
 
     Symbols that vary together (the figures of one chip) are one variable: the product in which
     the reading has them, so that what ties them is kept.
     """
-    used = {x: powers[x] for x in each.symbols if powers.get(x)}
+    used = {x: powers[x] for x in assumption.symbols if powers.get(x)}
     if not used:
         return
     scale = next(iter(used.values()))
@@ -262,7 +262,7 @@ def _variables(
     if single in QUANTITIES:
         name = QUANTITIES[single]
     else:
-        name = f"{each.name}: " + "*".join(f"{x}^{p:g}" for x, p in sorted(pattern.items()))
-    logs = [sum(p * math.log(point[x]) for x, p in pattern.items()) for point in each.points]
-    row = LogRow(str(each), {name: 1.0}, min(logs), max(logs))
-    yield name, scale, None if each.derived else row
+        name = f"{assumption.name}: " + "*".join(f"{x}^{p:g}" for x, p in sorted(pattern.items()))
+    logs = [sum(p * math.log(point[x]) for x, p in pattern.items()) for point in assumption.points]
+    row = LogRow(str(assumption), {name: 1.0}, min(logs), max(logs))
+    yield name, scale, None if assumption.derived else row

@@ -28,7 +28,7 @@ CONSTANTS = {"c_fwd": 2.0, "m_pos": 1.0, "g": 1.0}  # FLOP a parameter; a token 
 
 
 @dataclass(frozen=True)
-class Inference:
+class SheetInference:
     """A quantity with its ends in base units, and what was made of it; None is no end.
 
     `statement` is what the reading takes for granted besides numbers: drop it, and nothing follows.
@@ -101,20 +101,20 @@ class Reading:
     def _corners(self) -> list[dict[str, float]]:
         needed = {symbol.name for symbol in self.equation.rhs.free_symbols}
         axes = []
-        for each in self.assumptions:
-            kept = [{x: v for x, v in point.items() if x in needed} for point in each.points]
-            axes.append([dict(row) for row in dict.fromkeys(tuple(x.items()) for x in kept)])
+        for assumption in self.assumptions:
+            points = [{x: v for x, v in p.items() if x in needed} for p in assumption.points]
+            axes.append([dict(row) for row in dict.fromkeys(tuple(x.items()) for x in points)])
         joined = [{k: v for each in corner for k, v in each.items()} for corner in product(*axes)]
         return [{**self.values, **corner} for corner in joined]
 
-    def inference(self, verdict: str = "") -> Inference:
+    def inference(self, verdict: str = "") -> SheetInference:
         """The reading as a line of the answer; a bound has one end."""
         low, high = self.ends
         least = None if self.sense == "<=" else low
         most = None if self.sense == ">=" else high
         mid = math.sqrt(low * high) if self.sense == "=" and low > 0 else None
         assumes = (*map(str, self.assumptions), self.statement)
-        return Inference(
+        return SheetInference(
             self.name, least, mid, most, self.origin, assumes, str(self.equation), verdict, self
         )
 
@@ -141,6 +141,6 @@ def last_step(result: Derivation | Equation) -> Equation:
     return result.equation() if isinstance(result, Derivation) else result
 
 
-def without_reading(name: str, origin: str, verdict: str) -> Inference:
+def without_reading(name: str, origin: str, verdict: str) -> SheetInference:
     """A line that says why nothing follows."""
-    return Inference(name, None, None, None, origin, (), "", verdict)
+    return SheetInference(name, None, None, None, origin, (), "", verdict)

@@ -10,10 +10,10 @@ from formulas.roofline.kvcache import cache_bytes_from_cliff
 from planner.architecture.counts import Sizes
 from planner.problems.prices import assumptions as assumed
 from planner.problems.prices.assumptions import Assumption, between
-from planner.problems.prices.inferences import Inference, Reading, last_step, without_reading
+from planner.problems.prices.inferences import Reading, SheetInference, last_step, without_reading
+from planner.problems.prices.listed_sheet import PriceSheet, SheetStep
 from planner.problems.prices.price_regression import P_REF, PriceLaw, laws, shipped_note
 from planner.problems.prices.question import GivenFacts
-from planner.problems.prices.sheet import PriceSheet, SheetStep
 from planner.text.wording import digits
 
 WIDE = 20.0  # ends so far apart say little
@@ -22,29 +22,29 @@ BELOW, ABOVE = (1 / 40, 1 / 2), (5 / 4, 5 / 2)
 
 
 def size_readings(
-    sheet: PriceSheet, given: GivenFacts, chips: Assumption, counts: Sizes | None
-) -> Iterator[Inference]:
+    sheet: PriceSheet, stated: GivenFacts, chips: Assumption, counts: Sizes | None
+) -> Iterator[SheetInference]:
     """Active parameters and all of them, physical and empirical; none of caches."""
-    parts = [assumed.fact(given, key) for key in ("margin", "prefill_efficiency")]
+    parts = [assumed.fact(stated, key) for key in ("margin", "prefill_efficiency")]
     physical = Reading(
         "n_active", last_step(equations.active_from_level), {"p_in": sheet.input},
         (chips, *(each for each in parts if each is not None)),
         "the input price is the arithmetic of a prompt", "input price, physical",
     ).inference()  # fmt: skip
-    yield _judged(physical, _known("n_active", given, counts))
+    yield _judged(physical, assumed.stated_size("n_active", stated, counts))
     by_law = laws()
     for name, law in by_law.items():
         if name in ("n_active", "n_total"):
-            yield _judged(_empirical(sheet, law), _known(name, given, counts))
+            yield _judged(_empirical(sheet, law), assumed.stated_size(name, stated, counts))
     refused = by_law["kv_bytes_per_token"]
     yield without_reading(
         "kv_bytes_per_token", "level of prices",
         f"refused: prices miss it by {refused.factor:.1f}x, the mean alone by {refused.guess:.1f}x",
     )  # fmt: skip
-    yield from _price_of_size(sheet, given, counts, by_law["p_out"])
+    yield from _price_of_size(sheet, stated, counts, by_law["p_out"])
 
 
-def _empirical(sheet: PriceSheet, law: PriceLaw) -> Inference:
+def _empirical(sheet: PriceSheet, law: PriceLaw) -> SheetInference:
     """A size by its fitted law, within the factor that held most architectures left out."""
     equation = equations.fitted_active if law.of == "n_active" else equations.fitted_total
     _, as_of = shipped_note()
@@ -65,26 +65,26 @@ def _empirical(sheet: PriceSheet, law: PriceLaw) -> Inference:
 
 def _beyond(sheet: PriceSheet, law: PriceLaw) -> str:
     """A remark on a sheet outside the prices that a law was fitted on."""
-    asked = {"p_in": sheet.input, "p_out": sheet.output}
-    outside = any(not low <= asked[name] <= high for name, (low, high) in law.range.items())
+    prices = {"p_in": sheet.input, "p_out": sheet.output}
+    outside = any(not low <= prices[name] <= high for name, (low, high) in law.range.items())
     return "; beyond the prices fitted" if outside else ""
 
 
 def _price_of_size(
-    sheet: PriceSheet, given: GivenFacts, counts: Sizes | None, law: PriceLaw
-) -> Iterator[Inference]:
+    sheet: PriceSheet, stated: GivenFacts, counts: Sizes | None, law: PriceLaw
+) -> Iterator[SheetInference]:
     """The output price of open models of such a size, where the size is known."""
-    sizes = [_known(name, given, counts) for name in ("n_active", "n_total")]
+    sizes = [assumed.stated_size(name, stated, counts) for name in ("n_active", "n_total")]
     if None in sizes:
         return
-    known = [each for each in sizes if each is not None]
+    ends_of_sizes = [size for size in sizes if size is not None]
     spread = Assumption(
         f"fit of {law.of}", f"80 % of open models left out lie within {law.factor:.1f}x",
         tuple({"p_ref": end} for end in (law.reference / law.factor, law.reference * law.factor)),
     )  # fmt: skip
     points = [
         between(f"given.{name}", symbol, ends, name)
-        for name, symbol, ends in zip(law.by, ("N_active", "N_total"), known, strict=True)
+        for name, symbol, ends in zip(law.by, ("N_active", "N_total"), ends_of_sizes, strict=True)
     ]
     facts = {"N_ref": 1.0, "k_act": law.powers[0], "k_tot": law.powers[1]}
     line = Reading(
@@ -96,41 +96,32 @@ def _price_of_size(
     yield replace(line, verdict=f"listed {place} open models of this size are", reading=None)
 
 
-def _known(name: str, given: GivenFacts, counts: Sizes | None) -> tuple[float, float] | None:
-    """The ends of a size that is given, or that of the model that is."""
-    ends: tuple[float, float] | None = getattr(given, name)
-    if ends is not None or counts is None:
-        return ends
-    size = counts.n_total if name == "n_total" else counts.n_active["no_input_embedding"]
-    return float(size), float(size)
-
-
-def _judged(line: Inference, known: tuple[float, float] | None) -> Inference:
+def _judged(line: SheetInference, size: tuple[float, float] | None) -> SheetInference:
     """The line with what it is worth: its width, and whether it holds what is known."""
     low, high = line.ends
     words = f"spans {line.width:.0f}x" if line.width > WIDE else line.verdict
-    if known is not None:
-        holds = low <= known[1] and known[0] <= high
+    if size is not None:
+        holds = low <= size[1] and size[0] <= high
         words += f"; {'holds' if holds else 'misses'} the size given"
     return replace(line, verdict=words)
 
 
-def size_of(given: GivenFacts, counts: Sizes | None, physical: Inference) -> Assumption:
-    """Active parameters as other readings take them: given, of the model, or of the input price."""
-    known = _known("n_active", given, counts)
-    if known is not None:
-        words = "active parameters of the model" if given.n_active is None else "active parameters"
-        return between("given.n_active", "N_active", known, words)
-    found = between("n_active", "N_active", physical.ends, "active parameters by the input price")
-    return replace(found, derived=True)
+def size_of(stated: GivenFacts, counts: Sizes | None, physical: SheetInference) -> Assumption:
+    """Active parameters for other readings: stated, of the model, or of the input price."""
+    ends = assumed.stated_size("n_active", stated, counts)
+    if ends is not None:
+        words = "active parameters of the model" if stated.n_active is None else "active parameters"
+        return between("given.n_active", "N_active", ends, words)
+    implied = between("n_active", "N_active", physical.ends, "active parameters by the input price")
+    return replace(implied, derived=True)
 
 
 def ratio_readings(
-    sheet: PriceSheet, given: GivenFacts, chips: Assumption, size: Assumption, counts: Sizes | None
-) -> Iterator[Inference]:
+    sheet: PriceSheet, stated: GivenFacts, chips: Assumption, size: Assumption, counts: Sizes | None
+) -> Iterator[SheetInference]:
     """The least batch and the most context that output over input leaves room for."""
     keys = ("decode_efficiency", "prefill_efficiency")
-    parts = [each for each in (assumed.fact(given, key) for key in keys) if each is not None]
+    parts = [each for each in (assumed.fact(stated, key) for key in keys) if each is not None]
     facts, origin = {"rho_price": sheet.ratio}, "output over input price"
     memory = Reading(
         "memory_over_arithmetic", last_step(equations.memory_share), facts, tuple(parts),
@@ -146,7 +137,7 @@ def ratio_readings(
         "an output token pays for its share of the weights", origin, ">=",
     )  # fmt: skip
     yield batch.inference("larger where contexts are long")
-    context = assumed.fact(given, "context")
+    context = assumed.fact(stated, "context")
     if context is None:
         return
     room = Reading(
@@ -157,7 +148,7 @@ def ratio_readings(
     yield _afforded(room, context, counts)
 
 
-def _afforded(room: Inference, context: Assumption, counts: Sizes | None) -> Inference:
+def _afforded(room: SheetInference, context: Assumption, counts: Sizes | None) -> SheetInference:
     """The bound with its verdict where the caches of the model are known."""
     if counts is None:
         return room
@@ -171,13 +162,13 @@ def _afforded(room: Inference, context: Assumption, counts: Sizes | None) -> Inf
 
 
 def step_readings(
-    sheet: PriceSheet, given: GivenFacts, chips: Assumption, size: Assumption
-) -> Iterator[Inference]:
+    sheet: PriceSheet, stated: GivenFacts, chips: Assumption, size: Assumption
+) -> Iterator[SheetInference]:
     """Caches from steps of the output price, attention from steps of the input price."""
     for step in sheet.steps:
         for of, factor in (("output", step.output), ("input", step.input)):
             if factor is not None and factor > 1:
-                yield from _of_step(step, factor, of, given, chips, size)
+                yield from _of_step(step, factor, of, stated, chips, size)
             elif factor is not None:
                 yield without_reading(
                     f"{of}_step",
@@ -187,11 +178,11 @@ def step_readings(
 
 
 def _of_step(
-    step: SheetStep, factor: float, of: str, given: GivenFacts, chips: Assumption, size: Assumption
-) -> Iterator[Inference]:
+    step: SheetStep, factor: float, of: str, stated: GivenFacts, chips: Assumption, size: Assumption
+) -> Iterator[SheetInference]:
     """The readings of one step of one price."""
     origin = f"{of} step of {digits(factor)}x at {step.edge:,} tokens"
-    ends = given.context or tuple(share * step.edge for share in BELOW)
+    ends = stated.context or tuple(share * step.edge for share in BELOW)
     contexts = (
         between("contexts below", "L_below", (ends[0], ends[1]), "mean context below"),
         between("contexts above", "L_above", (ABOVE[0] * step.edge, ABOVE[1] * step.edge), "above"),

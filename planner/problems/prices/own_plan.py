@@ -12,9 +12,9 @@ from formulas.economics import price_sheet as equations
 from planner.catalogue.listed_prices import default_price
 from planner.problems import serving
 from planner.problems.prices.assumptions import between
-from planner.problems.prices.inferences import Inference, Reading, without_reading
+from planner.problems.prices.inferences import Reading, SheetInference, without_reading
+from planner.problems.prices.listed_sheet import PriceSheet
 from planner.problems.prices.question import PricesScenario
-from planner.problems.prices.sheet import PriceSheet
 from planner.scenario.keys.references import File
 from planner.scenario.keys.system_keys import SystemReference
 from planner.text.errors import FieldError, InputError
@@ -37,7 +37,7 @@ class OwnPrice:
     choice: str
 
 
-def margin_reading(sheet: PriceSheet, question: PricesScenario) -> Inference:
+def margin_reading(sheet: PriceSheet, question: PricesScenario) -> SheetInference:
     """Price over cost, at three tokens in for one out, on the cheapest plan of each rent."""
     origin = "mix of 3 : 1 over our own plan"
     priced = _own_price(question)
@@ -58,10 +58,11 @@ def _own_price(question: PricesScenario) -> OwnPrice | str:
     """Our cost on the cheapest of the systems; a sentence where none of them serves it so."""
     choices = SYSTEM if question.chips is None else question.chips
     several = choices if isinstance(choices, tuple) else (choices,)
-    priced = [each for each in (_on(question, choice) for choice in several) if each is not None]
+    plans = (_on(question, choice) for choice in several)
+    priced = [plan for plan in plans if plan is not None]
     if not priced:
         return f"no plan serves it on {max(CHIPS)} chips at {PROMISES['tpot']} per token"
-    return min(priced, key=lambda each: each.middle)
+    return min(priced, key=lambda plan: plan.middle)
 
 
 def _on(question: PricesScenario, choice: SystemReference) -> OwnPrice | None:
@@ -70,7 +71,7 @@ def _on(question: PricesScenario, choice: SystemReference) -> OwnPrice | None:
     Raises FieldError for a model or a machine that no plan is known for.
     """
     keys: Mapping[str, Any] = {
-        "problem": "serving", "model": question.given.model, "system": choice,
+        "problem": "serving", "model": question.stated.model, "system": choice,
         "chips": list(CHIPS), "workload": TOKENS, "promises": PROMISES,
     }  # fmt: skip
     try:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from planner.problems.prices.contradictions import Contradiction
-from planner.problems.prices.inferences import Inference
+from planner.problems.prices.inferences import SheetInference
 from planner.problems.prices.question import PricesScenario
 from planner.protocol.document import Unit
 from planner.protocol.plan import Answer, Plan
@@ -39,7 +39,7 @@ class PriceInferences:
     """What a sheet says: `values` are the middles of the first reading of each quantity."""
 
     sheet: SheetPrices
-    inferences: tuple[Inference, ...]
+    inferences: tuple[SheetInference, ...]
     contradictions: tuple[Contradiction, ...]
     values: Mapping[str, float]
 

@@ -12,7 +12,7 @@ from planner.text.wording import count, digits, percent
 
 if TYPE_CHECKING:
     from planner.problems.prices.contradictions import Contradiction
-    from planner.problems.prices.inferences import Inference
+    from planner.problems.prices.inferences import SheetInference
     from planner.problems.prices.plan import PricesPlan
 
 MILLION, HOUR = 1e6, 3600.0
@@ -79,12 +79,12 @@ def sections(plan: PricesPlan) -> tuple[Section, ...]:
         if lines:
             parts.append(Section(heading, lines))
     parts += [
-        Section(clash_title(each), tuple(Line("assumes", words, note=note)
-                                         for words, note in clash_lines(each)))
-        for each in point.contradictions
+        Section(clash_title(clash), tuple(Line("assumes", words, note=note)
+                                         for words, note in clash_lines(clash)))
+        for clash in point.contradictions
     ]  # fmt: skip
     if plan.warnings:
-        parts.append(Section("Worth knowing", tuple(Line("note", each) for each in plan.warnings)))
+        parts.append(Section("Worth knowing", tuple(Line("note", x) for x in plan.warnings)))
     return tuple(parts)
 
 
@@ -98,11 +98,11 @@ def text(plan: PricesPlan) -> str:
         lines = [x for x in point.inferences if _group(x) == group]
         if lines:
             blocks.append([heading, *_rows(lines)])
-    for each in point.contradictions:
-        pairs = clash_lines(each)
+    for clash in point.contradictions:
+        pairs = clash_lines(clash)
         notes = {note for _, note in pairs}
         shared = notes.pop() if len(notes) == 1 else ""
-        block = _wrapped(clash_title(each), 0)
+        block = _wrapped(clash_title(clash), 0)
         block += _wrapped(f"these cannot all hold{f'; each {shared}' if shared else ''}:", 2)
         for words, note in pairs:
             block += _wrapped(words if shared or not note else f"{words} ({note})", 4, "- ")
@@ -116,11 +116,11 @@ def why(plan: PricesPlan) -> str:
     """The equation of each reading, and everything that it assumes."""
     point = plan.answer.plan
     lines = ["Why these readings"]
-    for each in point.inferences if point else ():
-        label = SHOWN.get(each.name, (each.name, digits))[0]
-        lines += ["", *_wrapped(f"{label}, by {each.origin}: {each.verdict}", 0)]
-        lines += _wrapped(each.formula, 2) if each.formula else []
-        for words in each.assumes:
+    for line in point.inferences if point else ():
+        label = SHOWN.get(line.name, (line.name, digits))[0]
+        lines += ["", *_wrapped(f"{label}, by {line.origin}: {line.verdict}", 0)]
+        lines += _wrapped(line.formula, 2) if line.formula else []
+        for words in line.assumes:
             lines += _wrapped(words, 4, "- ")
     return "\n".join(lines)
 
@@ -138,40 +138,40 @@ def summary(clashes: Sequence[Contradiction]) -> str:
     """Whether the readings agree, and if not, by how much the worst two are apart."""
     if not clashes:
         return "the readings are consistent"
-    worst = max(clashes, key=lambda each: each.factor)
+    worst = max(clashes, key=lambda clash: clash.factor)
     label = SHOWN.get(worst.name, (worst.name, digits))[0]
     many = f"{len(clashes)} contradictions" if len(clashes) > 1 else "one contradiction"
     return f"{many}, the widest of {worst.factor:.3g}x in {label}"
 
 
-def clash_title(each: Contradiction) -> str:
+def clash_title(clash: Contradiction) -> str:
     """Which readings do not meet, and by which factor."""
-    label = SHOWN.get(each.name, (each.name, digits))[0]
-    return f"Contradiction, {each.factor:.3g}x: {label} by {', and by '.join(each.between)}"
+    label = SHOWN.get(clash.name, (clash.name, digits))[0]
+    return f"Contradiction, {clash.factor:.3g}x: {label} by {', and by '.join(clash.between)}"
 
 
-def clash_lines(each: Contradiction) -> list[tuple[str, str]]:
+def clash_lines(clash: Contradiction) -> list[tuple[str, str]]:
     """The clashing assumptions, each with what it would take to settle the clash alone."""
-    settles = {row.assumption: row.factor for row in each.reconciled_by}
+    settles = {row.assumption: row.factor for row in clash.reconciled_by}
     return [
         (words, f"settles it alone, if off by {settles[words]:.3g}x" if words in settles else "")
-        for words in each.minimal
+        for words in clash.minimal
     ]
 
 
-def _group(line: Inference) -> str:
+def _group(line: SheetInference) -> str:
     for group, names in GROUPS.items():
         if line.name in names:
             return group
     return next(group for words, group in OF_CACHES if words in line.origin)
 
 
-def _line(line: Inference) -> Line:
+def _line(line: SheetInference) -> Line:
     label, written = SHOWN.get(line.name, (line.name, digits))
     return Line(label, _span(line, written), note=f"{line.origin}; {line.verdict}".rstrip("; "))
 
 
-def _rows(lines: Sequence[Inference]) -> Iterator[str]:
+def _rows(lines: Sequence[SheetInference]) -> Iterator[str]:
     """Readings under what they come from: a name, a range, and what it is worth."""
     origin = None
     for line in lines:
@@ -188,7 +188,7 @@ def _rows(lines: Sequence[Inference]) -> Iterator[str]:
         )  # fmt: skip
 
 
-def _span(line: Inference, written: Callable[[float], str]) -> str:
+def _span(line: SheetInference, written: Callable[[float], str]) -> str:
     low, high = line.low, line.high
     if low is None and high is None:
         return "nothing"

@@ -8,16 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 from formulas.economics import price_sheet as equations
 from formulas.economics.prices import fixed_share
-from planner.problems.prices.assumptions import between, known_sizes, of_chips, rented_chips
+from planner.problems.prices.assumptions import (
+    known_sizes,
+    of_chips,
+    rented_chips,
+    stated_quantities,
+)
 from planner.problems.prices.cache_readings import cache_readings
 from planner.problems.prices.contradictions import contradictions
-from planner.problems.prices.inferences import Inference
+from planner.problems.prices.inferences import SheetInference
 from planner.problems.prices.level_readings import (
     ratio_readings,
     size_of,
     size_readings,
     step_readings,
 )
+from planner.problems.prices.listed_sheet import price_sheet
 from planner.problems.prices.own_plan import margin_reading
 from planner.problems.prices.plan import (
     UNITS,
@@ -28,7 +34,6 @@ from planner.problems.prices.plan import (
     SheetPrices,
 )
 from planner.problems.prices.presentation import sections
-from planner.problems.prices.sheet import price_sheet
 from planner.problems.prices.tier_readings import tier_readings
 from planner.protocol.output import Output
 from planner.protocol.parameter import Parameter, settable
@@ -39,7 +44,7 @@ from planner.scenario import resolved
 
 if TYPE_CHECKING:
     from planner.architecture.counts import Sizes
-    from planner.problems.prices.assumptions import Assumption
+    from planner.problems.prices.assumptions import RentedChip
     from planner.problems.prices.question import PricesScenario
 
 METHOD = "rows of a linear program in logarithms; a clash by its dual, made minimal by deletion"
@@ -82,7 +87,7 @@ class Prices(Problem["PricesScenario"]):
     )
 
     def parameters(self, question: PricesScenario) -> list[Parameter]:
-        """The prices of a sheet in rows, and what is given as one value."""
+        """The prices of a sheet in rows, and what is stated as one value."""
         rows = []
         if not isinstance(question.sheet, str):
             values = {name: getattr(question.sheet, name) for name in PRICES}
@@ -92,7 +97,7 @@ class Prices(Problem["PricesScenario"]):
                 for x, value in values.items() if value
             ]  # fmt: skip
         for name, unit in SPANS.items():
-            ends = getattr(question.given, name)
+            ends = getattr(question.stated, name)
             if ends is not None and ends[0] == ends[1]:
                 rows.append(Parameter(f"given.{name}", ends[0], unit, "given"))
         settled = (settable(question, row) for row in rows)
@@ -101,7 +106,7 @@ class Prices(Problem["PricesScenario"]):
     def value(self, question: PricesScenario, path: str) -> float | None:
         """What a question has at a path; of a range of one value, that value."""
         part, _, name = path.partition(".")
-        ends = getattr(question.given, name, None) if part == "given" else None
+        ends = getattr(question.stated, name, None) if part == "given" else None
         if isinstance(ends, tuple):
             return float(ends[0]) if ends[0] == ends[1] else None
         return super().value(question, path)
@@ -134,9 +139,9 @@ def _point(question: PricesScenario) -> tuple[PriceInferences, Provenance]:
     """Every reading of the sheet, and its contradictions."""
     sheet = price_sheet(question, date.today())
     machines, sources = rented_chips(question)
-    counts = known_sizes(question.given)
+    counts = known_sizes(question.stated)
     lines = tuple(_readings(question, counts, machines))
-    clashes = contradictions(lines, _known(question, counts))
+    clashes = contradictions(lines, stated_quantities(question.stated, counts))
     values: dict[str, float] = {}
     for line in lines:
         ends = (line.mid, line.low, line.high)
@@ -148,41 +153,20 @@ def _point(question: PricesScenario) -> tuple[PriceInferences, Provenance]:
     return PriceInferences(prices, lines, clashes, values), provenance
 
 
-def _readings(question: PricesScenario, counts: Sizes | None, machines: Any) -> list[Inference]:
+def _readings(
+    question: PricesScenario, counts: Sizes | None, machines: Sequence[RentedChip]
+) -> list[SheetInference]:
     """The lines of the answer, in the order of the seven groups."""
-    sheet, given, chips = price_sheet(question, date.today()), question.given, of_chips(machines)
-    lines = [*size_readings(sheet, given, chips, counts)]
-    size = size_of(given, counts, lines[0])
-    lines += ratio_readings(sheet, given, chips, size, counts)
-    lines += step_readings(sheet, given, chips, size)
+    sheet, stated, chips = price_sheet(question, date.today()), question.stated, of_chips(machines)
+    lines = [*size_readings(sheet, stated, chips, counts)]
+    size = size_of(stated, counts, lines[0])
+    lines += ratio_readings(sheet, stated, chips, size, counts)
+    lines += step_readings(sheet, stated, chips, size)
     lines += tier_readings(sheet)
     lines += cache_readings(sheet, chips)
-    if given.model is not None:
+    if stated.model is not None:
         lines.append(margin_reading(sheet, question))
     return lines
-
-
-def _known(question: PricesScenario, counts: Sizes | None) -> dict[str, Assumption]:
-    """What is given of a quantity, or follows from the model that is."""
-    given, known = question.given, {}
-    for name, symbol in (("n_active", "N_active"), ("n_total", "N_total")):
-        ends = getattr(given, name)
-        if ends is None and counts is not None:
-            size = counts.n_total if name == "n_total" else counts.n_active["no_input_embedding"]
-            ends = (float(size), float(size))
-        if ends is not None:
-            known[name] = between(f"given.{name}", symbol, ends, _words(name, given))
-    if counts is not None and given.context is not None:
-        read = sorted({counts.read_bytes(length) / length for length in given.context})
-        known["kv_bytes_per_token"] = between(
-            "given.model", "b_kv", (read[0], read[-1]), "bytes that the model reads per token"
-        )
-    return known
-
-
-def _words(name: str, given: Any) -> str:
-    text = {"n_active": "active parameters", "n_total": "parameters"}[name]
-    return text if getattr(given, name) is not None else f"{text} of the model"
 
 
 PROBLEM = Prices()

@@ -31,6 +31,7 @@ from planner.text.quantities import parse
 
 CHEAPEST, DEAREST = 1e-9, 7e-4  # USD/token of any price on a sheet: 0.001 to 700 per million
 MILLION = 1e6
+MOST_TIMES = 1000.0  # that a price is of another on one sheet
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,10 @@ class TokenPrice(Kind):
     free: bool = False
 
     def read(self, value: object) -> float:
+        """The price [USD/token].
+
+        Raises ValueError for one that no list would have, with what was probably meant.
+        """
         price = parse(value, "token_price")
         if (price == 0 and self.free) or CHEAPEST <= price <= DEAREST:
             return price
@@ -51,6 +56,7 @@ class TokenPrice(Kind):
         )
 
     def schema(self) -> dict[str, object]:
+        """Text or a number."""
         return {
             "type": ["string", "number"],
             "description": "a price per token [USD/token]",
@@ -60,43 +66,39 @@ class TokenPrice(Kind):
 
 @dataclass(frozen=True)
 class Multiple(Kind):
-    """A price as a multiple of the sheet's, such as 6x, or as a price of its own [USD/token]."""
+    """A multiple of the sheet's price, such as 6x; or a price, which stays text until it is one."""
 
-    speed: bool = False
+    priced: bool = True
 
-    def read(self, value: object) -> float | TokenAmount:
+    def read(self, value: object) -> float | str:
+        """The multiple [-], or the price as it is written.
+
+        Raises ValueError for neither.
+        """
         text = value.strip() if isinstance(value, str) else value
-        if isinstance(value, TokenAmount):
-            return value
         if isinstance(text, str) and text[-1:] in ("x", "×"):
             text = text[:-1].strip()
-        elif isinstance(text, str) and not self.speed and "/" in text:
-            return TokenAmount(TokenPrice().read(text))
+        elif isinstance(text, str) and self.priced and "/" in text:
+            TokenPrice().read(text)
+            return text
         number = Quantity("number").read(text)
-        if number > 1000:
+        if number > MOST_TIMES:
             raise ValueError(f"expected a multiple such as 2.5x, got {quoted(value)}")
         return number
 
     def schema(self) -> dict[str, object]:
+        """Text or a number."""
         return {"type": ["string", "number"], "examples": ["2.5x"]}
 
 
-class TokenAmount(float):
-    """A price in USD/token where a multiple might stand."""
-
-    def __str__(self) -> str:
-        return f"${float(self) * MILLION:.12g}/Mtok"
-
-    __repr__ = __str__
-
-
 @dataclass(frozen=True)
-class Span(Kind):
+class GivenRange(Kind):
     """A value, or a range as [least, most] or {from: least, to: most}; read as its two ends."""
 
     single: Quantity
 
     def read(self, value: object) -> tuple[float, float]:
+        """The least and the most; raises ValueError where they are not in order."""
         if isinstance(value, Mapping):
             if value.keys() != {"from", "to"}:
                 raise ValueError(f"expected {{from: ..., to: ...}}, got {quoted(value)}")
@@ -112,16 +114,18 @@ class Span(Kind):
         return low, high
 
     def schema(self) -> dict[str, object]:
+        """A value, two of them, or a mapping of both."""
         ends = self.single.schema()
         both = {"type": "object", "properties": {"from": ends, "to": ends}}
         return {"oneOf": [ends, {"type": "array", "items": ends}, both]}
 
 
 @dataclass(frozen=True)
-class MarkUp(Span):
+class MarkUp(GivenRange):
     """A price over cost, or its range; a share of the price is another number, so it is refused."""
 
     def read(self, value: object) -> tuple[float, float]:
+        """The least and the most; raises ValueError for a share of the price."""
         for end in value if isinstance(value, list | tuple) else (value,):
             if isinstance(end, str) and "%" in end:
                 share = parse(end, "share")
@@ -132,7 +136,7 @@ class MarkUp(Span):
 
 Price = Annotated[float, TokenPrice()]
 FreePrice = Annotated[float, TokenPrice(free=True)]
-Factor = Annotated[float, Multiple()]
+Factor = Annotated[float | str, Multiple()]
 Threshold = Annotated[float, Quantity("tokens", least=1000)]
 
 
@@ -156,7 +160,7 @@ class PriceTier(Record):
 
     name: str = Field(description="fast, batch, flex, ...")
     price: Factor = Field(description="of the standard price, such as 6x, or an output price")
-    speed: Annotated[float, Multiple(speed=True)] | None = Field(
+    speed: Annotated[float, Multiple(priced=False)] | None = Field(
         None, description="tokens per second over those of the standard tier, such as 2.5x"
     )
 
@@ -227,13 +231,16 @@ def edge(above: float) -> int:
     return int(above) + 1 if int(above) % 1000 == 999 else int(above)
 
 
-def relative(price: float, standard: float | None) -> float:
+def relative(price: float | str, standard: float | None) -> float:
     """A multiple as it is; a price over the standard one [-]."""
-    return price / (standard or price) if isinstance(price, TokenAmount) else price
+    if not isinstance(price, str):
+        return price
+    amount = TokenPrice().read(price)
+    return amount / (standard or amount)
 
 
-Efficiency = Annotated[tuple[float, float], Span(Quantity("share", at_most=1.0))]
-Parameters = Annotated[tuple[float, float], Span(Quantity("params"))]
+Efficiency = Annotated[tuple[float, float], GivenRange(Quantity("share", at_most=1.0))]
+Parameters = Annotated[tuple[float, float], GivenRange(Quantity("params"))]
 
 
 class GivenFacts(Record):
@@ -242,7 +249,7 @@ class GivenFacts(Record):
     n_active: Parameters | None = Field(None, description="active parameters [param]")
     n_total: Parameters | None = Field(None, description="parameters held in memory [param]")
     model: ModelField | None = Field(None, description="the model itself, where it is known")
-    context: Annotated[tuple[float, float], Span(Quantity("tokens"))] | None = Field(
+    context: Annotated[tuple[float, float], GivenRange(Quantity("tokens"))] | None = Field(
         None, description="mean context of a request below any step [token]"
     )
     prefill_efficiency: Efficiency | None = Field(
@@ -271,11 +278,9 @@ def _sheet(value: object, info: ValidationInfo) -> str | SheetRows:
     return value.strip()
 
 
-def _day(value: object) -> datetime.date:
-    if isinstance(value, datetime.date):
-        return value
+def _day(value: object) -> str:
     try:
-        return datetime.date.fromisoformat(str(value))
+        return datetime.date.fromisoformat(str(value)).isoformat()
     except ValueError:
         raise ValueError(f"expected a day such as 2026-11-24, got {quoted(value)}") from None
 
@@ -292,10 +297,12 @@ class PricesScenario(QuestionRecord):
     chips: SystemField | None = Field(
         None, description="what may serve it: systems; by default every chip with a listed rent"
     )
-    given: GivenFacts = Field(default_factory=GivenFacts, description="what is known")
-    date: Annotated[
-        datetime.date, PlainValidator(_day, json_schema_input_type=str)
-    ] | None = Field(None, description="day whose prices are asked for; else today")  # fmt: skip
+    stated: GivenFacts = Field(
+        default_factory=GivenFacts, alias="given", description="what is known"
+    )
+    date: Annotated[str, PlainValidator(_day, json_schema_input_type=str)] | None = Field(
+        None, description="day whose prices are asked for, such as 2026-11-24; else today"
+    )
 
 
 QUESTION = PricesScenario

@@ -6,16 +6,16 @@ from collections.abc import Iterator, Sequence
 
 from formulas.economics import price_sheet as equations
 from formulas.economics.prices import fixed_share
-from planner.problems.prices.inferences import Inference, Reading, last_step, without_reading
-from planner.problems.prices.sheet import PriceSheet, SheetTier
+from planner.problems.prices.inferences import Reading, SheetInference, last_step, without_reading
+from planner.problems.prices.listed_sheet import PriceSheet, SheetTier
 from planner.text.wording import digits, percent
 
 
-def tier_readings(sheet: PriceSheet) -> Iterator[Inference]:
+def tier_readings(sheet: PriceSheet) -> Iterator[SheetInference]:
     """The readings of every tier: dearer and faster ones first."""
     fast = [each for each in sheet.tiers if each.price > 1]
     slow = [each for each in sheet.tiers if each.price < 1]
-    shares: list[Inference] = []
+    shares: list[SheetInference] = []
     for tier in fast:
         for line in _of_fast(tier):
             shares += [line] if line.name == "fixed_share" else []
@@ -24,7 +24,7 @@ def tier_readings(sheet: PriceSheet) -> Iterator[Inference]:
         yield from _of_slow(tier, shares)
 
 
-def _of_fast(tier: SheetTier) -> Iterator[Inference]:
+def _of_fast(tier: SheetTier) -> Iterator[SheetInference]:
     origin = f"{tier.name}: {digits(tier.price)}x the price"
     if tier.speed is None or tier.speed <= 1:
         words = "no faster" if tier.speed else "its speed is not listed"
@@ -42,7 +42,7 @@ def _of_fast(tier: SheetTier) -> Iterator[Inference]:
         yield reading.inference(words)
 
 
-def _of_slow(tier: SheetTier, shares: Sequence[Inference]) -> Iterator[Inference]:
+def _of_slow(tier: SheetTier, shares: Sequence[SheetInference]) -> Iterator[SheetInference]:
     origin = f"{tier.name}: {digits(tier.price)}x the price"
     facts = {"x_slow_m": tier.price}
     beside = [(None, 0.0), *((x.origin.partition(":")[0], x.low or 0.0) for x in shares)]

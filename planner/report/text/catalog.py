@@ -50,7 +50,7 @@ def catalog_text(card: Mapping[str, Any]) -> str:
     """The same on a terminal."""
     if "kinds" in card:
         return "\n\n".join(
-            f"{kind} ({len(names)})\n  " + "\n  ".join(_few(kind, names))
+            f"{kind} ({len(names)})\n  " + "\n  ".join(_printed_names(kind, names))
             for kind, names in card["kinds"].items()
         )
     if "names" in card:
@@ -67,7 +67,7 @@ def catalog_text(card: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _few(kind: str, names: list[str]) -> list[str]:
+def _printed_names(kind: str, names: list[str]) -> list[str]:
     return names if len(names) < MANY else [f"planner catalog {kind}"]
 
 

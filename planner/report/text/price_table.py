@@ -87,10 +87,10 @@ def models_text() -> str:
         cells.append((name, str(spread.n), *prices, max(row.as_of for row in rows)))
     others = [name for name in api_prices.model_names() if name not in api_prices.open_models()]
     table = laid_in_columns(OF_MODELS, cells, words=(0,))
-    asked = "planner catalog api-prices MODEL shows the rows"
+    command = "planner catalog api-prices MODEL shows the rows"
     return "\n".join(
         [f"open models, {UNIT}, medians over hosts", "", *table, "",
-         f"{len(others)} models of {', '.join(api_prices.vendors())}: {asked}"]
+         f"{len(others)} models of {', '.join(api_prices.vendors())}: {command}"]
     )  # fmt: skip
 
 

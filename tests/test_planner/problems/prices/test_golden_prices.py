@@ -50,7 +50,8 @@ def test_steps_bound_caches_and_attention():
     bound, point = lines(plan, "kv_bytes_per_token", "output step")
     assert bound["low"] == pytest.approx(100e9 / 300 / ((500e3 - 1.5 * 5e3) / 0.5))
     assert bound["high"] == pytest.approx(100e9 / 300 / 200e3)
-    assert round(bound["low"], -2) == 300 and round(bound["high"], -2) == 1700
+    assert round(bound["low"], -2) == 300
+    assert round(bound["high"], -2) == 1700
     assert point["low"] == point["high"] == pytest.approx(1667, rel=1e-3)
     (attention,) = lines(plan, "attention_context")
     assert (attention["low"], attention["high"]) == (pytest.approx(25e3), pytest.approx(245e3))
@@ -79,7 +80,8 @@ def test_a_fast_and_a_batch_tier_contradict_one_step():
     assert (alone["low"], both["low"]) == (pytest.approx(0.5), pytest.approx(1 - 0.5 / (9 / 14)))
     (clash,) = plan["contradictions"]
     assert clash["factor"] == pytest.approx(0.5 / (5 / 14))
-    assert len(clash["minimal"]) == 2 and len(clash["reconciled_by"]) == 2
+    assert len(clash["minimal"]) == 2
+    assert len(clash["reconciled_by"]) == 2
     assert any("22.2 %" in words for words in clash["minimal"])
 
 
@@ -117,7 +119,8 @@ def test_a_step_and_storage_contradict_each_other():
     assert clash["factor"] == pytest.approx(112.5e3 / (100e9 / 300 / 200e3))
     assert int(clash["factor"]) == 67
     factors = [row["factor"] for row in clash["reconciled_by"]]
-    assert len(factors) == len(clash["minimal"]) and factors == pytest.approx([67.5] * len(factors))
+    assert len(factors) == len(clash["minimal"])
+    assert factors == pytest.approx([67.5] * len(factors))
 
 
 def test_the_physical_size_holds_every_open_model():
@@ -130,7 +133,8 @@ def test_the_physical_size_holds_every_open_model():
         assert line["low"] <= counted.n_active["no_input_embedding"] <= line["high"]
         spans.add(round(line["high"] / line["low"]))
         assert f"spans {line['high'] / line['low']:.0f}x" in line["verdict"]
-    assert len(spans) == 1 and 170 < min(spans) < 400
+    assert len(spans) == 1
+    assert 170 < min(spans) < 400
 
 
 def test_the_physical_size_is_the_corner_of_every_assumption():
@@ -146,7 +150,8 @@ def test_the_physical_size_is_the_corner_of_every_assumption():
         for peak in {flops[x] for x in ("bf16", "fp8") if x in flops}:
             for rent in (rents.low, rents.high):
                 values.append(1.25e-6 / margin * peak * share / (2 * rent))
-    assert line["low"] == pytest.approx(min(values)) and line["high"] == pytest.approx(max(values))
+    assert line["low"] == pytest.approx(min(values))
+    assert line["high"] == pytest.approx(max(values))
     assert line["mid"] == pytest.approx(math.sqrt(min(values) * max(values)))
 
 
@@ -179,7 +184,8 @@ def test_few_open_models_are_priced_below_memory_cost():
         bound = lines(plan, "kv_bytes_per_token", "output over")[0]
         if counted.read_bytes(7000) / 7000 > bound["high"]:
             broken.append(name)
-    assert len(broken) == 2 and set(broken) <= set(api_prices.open_models())
+    assert len(broken) == 2
+    assert set(broken) <= set(api_prices.open_models())
 
 
 def test_a_listed_sheet_is_its_rows():

@@ -180,3 +180,14 @@ def test_a_cache_too_large_for_its_price_is_said_to_be():
     given = {"model": "llama-3.1-8b", "context": "100k", "decode_efficiency": "60%"}
     plan = planner.solve(asked("llama-3.1-8b", given=given)).document["plan"]
     assert any("priced below memory cost" in x["verdict"] for x in plan["inferences"])
+
+
+def test_the_answer_has_the_scenario_that_gives_it_again():
+    """The scenario of an answer, every key filled in, is JSON and answers the same."""
+    rows = {"steps": [{"above": 199_999, "output": "$22.50/Mtok"}],
+            "tiers": [{"name": "fast", "price": "$90/Mtok", "speed": "2.5x"}],
+            "write": [{"hold": "5 min", "price": "$3.75/Mtok"}]}  # fmt: skip
+    given = {"n_active": ["70B", "100B"], "margin": {"from": 1, "to": 4}}
+    first = planner.solve(asked(SHEET | rows, given=given, date="2026-11-24"))
+    again = planner.solve(json.loads(json.dumps(dict(first.scenario))))
+    assert again.document == first.document

@@ -70,7 +70,7 @@ def price_sheet(question: PricesScenario, today: date) -> PriceSheet:
     sheet = question.sheet
     if isinstance(sheet, SheetRows):
         return _with_warnings(_from_rows(sheet))
-    day = question.date or today
+    day = date.fromisoformat(question.date) if question.date else today
     try:
         if "/" in sheet:
             return _with_warnings(_listed(sheet, api_prices.sheet_rows(sheet, day), day))
@@ -134,27 +134,27 @@ def _of_the_rows(
     name: str, rows: Sequence[ListedPrice], first: ListedPrice, day: date
 ) -> list[str]:
     """What is worth saying of a listed sheet."""
-    said = []
+    notes = []
     if first.reseller:
-        said.append(f"{name} is a reseller's: what it passes on is another host's price")
+        notes.append(f"{name} is a reseller's: what it passes on is another host's price")
     age = (day - date.fromisoformat(f"{first.as_of}-01"[:10])).days
     if age > YEAR:
-        said.append(f"the prices of {name} were read in {first.as_of}, {age} days before {day}")
+        notes.append(f"the prices of {name} were read in {first.as_of}, {age} days before {day}")
     if first.write and first.write < first.input:
-        said.append("a write is listed below the input price, and left aside")
+        notes.append("a write is listed below the input price, and left aside")
     if hours := sorted({row.hours for row in rows if row.hours}):
-        said.append(f"other prices at {', '.join(hours)} UTC; those of the other hours are read")
+        notes.append(f"other prices at {', '.join(hours)} UTC; those of the other hours are read")
     if any(row.tier != STANDARD for row in rows):
-        said.append("a list does not say how fast a tier is: give rows with speed to read one")
-    return said
+        notes.append("a list does not say how fast a tier is: give rows with speed to read one")
+    return notes
 
 
 def _median(name: str, day: date) -> PriceSheet:
     """Medians over the hosts of a model with public weights."""
     hosts = api_prices.host_prices(name, on=day)
     if name not in api_prices.open_models():
-        known = ", ".join(f"{row.host}/{name}" for row in hosts)
-        raise CatalogueError(f"{name} is sold by its vendor; write {known}")
+        names = ", ".join(f"{row.host}/{name}" for row in hosts)
+        raise CatalogueError(f"{name} is sold by its vendor; write {names}")
     middle = [
         api_prices.quartiles(hosts, of).median for of in (lambda x: x.input, lambda x: x.output)
     ]
@@ -165,13 +165,13 @@ def _median(name: str, day: date) -> PriceSheet:
 
 def _with_warnings(sheet: PriceSheet) -> PriceSheet:
     """The sheet with sentences on what is unusual in it."""
-    said = list(sheet.warnings)
+    notes = list(sheet.warnings)
     if sheet.ratio < 0.5:
-        said.append(
+        notes.append(
             f"an output token at {digits(sheet.ratio)} of an input token: less than half is unusual"
         )
-    said += [
+    notes += [
         f"{tier.name} at {digits(tier.price)} of the standard price is dearer: unusual for a batch"
         for tier in sheet.tiers if tier.name in ("batch", "flex") and tier.price > 1
     ]  # fmt: skip
-    return PriceSheet(**{**vars(sheet), "warnings": tuple(said)})
+    return PriceSheet(**{**vars(sheet), "warnings": tuple(notes)})
