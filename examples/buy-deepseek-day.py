@@ -39,16 +39,16 @@ night = planner.solve(
 
 tokens = (INPUT + OUTPUT) / 1e6
 published = NODES * 8 * 24 * RENT
-low, high = (tokens * end for end in day.own.band)
+low, high = (tokens * end for end in day.ours.band)
 print(f"{'cost of the day':<34}{'USD':>10}{'per Mtok':>12}")
 for name, usd in (
     ("published, 226.75 nodes", published),
-    ("planned, units that are full", tokens * day.own.full),
+    ("planned, units that are full", tokens * day.ours.full),
     ("  band, from", low), ("  band, to", high),
     ("published, 278 nodes all day", published * PEAK / NODES),
 ):  # fmt: skip
     print(f"{name:<34}{usd:>10,.0f}{usd / tokens:>12.3f}")
-print(f"\n{'planned over published':<34}{tokens * day.own.full / published:>10.2f}")
+print(f"\n{'planned over published':<34}{tokens * day.ours.full / published:>10.2f}")
 print(f"\n{'revenue at':<34}{'USD':>10}{'cost of it':>12}{'mark-up':>10}")
 for name, buy in (("list prices, all day", day), ("with night prices for 8 hours", night)):
     revenue = tokens * buy.hosts.median

@@ -136,7 +136,7 @@ def _rows() -> tuple[Rental, ...]:
     )
 
 
-TIERS_FILE = "tiers.toml"
+TIERS_FILE, TIER_PRICES = "tiers.toml", "tier_prices.toml"
 KINDS = ("dram", "cxl", "flash", "disk")  # faster first
 DIMENSIONS = {"capacity": "size", "read_rate": "bandwidth"}
 
@@ -172,6 +172,13 @@ def tier_names(kind: str | None = None) -> tuple[str, ...]:
 def tier(name: str) -> Tier:
     """A tier by name; raises CatalogueError with the nearest name."""
     return entry("tier", name, _tiers())
+
+
+@cache
+def tier_price(kind: str) -> Figure | None:
+    """What a byte costs in a kind of tier [USD/(byte*s)]; None where nobody is known to list it."""
+    row = table("planner.catalogue", TIER_PRICES)["price"].get(kind)
+    return None if row is None else figure(row, row, "byte_price")
 
 
 @cache

@@ -230,9 +230,9 @@ def _flat(error: ValidationError, above: Path, tree: Tree) -> Iterator[Mistake]:
 
 def _records(record: type[Record]) -> Iterator[type[Record]]:
     """Every record below one, at any depth."""
-    for each in record.__subclasses__():
-        yield each
-        yield from _records(each)
+    for inner in record.__subclasses__():
+        yield inner
+        yield from _records(inner)
 
 
 def _cause(cause: ValueError | str, path: Path, tree: Tree) -> Iterator[Mistake]:

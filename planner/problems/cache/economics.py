@@ -164,8 +164,8 @@ def best_lifetime(
     lifetimes = np.unique(finite)
     hits = np.searchsorted(finite, lifetimes, side="right")
     store = evaluated(costs._equations.store_cost, {**values, "t_hold": 1.0})
-    held = trace.stored(lifetimes)
-    saved = block * (hits * (costs.miss - values["C_fetch"]) - held * store)
+    stored = trace.stored(lifetimes)
+    saved = block * (hits * (costs.miss - values["C_fetch"]) - stored * store)
     uses, tokens = len(trace.blocks), block * len(trace.blocks)
     place = int(np.argmax(saved)) if len(saved) else -1
     if place < 0 or saved[place] <= 0:
@@ -176,7 +176,7 @@ def best_lifetime(
         ttl=float(lifetimes[place]),
         hit_rate=float(hits[place] / uses),
         saved=float(saved[place] / (tokens * costs.miss)),
-        bytes=float(held[place] * size / max(trace.duration, lifetimes[place])),
+        bytes=float(stored[place] * size / max(trace.duration, lifetimes[place])),
     )
 
 

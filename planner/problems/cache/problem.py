@@ -49,7 +49,7 @@ def _by(name: str, plan: Plan) -> sp.Expr | None:
     return PER_MILLION * (store + symbols.p_hit * symbols.C_fetch)
 
 
-class Cache(Problem["CacheScenario"]):
+class CacheProblem(Problem["CacheScenario"]):
     """What to do with a cache between two requests."""
 
     kind = "cache"
@@ -147,4 +147,4 @@ class Cache(Problem["CacheScenario"]):
         return rent_range(systems, path)
 
 
-PROBLEM = Cache()
+PROBLEM = CacheProblem()

@@ -35,6 +35,7 @@ class PriceOfTier(fields.Kind):
     """
 
     def read(self, value: object) -> tuple[float | None, float | None]:
+        """The price per byte and time, or that of the device and time."""
         if isinstance(value, tuple | list) and len(value) == 2:  # as it is written back
             per_byte, whole = value
             return (per_byte, whole)
@@ -223,7 +224,7 @@ class CacheScenario(QuestionRecord):
 
     @field_validator("system")
     @classmethod
-    def _one(cls, value: SystemChoice) -> SystemChoice:
+    def _single(cls, value: SystemChoice) -> SystemChoice:
         if isinstance(value, tuple | File):
             raise ValueError("expected one system whose chip is known, such as hgx-h200")
         return value

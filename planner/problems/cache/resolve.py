@@ -16,9 +16,9 @@ from planner.catalogue.listed_prices import (
     given_price,
     tier,
     tier_names,
+    tier_price,
 )
 from planner.catalogue.systems import System
-from planner.catalogue.tier_prices import tier_price
 from planner.problems.cache.question import CacheScenario, CacheTier
 from planner.protocol.plan import DataSource
 from planner.scenario.keys.model_keys import ModelDescription
@@ -150,7 +150,9 @@ def _tiers(question: CacheScenario) -> tuple[tuple[HeldTier, ...], list[str]]:
         notes = [f"one device stands for each kind; planner catalog tiers lists {left} more"]
     else:
         rows, notes = list(question.tiers), []
-    tiers = [_held(row, place, isinstance(question.tiers, str)) for place, row in enumerate(rows)]
+    tiers = [
+        _tier_of(row, place, isinstance(question.tiers, str)) for place, row in enumerate(rows)
+    ]
     names = [each.name for each in tiers]
     repeated = next((name for name in names if names.count(name) > 1), None)
     if repeated is not None:
@@ -158,12 +160,12 @@ def _tiers(question: CacheScenario) -> tuple[tuple[HeldTier, ...], list[str]]:
     return tuple(tiers), notes
 
 
-def _held(row: CacheTier, place: int, listed: bool) -> HeldTier:
+def _tier_of(row: CacheTier, place: int, listed: bool) -> HeldTier:
     """One tier: the catalogue's figures, varied as given."""
     device: Tier | None = tier(row.like) if row.like is not None else None
     kind = device.kind if device else "own"
-    capacity = row.capacity or (device and device.capacity)
-    rate = row.read_rate or (device and device.read_rate)
+    capacity = row.capacity or (device.capacity if device else None)
+    rate = row.read_rate or (device.read_rate if device else None)
     name = row.name or row.like or f"tier {place + 1}"
     if row.price is not None:
         per_byte, whole = row.price

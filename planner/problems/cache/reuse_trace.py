@@ -1,6 +1,6 @@
 """A trace of block hashes with times: hit rates of leading blocks by lifetime and by capacity.
 
-A block is found where it and all blocks before it in the prompt are still held. Lifetimes are
+A block is found where it and all blocks before it in the prompt are still recent. Lifetimes are
 renewed by use; a capacity is enforced after each request, least recently used first.
 """
 
@@ -56,20 +56,20 @@ class BlockTrace:
 
     def hits_within(self, capacity: int) -> float:
         """Share of the blocks that are found among so many, the least recently used evicted."""
-        held: OrderedDict[int, None] = OrderedDict()
+        recent: OrderedDict[int, None] = OrderedDict()
         hits, blocks = 0, self.blocks.tolist()
         ends = [*self.starts[1:].tolist(), len(blocks)]
         for start, end in zip(self.starts.tolist(), ends, strict=True):
             prompt = blocks[start:end]
             for block in prompt:
-                if block not in held:
+                if block not in recent:
                     break
                 hits += 1
             for block in prompt:
-                held[block] = None
-                held.move_to_end(block)
-            while len(held) > capacity:
-                held.popitem(last=False)
+                recent[block] = None
+                recent.move_to_end(block)
+            while len(recent) > capacity:
+                recent.popitem(last=False)
         return hits / max(len(blocks), 1)
 
 
@@ -78,7 +78,8 @@ def read_trace(path: Path, written: str) -> BlockTrace:
     """The trace in a file; raises FieldError for one that has no times or no hashes."""
     try:
         rows = _rows(path)
-        times, prompts = [], []
+        times: list[float] = []
+        prompts: list[list[str]] = []
         for number, (time, hashes) in enumerate(rows, start=2):
             if times and time < times[-1]:
                 raise ValueError(f"line {number}: earlier than the line before it")

@@ -66,7 +66,7 @@ def point_of(question: ScheduleScenario, outputs: Mapping[str, float]) -> record
     interval, seats, load = question.interval, question.capacity, question.load
     unlimited = math.isinf(seats)
     times = None if unlimited else seated_times(int(seats), load)
-    exact = outputs["mean"] if unlimited else times and times.mean * interval
+    exact = outputs["mean"] if unlimited else times.mean * interval if times else None
     if exact and abs(exact / outputs["mean"] - 1) > AGREE:
         raise SolverError(
             f"the closed form gives {outputs['mean']:.6g} s, its distribution {exact:.6g} s"
@@ -84,7 +84,7 @@ def point_of(question: ScheduleScenario, outputs: Mapping[str, float]) -> record
         exact=exact,
         quantiles=records.TimeQuantiles(**quantiles) if quantiles else None,
         queue=outputs["queue"],
-        left_out=0.0 if unlimited else times and times.left_out,
+        left_out=0.0 if unlimited else times.left_out if times else None,
         simulation=_simulated(question, outputs["mean"]),
     )
 
@@ -114,10 +114,11 @@ def answer(question: ScheduleScenario, elasticities: Mapping[str, float]) -> rec
     missed = shortfall(question)
     outputs = {} if missed else outputs_at(question)
     point = None if missed else point_of(question, outputs)
-    exact = point and point.exact
-    difference = None if point is None or exact is None else abs(exact / point.mean - 1)
+    difference = None
+    if point is not None and point.exact is not None:
+        difference = abs(point.exact / point.mean - 1)
     binds = {"capacity", "arrivals"} & elasticities.keys() if point and point.queue else set()
-    warnings = (LEFT_ASIDE,) if question.uncertain is not None else ()
+    warnings: tuple[str, ...] = (LEFT_ASIDE,) if question.uncertain is not None else ()
     if point is not None and point.quantiles is None:
         warnings += ("so long a queue has too many states: no quantiles, the mean stands",)
     return records.ScheduleAnswer(
@@ -125,7 +126,9 @@ def answer(question: ScheduleScenario, elasticities: Mapping[str, float]) -> rec
         scenario=resolved(question),
         plan=point,
         bound=records.ScheduleBound(1.5 * question.interval),
-        certificate=records.ScheduleCertificate(METHOD, point and point.mean, difference),
+        certificate=records.ScheduleCertificate(
+            METHOD, None if point is None else point.mean, difference
+        ),
         binding=tuple(BindingLimit(name, elasticities[name]) for name in sorted(binds)),
         elasticities=elasticities,
         infeasible=missed or None,

@@ -42,7 +42,7 @@ def _by(name: str, plan: Plan) -> sp.Expr | None:
     return rows[name].rhs
 
 
-class Schedule(Problem["ScheduleScenario"]):
+class ScheduleProblem(Problem["ScheduleScenario"]):
     """Times of requests that board departing batches."""
 
     kind = "schedule"
@@ -84,9 +84,11 @@ class Schedule(Problem["ScheduleScenario"]):
         scenario, point = plan.scenario, plan.answer.plan
         seats = scenario["capacity"]
         room = "as many as come" if seats == "forever" else f"{seats} seats"
-        title = f"a batch departs every {1e3 * scenario['interval']:g} ms with {room}"
-        if scenario["arrivals"]:
-            title += f", {scenario['arrivals']:g} requests/s arrive"
+        interval, arrivals = scenario["interval"], scenario["arrivals"]
+        assert isinstance(interval, float)
+        title = f"a batch departs every {1e3 * interval:g} ms with {room}"
+        if arrivals:
+            title += f", {arrivals:g} requests/s arrive"
         if point is None:
             missed = (Line(each.promise, each.expression) for each in plan.infeasible)
             return (Section(title, tuple(missed)),)
@@ -106,10 +108,10 @@ class Schedule(Problem["ScheduleScenario"]):
         step = 1.0 if row.whole else value * STEP
         ends = [value - step, value + step]
         means = []
-        for each in ends:
-            if not each:
+        for end in ends:
+            if not end:
                 return None
-            varied = self.varied(question, row.path, int(each) if row.whole else each)
+            varied = self.varied(question, row.path, int(end) if row.whole else end)
             if shortfall(varied):
                 return None
             means.append(outputs_at(varied)["mean"])
@@ -141,4 +143,4 @@ def _simulation(point: DepartingBatches) -> tuple[Section, ...]:
     return (Section(f"event simulation of {run.requests:,} requests", lines),)
 
 
-PROBLEM = Schedule()
+PROBLEM = ScheduleProblem()

@@ -22,6 +22,7 @@ class Seats(Kind):
     """A whole number of seats, or as many as come."""
 
     def read(self, value: object) -> float:
+        """The seats, infinite where as many as come find one."""
         if value in WITHOUT_END or (isinstance(value, float) and value == math.inf):
             return math.inf
         try:
@@ -45,7 +46,7 @@ class ScheduleScenario(QuestionRecord):
         description="from one departure to the next; a ride takes as long [s]"
     )
     capacity: Annotated[float, Seats()] = Field(
-        math.inf, description="seats of a departure; unlimited when absent"
+        "forever", validate_default=True, description="seats of a departure; unlimited when absent"
     )
     arrivals: Annotated[float, Quantity("request_rate")] | None = Field(
         None, validate_default=True, description="requests that arrive at random, Poisson [seq/s]"

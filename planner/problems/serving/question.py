@@ -234,10 +234,12 @@ class Scenario(QuestionRecord):
 
         Of contracts it is the middle of the first. Raises CatalogueError when there is none.
         """
+        price = self.price if self.price is not None else system.price
+        if price is not None:
+            return given_price(price)
         if self.contract is not None:
             return next(iter(self.rents_of(system).values()))
-        price = self.price if self.price is not None else system.price
-        return default_price(system.chip.name) if price is None else given_price(price)
+        return default_price(system.chip.name)
 
     def rents_of(self, system: System) -> dict[str, Price]:
         """Rents by kind of contract [USD/(chip*s)], each with its range.
@@ -246,13 +248,13 @@ class Scenario(QuestionRecord):
         lists. Raises CatalogueError where a kind that is asked for is not listed.
         """
         chip = system.chip.name
+        if self.price is not None or system.price is not None:
+            return {"price": self.price_of(system)}
         if self.contract is not None:
             return {
                 kind: contract_rent(chip, kind) if rent == CATALOGUE else _ranged(*rent)
                 for kind, rent in self.contract.kinds.items()
             }
-        if self.price is not None or system.price is not None:
-            return {"price": self.price_of(system)}
         rents = {}
         for kind in CONTRACTS:
             with suppress(CatalogueError):

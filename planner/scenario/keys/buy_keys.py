@@ -27,6 +27,7 @@ class HostTokenPrice(Kind):
     free: bool = False
 
     def read(self, value: object) -> float:
+        """The price [USD/token]; refuses one that looks like a price per million."""
         price = parse(value, "token_price")
         if (self.free and price == 0) or CHEAPEST <= price <= DEAREST:
             return price
@@ -46,6 +47,7 @@ class DayKind(Kind):
     """A day, YYYY-MM-DD."""
 
     def read(self, value: object) -> str:
+        """The day as YYYY-MM-DD."""
         try:
             return date.fromisoformat(str(value)).isoformat()
         except ValueError:
@@ -170,6 +172,7 @@ class RentRange(Kind):
     """
 
     def read(self, value: object) -> Ends | str:
+        """Both ends [USD/(chip*s)], or `catalogue`."""
         if value == CATALOGUE:
             return CATALOGUE
         rent = Quantity("price")

@@ -72,12 +72,12 @@ def compared(
     target = spread.quantile / PER_MILLION
     fleets = _fleets(scenario, full, target)
     cost = chosen.usd_per_mtok / PER_MILLION
-    width = spread_of(band and band.usd_per_mtok, band.coverage if band else 0.0)
+    width = spread_of(band.usd_per_mtok, band.coverage) if band else 0.0
     cheaper = chance_of_buying(cost, width, prices)
     met = meeting_point(full.fleet, target)
     economic = [row for row in fleets if row.usd_per_mtok <= spread.quantile]
     return records.MakeOrBuy(
-        own=_own(scenario, full, chosen if loaded else None, band if loaded else None),
+        ours=_own_cost(scenario, full, chosen if loaded else None, band if loaded else None),
         hosts=spread,
         break_even=records.BreakEvens(
             met.utilisation,
@@ -97,7 +97,7 @@ def compared(
         fleets=fleets,
         smallest_fleet=min(economic, key=lambda row: row.chips, default=None),
         map=who_wins(scenario, fleets, full, target),
-        cached=mix_of(scenario).found,
+        cached=mix_of(scenario).cached,
         rule=listed.rule,
     )
 
@@ -139,13 +139,13 @@ def full_use(scenario: Scenario, chips: int) -> OwnPlan | None:
     return _plan_of(question, candidate, point, candidate.band(point))
 
 
-def _own(
+def _own_cost(
     scenario: Scenario, full: OwnPlan, loaded: ServingPoint | None, band: ServingBand | None
 ) -> records.OwnCost:
     """Our cost with its bound, its band and its range over contracts."""
     return records.OwnCost(
         full=full.point.usd_per_mtok,
-        at_demand=loaded and loaded.usd_per_mtok,
+        at_demand=loaded.usd_per_mtok if loaded else None,
         bound=full.bound,
         band=full.band.usd_per_mtok if full.band else None,
         demand_band=band.usd_per_mtok if band else None,
@@ -177,11 +177,9 @@ def _contracts(
     for kind, price in scenario.rents_of(rented[0]).items():
         ends = (price.low, price.high)
         low, high = (scaled(full, end) for end in ends)
-        at_demand = tuple(scaled(loaded, end) for end in ends) if loaded else None
+        at_demand = (scaled(loaded, ends[0]), scaled(loaded, ends[1])) if loaded else None
         costs[kind] = records.ContractCost(
-            rent=(ends[0] * HOUR, ends[1] * HOUR),
-            full=(low, high),
-            at_demand=at_demand and (at_demand[0], at_demand[1]),
+            rent=(ends[0] * HOUR, ends[1] * HOUR), full=(low, high), at_demand=at_demand
         )
     return costs
 
@@ -240,14 +238,14 @@ def _fleets(scenario: Scenario, full: OwnPlan, target: float) -> tuple[records.F
     Doubling from one machine, beyond what is asked about where none is cheap enough there; then by
     bisection between the last that is too dear and the first that is not, in whole machines.
     """
-    known = {full.point.chips: _fleet(full, target)}
+    looked_up = {full.point.chips: _fleet(full, target)}
 
     def looked_at(chips: int) -> records.FleetCost | None:
-        if chips not in known:
+        if chips not in looked_up:
             plan = full_use(scenario, chips)
             if plan is not None:
-                known[chips] = _fleet(plan, target)
-        return known.get(chips)
+                looked_up[chips] = _fleet(plan, target)
+        return looked_up.get(chips)
 
     dear = 0
     for chips in _sizes(scenario, full):
@@ -264,7 +262,7 @@ def _fleets(scenario: Scenario, full: OwnPlan, target: float) -> tuple[records.F
             cheap = between is not None and between.usd_per_mtok <= target * PER_MILLION
             low, high = (low, middle) if cheap else (middle, high)
         break
-    return tuple(known[chips] for chips in sorted(known))
+    return tuple(looked_up[chips] for chips in sorted(looked_up))
 
 
 def _machine(full: OwnPlan) -> int:
@@ -320,9 +318,9 @@ def _rents(scenario: Scenario, point: ServingPoint) -> np.ndarray:
     """Rents of the map: over all contracts, or around the one that is paid."""
     base = _rent_paid(scenario, point)
     ends = [base]
-    for each in scenario.systems():
-        if isinstance(each, System) and each.chip.name == point.chip:
-            ends += [end for price in scenario.rents_of(each).values()
+    for system in scenario.systems():
+        if isinstance(system, System) and system.chip.name == point.chip:
+            ends += [end for price in scenario.rents_of(system).values()
                      for end in (price.low, price.high)]  # fmt: skip
     low, high = min(ends), max(ends)
     if high / low < AROUND[1]:

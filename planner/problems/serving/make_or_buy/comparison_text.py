@@ -32,10 +32,10 @@ def comparison_text(buy: MakeOrBuy) -> list[str]:
 
 def comparison_section(buy: MakeOrBuy) -> Section:
     """The same as a section of pages and notebooks."""
-    own, hosts = buy.own, buy.hosts
-    numbers = [Line("own cost, full", own.full, PRICE, "", own.band, own.bound)]
-    if own.at_demand is not None:
-        numbers.append(Line("own cost at the demand", own.at_demand, PRICE, "", own.demand_band))
+    ours, hosts = buy.ours, buy.hosts
+    numbers = [Line("own cost, full", ours.full, PRICE, "", ours.band, ours.bound)]
+    if ours.at_demand is not None:
+        numbers.append(Line("own cost at the demand", ours.at_demand, PRICE, "", ours.demand_band))
     numbers.append(Line("host", hosts.quantile, PRICE, "", (hosts.min, hosts.q75)))
     words = [Line(label, text) for label, text in _rows(buy) if label not in ("own", "hosts")]
     return Section(TITLE, (*numbers, *words))
@@ -54,24 +54,24 @@ def _ends(ends: Ends) -> str:
 
 def _rows(buy: MakeOrBuy) -> Iterator[tuple[str, str]]:
     """Labels and their texts."""
-    own, hosts = buy.own, buy.hosts
-    words = f"{_usd(own.full)}/Mtok at full use"
-    if own.band:
-        words += f" ({_ends(own.band)}"
-        words += f"; bound {_usd(own.bound)})" if own.bound is not None else ")"
-    if own.at_demand is not None:
-        words += f", {_usd(own.at_demand)} at the demand"
-        words += f" ({_ends(own.demand_band)})" if own.demand_band else ""
+    ours, hosts = buy.ours, buy.hosts
+    words = f"{_usd(ours.full)}/Mtok at full use"
+    if ours.band:
+        words += f" ({_ends(ours.band)}"
+        words += f"; bound {_usd(ours.bound)})" if ours.bound is not None else ")"
+    if ours.at_demand is not None:
+        words += f", {_usd(ours.at_demand)} at the demand"
+        words += f" ({_ends(ours.demand_band)})" if ours.demand_band else ""
     yield "own", words
-    for kind, cost in own.contracts.items():
-        if cost.rent[0] < cost.rent[1] or len(own.contracts) > 1:
+    for kind, cost in ours.contracts.items():
+        if cost.rent[0] < cost.rent[1] or len(ours.contracts) > 1:
             at = f", {_ends(cost.at_demand)} at the demand" if cost.at_demand else ""
             rent = f"{_ends(cost.rent)} an hour"
             yield kind.replace("_", " "), f"{rent}: {_ends(cost.full)}/Mtok full{at}"
     spread = f"{_usd(hosts.min)} least, {_usd(hosts.q25)}, {_usd(hosts.median)} median"
-    found = f", {buy.cached:.0%} of the input cached" if buy.cached else ""
+    cached = f", {buy.cached:.0%} of the input cached" if buy.cached else ""
     many = f"{hosts.n} hosts" if hosts.n > 1 else "one host"
-    yield "hosts", f"{many}: {spread}, {_usd(hosts.q75)}/Mtok at this mix{found} ({buy.rule})"
+    yield "hosts", f"{many}: {spread}, {_usd(hosts.q75)}/Mtok at this mix{cached} ({buy.rule})"
     yield "break-even", _meets(buy)
     yield (
         "cheaper",

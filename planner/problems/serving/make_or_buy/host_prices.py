@@ -45,9 +45,9 @@ class HostList:
 
 @dataclass(frozen=True)
 class TokenMix:
-    """Shares of what is served: `found` of the input in a cache, `out` of all tokens."""
+    """Shares of what is served: `cached` of the input, `out` of all tokens."""
 
-    found: float
+    cached: float
     out: float
 
     def price(self, read: float, cached: float | None, written: float) -> float:
@@ -57,7 +57,7 @@ class TokenMix:
         return float(
             host_mix_price.numpy()(
                 w_out=self.out,
-                w_found=self.found,
+                w_found=self.cached,
                 p_host_in=read,
                 p_host_hit=read if cached is None else cached,
                 p_host_out=written,
@@ -69,8 +69,8 @@ def mix_of(scenario: Scenario) -> TokenMix:
     """The mix of a scenario's requests."""
     load, buy = scenario.workload, scenario.buy
     lengths = load.input_tokens.mean, load.output_tokens.mean
-    found = load.cached_input if buy is None or buy.cached is None else buy.cached
-    return TokenMix(found, lengths[1] / sum(lengths))
+    cached = load.cached_input if buy is None or buy.cached is None else buy.cached
+    return TokenMix(cached, lengths[1] / sum(lengths))
 
 
 def host_list(scenario: Scenario, today: date | None = None) -> HostList:
@@ -85,14 +85,14 @@ def host_list(scenario: Scenario, today: date | None = None) -> HostList:
     if not listed.hosts:
         raise FieldError(("buy.prices", "no host that is no reseller is left to compare with"))
     warnings = [*listed.warnings]
-    for each in listed.hosts:
-        if each.output < each.input / 2:
-            warnings.append(f"{each.host} lists output below half of its input")
+    for host in listed.hosts:
+        if host.output < host.input / 2:
+            warnings.append(f"{host.host} lists output below half of its input")
     old = [x.host for x in listed.hosts if x.as_of and _age(x.as_of, day) > YEAR]
     if old:
         words = f"prices of {', '.join(old)} are older than a year: {listed.as_of or 'own rows'}"
         warnings.append(words)
-    ranked = tuple(sorted(listed.hosts, key=lambda each: (each.mix, each.host)))
+    ranked = tuple(sorted(listed.hosts, key=lambda host: (host.mix, host.host)))
     return HostList(
         ranked, listed.resellers, listed.rule, tuple(warnings), listed.source, listed.as_of
     )
@@ -147,7 +147,9 @@ def _rows(buy: Buy, mix: TokenMix) -> HostList:
     for row in buy.prices:
         if not buy.hosts or api_prices.host_name(row.host) in buy.hosts:
             by_host[row.host, row.reseller].append(row)
-    prices = [_own(host, rows, mix, counted=not sold) for (host, sold), rows in by_host.items()]
+    prices = [
+        _averaged(host, rows, mix, counted=not sold) for (host, sold), rows in by_host.items()
+    ]
     return HostList(
         tuple(each for each in prices if each.counted),
         tuple(each for each in prices if not each.counted),
@@ -158,7 +160,7 @@ def _rows(buy: Buy, mix: TokenMix) -> HostList:
     )
 
 
-def _own(host: str, rows: Sequence[HostRow], mix: TokenMix, *, counted: bool) -> HostPrice:
+def _averaged(host: str, rows: Sequence[HostRow], mix: TokenMix, *, counted: bool) -> HostPrice:
     """One host's rows as one price."""
     shares = [row.share for row in rows]
     if abs(sum(shares) - 1) > WHOLE:

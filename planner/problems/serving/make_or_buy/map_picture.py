@@ -51,8 +51,8 @@ class WhoWinsPicture:
     @property
     def rent(self) -> float:
         """What the plan pays for a chip, power included [USD/hour]."""
-        own = self.comparison.own
-        return own.usd_per_day / 24 / own.chips
+        ours = self.comparison.ours
+        return ours.usd_per_day / 24 / ours.chips
 
     def _filled(self, canvas: Figure) -> None:
         axes: Axes = canvas.subplots()
@@ -63,9 +63,9 @@ class WhoWinsPicture:
         axes.set_yscale("log")
         ticked(axes.yaxis, "${:,.3g}".format, DECADE)
         large_numbers(axes.xaxis, demands[FINE[0] // 2])
-        own, even = self.comparison.own, self.comparison.break_even.tokens_per_day
-        axes.plot(own.tokens_per_day, self.rent, "o", color=BLACK, ms=6)
-        axes.annotate(f"{own.chips} chips, full", (own.tokens_per_day, self.rent),
+        ours, even = self.comparison.ours, self.comparison.break_even.tokens_per_day
+        axes.plot(ours.tokens_per_day, self.rent, "o", color=BLACK, ms=6)
+        axes.annotate(f"{ours.chips} chips, full", (ours.tokens_per_day, self.rent),
                       xytext=(6, 6), textcoords="offset points", fontsize=8)  # fmt: skip
         if even is not None:
             axes.plot(even, self.rent, "o", mfc="white", mec=BLACK, ms=6)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated
 
 from planner.problems.serving.point import Chips, Ends, PerMillion, ServingPoint, Share
@@ -142,7 +142,7 @@ class MakeOrBuy:
     cost no more at full use than the host at the quantile, null where none was found.
     """
 
-    own: OwnCost
+    ours: OwnCost = field(metadata={"key": "own"})
     hosts: HostSpread
     break_even: BreakEvens
     cheaper: Share

@@ -64,7 +64,7 @@ def test_hosts_are_priced_at_the_mix_and_resellers_are_shown_and_not_counted():
 def test_break_evens_and_mark_ups_follow_from_our_cost():
     """Utilisation is our cost at full use over the host's price; demand is that share of ours."""
     plan = beside_rows().answer.plan
-    buy, own = plan.buy, plan.buy.own
+    buy, own = plan.buy, plan.buy.ours
     assert own.full == plan.usd_per_mtok
     assert own.at_demand is None
     tokens = plan.requests_per_s * 4000 * 86400
@@ -95,15 +95,15 @@ def test_the_chance_of_buying_is_that_of_the_band_and_the_hosts():
 def test_cost_follows_the_contracts():
     """The plan pays the middle of the first contract; both ends of each are those of a price."""
     buy = beside_rows().answer.plan.buy
-    assert buy.own.contracts["on_demand"].rent == pytest.approx((2, 4))
+    assert buy.ours.contracts["on_demand"].rent == pytest.approx((2, 4))
     for kind, ends in {"on_demand": (2, 4), "spot": (1.2, 1.2)}.items():
         plain = [
             planner.solve({**SMALL, "contract": None, "price": f"${rent}/hour",
                            "choose": {"weights": buy.weights}}).cost
             for rent in ends
         ]  # fmt: skip
-        assert buy.own.contracts[kind].full == pytest.approx(plain, rel=1e-9)
-    assert buy.own.full == pytest.approx(np.mean(buy.own.contracts["on_demand"].full))
+        assert buy.ours.contracts[kind].full == pytest.approx(plain, rel=1e-9)
+    assert buy.ours.full == pytest.approx(np.mean(buy.ours.contracts["on_demand"].full))
 
 
 def test_every_format_that_the_chip_runs_is_tried_and_the_cheapest_taken():
@@ -123,9 +123,9 @@ def test_at_a_demand_idle_chips_are_paid_and_full_ones_are_not():
     """Half a request a second bears the whole bill; the break-even is that of full use."""
     load = {**SMALL["workload"], "demand": "0.5 requests/s"}
     plan = planner.solve(asked(ROWS, workload=load)).answer.plan
-    own = plan.buy.own
+    own = plan.buy.ours
     assert own.at_demand == pytest.approx(1e6 * plan.usd_per_hour / 3600 / (0.5 * 4000))
-    assert own.full == pytest.approx(beside_rows().answer.plan.buy.own.full)
+    assert own.full == pytest.approx(beside_rows().answer.plan.buy.ours.full)
     assert own.full < own.at_demand
     assert plan.buy.break_even.utilisation == pytest.approx(own.full / plan.buy.hosts.median)
 
@@ -137,7 +137,7 @@ def test_cached_input_is_cheaper_on_both_sides():
     prices = {each.host: each.usd_per_mtok for each in buy.offers}
     assert prices["a"] == pytest.approx(0.75 * (0.04 + 0.01) / 2 + 0.25 * 0.08)
     assert prices["b"] == pytest.approx(0.10)
-    assert buy.own.full < beside_rows().answer.plan.buy.own.full
+    assert buy.ours.full < beside_rows().answer.plan.buy.ours.full
     other = planner.solve(asked(ROWS, workload=load, buy={"cached": 0})).answer.plan.buy
     assert other.offers[0].usd_per_mtok == pytest.approx(0.05)
 
@@ -270,7 +270,13 @@ def test_the_published_day_costs_what_it_did():
     })  # fmt: skip
     buy = plan.answer.plan.buy
     published = 87_072 / 776e3
-    assert buy.own.full == pytest.approx(published, rel=0.2)
-    low, high = buy.own.band
+    assert buy.ours.full == pytest.approx(published, rel=0.2)
+    low, high = buy.ours.band
     assert low < published < high
     assert buy.break_even.utilisation == pytest.approx(0.155, rel=0.2)
+
+
+def test_one_percent_more_rent_is_one_percent_more_cost_under_a_contract():
+    """The price of sensitivity is that which the contract has the plan pay."""
+    slopes = planner.solve({**SMALL, "choose": {"weights": "bf16"}}).elasticities
+    assert slopes["price"] == pytest.approx(1.0)
