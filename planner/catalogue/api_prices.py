@@ -94,16 +94,23 @@ def host_name(name: str) -> str:
 @cache
 def rows() -> tuple[ListedPrice, ...]:
     """Every row of the snapshot."""
-    with files("planner.catalogue").joinpath(FILE).open(encoding="utf-8", newline="") as text:
-        return tuple(dict.fromkeys(_row(row) for row in csv.DictReader(text)))
+    text = files("planner.catalogue").joinpath(FILE).read_text(encoding="utf-8")
+    return tuple(dict.fromkeys(_row(row) for row in csv.DictReader(text.splitlines())))
 
 
 def _row(row: dict[str, str]) -> ListedPrice:
-    names = ("input", "output", "cached", "write", "write_1h")
-    prices = {name: float(row[name]) / TOKENS if row[name] else None for name in names}
-    words = {key: row[key] for key in row if key not in names}
-    words |= {"host": host_name(row["host"]), "above": int(row["above"])}
-    return ListedPrice(**words, **prices, reseller=row["kind"] == RESELLER)
+    return ListedPrice(
+        model=row["model"], host=host_name(row["host"]), tier=row["tier"],
+        input=float(row["input"]) / TOKENS, output=float(row["output"]) / TOKENS,
+        cached=_price(row["cached"]), write=_price(row["write"]), write_1h=_price(row["write_1h"]),
+        above=int(row["above"]), hours=row["hours"], since=row["since"], until=row["until"],
+        as_of=row["as_of"], source=row["source"], reseller=row["kind"] == RESELLER,
+        kind=row["kind"], status=row["status"], suspect=row["suspect"],
+    )  # fmt: skip
+
+
+def _price(text: str) -> float | None:
+    return float(text) / TOKENS if text else None
 
 
 @cache
@@ -179,6 +186,15 @@ def quartiles(prices: Sequence[ListedPrice], of: Callable[[ListedPrice], float])
         quantiles(values, n=4, method="inclusive") if len(values) > 1 else values * 3
     )
     return Quartiles(values[0], low, middle, high, values[-1], len(values))
+
+
+def median_prices(model: str, on: date | None = None) -> tuple[float, float]:
+    """Medians over the hosts of a model, of the input and of the output price [USD/token].
+
+    Raises CatalogueError for an unknown model.
+    """
+    hosts = host_prices(model, on=on)
+    return (quartiles(hosts, lambda x: x.input).median, quartiles(hosts, lambda x: x.output).median)
 
 
 def sheet_rows(name: str, on: date | None = None) -> tuple[ListedPrice, ...]:

@@ -35,7 +35,14 @@ def cache_readings(sheet: PriceSheet, chips: Assumption) -> Iterator[SheetInfere
         origin = "storage by the hour"
         per_hour = f"{sheet.storage / sheet.input * HOUR:.3g} of input per hour"
         yield SheetInference(
-            "hold_price", *[sheet.storage] * 3, origin, (), "q_hold = the listed price", per_hour
+            "hold_price",
+            sheet.storage,
+            sheet.storage,
+            sheet.storage,
+            (),
+            "q_hold = the listed price",
+            per_hour,
+            origin,
         )
         yield from _of_holding(sheet, sheet.storage, origin, chips)
 

@@ -107,7 +107,7 @@ class LogSystem:
         )  # fmt: skip
         if solved.status == 2 and only is not None:
             return math.inf, ()
-        if solved.status != 0:
+        if solved.status != 0 or solved.fun is None:
             raise SolverError(f"the program of the assumptions was not solved: {solved.message}")
         duals = solved.ineqlin.marginals
         weighed = dict.fromkeys(o for o, y in zip(owners, duals, strict=True) if y < -CLOSE)
@@ -211,7 +211,7 @@ def _settled(system: LogSystem, clashing: Sequence[str]) -> tuple[Reconciliation
     """The assumptions of a clash that alone would reconcile the whole system."""
     stretches = ((group, system.stretch(group)) for group in clashing)
     settled = [Reconciliation(group, math.exp(x)) for group, x in stretches if x is not None]
-    return tuple(sorted(settled, key=lambda each: (round(each.factor, 9), each.assumption)))
+    return tuple(sorted(settled, key=lambda row: (round(row.factor, 9), row.assumption)))
 
 
 def system_of(readings: Sequence[Reading], stated: Mapping[str, Assumption]) -> LogSystem:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 import sympy as sp
@@ -29,19 +29,18 @@ CONSTANTS = {"c_fwd": 2.0, "m_pos": 1.0, "g": 1.0}  # FLOP a parameter; a token 
 
 @dataclass(frozen=True)
 class SheetInference:
-    """A quantity with its ends in base units, and what was made of it; None is no end.
+    """A quantity with its ends in base units, and what was made of it; None is no end."""
 
-    `statement` is what the reading takes for granted besides numbers: drop it, and nothing follows.
-    """
+    json_first: ClassVar[tuple[str, ...]] = ("name", "low", "mid", "high", "from")
 
     name: str
     low: float | None
     mid: float | None
     high: float | None
-    origin: str = json_key("from")
     assumes: tuple[str, ...]
     formula: str
     verdict: str
+    origin: str = json_key("from")
     reading: Reading | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -115,7 +114,7 @@ class Reading:
         mid = math.sqrt(low * high) if self.sense == "=" and low > 0 else None
         assumes = (*map(str, self.assumptions), self.statement)
         return SheetInference(
-            self.name, least, mid, most, self.origin, assumes, str(self.equation), verdict, self
+            self.name, least, mid, most, assumes, str(self.equation), verdict, self.origin, self
         )
 
     def monomial(self) -> tuple[float, dict[str, float]] | None:
@@ -143,4 +142,4 @@ def last_step(result: Derivation | Equation) -> Equation:
 
 def without_reading(name: str, origin: str, verdict: str) -> SheetInference:
     """A line that says why nothing follows."""
-    return SheetInference(name, None, None, None, origin, (), "", verdict)
+    return SheetInference(name, None, None, None, (), "", verdict, origin)

@@ -195,13 +195,10 @@ def _of_step(
     reading = Reading(name, solved, {"x_step": factor}, contexts, statement, origin)
     low, high = reading.ends
     if high <= 0:
-        yield without_reading(
-            name, origin, "longer contexts alone explain the step", (0.0, None, None)
-        )
+        yield without_reading(name, origin, "longer contexts alone explain the step")
         return
     words = "bounds, never fixes" if low > 0 else "longer contexts may explain all of it"
-    sense = "=" if low > 0 else "<="
-    yield replace(reading, sense=sense).inference(words)
+    yield (reading if low > 0 else replace(reading, sense="<=")).inference(words)
     if of == "input":
         return
     words = ", ".join(map(str, contexts))

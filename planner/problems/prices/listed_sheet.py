@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 
 from planner.catalogue import api_prices
@@ -155,12 +155,11 @@ def _median(name: str, day: date) -> PriceSheet:
     if name not in api_prices.open_models():
         names = ", ".join(f"{row.host}/{name}" for row in hosts)
         raise CatalogueError(f"{name} is sold by its vendor; write {names}")
-    middle = [
-        api_prices.quartiles(hosts, of).median for of in (lambda x: x.input, lambda x: x.output)
-    ]
+    middle = api_prices.median_prices(name, day)
     rule = f"{MEDIAN} ({len(hosts)}): {api_prices.COUNTED}"
     newest = max(row.as_of for row in hosts)
-    return PriceSheet(name, *middle, data=(DataSource(f"prices of {name}", rule, newest),))
+    data = (DataSource(f"prices of {name}", rule, newest),)
+    return PriceSheet(name, middle[0], middle[1], data=data)
 
 
 def _with_warnings(sheet: PriceSheet) -> PriceSheet:
@@ -174,4 +173,4 @@ def _with_warnings(sheet: PriceSheet) -> PriceSheet:
         f"{tier.name} at {digits(tier.price)} of the standard price is dearer: unusual for a batch"
         for tier in sheet.tiers if tier.name in ("batch", "flex") and tier.price > 1
     ]  # fmt: skip
-    return PriceSheet(**{**vars(sheet), "warnings": tuple(notes)})
+    return replace(sheet, warnings=tuple(notes))

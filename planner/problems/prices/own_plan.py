@@ -84,5 +84,5 @@ def _on(question: PricesScenario, choice: SystemReference) -> OwnPrice | None:
     if not best.feasible:
         return None
     price = best.outputs[serving.PROBLEM.outputs[0].name] / MILLION
-    ends = (price * end / rent.value for end in (rent.low, rent.value, rent.high))
-    return OwnPrice(*ends, choice=best.choice)
+    low, high = (price * end / rent.value for end in (rent.low, rent.high))
+    return OwnPrice(low, price, high, best.choice)

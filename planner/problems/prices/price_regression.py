@@ -15,6 +15,7 @@ from typing import Any
 
 from planner.architecture.counts import sizes
 from planner.catalogue import api_prices, models
+from planner.text.errors import SolverError
 from planner.text.tables import table
 
 FILE = "price_regression.toml"
@@ -86,16 +87,13 @@ def observations() -> list[Observation]:
     alike: Mapping[str, str] = _shipped()["counted_as"]
     groups: dict[tuple[int, int], list[tuple[str, float, float, float]]] = {}
     for name in api_prices.open_models():
-        hosts = api_prices.host_prices(name)
-        ends = [
-            api_prices.quartiles(hosts, of).median for of in (lambda x: x.input, lambda x: x.output)
-        ]
         counted = sizes(models.load(alike.get(name, name)))
         counts = (counted.n_active["no_input_embedding"], counted.n_total)
-        groups.setdefault(counts, []).append((name, *ends, counted.kv_bytes_per_token))
+        row = (name, *api_prices.median_prices(name), counted.kv_bytes_per_token)
+        groups.setdefault(counts, []).append(row)
     return [
-        Observation(tuple(row[0] for row in rows), *(_mean(rows, i) for i in (1, 2)),
-                    *counts, _mean(rows, 3))
+        Observation(tuple(row[0] for row in rows), _mean(rows, 1), _mean(rows, 2),
+                    counts[0], counts[1], _mean(rows, 3))
         for counts, rows in groups.items()
     ]  # fmt: skip
 
@@ -117,10 +115,11 @@ def fitted(of: str, rows: Sequence[Observation]) -> PriceLaw:
         (actual,) = _logs(row, (of,))
         errors.append(abs(actual - predicted))
         guesses.append(abs(actual - sum(_logs(x, (of,))[0] for x in rest) / len(rest)))
-    factors = (math.exp(_quantile(each, COVERED)) for each in (errors, guesses))
+    factor, guess = (math.exp(_quantile(values, COVERED)) for values in (errors, guesses))
     ends = {x: [getattr(row, x) for row in rows] for x in by}
     covered = {name: (min(values), max(values)) for name, values in ends.items()}
-    return PriceLaw(of, by, math.exp(constant) * _unit(of), tuple(powers), *factors, covered)
+    reference = math.exp(constant) * _unit(of)
+    return PriceLaw(of, by, reference, tuple(powers), factor, guess, covered)
 
 
 def _unit(name: str) -> float:
@@ -145,6 +144,8 @@ def _least_absolute(of: str, by: Sequence[str], rows: Sequence[Observation]) -> 
         b_eq=target,
         bounds=[(None, None)] * k + [(0, None)] * (2 * n),
     )
+    if solved.x is None:
+        raise SolverError(f"the fit of {of} was not solved: {solved.message}")
     return [float(x) for x in solved.x[:k]]
 
 

@@ -14,6 +14,7 @@ from typing import Annotated, Literal
 from pydantic import Field, PlainValidator, ValidationInfo, field_validator
 
 from planner.scenario.keys.fields import (
+    Faults,
     Kind,
     Quantity,
     QuestionRecord,
@@ -265,7 +266,7 @@ def _sheet(value: object, info: ValidationInfo) -> str | SheetRows:
     if isinstance(value, SheetRows):
         return value
     if isinstance(value, Mapping):
-        missing = [
+        missing: Faults = [
             ((key,), f"missing required key '{key}'") for key in ("input", "output")
             if value.get(key) is None
         ]  # fmt: skip
