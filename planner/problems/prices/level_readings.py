@@ -14,6 +14,7 @@ from planner.problems.prices.inferences import Reading, SheetInference, last_ste
 from planner.problems.prices.listed_sheet import PriceSheet, SheetStep
 from planner.problems.prices.price_regression import P_REF, PriceLaw, laws, shipped_note
 from planner.problems.prices.question import GivenFacts
+from planner.text.quantities import show
 from planner.text.wording import digits
 
 WIDE = 20.0  # ends so far apart say little
@@ -154,11 +155,10 @@ def _afforded(room: SheetInference, context: Assumption, counts: Sizes | None) -
         return room
     lengths = [point["L_ctx"] for point in context.points]
     read = min(counts.read_bytes(length) / length for length in lengths)
+    written = show(read, "size")
     if read <= room.ends[1]:
-        return replace(room, verdict=f"a bound from above; the model reads {digits(read)}")
-    return replace(
-        room, verdict=f"priced below memory cost: the model reads {digits(read)} bytes per token"
-    )
+        return replace(room, verdict=f"a bound from above; the model reads {written}")
+    return replace(room, verdict=f"priced below memory cost: the model reads {written} per token")
 
 
 def step_readings(

@@ -24,72 +24,12 @@ from planner.scenario.keys.fields import (
     collected,
 )
 from planner.scenario.keys.model_keys import ModelField
+from planner.scenario.keys.price_keys import Factor, PriceTier, TokenPrice, relative
 from planner.scenario.keys.references import nested
 from planner.scenario.keys.system_keys import SystemField
 from planner.scenario.kinds import PROBLEMS
 from planner.text.errors import quoted
 from planner.text.quantities import parse
-
-CHEAPEST, DEAREST = 1e-9, 7e-4  # USD/token of any price on a sheet: 0.001 to 700 per million
-MILLION = 1e6
-MOST_TIMES = 1000.0  # that a price is of another on one sheet
-
-
-@dataclass(frozen=True)
-class TokenPrice(Kind):
-    """A price per token [USD/token]; `free` where nothing may be charged."""
-
-    free: bool = False
-
-    def read(self, value: object) -> float:
-        """The price [USD/token].
-
-        Raises ValueError for one that no list would have, with what was probably meant.
-        """
-        price = parse(value, "token_price")
-        if (price == 0 and self.free) or CHEAPEST <= price <= DEAREST:
-            return price
-        meant = price / MILLION
-        hint = f'; did you mean "${price:g}/Mtok"?' if CHEAPEST <= meant <= DEAREST else ""
-        raise ValueError(
-            f'expected a price per token such as "$3/Mtok", from $0.001 to $700 per million '
-            f"tokens, got {quoted(value)}, which is ${price * MILLION:,.10g} per million{hint}"
-        )
-
-    def schema(self) -> dict[str, object]:
-        """Text or a number."""
-        return {
-            "type": ["string", "number"],
-            "description": "a price per token [USD/token]",
-            "examples": ["$3/Mtok"],
-        }
-
-
-@dataclass(frozen=True)
-class Multiple(Kind):
-    """A multiple of the sheet's price, such as 6x; or a price, which stays text until it is one."""
-
-    priced: bool = True
-
-    def read(self, value: object) -> float | str:
-        """The multiple [-], or the price as it is written.
-
-        Raises ValueError for neither.
-        """
-        text = value.strip() if isinstance(value, str) else value
-        if isinstance(text, str) and text[-1:] in ("x", "×"):
-            text = text[:-1].strip()
-        elif isinstance(text, str) and self.priced and "/" in text:
-            TokenPrice().read(text)
-            return text
-        number = Quantity("number").read(text)
-        if number > MOST_TIMES:
-            raise ValueError(f"expected a multiple such as 2.5x, got {quoted(value)}")
-        return number
-
-    def schema(self) -> dict[str, object]:
-        """Text or a number."""
-        return {"type": ["string", "number"], "examples": ["2.5x"]}
 
 
 @dataclass(frozen=True)
@@ -137,7 +77,6 @@ class MarkUp(GivenRange):
 
 Price = Annotated[float, TokenPrice()]
 FreePrice = Annotated[float, TokenPrice(free=True)]
-Factor = Annotated[float | str, Multiple()]
 Threshold = Annotated[float, Quantity("tokens", least=1000)]
 
 
@@ -154,16 +93,6 @@ class PriceStep(Record):
     above: Threshold = Field(description="length of prompt from which it holds [token]")
     input: Factor | None = Field(None, description="price, or multiple of the input price")
     output: Factor | None = Field(None, description="price, or multiple of the output price")
-
-
-class PriceTier(Record):
-    """A mode of the same model at another price, perhaps at another speed."""
-
-    name: str = Field(description="fast, batch, flex, ...")
-    price: Factor = Field(description="of the standard price, such as 6x, or an output price")
-    speed: Annotated[float, Multiple(priced=False)] | None = Field(
-        None, description="tokens per second over those of the standard tier, such as 2.5x"
-    )
 
 
 class SheetRows(Record):
@@ -230,14 +159,6 @@ class SheetRows(Record):
 def edge(above: float) -> int:
     """The least length that a threshold reprices: 199,999 and 200,000 are one edge [token]."""
     return int(above) + 1 if int(above) % 1000 == 999 else int(above)
-
-
-def relative(price: float | str, standard: float | None) -> float:
-    """A multiple as it is; a price over the standard one [-]."""
-    if not isinstance(price, str):
-        return price
-    amount = TokenPrice().read(price)
-    return amount / (standard or amount)
 
 
 Efficiency = Annotated[tuple[float, float], GivenRange(Quantity("share", at_most=1.0))]
