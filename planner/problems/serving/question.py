@@ -31,6 +31,7 @@ from planner.scenario.keys.fields import (
     Word,
 )
 from planner.scenario.keys.model_keys import ModelDescription, ModelField
+from planner.scenario.keys.price_keys import PriceTier
 from planner.scenario.keys.references import File, ProfileField
 from planner.scenario.keys.speculation_keys import Speculation
 from planner.scenario.keys.system_keys import SystemDescription, SystemField, resolved_system
@@ -79,7 +80,7 @@ class Scenario(QuestionRecord):
     }
 
     # Keys that are no part of a scenario which does not give them.
-    SILENT: ClassVar[tuple[str, ...]] = ("contract", "buy")
+    SILENT: ClassVar[tuple[str, ...]] = ("contract", "buy", "tiers")
 
     problem: Annotated[Literal["serving"], Word(PROBLEMS)] = Field(
         description="which question is asked"
@@ -132,6 +133,9 @@ class Scenario(QuestionRecord):
     speculation: Speculation | None = Field(None, description="speculative decoding")
     buy: Buy | None = Field(
         None, description="buy the tokens from a host instead: whose prices to compare with"
+    )
+    tiers: tuple[PriceTier, ...] | None = Field(
+        None, description="listed tiers, which planner pareto marks on our curve"
     )
     uncertain: Uncertain | None = Field(
         None, description="distributions of what is not known, by path; for planner sensitivity"

@@ -64,6 +64,22 @@ class ComparedMode:
 
 
 @dataclass(frozen=True)
+class MarkedTier:
+    """A listed tier beside our plan of its speed, or of its price, as multiples of normal.
+
+    `place` is that of the plan among the points; none where no plan is so fast, or so cheap.
+    """
+
+    name: str
+    price: float
+    speed: float | None
+    place: int | None
+    our_price: float | None
+    our_speed: float | None
+    verdict: str
+
+
+@dataclass(frozen=True)
 class FastestEnd:
     """Shares of one step [s] of the fastest plan, largest first: with few sequences a floor."""
 
@@ -97,6 +113,7 @@ class ServingFrontier:
     points: tuple[FrontierPlan, ...] = ()
     marks: Mapping[str, int] = field(default_factory=dict)
     compared: Mapping[str, ComparedMode] | None = None
+    tiers: tuple[MarkedTier, ...] | None = None
     ends: FrontierEnds | None = None
     current: CurrentPoint | None
     infeasible: tuple[MissedPromise, ...] | None = None
