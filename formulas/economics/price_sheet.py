@@ -64,7 +64,6 @@ least_batch_over_critical = Equation.of(
     m_pos / q_mem,
     "caches are not read: with them the batch is larger",
     source=SHEET,
-    where=(memory_share,),
 )
 
 cache_below_ratio = derive(

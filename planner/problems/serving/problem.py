@@ -164,10 +164,8 @@ class ServingProblem(Problem["Scenario"]):
     def frontier(self, question: Scenario, points: int | None) -> Frontier:
         """The cheapest plan at each speed, with the listed tiers among them."""
         from planner.problems.serving.deployment.frontier import POINTS, frontier
-        from planner.problems.serving.make_or_buy.listed_tiers import with_tiers
 
-        curve = frontier(question, POINTS if points is None else points)
-        return with_tiers(curve, question.tiers or ())
+        return frontier(question, POINTS if points is None else points)
 
 
 def _ties(best: Choice, points: Sequence[Point]) -> tuple[tuple[str, Counts], ...]:

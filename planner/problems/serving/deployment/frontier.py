@@ -26,6 +26,7 @@ from planner.problems.serving.frontier_text import (
     frontier_text,
     rows_of,
 )
+from planner.problems.serving.make_or_buy.listed_tiers import MarkedTier, marked_tiers
 from planner.problems.serving.plan import CurrentPoint, ServingProvenance
 from planner.problems.serving.point import ServingBand, ServingBound, ServingEstimate, ServingPoint
 from planner.problems.serving.question import Scenario
@@ -61,22 +62,6 @@ class ComparedMode:
 
     speed: float
     price: float
-
-
-@dataclass(frozen=True)
-class MarkedTier:
-    """A listed tier beside our plan of its speed, or of its price, as multiples of normal.
-
-    `place` is that of the plan among the points; none where no plan is so fast, or so cheap.
-    """
-
-    name: str
-    price: float
-    speed: float | None
-    place: int | None
-    our_price: float | None
-    our_speed: float | None
-    verdict: str
 
 
 @dataclass(frozen=True)
@@ -216,6 +201,7 @@ def frontier(scenario: Scenario, points: int = POINTS) -> Frontier:
         status="optimal",
         points=tuple(_point(*each, least) for each in zip(candidates, plans, strict=True)),
         marks=marks,
+        tiers=marked_tiers(scenario.tiers, plans, plans[marks["normal"]]),
         compared={
             name: _compared(plans[marks[name]], plans[marks["normal"]]) for name in ("fast", "slow")
         },

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 
-from planner.problems.serving.deployment.frontier import Frontier, MarkedTier
 from planner.problems.serving.point import ServingPoint, layout_text
 from planner.scenario.keys.price_keys import PriceTier, relative
 
@@ -13,19 +12,31 @@ MILLION = 1e6
 ALIKE = 1e-9  # relative difference of speeds that are one
 
 
-def with_tiers(frontier: Frontier, tiers: Sequence[PriceTier]) -> Frontier:
-    """The frontier with every listed tier marked, as multiples of our normal mode.
+@dataclass(frozen=True)
+class MarkedTier:
+    """A listed tier beside our plan of its speed, or of its price, as multiples of normal.
+
+    `place` is that of the plan among the points; none where no plan is so fast, or so cheap.
+    """
+
+    name: str
+    price: float
+    speed: float | None
+    place: int | None
+    our_price: float | None
+    our_speed: float | None
+    verdict: str
+
+
+def marked_tiers(
+    tiers: Sequence[PriceTier] | None, plans: Sequence[ServingPoint], normal: ServingPoint
+) -> tuple[MarkedTier, ...] | None:
+    """Every listed tier beside our plan that would serve it, plans being the fastest first.
 
     A tier with a speed lies at the cheapest plan that is as fast; one with a price alone, such as
     a batch tier, at the fastest plan that is as cheap.
     """
-    answer = frontier.answer
-    if not tiers or not answer.points:
-        return frontier
-    plans = [point.plan for point in answer.points]
-    normal = plans[answer.marks["normal"]]
-    marked = tuple(_marked(tier, plans, normal) for tier in tiers)
-    return replace(frontier, answer=replace(answer, tiers=marked))
+    return None if tiers is None else tuple(_marked(tier, plans, normal) for tier in tiers)
 
 
 def _marked(tier: PriceTier, plans: Sequence[ServingPoint], normal: ServingPoint) -> MarkedTier:
