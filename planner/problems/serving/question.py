@@ -48,7 +48,8 @@ RUNS_ON = ("any", *table("planner.problems.serving.step", "engine_rules.toml"), 
 UTILISATION = 0.9  # what vLLM fills unasked (gpu_memory_utilization)
 LAYOUT = ("replicas", "tp", "dp_attention", "cp", "pp")
 WEIGHT_ONLY = ("int8", "int4")
-TRIED = ("bf16", "fp8", "mxfp4")  # formats that hosts serve checkpoints in
+# Formats that hosts serve checkpoints in, with their bits.
+TRIED = {"bf16": 16, "fp8": 8, "int8": 8, "mxfp4": 4}
 
 
 class RentedUnits(Record):
@@ -279,7 +280,8 @@ class Scenario(QuestionRecord):
         if isinstance(model, ModelDescription) and model.weights:
             return ()
         chips = [each.chip for each in self.systems() if isinstance(each, System)]
-        return (None, *(x for x in TRIED if chips and all(chip.computes(x) for chip in chips)))
+        runs = [x for x in TRIED if chips and all(chip.computes(x) for chip in chips)]
+        return (None, *{TRIED[name]: name for name in reversed(runs)}.values())
 
 
 def _ranged(low: float, high: float) -> Price:
