@@ -51,7 +51,9 @@ def _hold(row: records.HoldDecision) -> Line:
     """One hold time: the choice, what it costs, what it should be sold for."""
     words = row.choice if row.tier is None else f"{row.choice}: {row.tier}"
     notes = [f"{_usd(row.cost)} against {_usd(row.recompute)} again"]
-    if row.hit_chance_needed is not None:
+    if row.hit_chance_needed is not None and row.hit_chance_needed > 1:
+        notes.append("pays at no hit chance")
+    elif row.hit_chance_needed is not None:
         notes.append(f"pays from a hit chance of {percent(row.hit_chance_needed)}")
     if row.floor is not None:
         notes.append(f"a hit costs {_usd(row.floor)}")
