@@ -42,6 +42,7 @@ _IN_ORDER = (
     ("training", "reversible"),
     ("economics", "recompute_or_keep"),
     ("training", "step step_memory goodput training_run"),
+    ("economics", "recompute_or_keep price_sheet make_or_buy"),
 )
 MODULES = tuple(f"{room}.{name}" for room, names in _IN_ORDER for name in names.split())
 

@@ -35,6 +35,7 @@ from formulas.algebra.equation import Equation, equations_of
 from formulas.nomenclature.layout_symbols import *
 from formulas.nomenclature.lecture import *
 from formulas.nomenclature.network import *
+from formulas.nomenclature.price_symbols import *
 from formulas.nomenclature.schedule_symbols import *
 from formulas.nomenclature.serving_symbols import *
 from formulas.nomenclature.sources import *

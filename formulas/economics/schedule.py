@@ -9,6 +9,7 @@ from formulas.roofline.roofline import drain_time, latency_floor, memory_time
 
 TRAIN = "a step departs every T_step, full or not, and takes T_step"
 ROOM = "the next departure has room"
+POISSON = "Poisson arrivals"
 SCHEDULE = lecture_notes.at("section 1, the train schedule")
 
 full_memory_step = derive(
@@ -67,6 +68,32 @@ longest_wait_full = Equation(
     (2 + j_full) * T_step,
     assumes=(TRAIN, "j_full departures in a row leave full"),
     source=SCHEDULE,
+)
+
+seats_taken = Equation.of(
+    rho_seat, lam_arr * T_step / K_seats, "nobody gives up waiting", when(rho_seat < 1)
+)
+
+left_behind = Equation.of(
+    Q_left,
+    one_seq
+    * (
+        S_root
+        - (K_seats / one_seq * (K_seats / one_seq - 1) - (rho_seat * K_seats / one_seq) ** 2)
+        / (2 * K_seats / one_seq * (1 - rho_seat))
+    ),
+    POISSON,
+    "who finds no seat is the first to board the next departure",
+    when(rho_seat < 1),
+    source=bailey_1954.at("the mean queue of bulk service"),
+)
+
+mean_time_seated = Equation(
+    "mean time from arrival to the end of the ride, with so many seats",
+    T_avg,
+    3 * T_step / 2 + Q_left / lam_arr,
+    assumes=(TRAIN, POISSON),
+    source=little_1961.at("what is left behind, over what arrives, is a wait"),
 )
 
 trains_per_second = Equation.of(f_train, 1 / T_step, "one step follows the other without a pause")

@@ -121,6 +121,23 @@ hit_chance_needed = derive(
     assumes=(when(C_fetch < C_remake), "never where the result exceeds one"),
 )
 
+held_during_answer = Equation.of(
+    C_occ,
+    b_kv * t_ans * D_step / M,
+    "the cache lies in HBM from the first token to the last, at the price of the whole chip",
+    where=(domain_price,),
+)
+
+cached_token_floor = Equation.of(
+    C_hit,
+    (C_store / p_hit + C_occ) / n_share + C_fetch,
+    "who reads pays for what is held in vain; a prefix that sequences share is held once",
+    when(p_hit <= 1),
+    source=derived,
+)
+
+price_at_margin = Equation.of(C_ask, C_hit / (1 - w_margin), when(w_margin < 1))
+
 fetch_over_remake = Equation.of(
     x_hold, (C_store + C_fetch) / C_remake, "every held cache is read once", source=TIERS
 )

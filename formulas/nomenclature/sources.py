@@ -77,6 +77,7 @@ hockney_1994 = _doi("hockney_1994", "Hockney", 1994, "10.1016/S0167-8191(06)8002
 thakur_2005 = _doi("thakur_2005", "Thakur, Rabenseifner, Gropp", 2005, "10.1177/1094342005051521", "Optimization of Collective Communication Operations in MPICH")
 little_1961 = _doi("little_1961", "Little", 1961, "10.1287/opre.9.3.383", "A Proof for the Queuing Formula: L = lambda W")
 steiner_1957 = Source("steiner_1957", "Steiner", 1957, "https://www.jstor.org/stable/1885712", "Peak Loads and Efficient Pricing")
+bailey_1954 = _doi("bailey_1954", "Bailey", 1954, "10.1111/j.2517-6161.1954.tb00149.x", "On Queueing Processes with Bulk Service")
 kleinrock_1975 = Source("kleinrock_1975", "Kleinrock", 1975, "https://archive.org/details/queueingsystems01klei", "Queueing Systems, volume 1: Theory")
 zhong_2024 = _arxiv("zhong_2024", "Zhong et al.", 2024, "2401.09670", "DistServe: Disaggregating Prefill and Decoding for Goodput-optimized Large Language Model Serving")
 nccl_tests = Source("nccl_tests", "NVIDIA", 2026, "https://github.com/NVIDIA/nccl-tests", "nccl-tests")

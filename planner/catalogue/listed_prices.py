@@ -5,7 +5,7 @@ Memory and storage beyond HBM that can hold a cache: DRAM, CXL, flash, disk.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
@@ -18,11 +18,12 @@ from planner.text.tables import table
 
 FILE = "prices.toml"
 COUNTED = "on-demand"
+CONTRACTS = ("on_demand", "reserved", "spot")
 
 
 @dataclass(frozen=True)
 class Rental:
-    """One listed price [USD/(chip*s)]; `tier` is on-demand, spot or index."""
+    """One listed price [USD/(chip*s)]; `tier` is on-demand, reserved, spot or index."""
 
     chip: str
     provider: str
@@ -77,6 +78,31 @@ def default_price(chip: str) -> Price:
         raise CatalogueError(
             f'no verified on-demand price is known for the chip {chip}; give price: "$3.50/hour"'
         )
+    return _price_of(rows, COUNTED)
+
+
+def contract_rent(chip: str, contract: str = "on_demand", on: date | None = None) -> Price:
+    """Median and range of a chip's listed rents under one kind of contract, read by a day.
+
+    Unverified rows do not count. Raises CatalogueError for an unknown contract, or where none is
+    listed, with the contracts that are.
+    """
+    if contract not in CONTRACTS:
+        raise CatalogueError.unknown("contract", contract, CONTRACTS)
+    day, tier = on.isoformat() if on else "9", contract.replace("_", "-")
+    sound = [row for row in rentals(chip) if row.verified != "no" and row.as_of <= day]
+    rows = [row for row in sound if row.tier == tier]
+    if not rows:
+        listed = sorted({row.tier for row in sound}) or ["none"]
+        raise CatalogueError(
+            f"no verified {tier} rent is listed for the chip {chip}"
+            f"{f' by {on}' if on else ''} (listed: {', '.join(listed)}); give a range of your own"
+        )
+    return _price_of(rows, tier)
+
+
+def _price_of(rows: Sequence[Rental], tier: str) -> Price:
+    """Median, range and newest date of rows of one tier."""
     values = [row.value for row in rows]
     providers = ", ".join(sorted({row.provider for row in rows}))
     return Price(
@@ -85,7 +111,7 @@ def default_price(chip: str) -> Price:
         high=max(values),
         count=len(rows),
         as_of=max(row.as_of for row in rows),
-        source=f"median of {len(rows)} listed on-demand rentals ({providers})",
+        source=f"median of {len(rows)} listed {tier} rentals ({providers})",
     )
 
 
@@ -110,7 +136,7 @@ def _rows() -> tuple[Rental, ...]:
     )
 
 
-TIERS_FILE = "tiers.toml"
+TIERS_FILE, TIER_PRICES = "tiers.toml", "tier_prices.toml"
 KINDS = ("dram", "cxl", "flash", "disk")  # faster first
 DIMENSIONS = {"capacity": "size", "read_rate": "bandwidth"}
 
@@ -146,6 +172,13 @@ def tier_names(kind: str | None = None) -> tuple[str, ...]:
 def tier(name: str) -> Tier:
     """A tier by name; raises CatalogueError with the nearest name."""
     return entry("tier", name, _tiers())
+
+
+@cache
+def tier_price(kind: str) -> Figure | None:
+    """What a byte costs in a kind of tier [USD/(byte*s)]; None where nobody is known to list it."""
+    row = table("planner.catalogue", TIER_PRICES)["price"].get(kind)
+    return None if row is None else figure(row, row, "byte_price")
 
 
 @cache

@@ -26,6 +26,12 @@ ROOMS = {
 }
 # Kinds whose scenarios are accepted unread: a later version answers them.
 PLANNED = ("cache", "prices")
+    "cache": "planner.problems.cache",
+    "schedule": "planner.problems.schedule",
+    "prices": "planner.problems.prices",
+}
+# Kinds whose scenarios are accepted unread: a later version answers them.
+PLANNED = ("training",)
 PROBLEMS = (*ROOMS, *PLANNED)
 
 

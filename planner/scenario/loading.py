@@ -15,9 +15,7 @@ from typing import get_args
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from planner.scenario.keys.fields import QuestionRecord, Refusals
-from planner.scenario.keys.model_keys import ModelDescription
-from planner.scenario.keys.system_keys import SystemDescription
+from planner.scenario.keys.fields import QuestionRecord, Record, Refusals
 from planner.scenario.kinds import PLANNED, ROOMS, Document, question_type, question_types
 from planner.scenario.schema_document import resolved
 from planner.scenario.tree import Path, Tree, changed, dotted, yaml_tree
@@ -203,7 +201,7 @@ def _plain(value: object, depth: int) -> object:
 
 def _flat(error: ValidationError, above: Path, tree: Tree) -> Iterator[Mistake]:
     """Every mistake of a validation, which is called like its record."""
-    records: tuple[type[BaseModel], ...] = (*question_types(), ModelDescription, SystemDescription)
+    records = (*question_types(), *_records(Record))  # class names are unique in the project
     record = next(each for each in records if each.__name__ == error.title)
     for item in error.errors(include_url=False):
         path = (*above, *item["loc"])
@@ -228,6 +226,13 @@ def _flat(error: ValidationError, above: Path, tree: Tree) -> Iterator[Mistake]:
         else:
             what = item["msg"][:1].lower() + item["msg"][1:]
             yield tree.mistake(path, f"{what}, got {quoted(item['input'])}")
+
+
+def _records(record: type[Record]) -> Iterator[type[Record]]:
+    """Every record below one, at any depth."""
+    for inner in record.__subclasses__():
+        yield inner
+        yield from _records(inner)
 
 
 def _cause(cause: ValueError | str, path: Path, tree: Tree) -> Iterator[Mistake]:

@@ -23,7 +23,13 @@ def resolved(scenario: BaseModel | Document, *, full_paths: bool = False) -> dic
     It loads again to an equal scenario. Files are named as given, or by their `full_paths`.
     """
     items = scenario.data.items() if isinstance(scenario, Document) else scenario
-    return {name: _plain(value, full_paths) for name, value in items}
+    unsaid = getattr(scenario, "SILENT", ())
+    fields = getattr(type(scenario), "model_fields", {})
+    return {
+        getattr(fields.get(name), "alias", None) or name: _plain(value, full_paths)
+        for name, value in items
+        if value is not None or name not in unsaid
+    }
 
 
 def json_schema() -> dict[str, object]:

@@ -36,6 +36,9 @@ from planner.problems.serving.deployment.questions import (
     questions_of,
     ranked,
 )
+from planner.problems.serving.make_or_buy.comparison import compared
+from planner.problems.serving.make_or_buy.host_prices import HostList, host_list
+from planner.problems.serving.make_or_buy.offers import ComparedPoint
 from planner.problems.serving.plan import (
     BrokenPromise,
     CurrentPoint,
@@ -54,7 +57,7 @@ from planner.problems.serving.task.plan_limits import PROMISES
 from planner.problems.serving.task.requests import arrivals
 from planner.problems.serving.task.resolve import ServingTasks, resolve
 from planner.problems.serving.task.task import Task
-from planner.protocol.plan import BindingLimit, MissedPromise
+from planner.protocol.plan import BindingLimit, DataSource, MissedPromise
 from planner.scenario import resolved
 from planner.scenario.keys.workload import Current
 from planner.text.errors import FieldError, Infeasible, SolverError
@@ -70,6 +73,7 @@ def answer(scenario: Scenario) -> ServingPlan:
     out when it is looked at. Raises InputError for a question that contradicts itself or that this
     version does not answer; SolverError if the plan does not survive its independent evaluation.
     """
+    listed = host_list(scenario) if scenario.buy else None
     tasks = resolve(scenario)
     questions = questions_of(tasks)
     points = ranked(questions)
@@ -83,8 +87,27 @@ def answer(scenario: Scenario) -> ServingPlan:
     least = least_price(scenario)
     chosen, floor = best.plan(), best.floor(least)
     band = best.band(chosen)
-    make = partial(_answer, scenario, tasks, questions, points, current, chosen, floor, band)
+    if listed is not None:
+        tasks = replace(
+            tasks,
+            data=(*tasks.data, DataSource("hosts", listed.source, listed.as_of)),
+            warnings=(*tasks.warnings, *listed.warnings),
+        )
+    make = partial(
+        _answer, scenario, tasks, questions, points, current, chosen, floor, band, listed
+    )
     return ServingPlan(make, scenario, chosen, floor, band)
+
+
+def _beside_hosts(
+    scenario: Scenario,
+    points: Sequence[Point],
+    chosen: ServingPoint,
+    band: ServingBand | None,
+    listed: HostList,
+) -> ComparedPoint:
+    """The plan with the hosts that sell its tokens."""
+    return ComparedPoint(**vars(chosen), buy=compared(scenario, points, chosen, band, listed))
 
 
 def least_price(scenario: Scenario) -> float | None:
@@ -113,6 +136,7 @@ def _answer(
     chosen: ServingPoint,
     floor: ServingBound,
     band: ServingBand | None,
+    listed: HostList | None,
 ) -> ServingAnswer:
     """The whole answer around the best plan: proof, elasticities, runners-up, sources."""
     best = points[0].candidate
@@ -131,7 +155,7 @@ def _answer(
     return ServingAnswer(
         status="optimal",
         scenario=resolved(scenario),
-        plan=chosen,
+        plan=_beside_hosts(scenario, points, chosen, band, listed) if listed else chosen,
         band=band,
         outside=outside_fit(best),
         narrow=narrowing(best, scenario),

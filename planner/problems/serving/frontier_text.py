@@ -79,6 +79,7 @@ def frontier_text(answer: ServingFrontier) -> str:
         _table(rows),
         _layouts(rows, width),
         "\n".join(_modes(answer, width)),
+        "\n".join(_tiers(answer, width)),
         "\n".join(_ends(answer, width)),
         "\n".join(_grounds(answer, width)),
     ]
@@ -101,14 +102,15 @@ def frontier_page(answer: ServingFrontier) -> str:
         "layout": [f"{row['mode']} {row['layout']}" for row in rows],
     }
     shown = {name: cells for name, cells in columns.items() if any(cells)}
-    notes = [_modes(answer, LINE), _ends(answer, LINE), _grounds(answer, LINE)]
+    notes = [part(answer, LINE) for part in (_modes, _tiers, _ends, _grounds)]
     return table_page(title, shown, [x for lines in notes for x in lines], words="layout")
 
 
 def _marked(answer: ServingFrontier) -> dict[int, str]:
     """What is written beside each marked point; modes may share one."""
     marked: dict[int, list[str]] = {}
-    for name, place in answer.marks.items():
+    places = [(tier.name, tier.place) for tier in answer.tiers or () if tier.place is not None]
+    for name, place in (*answer.marks.items(), *places):
         marked.setdefault(place, []).append(name)
     return {place: ", ".join(names) for place, names in marked.items()}
 
@@ -159,6 +161,19 @@ def _modes(answer: ServingFrontier, width: int) -> list[str]:
                      "price")  # fmt: skip
     text = "; ".join(sentences) or "one plan is the fastest and the cheapest"
     return [textwrap.fill(text, width)]
+
+
+def _tiers(answer: ServingFrontier, width: int) -> list[str]:
+    """Each listed tier: its price and speed over normal, ours, and the layout that it needs."""
+    lines = ["listed tiers, as multiples of normal"] if answer.tiers else []
+    for tier in answer.tiers or ():
+        at = "" if tier.speed is None else f" at {tier.speed:.3g}x the speed"
+        ours = "" if tier.our_price is None or tier.our_speed is None else (
+            f"ours {tier.our_price:.3g}x at {tier.our_speed:.3g}x; "
+        )  # fmt: skip
+        text = f"{tier.name}: {tier.price:.3g}x the price{at}; {ours}{tier.verdict}"
+        lines.append(textwrap.fill(text, width, initial_indent="  ", subsequent_indent="    "))
+    return lines
 
 
 def _ends(answer: ServingFrontier, width: int) -> list[str]:

@@ -18,6 +18,7 @@ from planner.problems.serving.advice.records import (
     UsedLimit,
     WayOut,
 )
+from planner.problems.serving.make_or_buy.offers import ComparedPoint
 from planner.problems.serving.point import (
     Chips,
     Ends,
@@ -196,7 +197,7 @@ class ServingAnswer(Answer):
     json_last = ("infeasible", "eased", "ways_out", "provenance", "layout_held")
 
     problem: str = "serving"
-    plan: ServingPoint | None = None
+    plan: ComparedPoint | ServingPoint | None = None
     band: ServingBand | None = None
     narrow: NarrowingRun | None = None
     accuracy: QuotedAccuracy | None = None
@@ -261,7 +262,8 @@ class ServingPlan(Plan[ServingAnswer]):
     @property
     def chosen(self) -> Mapping[str, Any]:
         """The chosen plan as a mapping, without what proves it; empty when there is none."""
-        return MappingProxyType(document_of(self.point) if self.point else {})
+        whole = self.answer.plan if self.question.buy else self.point
+        return MappingProxyType(document_of(whole) if whole else {})
 
     @property
     def mode(self) -> str | None:

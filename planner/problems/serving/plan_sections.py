@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from planner.problems.serving.advice.advice_text import accuracy_text
 from planner.problems.serving.deployment.beyond_fit import outside_cell, outside_fit
+from planner.problems.serving.make_or_buy.comparison_text import bought, comparison_section
 from planner.problems.serving.outputs import BY_NAME, OUTPUTS
 from planner.problems.serving.point import idle, layout_text
 from planner.problems.serving.presentation import question
@@ -48,7 +49,8 @@ def sections(plan: Plan[ServingAnswer]) -> tuple[Section, ...]:
         return (Section(title, ()),)
     lines = (*_choice(point), *_outputs(point, answer), *_accuracy(answer))
     parts = (*_parts(point), *_narrowing(answer.narrow), *_next_best(point, answer))
-    return (Section(title, lines), *parts)
+    buy = bought(answer)
+    return (Section(title, lines), *parts, *([comparison_section(buy)] if buy else []))
 
 
 def _choice(point: ServingPoint) -> Iterator[Line]:

@@ -25,6 +25,7 @@ from planner.problems.serving.alternatives_text import (
     systems,
     ways_out,
 )
+from planner.problems.serving.make_or_buy.comparison_text import bought, comparison_text
 from planner.problems.serving.point import idle, layout_text
 from planner.problems.serving.step.runnable import stamps
 from planner.problems.serving.task.plan_limits import title_of
@@ -168,6 +169,8 @@ def _chosen(point: ServingPoint, whole: ServingAnswer) -> str:
     lines += [*_reach(whole), *_figures(bill, whole), *advice(whole)]
     lines += _narrowing(whole.narrow) if whole.narrow else []
     lines += kept_prefixes(point.prefixes)
+    if buy := bought(whole):
+        lines += comparison_text(buy)
     if point.demand:
         lines += ["", *arrivals(point.demand)]
     return "\n".join(lines) + "\n\n" + _shares(point)

@@ -44,8 +44,10 @@ if TYPE_CHECKING:
 
     from planner.problems.serving.choice import Choice
     from planner.problems.serving.deployment.frontier import Frontier
+    from planner.problems.serving.make_or_buy.map_picture import WhoWinsPicture
     from planner.problems.serving.question import Scenario
     from planner.protocol.elasticity import Elasticity
+    from planner.report.pictures.section_bars import SectionBars
 
 
 class ServingProblem(Problem["Scenario"]):
@@ -150,8 +152,17 @@ class ServingProblem(Problem["Scenario"]):
         """The listed rents of the system."""
         return rent_range(question.systems() if path in ("price", "system.price") else (), path)
 
+    def picture(self, plan: Plan) -> WhoWinsPicture | SectionBars:
+        """Who wins at each demand and rent, where hosts are compared; else bars of the plan."""
+        from planner.problems.serving.make_or_buy.comparison_text import bought
+        from planner.problems.serving.make_or_buy.map_picture import WhoWinsPicture
+        from planner.report.pictures.section_bars import SectionBars
+
+        buy = bought(plan.answer)
+        return WhoWinsPicture(buy) if buy else SectionBars(plan)
+
     def frontier(self, question: Scenario, points: int | None) -> Frontier:
-        """The cheapest plan at each speed."""
+        """The cheapest plan at each speed, with the listed tiers among them."""
         from planner.problems.serving.deployment.frontier import POINTS, frontier
 
         return frontier(question, POINTS if points is None else points)

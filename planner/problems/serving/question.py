@@ -10,8 +10,15 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from planner.catalogue.listed_prices import Price, default_price, given_price
+from planner.catalogue.listed_prices import (
+    CONTRACTS,
+    Price,
+    contract_rent,
+    default_price,
+    given_price,
+)
 from planner.catalogue.systems import System
+from planner.scenario.keys.buy_keys import CATALOGUE, Buy, Contract
 from planner.scenario.keys.fields import (
     Count,
     Numbers,
@@ -23,7 +30,8 @@ from planner.scenario.keys.fields import (
     Rent,
     Word,
 )
-from planner.scenario.keys.model_keys import ModelField
+from planner.scenario.keys.model_keys import ModelDescription, ModelField
+from planner.scenario.keys.price_keys import PriceTier
 from planner.scenario.keys.references import File, ProfileField
 from planner.scenario.keys.speculation_keys import Speculation
 from planner.scenario.keys.system_keys import SystemDescription, SystemField, resolved_system
@@ -40,6 +48,8 @@ RUNS_ON = ("any", *table("planner.problems.serving.step", "engine_rules.toml"), 
 UTILISATION = 0.9  # what vLLM fills unasked (gpu_memory_utilization)
 LAYOUT = ("replicas", "tp", "dp_attention", "cp", "pp")
 WEIGHT_ONLY = ("int8", "int4")
+# Formats that hosts serve checkpoints in, with their bits.
+TRIED = {"bf16": 16, "fp8": 8, "int8": 8, "mxfp4": 4}
 
 
 class RentedUnits(Record):
@@ -70,6 +80,9 @@ class Scenario(QuestionRecord):
         "choose.chunk": "token",
     }
 
+    # Keys that are no part of a scenario which does not give them.
+    SILENT: ClassVar[tuple[str, ...]] = ("contract", "buy", "tiers")
+
     problem: Annotated[Literal["serving"], Word(PROBLEMS)] = Field(
         description="which question is asked"
     )
@@ -83,6 +96,9 @@ class Scenario(QuestionRecord):
     rent: RentedUnits = Field(default_factory=RentedUnits, description="how chips are rented")
     price: Rent | None = Field(
         None, description="per chip [USD/(chip*s)]; the catalogue's when absent"
+    )
+    contract: Contract | None = Field(
+        None, description="in place of price: rents by kind of contract, each a range"
     )
     workload: Workload = Field(description="what the requests are like")
     promises: Promises = Field(default_factory=Promises, description="what must hold")
@@ -116,9 +132,37 @@ class Scenario(QuestionRecord):
         None, description="carbon dioxide that the electricity gave off [g/J]"
     )
     speculation: Speculation | None = Field(None, description="speculative decoding")
+    buy: Buy | None = Field(
+        None, description="buy the tokens from a host instead: whose prices to compare with"
+    )
+    tiers: tuple[PriceTier, ...] | None = Field(
+        None, description="listed tiers, which planner pareto marks on our curve"
+    )
     uncertain: Uncertain | None = Field(
         None, description="distributions of what is not known, by path; for planner sensitivity"
     )
+
+    @field_validator("contract")
+    @classmethod
+    def _one_rent(cls, value: Contract | None, info: ValidationInfo) -> Contract | None:
+        system = info.data.get("system")
+        described = isinstance(system, SystemDescription) and system.price
+        if value is not None and (described or info.data.get("price") is not None):
+            place = "system.price" if described else "price"
+            raise ValueError(f"give {place} (one rent) or contract (ranges), not both")
+        return value
+
+    @field_validator("buy")
+    @classmethod
+    def _of_a_whole_request(cls, value: Buy | None, info: ValidationInfo) -> Buy | None:
+        choose = info.data.get("choose")
+        modes = {*(choose.mode or ())} if choose is not None else set()
+        if value is not None and modes and not {"aggregated", "disaggregated"} & modes:
+            raise ValueError(
+                "a host sells whole requests, and this is one phase alone; leave choose.mode "
+                "out, or choose aggregated or disaggregated"
+            )
+        return value
 
     @field_validator("price")
     @classmethod
@@ -193,10 +237,56 @@ class Scenario(QuestionRecord):
     def price_of(self, system: System) -> Price:
         """Rent per chip [USD/(chip*s)]: given here, given in the system, or the catalogue's.
 
-        Raises CatalogueError when there is none.
+        Of contracts it is the middle of the first. Raises CatalogueError when there is none.
         """
         price = self.price if self.price is not None else system.price
-        return default_price(system.chip.name) if price is None else given_price(price)
+        if price is not None:
+            return given_price(price)
+        if self.contract is not None:
+            return next(iter(self.rents_of(system).values()))
+        return default_price(system.chip.name)
+
+    def rents_of(self, system: System) -> dict[str, Price]:
+        """Rents by kind of contract [USD/(chip*s)], each with its range.
+
+        Those of `contract`; else one price where it is given, or every kind that the catalogue
+        lists. Raises CatalogueError where a kind that is asked for is not listed.
+        """
+        chip = system.chip.name
+        if self.price is not None or system.price is not None:
+            return {"price": self.price_of(system)}
+        if self.contract is not None:
+            return {
+                kind: contract_rent(chip, kind) if rent == CATALOGUE else _ranged(*rent)
+                for kind, rent in self.contract.kinds.items()
+            }
+        rents = {}
+        for kind in CONTRACTS:
+            with suppress(CatalogueError):
+                rents[kind] = contract_rent(chip, kind)
+        return rents
+
+    def tried_weights(self) -> tuple[str | None, ...]:
+        """Formats of the weights to try where tokens may be bought instead: hosts convert them.
+
+        The checkpoint's own, and each that all chips multiply, the widest first; of two with as
+        many bits the first. Empty where the scenario says which, or nothing is to be bought.
+        """
+        model, choose = self.model, self.choose
+        chosen = choose.weights or choose.activations
+        described = isinstance(model, ModelDescription) and model.like is None
+        if self.buy is None or chosen or described or self.assumptions == "lecture":
+            return ()
+        if isinstance(model, ModelDescription) and model.weights:
+            return ()
+        chips = [each.chip for each in self.systems() if isinstance(each, System)]
+        runs = [x for x in TRIED if chips and all(chip.computes(x) for chip in chips)]
+        return (None, *{TRIED[name]: name for name in reversed(runs)}.values())
+
+
+def _ranged(low: float, high: float) -> Price:
+    """A range of the user's own, its middle for the rent."""
+    return Price((low + high) / 2, low, high, 0, "", "given")
 
 
 QUESTION = Scenario

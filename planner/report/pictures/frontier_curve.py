@@ -65,7 +65,10 @@ def frontier_drawn(document: Mapping[str, Any], form: str) -> bytes:
     def filled(canvas: Figure) -> None:
         above, below = canvas.subplots(2, 1, sharex=True, height_ratios=[INCHES[1] - 0.8, strip])
         _curve(above, points, document)
-        _marks(above, points, document["marks"])
+        tiers = {
+            x["name"]: x["place"] for x in document.get("tiers") or () if x["place"] is not None
+        }
+        _marks(above, points, tiers | document["marks"])
         _axes(above, points)
         _titles(above, document)
         _strip(below, points, stretches)
@@ -153,7 +156,7 @@ def _curve(axes: Axes, points: Sequence[DrawnPoint], document: Mapping[str, Any]
 
 
 def _marks(axes: Axes, points: Sequence[DrawnPoint], marks: Mapping[str, int]) -> None:
-    """Fast, normal and slow, with speed and price."""
+    """Fast, normal and slow, and listed tiers, with speed and price."""
     places: dict[int, list[str]] = {}
     for name, place in marks.items():
         places.setdefault(place, []).append(name)

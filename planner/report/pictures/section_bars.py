@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from planner.protocol.page import COLOURS, DARK, MOST_WORTH, OTHERS, SHARE
@@ -26,6 +27,17 @@ if TYPE_CHECKING:
 WIDE, HEAD, BAR, ROW = 8.5, 0.5, 0.95, 0.26  # inches
 LINE = 92  # letters of a line of the title
 FREE = "0.88"  # grey of what is free
+
+
+@dataclass(frozen=True)
+class SectionBars:
+    """The bars of a plan, for a kind that has a picture of its own for others of its plans."""
+
+    plan: Plan
+
+    def draw(self, form: str) -> bytes:
+        """The picture as `svg`, `png` or `pdf`; raises as `plan_drawn`."""
+        return plan_drawn(self.plan, form)
 
 
 def plan_drawn(plan: Plan, form: str) -> bytes:

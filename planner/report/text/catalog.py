@@ -11,16 +11,18 @@ from pathlib import Path
 from typing import Any
 
 from planner.architecture import read_config, summary
-from planner.catalogue import models
+from planner.catalogue import api_prices, models
 from planner.catalogue.chips import chip, chip_names
 from planner.catalogue.figures import Figure
 from planner.catalogue.listed_prices import default_price, rentals, tier, tier_names
 from planner.catalogue.profile import profile, profile_names
 from planner.catalogue.scaling_laws import RANGES, Coefficient, Covariance, Law, law, law_names
 from planner.catalogue.systems import system, system_names
+from planner.report.text.price_table import contract_facts, models_text, price_card, price_text
 from planner.text.errors import CatalogueError, did_you_mean
 from planner.text.quantities import show
 
+MANY = 100  # names that are counted, not printed, among all kinds
 STRONG = 0.9  # correlations of coefficients that are printed
 
 
@@ -48,11 +50,13 @@ def catalog_text(card: Mapping[str, Any]) -> str:
     """The same on a terminal."""
     if "kinds" in card:
         return "\n\n".join(
-            f"{kind} ({len(names)})\n  " + "\n  ".join(names)
+            f"{kind} ({len(names)})\n  " + "\n  ".join(_printed_names(kind, names))
             for kind, names in card["kinds"].items()
         )
     if "names" in card:
-        return "\n".join(card["names"])
+        return models_text() if card["kind"] == API_PRICES else "\n".join(card["names"])
+    if card["kind"] == API_PRICES:
+        return price_text(card)
     lines = [f"{card['name']}{': ' + card['title'] if card.get('title') else ''}"]
     lines += [f"{key}: {value}" for key, value in card.get("facts", {}).items()]
     for figure in card.get("figures", []):
@@ -61,6 +65,10 @@ def catalog_text(card: Mapping[str, Any]) -> str:
         lines.append(f"{figure['name']:<18} {figure['value']:g} {figure['unit']}{note}")
         lines.append(f"{'':<18} {figure['source']} {ground}")
     return "\n".join(lines)
+
+
+def _printed_names(kind: str, names: list[str]) -> list[str]:
+    return names if len(names) < MANY else [f"planner catalog {kind}"]
 
 
 def _figures(figures: Mapping[str, Figure]) -> list[dict[str, object]]:
@@ -100,6 +108,7 @@ def _price(name: str) -> dict[str, object]:
             f"{show(price.value, 'price')}, {show(price.low, 'price')} to "
             f"{show(price.high, 'price')}, {price.source} ({price.as_of})"
         )
+    facts |= contract_facts(name)
     return {"facts": facts, "figures": rows}
 
 
@@ -180,6 +189,7 @@ def _spread(coefficient: Coefficient) -> str:
     return f"{coefficient.value:g}{spread}"
 
 
+API_PRICES = "api-prices"
 _Entry = Callable[[str], dict[str, object]]
 _KINDS: Mapping[str, tuple[Callable[[], tuple[str, ...]], _Entry]] = {
     "chips": (chip_names, _chip),
@@ -189,6 +199,7 @@ _KINDS: Mapping[str, tuple[Callable[[], tuple[str, ...]], _Entry]] = {
     "profiles": (profile_names, _profile),
     "laws": (law_names, _law),
     "tiers": (tier_names, _tier),
+    API_PRICES: (api_prices.model_names, price_card),
 }
 
 

@@ -134,9 +134,9 @@ def test_a_path_to_a_model_must_be_a_file(tmp_path):
 
 def test_standard_input_is_read(monkeypatch):
     """`-` reads standard input."""
-    stream = types.SimpleNamespace(buffer=io.BytesIO(b"problem: cache\n"))
+    stream = types.SimpleNamespace(buffer=io.BytesIO(b"problem: schedule\ninterval: 20 ms\n"))
     monkeypatch.setattr(sys, "stdin", stream)
-    assert load("-").problem == "cache"
+    assert load("-").problem == "schedule"
 
 
 def test_a_byte_order_mark_and_windows_lines_are_no_mistake(tmp_path):

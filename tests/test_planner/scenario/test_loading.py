@@ -13,7 +13,7 @@ from planner.problems.serving.question import Scenario
 from planner.scenario import json_schema, load, resolved
 from planner.scenario.keys.references import File
 from planner.scenario.keys.workload import Demand, Distribution
-from planner.scenario.kinds import Document, starter
+from planner.scenario.kinds import PLANNED, Document, starter
 from planner.scenario.tree import ALIASES
 from planner.text.errors import InputError
 
@@ -171,6 +171,7 @@ def test_yaml_is_version_1_2(tmp_path):
 
 
 @pytest.mark.parametrize("problem", ["cache", "prices"])
+@pytest.mark.parametrize("problem", PLANNED)
 def test_other_problems_keep_their_place(problem):
     """Other problems load as documents for the code that answers them."""
     document = load({"problem": problem, "anything": [1]})

@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 
 from planner.scenario import load
+from planner.scenario.kinds import PROBLEMS
 from planner.text.errors import InputError
 
 RIGHT = """\
@@ -79,7 +80,7 @@ CASES = [
     ("chips: 32", "chips: 32\nspeculation: {drafts: 2, method: eagel-3}", "5:34  speculation.method: expected one of mtp, eagle, eagle-2, eagle-3, n-gram, draft-model, got 'eagel-3'; did you mean 'eagle-3'?"),
     ("chips: 32", "chips: 32\nspeculation: {drafts: 2, draft_model: llama-3.2-1c}", "5:39  speculation.draft_model: unknown model 'llama-3.2-1c'; did you mean 'llama-3.2-1b'?"),
     ("chips: 32", "chips: 32\nspeculation: {drafts: 2, method: mtp, draft_model: llama-3.2-1b}", "5:52  speculation.draft_model: a model of its own drafts, and method says mtp; leave one of the two out"),
-    ("problem: serving", "problem: servng", "1:10  problem: expected one of serving, budget, lifecycle, training, cache, prices, got 'servng'; did you mean 'serving'?"),
+    ("problem: serving", "problem: servng", f"1:10  problem: expected one of {', '.join(PROBLEMS)}, got 'servng'; did you mean 'serving'?"),
     ("system: hgx-h200", "system: hgx-h201", "3:9  system: unknown system 'hgx-h201'; did you mean 'hgx-h20'?"),
     ("system: hgx-h200", "system: hgx-mi300x", "3:9  system: unknown system 'hgx-mi300x'; did you mean 'mi300x-8'?"),
     ("system: hgx-h200", "system: p5-h100", "3:9  system: unknown system 'p5-h100'; did you mean 'hgx-h100'?"),

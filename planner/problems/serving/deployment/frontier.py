@@ -26,6 +26,7 @@ from planner.problems.serving.frontier_text import (
     frontier_text,
     rows_of,
 )
+from planner.problems.serving.make_or_buy.listed_tiers import MarkedTier, marked_tiers
 from planner.problems.serving.plan import CurrentPoint, ServingProvenance
 from planner.problems.serving.point import ServingBand, ServingBound, ServingEstimate, ServingPoint
 from planner.problems.serving.question import Scenario
@@ -97,6 +98,7 @@ class ServingFrontier:
     points: tuple[FrontierPlan, ...] = ()
     marks: Mapping[str, int] = field(default_factory=dict)
     compared: Mapping[str, ComparedMode] | None = None
+    tiers: tuple[MarkedTier, ...] | None = None
     ends: FrontierEnds | None = None
     current: CurrentPoint | None
     infeasible: tuple[MissedPromise, ...] | None = None
@@ -199,6 +201,7 @@ def frontier(scenario: Scenario, points: int = POINTS) -> Frontier:
         status="optimal",
         points=tuple(_point(*each, least) for each in zip(candidates, plans, strict=True)),
         marks=marks,
+        tiers=marked_tiers(scenario.tiers, plans, plans[marks["normal"]]),
         compared={
             name: _compared(plans[marks[name]], plans[marks["normal"]]) for name in ("fast", "slow")
         },

@@ -92,9 +92,13 @@ def resolve(scenario: Scenario, today: date | None = None) -> ServingTasks:
     hardware = tuple(_hardware(scenario, system, notes) for system in scenario.systems())
     tasks: list[Task] = []
     pools: list[TaskPair] = []
+    counts: list[tuple[Sizes, int | None, int]] = []
     for weights, kv, activations, chunk, redundant in _formats(scenario):
         with _at("model"):
             counted = _sizes(model, weights, kv, activations)
+        if (counted, chunk, redundant) in counts:  # a checkpoint in the very format that is tried
+            continue
+        counts.append((counted, chunk, redundant))
         notes.warnings.extend(beyond(scenario, counted))
         if redundant and not counted.n_experts:
             words = f"{counted.name} has no routed experts; leave it 0"
@@ -252,7 +256,7 @@ def _formats(
     if isinstance(model, ModelDescription):
         weights, kv, activations = model.weights, model.kv, model.activations
     return product(
-        choose.weights or (weights,),
+        choose.weights or scenario.tried_weights() or (weights,),
         choose.kv or (kv,),
         choose.activations or (activations,),
         choose.chunk or (None,),

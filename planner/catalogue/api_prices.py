@@ -1,0 +1,210 @@
+"""Listed prices of tokens: a dated snapshot of what hosts and vendors of language models charge.
+
+One row is one price in force: a model at a host, in a tier (standard, batch, flex, priority, fast),
+above a length of prompt, at hours of the day, between two dates. A host has one name however a list
+spells it; a reseller passes another's price on, so that its rows are shown and never counted.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import cache
+from importlib.resources import files
+from statistics import quantiles
+
+from planner.text.errors import CatalogueError
+
+FILE = "api_prices.csv"
+TOKENS = 1e6  # the file lists USD per million tokens
+STANDARD, RESELLER, HOST = "standard", "reseller", "host"
+OUTLIER = "median"  # what the note of a row says that lies far from the other hosts of its model
+COUNTED = (
+    "newest standard row of each host, one name per host; resellers, withdrawn and outlying "
+    "rows out"
+)
+
+# One host under several names: prefixes of gateways, then spellings.
+GATEWAYS = ("huggingface_",)
+SPELLINGS = {
+    "novita-ai": "novita", "together_ai": "together", "togetherai": "together",
+    "fireworks_ai": "fireworks", "fireworks-ai": "fireworks", "lambda_ai": "lambda",
+    "azure_ai": "azure", "friendliai": "friendli", "gmicloud": "gmi", "zhipuai": "zai",
+    "alibaba-cn": "alibaba", "dashscope": "alibaba", "qwencloud": "alibaba",
+    "qwen_ai_platform": "alibaba", "minimax-cn": "minimax", "siliconflow-cn": "siliconflow",
+    "bedrock": "aws", "amazon-bedrock": "aws", "bedrock_converse": "aws", "bedrock_mantle": "aws",
+    "cloudflare-workers-ai": "cloudflare", "opencode_go": "opencode", "opencode-go": "opencode",
+    "vercel_ai_gateway": "vercel",
+}  # fmt: skip
+FAMILIES = {"vertex_ai-": "google-vertex"}  # one host with a name for each maker of models
+
+
+@dataclass(frozen=True)
+class ListedPrice:
+    """One listed price; all prices in USD/token, dates as YYYY-MM or YYYY-MM-DD.
+
+    `above` is the length of prompt from which the whole request is priced so [token]; `hours` are
+    UTC; the row holds from `since` and before `until`, either empty where the list has none.
+    """
+
+    model: str
+    host: str
+    tier: str
+    input: float
+    output: float
+    cached: float | None
+    write: float | None
+    write_1h: float | None
+    above: int
+    hours: str
+    since: str
+    until: str
+    as_of: str
+    source: str
+    reseller: bool
+    kind: str = HOST
+    status: str = ""
+    suspect: str = ""
+
+    def in_force(self, day: date | None) -> bool:
+        """Whether the row holds on a day; on the day of the snapshot if None."""
+        at = day.isoformat() if day else f"{self.as_of[:7]}-31"
+        return self.since <= at and (not self.until or at < self.until)
+
+    @property
+    def counted(self) -> bool:
+        """Whether the row counts among the hosts' prices of its model."""
+        base = self.tier == STANDARD and not self.above and not self.hours
+        sound = not self.reseller and self.status != "deprecated" and OUTLIER not in self.suspect
+        return base and sound
+
+
+def host_name(name: str) -> str:
+    """The one name of a host: `huggingface_novita` and `novita-ai` are `novita`."""
+    for prefix in GATEWAYS:
+        name = name.removeprefix(prefix)
+    for prefix, host in FAMILIES.items():
+        if name.startswith(prefix):
+            return host
+    return SPELLINGS.get(name, name)
+
+
+@cache
+def rows() -> tuple[ListedPrice, ...]:
+    """Every row of the snapshot."""
+    text = files("planner.catalogue").joinpath(FILE).read_text(encoding="utf-8")
+    return tuple(dict.fromkeys(_row(row) for row in csv.DictReader(text.splitlines())))
+
+
+def _row(row: dict[str, str]) -> ListedPrice:
+    return ListedPrice(
+        model=row["model"], host=host_name(row["host"]), tier=row["tier"],
+        input=float(row["input"]) / TOKENS, output=float(row["output"]) / TOKENS,
+        cached=_price(row["cached"]), write=_price(row["write"]), write_1h=_price(row["write_1h"]),
+        above=int(row["above"]), hours=row["hours"], since=row["since"], until=row["until"],
+        as_of=row["as_of"], source=row["source"], reseller=row["kind"] == RESELLER,
+        kind=row["kind"], status=row["status"], suspect=row["suspect"],
+    )  # fmt: skip
+
+
+def _price(text: str) -> float | None:
+    return float(text) / TOKENS if text else None
+
+
+@cache
+def model_names() -> tuple[str, ...]:
+    """Every model that is listed, sorted."""
+    return tuple(sorted({row.model for row in rows()}))
+
+
+@cache
+def open_models() -> tuple[str, ...]:
+    """Models whose weights are public, which several hosts serve."""
+    return tuple(sorted({row.model for row in rows() if row.kind == HOST}))
+
+
+@cache
+def vendors() -> tuple[str, ...]:
+    """Vendors of their models, with their tiers and steps."""
+    return tuple(sorted({row.host for row in rows() if row.kind == "vendor"}))
+
+
+def listed(model: str, on: date | None = None) -> tuple[ListedPrice, ...]:
+    """The rows of a model that hold on a day, resellers and all tiers with them.
+
+    Raises CatalogueError with the nearest name for a model that is not listed.
+    """
+    if model not in model_names():
+        raise CatalogueError.unknown("listed model", model, model_names())
+    return tuple(row for row in rows() if row.model == model and row.in_force(on))
+
+
+def host_prices(
+    model: str, hosts: Sequence[str] = (), on: date | None = None
+) -> tuple[ListedPrice, ...]:
+    """One row of each host that serves a model, by the rule `COUNTED`; sorted by host.
+
+    Where a host lists several rows of one date (versions of a checkpoint), the one in the middle
+    by output price stands for it. Raises CatalogueError for an unknown model or host.
+    """
+    by_host: dict[str, list[ListedPrice]] = {}
+    for row in listed(model, on):
+        if row.counted:
+            by_host.setdefault(row.host, []).append(row)
+    wanted = [host_name(host) for host in hosts] or sorted(by_host)
+    for host in wanted:
+        if host not in by_host:
+            raise CatalogueError.unknown(f"host of {model}", host, by_host)
+    return tuple(newest(by_host[host]) for host in wanted)
+
+
+def newest(several: Sequence[ListedPrice]) -> ListedPrice:
+    """The newest row; of several of one date, the lower middle one by output and input price."""
+    newest = max((row.as_of[:7], row.since) for row in several)
+    latest = [row for row in several if (row.as_of[:7], row.since) == newest]
+    return sorted(latest, key=lambda row: (row.output, row.input))[(len(latest) - 1) // 2]
+
+
+@dataclass(frozen=True)
+class Quartiles:
+    """Least, quartiles and most of the hosts' prices, and how many hosts [USD/token]."""
+
+    least: float
+    q25: float
+    median: float
+    q75: float
+    most: float
+    n: int
+
+
+def quartiles(prices: Sequence[ListedPrice], of: Callable[[ListedPrice], float]) -> Quartiles:
+    """The spread of one price, or of a mix of prices, over hosts."""
+    values = sorted(of(price) for price in prices)
+    low, middle, high = (
+        quantiles(values, n=4, method="inclusive") if len(values) > 1 else values * 3
+    )
+    return Quartiles(values[0], low, middle, high, values[-1], len(values))
+
+
+def median_prices(model: str, on: date | None = None) -> tuple[float, float]:
+    """Medians over the hosts of a model, of the input and of the output price [USD/token].
+
+    Raises CatalogueError for an unknown model.
+    """
+    hosts = host_prices(model, on=on)
+    return (quartiles(hosts, lambda x: x.input).median, quartiles(hosts, lambda x: x.output).median)
+
+
+def sheet_rows(name: str, on: date | None = None) -> tuple[ListedPrice, ...]:
+    """The rows of `HOST/MODEL` that hold on a day: every tier, step and hour.
+
+    Raises CatalogueError for a host or a model that is not listed, with the nearest.
+    """
+    host, _, model = name.partition("/")
+    held_by = listed(model, on)
+    here = tuple(row for row in held_by if row.host == host_name(host))
+    if not here:
+        raise CatalogueError.unknown(f"host of {model}", host, sorted({x.host for x in held_by}))
+    return here

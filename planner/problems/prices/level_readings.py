@@ -1,0 +1,215 @@
+"""Size from the level of prices, the bottleneck from their ratio, caches from steps at a length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from formulas.economics import price_sheet as equations
+from formulas.roofline.kvcache import cache_bytes_from_cliff
+from planner.architecture.counts import Sizes
+from planner.problems.prices import assumptions as assumed
+from planner.problems.prices.assumptions import Assumption, between
+from planner.problems.prices.inferences import Reading, SheetInference, last_step, without_reading
+from planner.problems.prices.listed_sheet import PriceSheet, SheetStep
+from planner.problems.prices.price_regression import P_REF, PriceLaw, laws, shipped_note
+from planner.problems.prices.question import GivenFacts
+from planner.text.quantities import show
+from planner.text.wording import digits
+
+WIDE = 20.0  # ends so far apart say little
+# Mean contexts on either side of a threshold, over it, where nothing is known of the requests.
+BELOW, ABOVE = (1 / 40, 1 / 2), (5 / 4, 5 / 2)
+
+
+def size_readings(
+    sheet: PriceSheet, stated: GivenFacts, chips: Assumption, counts: Sizes | None
+) -> Iterator[SheetInference]:
+    """Active parameters and all of them, physical and empirical; none of caches."""
+    parts = [assumed.fact(stated, key) for key in ("margin", "prefill_efficiency")]
+    physical = Reading(
+        "n_active", last_step(equations.active_from_level), {"p_in": sheet.input},
+        (chips, *(each for each in parts if each is not None)),
+        "the input price is the arithmetic of a prompt", "input price, physical",
+    ).inference()  # fmt: skip
+    yield _judged(physical, assumed.stated_size("n_active", stated, counts))
+    by_law = laws()
+    for name, law in by_law.items():
+        if name in ("n_active", "n_total"):
+            yield _judged(_empirical(sheet, law), assumed.stated_size(name, stated, counts))
+    refused = by_law["kv_bytes_per_token"]
+    yield without_reading(
+        "kv_bytes_per_token", "level of prices",
+        f"refused: prices miss it by {refused.factor:.1f}x, the mean alone by {refused.guess:.1f}x",
+    )  # fmt: skip
+    yield from _price_of_size(sheet, stated, counts, by_law["p_out"])
+
+
+def _empirical(sheet: PriceSheet, law: PriceLaw) -> SheetInference:
+    """A size by its fitted law, within the factor that held most architectures left out."""
+    equation = equations.fitted_active if law.of == "n_active" else equations.fitted_total
+    _, as_of = shipped_note()
+    ends = (law.reference / law.factor, law.reference * law.factor)
+    spread = Assumption(
+        f"fit of {law.of}",
+        f"{law.of}: 80 % of open models left out lie within {law.factor:.1f}x ({as_of})",
+        tuple({"N_ref": end} for end in ends),
+    )  # fmt: skip
+    prices = {"p_in": sheet.input, "p_out": sheet.output, "p_ref": P_REF}
+    powers = {"p_in": "k_in", "p_out": "k_out"}
+    facts = prices | {powers[x]: k for x, k in zip(law.by, law.powers, strict=True)}
+    return Reading(
+        law.of, equation, facts, (spread,), "the host prices as hosts of open models do",
+        "open models, empirical",
+    ).inference(f"within {law.factor:.1f}x{_beyond(sheet, law)}")  # fmt: skip
+
+
+def _beyond(sheet: PriceSheet, law: PriceLaw) -> str:
+    """A remark on a sheet outside the prices that a law was fitted on."""
+    prices = {"p_in": sheet.input, "p_out": sheet.output}
+    outside = any(not low <= prices[name] <= high for name, (low, high) in law.range.items())
+    return "; beyond the prices fitted" if outside else ""
+
+
+def _price_of_size(
+    sheet: PriceSheet, stated: GivenFacts, counts: Sizes | None, law: PriceLaw
+) -> Iterator[SheetInference]:
+    """The output price of open models of such a size, where the size is known."""
+    sizes = [assumed.stated_size(name, stated, counts) for name in ("n_active", "n_total")]
+    if None in sizes:
+        return
+    ends_of_sizes = [size for size in sizes if size is not None]
+    spread = Assumption(
+        f"fit of {law.of}", f"80 % of open models left out lie within {law.factor:.1f}x",
+        tuple({"p_ref": end} for end in (law.reference / law.factor, law.reference * law.factor)),
+    )  # fmt: skip
+    points = [
+        between(f"given.{name}", symbol, ends, name)
+        for name, symbol, ends in zip(law.by, ("N_active", "N_total"), ends_of_sizes, strict=True)
+    ]
+    facts = {"N_ref": 1.0, "k_act": law.powers[0], "k_tot": law.powers[1]}
+    line = Reading(
+        "output_price", equations.fitted_output, facts, (*points, spread),
+        "hosts of open models price by size", "size, empirical",
+    ).inference()  # fmt: skip
+    low, high = line.ends
+    place = "as" if low <= sheet.output <= high else "above" if sheet.output > high else "below"
+    yield replace(line, verdict=f"listed {place} open models of this size are", reading=None)
+
+
+def _judged(line: SheetInference, size: tuple[float, float] | None) -> SheetInference:
+    """The line with what it is worth: its width, and whether it holds what is known."""
+    low, high = line.ends
+    words = f"spans {line.width:.0f}x" if line.width > WIDE else line.verdict
+    if size is not None:
+        holds = low <= size[1] and size[0] <= high
+        words += f"; {'holds' if holds else 'misses'} the size given"
+    return replace(line, verdict=words)
+
+
+def size_of(stated: GivenFacts, counts: Sizes | None, physical: SheetInference) -> Assumption:
+    """Active parameters for other readings: stated, of the model, or of the input price."""
+    ends = assumed.stated_size("n_active", stated, counts)
+    if ends is not None:
+        words = "active parameters of the model" if stated.n_active is None else "active parameters"
+        return between("given.n_active", "N_active", ends, words)
+    implied = between("n_active", "N_active", physical.ends, "active parameters by the input price")
+    return replace(implied, derived=True)
+
+
+def ratio_readings(
+    sheet: PriceSheet, stated: GivenFacts, chips: Assumption, size: Assumption, counts: Sizes | None
+) -> Iterator[SheetInference]:
+    """The least batch and the most context that output over input leaves room for."""
+    keys = ("decode_efficiency", "prefill_efficiency")
+    parts = [each for each in (assumed.fact(stated, key) for key in keys) if each is not None]
+    facts, origin = {"rho_price": sheet.ratio}, "output over input price"
+    memory = Reading(
+        "memory_over_arithmetic", last_step(equations.memory_share), facts, tuple(parts),
+        "decode is bound by memory, and both prices bear one margin", origin,
+    )  # fmt: skip
+    low, high = memory.ends
+    below = "priced below memory cost: less than its arithmetic"
+    bound = "arithmetic explains the ratio" if low <= 1 else "bound by memory"
+    yield memory.inference(below if high < 1 else bound)
+    within = between("memory", "q_mem", (low, high), "memory over arithmetic")
+    batch = Reading(
+        "batch_over_critical", equations.least_batch_over_critical, {}, (within,),
+        "an output token pays for its share of the weights", origin, ">=",
+    )  # fmt: skip
+    yield batch.inference("larger where contexts are long")
+    context = assumed.fact(stated, "context")
+    if context is None:
+        return
+    room = Reading(
+        "kv_bytes_per_token", last_step(equations.cache_below_ratio), {},
+        (replace(within, derived=True), size, chips, context),
+        "an output token pays for reading its caches", origin, "<=",
+    ).inference("a bound from above")  # fmt: skip
+    yield _afforded(room, context, counts)
+
+
+def _afforded(room: SheetInference, context: Assumption, counts: Sizes | None) -> SheetInference:
+    """The bound with its verdict where the caches of the model are known."""
+    if counts is None:
+        return room
+    lengths = [point["L_ctx"] for point in context.points]
+    read = min(counts.read_bytes(length) / length for length in lengths)
+    written = show(read, "size")
+    if read <= room.ends[1]:
+        return replace(room, verdict=f"a bound from above; the model reads {written}")
+    return replace(room, verdict=f"priced below memory cost: the model reads {written} per token")
+
+
+def step_readings(
+    sheet: PriceSheet, stated: GivenFacts, chips: Assumption, size: Assumption
+) -> Iterator[SheetInference]:
+    """Caches from steps of the output price, attention from steps of the input price."""
+    for step in sheet.steps:
+        for of, factor in (("output", step.output), ("input", step.input)):
+            if factor is not None and factor > 1:
+                yield from _of_step(step, factor, of, stated, chips, size)
+            elif factor is not None:
+                yield without_reading(
+                    f"{of}_step",
+                    f"{of} step at {step.edge:,}",
+                    "falls with the length: no cost does",
+                )
+
+
+def _of_step(
+    step: SheetStep, factor: float, of: str, stated: GivenFacts, chips: Assumption, size: Assumption
+) -> Iterator[SheetInference]:
+    """The readings of one step of one price."""
+    origin = f"{of} step of {digits(factor)}x at {step.edge:,} tokens"
+    ends = stated.context or tuple(share * step.edge for share in BELOW)
+    contexts = (
+        between("contexts below", "L_below", (ends[0], ends[1]), "mean context below"),
+        between("contexts above", "L_above", (ABOVE[0] * step.edge, ABOVE[1] * step.edge), "above"),
+    )
+    statement = "the step follows the mean cost of the requests on either side"
+    solved = last_step(
+        equations.balance_from_step if of == "output" else equations.attention_from_step
+    )
+    name = "balance_context" if of == "output" else "attention_context"
+    reading = Reading(name, solved, {"x_step": factor}, contexts, statement, origin)
+    low, high = reading.ends
+    if high <= 0:
+        yield without_reading(name, origin, "longer contexts alone explain the step")
+        return
+    words = "bounds, never fixes" if low > 0 else "longer contexts may explain all of it"
+    yield (reading if low > 0 else replace(reading, sense="<=")).inference(words)
+    if of == "input":
+        return
+    words = ", ".join(map(str, contexts))
+    points = tuple({"L_star": end} for end in ((low, high) if low > 0 else (high,)))
+    implied = Assumption("contexts", words, points)
+    yield Reading(
+        "kv_bytes_per_token", last_step(equations.cache_from_step), {}, (implied, size, chips),
+        statement, origin, "=" if low > 0 else ">=",
+    ).inference("bounds, never fixes")  # fmt: skip
+    point = Reading(
+        "kv_bytes_per_token", last_step(cache_bytes_from_cliff), {"L_ctx": float(step.edge)},
+        (size, chips), "at the threshold caches equal arithmetic; weights too, if B = B_0", origin,
+    ).inference("a point: where caches equal arithmetic")  # fmt: skip
+    yield replace(point, reading=None)

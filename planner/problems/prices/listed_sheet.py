@@ -1,0 +1,177 @@
+"""A price sheet in base units, from the catalogue or from rows: prices, writes, steps, tiers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+
+from planner.catalogue import api_prices
+from planner.catalogue.api_prices import STANDARD, ListedPrice
+from planner.problems.prices.question import PricesScenario, SheetRows, edge
+from planner.protocol.plan import DataSource
+from planner.scenario.keys.price_keys import relative
+from planner.text.errors import CatalogueError, FieldError
+from planner.text.wording import digits
+
+SHORT, LONG = 300.0, 3600.0  # s that a write is held where a list has prices of two hold times
+YEAR = 365  # days after which a listed price is old
+MEDIAN = "median over hosts"
+
+
+@dataclass(frozen=True)
+class SheetStep:
+    """Prices of a whole request from `edge` tokens of prompt on, over those below it [-]."""
+
+    edge: int
+    input: float | None
+    output: float | None
+
+
+@dataclass(frozen=True)
+class SheetTier:
+    """A mode's price and speed over those of the standard tier [-]; speed is None if unlisted."""
+
+    name: str
+    price: float
+    speed: float | None = None
+
+
+@dataclass(frozen=True)
+class PriceSheet:
+    """What is charged [USD/token], for writes by hold time [s], for storage [USD/(token*s)]."""
+
+    name: str
+    input: float
+    output: float
+    cached: float | None = None
+    writes: tuple[tuple[float, float], ...] = ()
+    storage: float | None = None
+    steps: tuple[SheetStep, ...] = ()
+    tiers: tuple[SheetTier, ...] = ()
+    data: tuple[DataSource, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def ratio(self) -> float:
+        """Price of an output token over that of an input token [-]."""
+        return self.output / self.input
+
+    @property
+    def mix(self) -> float:
+        """Price of a token where three are read for each one written [USD/token]."""
+        return (3 * self.input + self.output) / 4
+
+
+def price_sheet(question: PricesScenario, today: date) -> PriceSheet:
+    """The sheet that is asked about.
+
+    Raises FieldError for a sheet that the catalogue does not have on the day asked for.
+    """
+    sheet = question.sheet
+    if isinstance(sheet, SheetRows):
+        return _with_warnings(_from_rows(sheet))
+    day = date.fromisoformat(question.date) if question.date else today
+    try:
+        if "/" in sheet:
+            return _with_warnings(_listed(sheet, api_prices.sheet_rows(sheet, day), day))
+        return _with_warnings(_median(sheet, day))
+    except CatalogueError as error:
+        raise FieldError(("sheet", str(error))) from error
+
+
+def _from_rows(rows: SheetRows) -> PriceSheet:
+    return PriceSheet(
+        "rows of one's own",
+        rows.input,
+        rows.output,
+        rows.cached,
+        tuple((row.hold, row.price) for row in rows.write if row.price),
+        rows.storage,
+        tuple(
+            SheetStep(
+                edge(step.above),
+                None if step.input is None else relative(step.input, rows.input),
+                None if step.output is None else relative(step.output, rows.output),
+            )
+            for step in rows.steps
+        ),
+        tuple(SheetTier(x.name, relative(x.price, rows.output), x.speed) for x in rows.tiers),
+    )
+
+
+def _listed(name: str, rows: Sequence[ListedPrice], day: date) -> PriceSheet:
+    """The sheet of one host: its newest standard row, with the steps and tiers beside it."""
+    base = [row for row in rows if row.tier == STANDARD and not row.above and not row.hours]
+    if not base:
+        dates = ", ".join(sorted({row.tier for row in rows}))
+        raise CatalogueError(f"{name} has no standard price in force on {day} (it has {dates})")
+    first = api_prices.newest(base)
+    above = [row for row in rows if row.tier == STANDARD and row.above and not row.hours]
+    tiers = [row for row in rows if row.tier != STANDARD and not row.above and not row.hours]
+    writes = [(SHORT, first.write), (LONG, first.write_1h)] if first.write_1h else []
+    return PriceSheet(
+        name,
+        first.input,
+        first.output,
+        first.cached,
+        tuple((hold, price) for hold, price in writes if price and price >= first.input),
+        None,
+        tuple(
+            SheetStep(edge(x.above), _step(x.input, first.input), _step(x.output, first.output))
+            for x in sorted(above, key=lambda x: x.above)
+        ),
+        tuple(SheetTier(x.tier, x.output / first.output) for x in tiers),
+        (DataSource(f"prices of {name}", first.source, first.as_of),),
+        tuple(_of_the_rows(name, rows, first, day)),
+    )
+
+
+def _step(above: float, below: float) -> float | None:
+    return above / below if abs(above / below - 1) > 1e-9 else None
+
+
+def _of_the_rows(
+    name: str, rows: Sequence[ListedPrice], first: ListedPrice, day: date
+) -> list[str]:
+    """What is worth saying of a listed sheet."""
+    notes = []
+    if first.reseller:
+        notes.append(f"{name} is a reseller's: what it passes on is another host's price")
+    age = (day - date.fromisoformat(f"{first.as_of}-01"[:10])).days
+    if age > YEAR:
+        notes.append(f"the prices of {name} were read in {first.as_of}, {age} days before {day}")
+    if first.write and first.write < first.input:
+        notes.append("a write is listed below the input price, and left aside")
+    if hours := sorted({row.hours for row in rows if row.hours}):
+        notes.append(f"other prices at {', '.join(hours)} UTC; those of the other hours are read")
+    if any(row.tier != STANDARD for row in rows):
+        notes.append("a list does not say how fast a tier is: give rows with speed to read one")
+    return notes
+
+
+def _median(name: str, day: date) -> PriceSheet:
+    """Medians over the hosts of a model with public weights."""
+    hosts = api_prices.host_prices(name, on=day)
+    if name not in api_prices.open_models():
+        names = ", ".join(f"{row.host}/{name}" for row in hosts)
+        raise CatalogueError(f"{name} is sold by its vendor; write {names}")
+    middle = api_prices.median_prices(name, day)
+    rule = f"{MEDIAN} ({len(hosts)}): {api_prices.COUNTED}"
+    newest = max(row.as_of for row in hosts)
+    data = (DataSource(f"prices of {name}", rule, newest),)
+    return PriceSheet(name, middle[0], middle[1], data=data)
+
+
+def _with_warnings(sheet: PriceSheet) -> PriceSheet:
+    """The sheet with sentences on what is unusual in it."""
+    notes = list(sheet.warnings)
+    if sheet.ratio < 0.5:
+        notes.append(
+            f"an output token at {digits(sheet.ratio)} of an input token: less than half is unusual"
+        )
+    notes += [
+        f"{tier.name} at {digits(tier.price)} of the standard price is dearer: unusual for a batch"
+        for tier in sheet.tiers if tier.name in ("batch", "flex") and tier.price > 1
+    ]  # fmt: skip
+    return replace(sheet, warnings=tuple(notes))

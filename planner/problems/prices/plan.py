@@ -1,0 +1,87 @@
+"""The answer to a price sheet, typed: one line for each inference, and what contradicts itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated
+
+from planner.problems.prices.contradictions import Contradiction
+from planner.problems.prices.inferences import SheetInference
+from planner.problems.prices.question import PricesScenario
+from planner.protocol.document import Unit
+from planner.protocol.plan import Answer, Plan
+
+# Of every quantity that an inference may be of.
+UNITS: Mapping[str, str] = {
+    "n_active": "param", "n_total": "param", "kv_bytes_per_token": "byte/token",
+    "output_price": "USD/token", "memory_over_arithmetic": "1", "batch_over_critical": "1",
+    "balance_context": "token", "attention_context": "token", "fixed_share": "1",
+    "batch_over_normal": "1", "speed_limit": "1", "idle_share": "1", "hold_price": "USD/(token*s)",
+    "write_surcharge": "1", "hold_over_input": "1/s", "break_even_reads": "1/s", "margin": "1",
+    "output_step": "1", "input_step": "1",
+}  # fmt: skip
+TokenPriceUnit = Annotated[float, Unit("USD/token")]
+
+
+@dataclass(frozen=True)
+class SheetPrices:
+    """What the sheet charges, in base units."""
+
+    name: str
+    input: TokenPriceUnit
+    output: TokenPriceUnit
+    cached: TokenPriceUnit | None
+
+
+@dataclass(frozen=True)
+class PriceInferences:
+    """What a sheet says: `values` are the middles of the first reading of each quantity."""
+
+    sheet: SheetPrices
+    inferences: tuple[SheetInference, ...]
+    contradictions: tuple[Contradiction, ...]
+    values: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class PricesCertificate:
+    """How contradictions were sought."""
+
+    method: str
+    readings: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class PricesAnswer(Answer):
+    """The whole answer to a price sheet."""
+
+    problem: str = "prices"
+    plan: PriceInferences | None = None
+    certificate: PricesCertificate
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PricesPlan(Plan[PricesAnswer]):
+    """The inferences of a sheet, and the scenario that asked for them."""
+
+    question: PricesScenario
+
+    kind = "prices"
+    answer_type = PricesAnswer
+
+    @property
+    def cost(self) -> float | None:
+        """Price of an output token [USD/token]."""
+        return self.answer.plan.sheet.output if self.answer.plan else None
+
+    def why(self) -> str:
+        """The equation of each reading, and what it assumes, as text."""
+        from planner.problems.prices.presentation import why
+
+        return why(self)
+
+    def __str__(self) -> str:
+        from planner.problems.prices.presentation import text
+
+        return text(self)

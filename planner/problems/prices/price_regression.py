@@ -1,0 +1,158 @@
+"""Sizes fitted on the listed prices of models whose weights are public, with what is left out.
+
+One observation is an architecture: its counts, and the prices of its models, medians over hosts,
+averaged in logarithms. A law is a product of powers fitted to the least absolute error of the
+logarithm, which one oddly priced model does not bend; it is judged on each architecture left out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from planner.architecture.counts import sizes
+from planner.catalogue import api_prices, models
+from planner.text.errors import SolverError
+from planner.text.tables import table
+
+FILE = "price_regression.toml"
+P_REF = 1e-6  # USD/token at which a fitted size is `reference`
+COVERED = 0.8  # share of the architectures left out within `factor`
+MEANT = {"p_in": "k_in", "p_out": "k_out", "n_active": "k_act", "n_total": "k_tot"}
+
+
+@dataclass(frozen=True)
+class Observation:
+    """Counts [param, byte/token] and prices [USD/token] of one architecture."""
+
+    models: tuple[str, ...]
+    p_in: float
+    p_out: float
+    n_active: float
+    n_total: float
+    kv_bytes_per_token: float
+
+
+@dataclass(frozen=True)
+class PriceLaw:
+    """`of` as a product of powers of `by`; `reference` is its value where each of them is 1.
+
+    `factor` holds 80 % of the architectures left out, `guess` does where the mean is guessed [-];
+    `range` are the least and the most of what it was fitted on, by name.
+    """
+
+    of: str
+    by: tuple[str, ...]
+    reference: float
+    powers: tuple[float, ...]
+    factor: float
+    guess: float
+    range: Mapping[str, tuple[float, float]]
+
+
+LAWS = {
+    "n_active": ("p_in",),
+    "n_total": ("p_in", "p_out"),
+    "p_out": ("n_active", "n_total"),
+    "kv_bytes_per_token": ("p_in", "p_out"),
+}
+
+
+def laws() -> Mapping[str, PriceLaw]:
+    """The fitted laws that ship, by what they give."""
+    return {
+        name: PriceLaw(
+            name, LAWS[name], row["reference"], tuple(row["powers"]), row["factor"], row["guess"],
+            {x: (low, high) for x, (low, high) in row["range"].items()},
+        )
+        for name, row in _shipped()["law"].items()
+    }  # fmt: skip
+
+
+def shipped_note() -> tuple[str, str]:
+    """What the laws were fitted on, and of when the prices are."""
+    return _shipped()["source"], _shipped()["as_of"]
+
+
+@cache
+def _shipped() -> dict[str, Any]:
+    return table("planner.problems.prices", FILE)
+
+
+def observations() -> list[Observation]:
+    """The architectures of the open models in the price snapshot."""
+    alike: Mapping[str, str] = _shipped()["counted_as"]
+    groups: dict[tuple[int, int], list[tuple[str, float, float, float]]] = {}
+    for name in api_prices.open_models():
+        counted = sizes(models.load(alike.get(name, name)))
+        counts = (counted.n_active["no_input_embedding"], counted.n_total)
+        row = (name, *api_prices.median_prices(name), counted.kv_bytes_per_token)
+        groups.setdefault(counts, []).append(row)
+    return [
+        Observation(tuple(row[0] for row in rows), _mean(rows, 1), _mean(rows, 2),
+                    counts[0], counts[1], _mean(rows, 3))
+        for counts, rows in groups.items()
+    ]  # fmt: skip
+
+
+def _mean(rows: Sequence[tuple[Any, ...]], place: int) -> float:
+    """Geometric mean of a column."""
+    return math.exp(sum(math.log(row[place]) for row in rows) / len(rows))
+
+
+def fitted(of: str, rows: Sequence[Observation]) -> PriceLaw:
+    """The law of one quantity, with its error on each architecture left out."""
+    by = LAWS[of]
+    constant, *powers = _least_absolute(of, by, rows)
+    errors, guesses = [], []
+    for i, row in enumerate(rows):
+        rest = [*rows[:i], *rows[i + 1 :]]
+        constant_i, *powers_i = _least_absolute(of, by, rest)
+        predicted = constant_i + sum(k * x for k, x in zip(powers_i, _logs(row, by), strict=True))
+        (actual,) = _logs(row, (of,))
+        errors.append(abs(actual - predicted))
+        guesses.append(abs(actual - sum(_logs(x, (of,))[0] for x in rest) / len(rest)))
+    factor, guess = (math.exp(_quantile(values, COVERED)) for values in (errors, guesses))
+    ends = {x: [getattr(row, x) for row in rows] for x in by}
+    covered = {name: (min(values), max(values)) for name, values in ends.items()}
+    reference = math.exp(constant) * _unit(of)
+    return PriceLaw(of, by, reference, tuple(powers), factor, guess, covered)
+
+
+def _unit(name: str) -> float:
+    return P_REF if name.startswith("p_") else 1.0
+
+
+def _logs(row: Observation, names: Sequence[str]) -> list[float]:
+    return [math.log(getattr(row, name) / _unit(name)) for name in names]
+
+
+def _least_absolute(of: str, by: Sequence[str], rows: Sequence[Observation]) -> list[float]:
+    """Constant and powers of least summed absolute error, as a linear program."""
+    import numpy as np
+    from scipy.optimize import linprog
+
+    design = np.array([[1.0, *_logs(row, by)] for row in rows])
+    target = np.array([_logs(row, (of,))[0] for row in rows])
+    n, k = design.shape
+    solved = linprog(
+        np.r_[np.zeros(k), np.ones(2 * n)],
+        A_eq=np.c_[design, np.eye(n), -np.eye(n)],
+        b_eq=target,
+        bounds=[(None, None)] * k + [(0, None)] * (2 * n),
+    )
+    if solved.x is None:
+        raise SolverError(f"the fit of {of} was not solved: {solved.message}")
+    return [float(x) for x in solved.x[:k]]
+
+
+def _quantile(values: Sequence[float], share: float) -> float:
+    """Linear between the order statistics."""
+    ordered = sorted(values)
+    place = share * (len(ordered) - 1)
+    below = int(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (place - below) * (ordered[above] - ordered[below])

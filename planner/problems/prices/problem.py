@@ -1,0 +1,172 @@
+"""Prices as a problem kind: what a sheet says of the machine, and where it contradicts itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+from formulas.economics import price_sheet as equations
+from formulas.economics.prices import fixed_share
+from planner.problems.prices.assumptions import (
+    known_sizes,
+    of_chips,
+    rented_chips,
+    stated_quantities,
+)
+from planner.problems.prices.cache_readings import cache_readings
+from planner.problems.prices.contradictions import contradictions
+from planner.problems.prices.inferences import SheetInference
+from planner.problems.prices.level_readings import (
+    ratio_readings,
+    size_of,
+    size_readings,
+    step_readings,
+)
+from planner.problems.prices.listed_sheet import price_sheet
+from planner.problems.prices.own_plan import margin_reading
+from planner.problems.prices.plan import (
+    UNITS,
+    PriceInferences,
+    PricesAnswer,
+    PricesCertificate,
+    PricesPlan,
+    SheetPrices,
+)
+from planner.problems.prices.presentation import sections
+from planner.problems.prices.tier_readings import tier_readings
+from planner.protocol.output import Output
+from planner.protocol.parameter import Parameter, settable
+from planner.protocol.plan import KnownAnswer, Plan, Provenance
+from planner.protocol.problem import Problem, Search
+from planner.protocol.section import Section
+from planner.scenario import resolved
+
+if TYPE_CHECKING:
+    from planner.architecture.counts import Sizes
+    from planner.problems.prices.assumptions import RentedChip
+    from planner.problems.prices.question import PricesScenario
+
+METHOD = "rows of a linear program in logarithms; a clash by its dual, made minimal by deletion"
+EQUATIONS: Mapping[str, Any] = {
+    "n_active": equations.active_from_level, "n_total": equations.fitted_total,
+    "kv_bytes_per_token": equations.cache_from_step, "output_price": equations.fitted_output,
+    "memory_over_arithmetic": equations.memory_share,
+    "batch_over_critical": equations.least_batch_over_critical,
+    "balance_context": equations.balance_from_step,
+    "attention_context": equations.attention_from_step, "fixed_share": fixed_share,
+    "batch_over_normal": equations.mode_batch, "speed_limit": equations.mode_limit,
+    "idle_share": equations.idle_share, "hold_price": equations.hold_price,
+    "write_surcharge": equations.write_surcharge, "hold_over_input": equations.hold_over_input,
+    "break_even_reads": equations.break_even_reads, "margin": equations.mark_up,
+}  # fmt: skip
+PRICES = ("input", "output", "cached", "storage")
+SPANS = {"n_active": "param", "n_total": "param", "context": "token", "margin": "1",
+         "prefill_efficiency": "1", "decode_efficiency": "1"}  # fmt: skip
+
+
+def _expression(name: str) -> Callable[[Plan], Any]:
+    return lambda plan: EQUATIONS[name].rhs
+
+
+class Prices(Problem["PricesScenario"]):
+    """Readings of a price sheet, each an interval with its assumptions."""
+
+    kind = "prices"
+    version = 1
+    plan_type = PricesPlan
+    outputs = tuple(
+        Output(
+            name,
+            UNITS[name],
+            ("cost",) * (name == "n_active"),
+            equation=_expression(name),
+            key=f"values.{name}",
+        )
+        for name in EQUATIONS
+    )
+
+    def parameters(self, question: PricesScenario) -> list[Parameter]:
+        """The prices of a sheet in rows, and what is stated as one value."""
+        rows = []
+        if not isinstance(question.sheet, str):
+            values = {name: getattr(question.sheet, name) for name in PRICES}
+            rows += [
+                Parameter(f"sheet.{x}", value, "USD/(token*s)" if x == "storage" else "USD/token",
+                          "prices")
+                for x, value in values.items() if value
+            ]  # fmt: skip
+        for name, unit in SPANS.items():
+            ends = getattr(question.stated, name)
+            if ends is not None and ends[0] == ends[1]:
+                rows.append(Parameter(f"given.{name}", ends[0], unit, "given"))
+        settled = (settable(question, row) for row in rows)
+        return [row for row in settled if row is not None]
+
+    def value(self, question: PricesScenario, path: str) -> float | None:
+        """What a question has at a path; of a range of one value, that value."""
+        part, _, name = path.partition(".")
+        ends = getattr(question.stated, name, None) if part == "given" else None
+        if isinstance(ends, tuple):
+            return float(ends[0]) if ends[0] == ends[1] else None
+        return super().value(question, path)
+
+    def search(
+        self, question: PricesScenario, coefficients: Mapping[str, float] | None = None
+    ) -> Search:
+        """The readings; a sheet leaves nothing to choose."""
+        point = _point(question)[0]
+        return Search(point.values, point.sheet.name, point.sheet.output, point)
+
+    def answer(self, question: PricesScenario) -> PricesPlan:
+        """The readings with what contradicts itself."""
+        point, provenance = _point(question)
+        answer = PricesAnswer(
+            scenario=resolved(question),
+            plan=point,
+            certificate=PricesCertificate(METHOD, len(point.inferences)),
+            provenance=provenance,
+        )
+        return PricesPlan(KnownAnswer(answer), question)
+
+    def sections(self, plan: Plan) -> Sequence[Section]:
+        """The readings under what they are read from, then the contradictions."""
+        assert isinstance(plan, PricesPlan)
+        return sections(plan)
+
+
+def _point(question: PricesScenario) -> tuple[PriceInferences, Provenance]:
+    """Every reading of the sheet, and its contradictions."""
+    sheet = price_sheet(question, date.today())
+    machines, sources = rented_chips(question)
+    counts = known_sizes(question.stated)
+    lines = tuple(_readings(question, counts, machines))
+    clashes = contradictions(lines, stated_quantities(question.stated, counts))
+    values: dict[str, float] = {}
+    for line in lines:
+        ends = (line.mid, line.low, line.high)
+        value = next((each for each in ends if each is not None), None)
+        if value is not None and line.reading is not None:
+            values.setdefault(line.name, value)
+    prices = SheetPrices(sheet.name, sheet.input, sheet.output, sheet.cached)
+    provenance = Provenance(data=(*sheet.data, *sources), warnings=sheet.warnings)
+    return PriceInferences(prices, lines, clashes, values), provenance
+
+
+def _readings(
+    question: PricesScenario, counts: Sizes | None, machines: Sequence[RentedChip]
+) -> list[SheetInference]:
+    """The lines of the answer, in the order of the seven groups."""
+    sheet, stated, chips = price_sheet(question, date.today()), question.stated, of_chips(machines)
+    lines = [*size_readings(sheet, stated, chips, counts)]
+    size = size_of(stated, counts, lines[0])
+    lines += ratio_readings(sheet, stated, chips, size, counts)
+    lines += step_readings(sheet, stated, chips, size)
+    lines += tier_readings(sheet)
+    lines += cache_readings(sheet, chips)
+    if stated.model is not None:
+        lines.append(margin_reading(sheet, question))
+    return lines
+
+
+PROBLEM = Prices()

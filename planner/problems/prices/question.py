@@ -1,0 +1,230 @@
+"""The scenario of `problem: prices`: a price sheet, chips that may be behind it, what is known.
+
+A sheet is a name of the catalogue, `host/model`, or rows of one's own. What is known is a value or
+a range; what is not takes the ranges of `planner.problems.prices.assumptions`.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Field, PlainValidator, ValidationInfo, field_validator
+
+from planner.scenario.keys.fields import (
+    Faults,
+    Kind,
+    Quantity,
+    QuestionRecord,
+    Record,
+    Refusals,
+    Word,
+    collected,
+)
+from planner.scenario.keys.model_keys import ModelField
+from planner.scenario.keys.price_keys import Factor, PriceTier, TokenPrice, relative
+from planner.scenario.keys.references import nested
+from planner.scenario.keys.system_keys import SystemField
+from planner.scenario.kinds import PROBLEMS
+from planner.text.errors import quoted
+from planner.text.quantities import parse
+
+
+@dataclass(frozen=True)
+class GivenRange(Kind):
+    """A value, or a range as [least, most] or {from: least, to: most}; read as its two ends."""
+
+    single: Quantity
+
+    def read(self, value: object) -> tuple[float, float]:
+        """The least and the most; raises ValueError where they are not in order."""
+        if isinstance(value, Mapping):
+            if value.keys() != {"from", "to"}:
+                raise ValueError(f"expected {{from: ..., to: ...}}, got {quoted(value)}")
+            value = [value["from"], value["to"]]
+        if not isinstance(value, list | tuple):
+            number = self.single.read(value)
+            return number, number
+        if len(value) != 2:
+            raise ValueError(f"expected a value or [least, most], got {len(value)} values")
+        low, high = collected(value, self.single.read)
+        if low > high:
+            raise ValueError(f"expected [least, most], got {quoted(value)}")
+        return low, high
+
+    def schema(self) -> dict[str, object]:
+        """A value, two of them, or a mapping of both."""
+        ends = self.single.schema()
+        both = {"type": "object", "properties": {"from": ends, "to": ends}}
+        return {"oneOf": [ends, {"type": "array", "items": ends}, both]}
+
+
+@dataclass(frozen=True)
+class MarkUp(GivenRange):
+    """A price over cost, or its range; a share of the price is another number, so it is refused."""
+
+    def read(self, value: object) -> tuple[float, float]:
+        """The least and the most; raises ValueError for a share of the price."""
+        for end in value if isinstance(value, list | tuple) else (value,):
+            if isinstance(end, str) and "%" in end:
+                share = parse(end, "share")
+                hint = f": {end} of the price is {1 / (1 - share):.3g}" if share < 1 else ""
+                raise ValueError(f"expected a price over cost such as 2.5, got {quoted(end)}{hint}")
+        return super().read(value)
+
+
+Price = Annotated[float, TokenPrice()]
+FreePrice = Annotated[float, TokenPrice(free=True)]
+Threshold = Annotated[float, Quantity("tokens", least=1000)]
+
+
+class WritePrice(Record):
+    """What writing a cache costs that is held for a time."""
+
+    hold: Annotated[float, Quantity("time")] = Field(description="time it is held [s]")
+    price: FreePrice = Field(description="of a token that is written [USD/token]")
+
+
+class PriceStep(Record):
+    """A price of the whole request where the prompt is longer than a threshold."""
+
+    above: Threshold = Field(description="length of prompt from which it holds [token]")
+    input: Factor | None = Field(None, description="price, or multiple of the input price")
+    output: Factor | None = Field(None, description="price, or multiple of the output price")
+
+
+class SheetRows(Record):
+    """A price sheet in rows of one's own."""
+
+    input: Price = Field(description="of an input token [USD/token]")
+    output: Price = Field(description="of an output token [USD/token]")
+    cached: FreePrice | None = Field(None, description="of a cached input token [USD/token]")
+    write: tuple[WritePrice, ...] = Field((), description="of writing a cache, by hold time")
+    storage: Annotated[float, Quantity("hold_price")] | None = Field(
+        None, description="of holding a token's cache, such as $4.50/Mtok/hour [USD/(token*s)]"
+    )
+    steps: tuple[PriceStep, ...] = Field((), description="of longer prompts")
+    tiers: tuple[PriceTier, ...] = Field((), description="fast, batch and other modes")
+
+    @field_validator("cached")
+    @classmethod
+    def _hit(cls, value: float | None, info: ValidationInfo) -> float | None:
+        if value is not None and value > info.data.get("input", value):
+            raise ValueError("a cached token dearer than an input token: swap them?")
+        return value
+
+    @field_validator("write")
+    @classmethod
+    def _dearer(cls, value: tuple[WritePrice, ...], info: ValidationInfo) -> object:
+        least, faults = info.data.get("input", 0.0), []
+        for i, row in enumerate(sorted_rows := list(value)):
+            if 0 < row.price < least:
+                faults.append(((i, "price"), "a write below the input price: it computes the same"))
+            if row.hold in [x.hold for x in sorted_rows[:i]]:
+                faults.append(((i, "hold"), "two prices of one hold time"))
+        if faults:
+            raise Refusals(faults)
+        return tuple(sorted(value, key=lambda row: row.hold))
+
+    @field_validator("steps")
+    @classmethod
+    def _apart(cls, value: tuple[PriceStep, ...]) -> object:
+        edges = [edge(step.above) for step in value]
+        faults = [
+            ((i, "above"), "the same threshold twice: give one row")
+            for i, each in enumerate(edges) if each in edges[:i]
+        ] + [
+            ((i, "input"), "a step that changes nothing: give input or output")
+            for i, step in enumerate(value) if step.input is None and step.output is None
+        ]  # fmt: skip
+        if faults:
+            raise Refusals(faults)
+        return tuple(sorted(value, key=lambda step: step.above))
+
+    @field_validator("tiers")
+    @classmethod
+    def _possible(cls, value: tuple[PriceTier, ...], info: ValidationInfo) -> object:
+        faults = [
+            ((i, "price"), f"{tier.name} is faster and no dearer: every request would take it")
+            for i, tier in enumerate(value)
+            if tier.speed and tier.speed > 1 and relative(tier.price, info.data.get("output")) <= 1
+        ]
+        if faults:
+            raise Refusals(faults)
+        return value
+
+
+def edge(above: float) -> int:
+    """The least length that a threshold reprices: 199,999 and 200,000 are one edge [token]."""
+    return int(above) + 1 if int(above) % 1000 == 999 else int(above)
+
+
+Efficiency = Annotated[tuple[float, float], GivenRange(Quantity("share", at_most=1.0))]
+Parameters = Annotated[tuple[float, float], GivenRange(Quantity("params"))]
+
+
+class GivenFacts(Record):
+    """What is known of the model and of the host, each a value or a range [least, most]."""
+
+    n_active: Parameters | None = Field(None, description="active parameters [param]")
+    n_total: Parameters | None = Field(None, description="parameters held in memory [param]")
+    model: ModelField | None = Field(None, description="the model itself, where it is known")
+    context: Annotated[tuple[float, float], GivenRange(Quantity("tokens"))] | None = Field(
+        None, description="mean context of a request below any step [token]"
+    )
+    prefill_efficiency: Efficiency | None = Field(
+        None, description="attained share of the arithmetic peak"
+    )
+    decode_efficiency: Efficiency | None = Field(None, description="attained share of bandwidth")
+    margin: Annotated[tuple[float, float], MarkUp(Quantity("number"))] | None = Field(
+        None, description="price over cost, such as 2.5 or [1, 6]"
+    )
+
+
+def _sheet(value: object, info: ValidationInfo) -> str | SheetRows:
+    if isinstance(value, SheetRows):
+        return value
+    if isinstance(value, Mapping):
+        missing: Faults = [
+            ((key,), f"missing required key '{key}'") for key in ("input", "output")
+            if value.get(key) is None
+        ]  # fmt: skip
+        return nested(SheetRows, value, info, (), missing)
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(
+            "expected HOST/MODEL (planner catalog api-prices), or rows such as "
+            f"{{input: $3/Mtok, output: $15/Mtok}}, got {quoted(value)}"
+        )
+    return value.strip()
+
+
+def _day(value: object) -> str:
+    try:
+        return datetime.date.fromisoformat(str(value)).isoformat()
+    except ValueError:
+        raise ValueError(f"expected a day such as 2026-11-24, got {quoted(value)}") from None
+
+
+class PricesScenario(QuestionRecord):
+    """One question of what a price sheet says, in base units (USD, token, s, byte); frozen."""
+
+    problem: Annotated[Literal["prices"], Word(PROBLEMS)] = Field(
+        description="which question is asked"
+    )
+    sheet: Annotated[
+        str | SheetRows, PlainValidator(_sheet, json_schema_input_type=str | SheetRows)
+    ] = Field(description="HOST/MODEL of the catalogue, a model with open weights, or rows")
+    chips: SystemField | None = Field(
+        None, description="what may serve it: systems; by default every chip with a listed rent"
+    )
+    stated: GivenFacts = Field(
+        default_factory=GivenFacts, alias="given", description="what is known"
+    )
+    date: Annotated[str, PlainValidator(_day, json_schema_input_type=str)] | None = Field(
+        None, description="day whose prices are asked for, such as 2026-11-24; else today"
+    )
+
+
+QUESTION = PricesScenario

@@ -1,0 +1,122 @@
+"""The queue of departing batches: what a departure leaves behind, and how long a request takes.
+
+Poisson(rho K) requests arrive between departures, and K of those that wait board. The generating
+function of what is left behind is rational in z, z^K and exp(rho K (z - 1)); its K - 1 roots inside
+the unit circle are values of Lambert's W, so that the mean has a closed form, and the distribution
+follows from a discrete Fourier transform (Bailey 1954).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import lambertw, pdtr
+
+Floats = NDArray[np.float64]
+
+LOST = 1e-13  # probability beyond the states that are counted
+MOST_STATES = 1 << 17
+MOST_TERMS = 2 * 10**8  # roots times states
+NODES = 24  # of the moment of arrival, Gauss and Legendre
+BLOCK = 1 << 22  # numbers in one piece of an outer product
+ROUNDS = 40  # of a bisection within one interval
+
+
+def inner_roots(capacity: int, load: float) -> NDArray[np.complex128]:
+    """The K - 1 roots of z^K = exp(rho K (z - 1)) inside the unit circle, shape (K - 1,)."""
+    turns = np.exp(2j * np.pi * np.arange(1, capacity) / capacity)
+    return np.asarray(-lambertw(-load * np.exp(-load) * turns) / load)
+
+
+def root_sum(capacity: int, load: float) -> float:
+    """Sum of 1/(1 - z) over the inner roots [-], the one number that the mean needs."""
+    return float(np.sum(1 / (1 - inner_roots(capacity, load))).real)
+
+
+@dataclass(frozen=True)
+class SeatedTimes:
+    """Requests left behind by a departure, and times from arrival to the end of the ride.
+
+    Parameters
+    ----------
+    capacity, load : seats, and the share of them that is taken.
+    left : probability of each number left behind, shape (states,).
+    """
+
+    capacity: int
+    load: float
+    left: Floats
+
+    @property
+    def mean(self) -> float:
+        """Mean time [intervals], summed over the distribution."""
+        return 1.5 + float(np.arange(len(self.left)) @ self.left) / (self.load * self.capacity)
+
+    @property
+    def left_out(self) -> float:
+        """Share of the requests that find no seat in the next departure [-]."""
+        nodes, weights = _moments()
+        return 1.0 - float(weights @ self._boarded(0, nodes))
+
+    def within(self, intervals: float) -> float:
+        """Share of the requests whose time is at most so many intervals [-]."""
+        whole = math.floor(intervals)
+        part, (nodes, weights) = intervals - whole, _moments()
+        early = (1 - part) * float(weights @ self._boarded(whole - 2, (1 - part) * nodes))
+        late = part * float(weights @ self._boarded(whole - 1, 1 - part + part * nodes))
+        return early + late
+
+    def quantile(self, share: float) -> float:
+        """Time that a share of the requests does not exceed [intervals], by bisection."""
+        low, high = 1.0, 2.0
+        while self.within(high) < share:
+            low, high = high, high + 1.0
+        for _ in range(ROUNDS):
+            middle = (low + high) / 2
+            low, high = (middle, high) if self.within(middle) < share else (low, middle)
+        return high
+
+    def _boarded(self, missed: int, moments: Floats) -> Floats:
+        """Share of those who arrive at each moment of the interval that miss at most so many."""
+        if missed < 0:
+            return np.zeros(len(moments))
+        states = min(len(self.left), (missed + 1) * self.capacity)
+        room = (missed + 1) * self.capacity - 1 - np.arange(states)
+        before = moments * self.load * self.capacity
+        return np.asarray(pdtr(room[None, :], before[:, None]) @ self.left[:states])
+
+
+@cache
+def _moments() -> tuple[Floats, Floats]:
+    """Nodes and weights of the moment of arrival within an interval, both of shape (NODES,)."""
+    nodes, weights = np.polynomial.legendre.leggauss(NODES)
+    return (nodes + 1) / 2, weights / 2
+
+
+@cache
+def seated_times(capacity: int, load: float) -> SeatedTimes | None:
+    """The exact distribution, None where it has more states than are summed.
+
+    The generating function is evaluated on the unit circle; the real root beyond it says how fast
+    probabilities fall, and so how many states matter.
+    """
+    beyond = float((-lambertw(-load * math.exp(-load), -1) / load).real)
+    wanted = math.log(1 / LOST) / max(math.log(beyond), 1e-12) + 2 * capacity
+    if wanted > MOST_STATES or capacity * wanted > MOST_TERMS:
+        return None
+    states = 1 << math.ceil(math.log2(wanted))
+    z = np.exp(2j * np.pi * np.arange(1, states) / states)
+    roots = inner_roots(capacity, load)
+    product = np.zeros(len(z), dtype=complex)
+    piece = max(1, BLOCK // len(z))
+    for start in range(0, len(roots), piece):
+        here = roots[start : start + piece]
+        product += np.log((z[:, None] - here) / (1 - here)).sum(axis=1)
+    over = z**capacity - np.exp(load * capacity * (z - 1))
+    values = capacity * (1 - load) * (z - 1) * np.exp(product) / over
+    left = np.fft.fft(np.concatenate([[1.0], values])).real / states
+    return SeatedTimes(capacity, load, np.maximum(left, 0.0))

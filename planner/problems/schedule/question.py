@@ -1,0 +1,84 @@
+"""The scenario of `problem: schedule`: when batches depart, how many they take, how many arrive."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field, ValidationInfo, field_validator
+
+from planner.scenario.keys.fields import Kind, Quantity, QuestionRecord, Seconds, Whole, Word, whole
+from planner.scenario.keys.uncertain import Uncertain
+from planner.scenario.kinds import PROBLEMS
+
+WITHOUT_END = ("forever", "unlimited")  # the first is how the scenario is written back
+DRAWS = 400_000
+MOST_DRAWS = 100_000_000
+
+
+@dataclass(frozen=True)
+class Seats(Kind):
+    """A whole number of seats, or as many as come."""
+
+    def read(self, value: object) -> float:
+        """The seats, infinite where as many as come find one."""
+        if value in WITHOUT_END or (isinstance(value, float) and value == math.inf):
+            return math.inf
+        try:
+            return whole(value, 1)
+        except ValueError as error:
+            raise ValueError(f"{error}; or unlimited: as many as come") from None
+
+    def schema(self) -> dict[str, object]:
+        return {"oneOf": [{"type": "integer", "minimum": 1}, {"enum": list(WITHOUT_END)}]}
+
+
+class ScheduleScenario(QuestionRecord):
+    """One question of departing batches in base units (s, seq); frozen."""
+
+    COUNTS: ClassVar[dict[str, str]] = {"capacity": "seq", "draws": "seq"}
+
+    problem: Annotated[Literal["schedule"], Word(PROBLEMS)] = Field(
+        description="which question is asked"
+    )
+    interval: Seconds = Field(
+        description="from one departure to the next; a ride takes as long [s]"
+    )
+    capacity: Annotated[float, Seats()] = Field(
+        "forever", validate_default=True, description="seats of a departure; unlimited when absent"
+    )
+    arrivals: Annotated[float, Quantity("request_rate")] | None = Field(
+        None, validate_default=True, description="requests that arrive at random, Poisson [seq/s]"
+    )
+    draws: Annotated[int, Whole(least=0)] = Field(
+        DRAWS, description="requests of the event simulation beside the closed form; 0 for none"
+    )
+    uncertain: Uncertain | None = Field(
+        None, description="distributions of what is not known, by path; for planner sensitivity"
+    )
+
+    @field_validator("arrivals")
+    @classmethod
+    def _of_seats(cls, value: float | None, info: ValidationInfo) -> float | None:
+        seats = info.data.get("capacity")
+        if value is None and seats is not None and seats < math.inf:
+            raise ValueError(
+                'give arrivals, such as "100 requests/s": what waits for a seat depends on them'
+            )
+        return value
+
+    @field_validator("draws")
+    @classmethod
+    def _bounded(cls, value: int) -> int:
+        if value > MOST_DRAWS:
+            raise ValueError(f"expected at most {MOST_DRAWS:,} requests, got {value:,}")
+        return value
+
+    @property
+    def load(self) -> float:
+        """Share of the seats that are taken [-]; at one and above the queue has no end."""
+        return 0.0 if self.arrivals is None else self.arrivals * self.interval / self.capacity
+
+
+QUESTION = ScheduleScenario

@@ -1,0 +1,179 @@
+"""What hosts charge for the mix that is served: rows of the catalogue, or of one's own."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from planner.catalogue import api_prices
+from planner.problems.serving.question import Scenario
+from planner.scenario.keys.buy_keys import Buy, HostRow
+from planner.scenario.keys.model_keys import ModelDescription
+from planner.text.errors import CatalogueError, FieldError
+
+OWN_ROWS = "rows of one's own, one price for each host; resellers out"
+YEAR = 365  # days
+WHOLE = 1e-6  # by which shares of a host's rows may miss one
+
+
+@dataclass(frozen=True)
+class HostPrice:
+    """Prices of one host [USD/token], and of the mix."""
+
+    host: str
+    input: float
+    output: float
+    cached: float | None
+    mix: float
+    as_of: str | None
+    counted: bool
+
+
+@dataclass(frozen=True)
+class HostList:
+    """The hosts that count, the cheapest first, the resellers, and what to know of them."""
+
+    hosts: tuple[HostPrice, ...]
+    resellers: tuple[HostPrice, ...]
+    rule: str
+    warnings: tuple[str, ...]
+    source: str
+    as_of: str | None
+
+
+@dataclass(frozen=True)
+class TokenMix:
+    """Shares of what is served: `cached` of the input, `out` of all tokens."""
+
+    cached: float
+    out: float
+
+    def price(self, read: float, cached: float | None, written: float) -> float:
+        """Price of a token of the mix [USD/token], by the equation of make or buy."""
+        from formulas.economics.make_or_buy import host_mix_price
+
+        return float(
+            host_mix_price.numpy()(
+                w_out=self.out,
+                w_found=self.cached,
+                p_host_in=read,
+                p_host_hit=read if cached is None else cached,
+                p_host_out=written,
+            )
+        )
+
+
+def mix_of(scenario: Scenario) -> TokenMix:
+    """The mix of a scenario's requests."""
+    load, buy = scenario.workload, scenario.buy
+    lengths = load.input_tokens.mean, load.output_tokens.mean
+    cached = load.cached_input if buy is None or buy.cached is None else buy.cached
+    return TokenMix(cached, lengths[1] / sum(lengths))
+
+
+def host_list(scenario: Scenario, today: date | None = None) -> HostList:
+    """The hosts' prices at the scenario's mix.
+
+    Raises FieldError where no price of the model is listed, or a host does not serve it.
+    """
+    buy, mix = scenario.buy, mix_of(scenario)
+    assert buy is not None
+    day = today or date.today()
+    listed = _catalogue(scenario, buy, mix) if isinstance(buy.prices, str) else _rows(buy, mix)
+    if not listed.hosts:
+        raise FieldError(("buy.prices", "no host that is no reseller is left to compare with"))
+    warnings = [*listed.warnings]
+    for host in listed.hosts:
+        if host.output < host.input / 2:
+            warnings.append(f"{host.host} lists output below half of its input")
+    old = [x.host for x in listed.hosts if x.as_of and _age(x.as_of, day) > YEAR]
+    if old:
+        words = f"prices of {', '.join(old)} are older than a year: {listed.as_of or 'own rows'}"
+        warnings.append(words)
+    ranked = tuple(sorted(listed.hosts, key=lambda host: (host.mix, host.host)))
+    return HostList(
+        ranked, listed.resellers, listed.rule, tuple(warnings), listed.source, listed.as_of
+    )
+
+
+def _age(as_of: str, day: date) -> int:
+    """Days since a date, YYYY-MM or YYYY-MM-DD."""
+    whole = as_of if len(as_of) > len("2026-11") else f"{as_of}-28"
+    return (day - date.fromisoformat(whole)).days
+
+
+def _catalogue(scenario: Scenario, buy: Buy, mix: TokenMix) -> HostList:
+    """The hosts of the snapshot, one row each, on the day that is asked for."""
+    model = scenario.model
+    name = model.like if isinstance(model, ModelDescription) else model
+    wanted = buy.model or (name if isinstance(name, str) else None)
+    if wanted is None:
+        words = "a model of one's own is not listed under a name: give buy.model, or buy.prices"
+        raise FieldError(("buy.model", words))
+    day = date.fromisoformat(buy.on) if buy.on else None
+    path = "buy.hosts" if buy.hosts and wanted in api_prices.model_names() else "buy.model"
+    try:
+        rows = api_prices.host_prices(wanted, buy.hosts, day)
+        others = [row for row in api_prices.listed(wanted, day) if row.reseller]
+    except CatalogueError as error:
+        words = f"{error}; or give buy.prices as rows {{host, input, output}}"
+        raise FieldError((path, words)) from None
+    by_host: dict[str, list[api_prices.ListedPrice]] = defaultdict(list)
+    for row in others:
+        if row.tier == api_prices.STANDARD and not row.above and not row.hours:
+            by_host[row.host].append(row)
+    resellers = [api_prices.newest(rows) for _, rows in sorted(by_host.items())]
+    return HostList(
+        tuple(_listed(row, mix, counted=True) for row in rows),
+        tuple(_listed(row, mix, counted=False) for row in resellers),
+        api_prices.COUNTED,
+        (),
+        f"listed prices of {wanted}, {len(rows)} hosts",
+        max((row.as_of for row in rows), default=None),
+    )
+
+
+def _listed(row: api_prices.ListedPrice, mix: TokenMix, *, counted: bool) -> HostPrice:
+    price = mix.price(row.input, row.cached, row.output)
+    return HostPrice(row.host, row.input, row.output, row.cached, price, row.as_of, counted)
+
+
+def _rows(buy: Buy, mix: TokenMix) -> HostList:
+    """The user's own rows; those of one host averaged by their shares of the tokens."""
+    by_host: dict[tuple[str, bool], list[HostRow]] = defaultdict(list)
+    assert isinstance(buy.prices, tuple)
+    for row in buy.prices:
+        if not buy.hosts or api_prices.host_name(row.host) in buy.hosts:
+            by_host[row.host, row.reseller].append(row)
+    prices = [
+        _averaged(host, rows, mix, counted=not sold) for (host, sold), rows in by_host.items()
+    ]
+    return HostList(
+        tuple(each for each in prices if each.counted),
+        tuple(each for each in prices if not each.counted),
+        OWN_ROWS,
+        (),
+        "prices given in the scenario",
+        None,
+    )
+
+
+def _averaged(host: str, rows: Sequence[HostRow], mix: TokenMix, *, counted: bool) -> HostPrice:
+    """One host's rows as one price."""
+    shares = [row.share for row in rows]
+    if abs(sum(shares) - 1) > WHOLE:
+        words = f"the rows of {host} are of {sum(shares):.0%} of the tokens: shares must add to 1"
+        raise FieldError(("buy.prices", words))
+
+    def mean(values: Sequence[float]) -> float:
+        return sum(share * value for share, value in zip(shares, values, strict=True))
+
+    read, written = mean([row.input for row in rows]), mean([row.output for row in rows])
+    cached = None
+    if any(row.cached is not None for row in rows):
+        cached = mean([row.input if row.cached is None else row.cached for row in rows])
+    dates = [row.as_of for row in rows if row.as_of]
+    price = mix.price(read, cached, written)
+    return HostPrice(host, read, written, cached, price, max(dates, default=None), counted)

@@ -1,0 +1,134 @@
+"""Listed prices as tables: what a token costs at each host, what a chip costs by contract."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from planner.catalogue import api_prices
+from planner.catalogue.api_prices import TOKENS, ListedPrice
+from planner.catalogue.listed_prices import CONTRACTS, contract_rent
+from planner.text.errors import CatalogueError
+from planner.text.quantities import show
+
+HEADINGS = (
+    "host",
+    "tier",
+    "above",
+    "input",
+    "output",
+    "cached",
+    "write",
+    "write 1h",
+    "from",
+    "read",
+)
+OF_MODELS = ("model", "hosts", "input", "output", "least 3:1", "median 3:1", "most 3:1", "read")
+UNIT = "USD per million tokens"
+
+
+def price_card(model: str) -> dict[str, object]:
+    """Every row of one model, those that count first, and the spread over its hosts."""
+    rows = api_prices.listed(model)
+    counted = set(api_prices.host_prices(model))
+    ordered = sorted(rows, key=lambda x: (x not in counted, x.reseller, x.host, x.tier, x.above))
+    later = [row for row in api_prices.rows() if row.model == model and row not in rows]
+    return {
+        "unit": "USD/token",
+        "rule": api_prices.COUNTED,
+        "hosts": _spread(tuple(counted)),
+        "rows": [asdict(row) | {"counted": row in counted} for row in ordered],
+        "not_in_force": [asdict(row) for row in later],
+    }
+
+
+def _spread(rows: Sequence[ListedPrice]) -> dict[str, object] | None:
+    """Quartiles of input, output and a mix of 3 : 1 over hosts [USD/token]."""
+    if not rows:
+        return None
+    of = {"input": lambda x: x.input, "output": lambda x: x.output, "mix_3_1": mix}
+    return {name: asdict(api_prices.quartiles(rows, value)) for name, value in of.items()}
+
+
+def mix(row: ListedPrice) -> float:
+    """Three tokens in for one out [USD/token]."""
+    return (3 * row.input + row.output) / 4
+
+
+def price_text(card: Mapping[str, Any]) -> str:
+    """The rows of a model under column headings, in USD per million tokens."""
+    lines = [f"{card['name']}, {UNIT}", ""]
+    cells = [_cells(row) for row in card["rows"]]
+    lines += laid_in_columns(HEADINGS, cells, words=(0, 1))
+    if (hosts := card["hosts"]) is not None and hosts["input"]["n"] > 1:
+        lines.append("")
+        for name, row in hosts.items():
+            middle = f"{_usd(row['q25'])} / {_usd(row['median'])} / {_usd(row['q75'])}"
+            ends = f"{_usd(row['least'])} to {_usd(row['most'])}"
+            lines.append(f"{name.replace('_3_1', ' 3:1'):<9} quartiles {middle}, {ends}")
+        lines += [f"{hosts['input']['n']} hosts counted (*):", f"  {card['rule']}"]
+    if card["not_in_force"]:
+        dates = sorted({row["since"] or f"until {row['until']}" for row in card["not_in_force"]})
+        lines.append(f"rows of other dates, in --json: {', '.join(dates)}")
+    return "\n".join(lines)
+
+
+def models_text() -> str:
+    """One row for each model with hosts that count, in USD per million tokens."""
+    cells = []
+    for name in api_prices.open_models():
+        rows = api_prices.host_prices(name)
+        spread = api_prices.quartiles(rows, mix)
+        middle = (api_prices.quartiles(rows, lambda x: x.input).median,
+                  api_prices.quartiles(rows, lambda x: x.output).median)  # fmt: skip
+        ends = (spread.least, spread.median, spread.most)
+        prices = (_usd(each) for each in (*middle, *ends))
+        cells.append((name, str(spread.n), *prices, max(row.as_of for row in rows)))
+    others = [name for name in api_prices.model_names() if name not in api_prices.open_models()]
+    table = laid_in_columns(OF_MODELS, cells, words=(0,))
+    command = "planner catalog api-prices MODEL shows the rows"
+    return "\n".join(
+        [f"open models, {UNIT}, medians over hosts", "", *table, "",
+         f"{len(others)} models of {', '.join(api_prices.vendors())}: {command}"]
+    )  # fmt: skip
+
+
+def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
+    marks = "*" * row["counted"] + " (reseller)" * row["reseller"] + " (withdrawn)" * (
+        row["status"] == "deprecated"
+    )  # fmt: skip
+    prices = (row[key] for key in ("input", "output", "cached", "write", "write_1h"))
+    tier = row["tier"] + (f" {row['hours']} UTC" if row["hours"] else "")
+    above = f"{row['above']:,}" if row["above"] else ""
+    return (row["host"] + marks, tier, above, *map(_usd, prices), row["since"], row["as_of"])
+
+
+def _usd(value: float | None) -> str:
+    return "" if value is None else f"{value * TOKENS:.4g}"
+
+
+def laid_in_columns(
+    headings: Sequence[str], rows: Sequence[Sequence[str]], words: Sequence[int] = ()
+) -> list[str]:
+    """Lines of a table: columns of `words` flush left, numbers flush right, empty columns out."""
+    shown = [i for i in range(len(headings)) if i in words or any(row[i] for row in rows)]
+    widths = {i: max(len(row[i]) for row in (headings, *rows)) for i in shown}
+    return [
+        "  ".join(f"{row[i]:{'<' if i in words else '>'}{widths[i]}}" for i in shown).rstrip()
+        for row in (headings, *rows)
+    ]
+
+
+def contract_facts(chip: str) -> dict[str, str]:
+    """Rents of a chip by contract: median, range, how many rows and of which dates."""
+    facts = {}
+    for contract in CONTRACTS:
+        try:
+            rent = contract_rent(chip, contract)
+        except CatalogueError:
+            continue  # none is listed: a line would have nothing to say
+        low, high = (show(each, "price") for each in (rent.low, rent.high))
+        span = low if rent.count == 1 else f"{low} to {high}, median {show(rent.value, 'price')}"
+        facts[contract] = f"{span} ({rent.count} listed, newest {rent.as_of})"
+    return facts

@@ -1,0 +1,227 @@
+"""The keys of make or buy: what hosts charge, and what chips cost under each kind of contract."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import Annotated
+
+from pydantic import Field, PlainValidator, ValidationError, ValidationInfo, field_validator
+
+from planner.catalogue.api_prices import host_name, open_models, rows
+from planner.scenario.keys.fields import Kind, Quantity, Record, Refusals, collected, plausible_rent
+from planner.text.errors import did_you_mean, quoted
+from planner.text.quantities import parse
+
+CATALOGUE = "catalogue"
+CHEAPEST, DEAREST = 1e-9, 7e-4  # USD/token: $0.001 to $700 per million
+MILLION = 1e6
+Ends = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class HostTokenPrice(Kind):
+    """A price of a token at a host [USD/token], within what any host has charged."""
+
+    free: bool = False
+
+    def read(self, value: object) -> float:
+        """The price [USD/token]; refuses one that looks like a price per million."""
+        price = parse(value, "token_price")
+        if (self.free and price == 0) or CHEAPEST <= price <= DEAREST:
+            return price
+        meant = price / MILLION
+        hint = f'; did you mean "${price:g}/Mtok"?' if CHEAPEST <= meant <= DEAREST else ""
+        raise ValueError(
+            f'expected a price such as "$0.30/Mtok", from $0.001 to $700 per million tokens, got '
+            f"{quoted(value)}, which is ${price * MILLION:,.10g} per million{hint}"
+        )
+
+    def schema(self) -> dict[str, object]:
+        return {"type": ["string", "number"], "examples": ["$0.30/Mtok"]}
+
+
+@dataclass(frozen=True)
+class DayKind(Kind):
+    """A day, YYYY-MM-DD."""
+
+    def read(self, value: object) -> str:
+        """The day as YYYY-MM-DD."""
+        try:
+            return date.fromisoformat(str(value)).isoformat()
+        except ValueError:
+            raise ValueError(f"expected a day such as 2026-11-24, got {quoted(value)}") from None
+
+    def schema(self) -> dict[str, object]:
+        return {"type": "string", "format": "date"}
+
+
+class HostRow(Record):
+    """What one host charges; rows of one host are averaged by their shares of the tokens."""
+
+    host: str = Field(description="name of the host")
+    input: Annotated[float, HostTokenPrice()] = Field(description="of an input token [USD/token]")
+    output: Annotated[float, HostTokenPrice()] = Field(description="of an output token [USD/token]")
+    cached: Annotated[float, HostTokenPrice(free=True)] | None = Field(
+        None, description="of a cached input token; that of input when absent [USD/token]"
+    )
+    share: Annotated[float, Quantity("share", at_most=1.0)] = Field(
+        1.0, description="share of the tokens that are billed so, such as those of the night"
+    )
+    reseller: bool = Field(False, description="passes another's price on: shown, not counted")
+    as_of: Annotated[str, DayKind()] | None = Field(None, description="day of the price")
+
+    @field_validator("cached")
+    @classmethod
+    def _not_above(cls, value: float | None, info: ValidationInfo) -> float | None:
+        price = info.data.get("input")
+        if value is not None and price is not None and value > price:
+            raise ValueError(
+                f"a cached token costs no more than one that is read: ${value * MILLION:g} is "
+                f"above input, ${price * MILLION:g} per million"
+            )
+        return value
+
+
+def _prices(value: object, info: ValidationInfo) -> tuple[HostRow, ...] | str:
+    """`catalogue`, or rows of one's own."""
+    if value == CATALOGUE:
+        return CATALOGUE
+    if isinstance(value, str):
+        words = f"expected {CATALOGUE} or a list of rows {{host, input, output}}"
+        raise ValueError(f"{words}, got {quoted(value)}{did_you_mean(value, (CATALOGUE,))}")
+    items = list(value) if isinstance(value, list | tuple) else [value]
+    if not items:
+        raise ValueError("expected catalogue or at least one row, got an empty list")
+
+    def read(item: object) -> HostRow:
+        if isinstance(item, HostRow):
+            return item
+        if not isinstance(item, Mapping):
+            raise ValueError(f"expected keys host, input, output, got {quoted(item)}")
+        try:
+            return HostRow.model_validate(dict(item), context=info.context)
+        except ValidationError as error:
+            raise Refusals([((), error)]) from None
+
+    return tuple(collected(items, read))
+
+
+def _hosts(value: object) -> tuple[str, ...]:
+    """Names of hosts, one name each however it is spelt."""
+    items = value if isinstance(value, list | tuple) else [value]
+    if not all(isinstance(item, str) and item.strip() for item in items):
+        raise ValueError(f"expected names of hosts such as [together, novita], got {quoted(value)}")
+    return tuple(dict.fromkeys(host_name(str(item)) for item in items))
+
+
+class Buy(Record):
+    """Buy the tokens from a host in place of renting chips: whose prices count."""
+
+    prices: Annotated[
+        tuple[HostRow, ...] | str,
+        PlainValidator(_prices, json_schema_input_type=str | list[HostRow]),
+    ] = Field(CATALOGUE, description="catalogue, or rows {host, input, output, cached}")
+    model: str | None = Field(
+        None, description="the model's name in the list of prices, where it has another there"
+    )
+    hosts: Annotated[
+        tuple[str, ...], PlainValidator(_hosts, json_schema_input_type=str | list[str])
+    ] = Field((), description="hosts that count; all of the list when absent")
+    quantile: Annotated[float, Quantity("share", zero=True, at_most=1.0)] = Field(
+        0.5, description="of the hosts' prices, against which renting is held"
+    )
+    cached: Annotated[float, Quantity("share", zero=True, at_most=1.0)] | None = Field(
+        None,
+        description="share of the input that a host bills as cached; workload.cached_input when "
+        "absent",
+    )
+    on: Annotated[str, DayKind()] | None = Field(
+        None, description="day whose prices count; that of the snapshot when absent"
+    )
+
+    @field_validator("model")
+    @classmethod
+    def _listed(cls, value: str | None) -> str | None:
+        names = sorted({row.model for row in rows()})
+        if value is not None and value not in names:
+            hint = did_you_mean(value, names) or f" (known: {', '.join(open_models())})"
+            raise ValueError(f"no price of {quoted(value)} is listed{hint}")
+        return value
+
+    @field_validator("hosts")
+    @classmethod
+    def _among(cls, value: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        listed = info.data.get("prices")
+        if not isinstance(listed, tuple):
+            return value  # of the catalogue, when the model is known
+        names = [host_name(row.host) for row in listed]
+        for host in value:
+            if host not in names:
+                hint = did_you_mean(host, names) or f" (known: {', '.join(names)})"
+                raise ValueError(f"no row of prices is of {quoted(host)}{hint}")
+        return value
+
+
+@dataclass(frozen=True)
+class RentRange(Kind):
+    """What a chip costs under one kind of contract, from the least to the most [USD/(chip*s)].
+
+    Read as the two ends, or `catalogue`.
+    """
+
+    def read(self, value: object) -> Ends | str:
+        """Both ends [USD/(chip*s)], or `catalogue`."""
+        if value == CATALOGUE:
+            return CATALOGUE
+        rent = Quantity("price")
+        if isinstance(value, Mapping):
+            if value.keys() != {"from", "to"}:
+                raise ValueError(
+                    f"expected a range such as {{from: $2/hour, to: $3/hour}}, got {quoted(value)}"
+                )
+            value = [value["from"], value["to"]]
+        if not isinstance(value, list | tuple):
+            both = plausible_rent(rent.read(value))
+            return both, both
+        if len(value) != 2:
+            raise ValueError(
+                f'expected a rent or a range of two such as ["$2/hour", "$3/hour"], got '
+                f"{len(value)} values"
+            )
+        low, high = collected(value, lambda item: plausible_rent(rent.read(item)))
+        if high < low:
+            raise ValueError("expected the lower end first, got the higher one")
+        return low, high
+
+    def schema(self) -> dict[str, object]:
+        single = {"type": ["string", "number"], "examples": ["$2/hour"]}
+        return {"oneOf": [single, {"type": "array", "items": single, "minItems": 2, "maxItems": 2}]}
+
+
+RentField = Annotated[Ends | str, RentRange()] | None
+
+
+class Contract(Record):
+    """Rents by kind of contract, in place of one price; the first given is what plans pay."""
+
+    on_demand: RentField = Field(None, description="by the hour [USD/(chip*s)]")
+    reserved: RentField = Field(None, description="for months or years [USD/(chip*s)]")
+    spot: RentField = Field(
+        None, validate_default=True, description="until it is taken away [USD/(chip*s)]"
+    )
+
+    @field_validator("spot")
+    @classmethod
+    def _any(cls, value: Ends | str | None, info: ValidationInfo) -> Ends | str | None:
+        ranges = (value, *(info.data.get(name) for name in ("on_demand", "reserved")))
+        if all(each is None for each in ranges):
+            raise ValueError("give at least one of on_demand, reserved, spot")
+        return value
+
+    @property
+    def kinds(self) -> dict[str, Ends | str]:
+        """The contracts that are given, by name."""
+        pairs = ((name, getattr(self, name)) for name in type(self).model_fields)
+        return {name: rent for name, rent in pairs if rent is not None}

@@ -1,0 +1,209 @@
+"""Worked price sheets: every number from the scenario, against published or hand-made figures."""
+
+import csv
+import itertools
+import math
+from datetime import date
+
+import pytest
+
+import planner
+from planner.architecture.counts import sizes
+from planner.catalogue import api_prices, models
+from planner.catalogue.chips import chip
+from planner.catalogue.listed_prices import default_price
+from tests.paths import shared
+
+MACHINE = {  # 300 multiply-adds per byte; 80 GB at $3.20 an hour are $0.040 per GB-hour
+    "flops": {"bf16": "600 TFLOP/s"},
+    "memory_bandwidth": "1 TB/s",
+    "memory": "80 GB",
+    "price": "$3.20/hour",
+}
+SHEET = {"input": "$1.25/Mtok", "output": "$10/Mtok", "cached": "$0.125/Mtok"}
+
+
+def solved(sheet, chips=MACHINE, **given):
+    """The plan of a sheet as `planner solve --json` has it."""
+    scenario = {"problem": "prices", "sheet": sheet, "given": given}
+    if chips is not None:
+        scenario["chips"] = chips
+    return planner.solve(scenario).document["plan"]
+
+
+def lines(plan, name, origin=""):
+    """Inferences of a name whose origin begins so."""
+    return [x for x in plan["inferences"] if x["name"] == name and x["from"].startswith(origin)]
+
+
+def test_every_line_has_the_eight_keys():
+    """One line for each inference, with the keys that are promised."""
+    plan = solved("anthropic/claude-opus-4-6")
+    keys = ["name", "low", "mid", "high", "from", "assumes", "formula", "verdict"]
+    assert all(list(line) == keys for line in plan["inferences"])
+
+
+def test_steps_bound_caches_and_attention():
+    """100e9 active parameters at 300 per byte: 0.3 to 1.7 kB; attention at 25k to 245k tokens."""
+    sheet = SHEET | {"steps": [{"above": "200k", "input": "2x", "output": "1.5x"}]}
+    plan = solved(sheet, n_active="100B")
+    bound, point = lines(plan, "kv_bytes_per_token", "output step")
+    assert bound["low"] == pytest.approx(100e9 / 300 / ((500e3 - 1.5 * 5e3) / 0.5))
+    assert bound["high"] == pytest.approx(100e9 / 300 / 200e3)
+    assert round(bound["low"], -2) == 300
+    assert round(bound["high"], -2) == 1700
+    assert point["low"] == point["high"] == pytest.approx(1667, rel=1e-3)
+    (attention,) = lines(plan, "attention_context")
+    assert (attention["low"], attention["high"]) == (pytest.approx(25e3), pytest.approx(245e3))
+
+
+@pytest.mark.parametrize(
+    ("price", "share", "batch", "limit"), [(6, 5 / 14, 1 / 15, 2.8), (2, 1 / 4, 1 / 5, 4.0)]
+)
+def test_fast_modes(price, share, batch, limit):
+    """A fast mode at 2.5 x the speed: fixed share, batch and the fastest of all modes."""
+    tier = {"name": "fast", "price": f"{price}x", "speed": "2.5x"}
+    plan = solved(SHEET | {"tiers": [tier]})
+    for name, value in (
+        ("fixed_share", share), ("batch_over_normal", batch), ("speed_limit", limit)
+    ):  # fmt: skip
+        (line,) = lines(plan, name)
+        assert line["low"] == line["mid"] == line["high"] == pytest.approx(value, rel=1e-12)
+
+
+def test_a_fast_and_a_batch_tier_contradict_one_step():
+    """0.357 below 0.5: the two modes clash, and 22.2 % of idle hours would do."""
+    tiers = [{"name": "fast", "price": "6x", "speed": "2.5x"}, {"name": "batch", "price": "0.5x"}]
+    plan = solved(SHEET | {"tiers": tiers})
+    assert lines(plan, "fixed_share", "batch")[0]["low"] == pytest.approx(0.5)
+    alone, both = lines(plan, "idle_share", "batch")
+    assert (alone["low"], both["low"]) == (pytest.approx(0.5), pytest.approx(1 - 0.5 / (9 / 14)))
+    (clash,) = plan["contradictions"]
+    assert clash["factor"] == pytest.approx(0.5 / (5 / 14))
+    assert len(clash["minimal"]) == 2
+    assert len(clash["reconciled_by"]) == 2
+    assert any("22.2 %" in words for words in clash["minimal"])
+
+
+def test_a_slow_tier_that_the_fixed_share_allows_is_consistent():
+    """Half the price beside a fixed share of 0.6: no contradiction."""
+    tiers = [{"name": "fast", "price": "4x", "speed": "1.5x"}, {"name": "batch", "price": "0.5x"}]
+    plan = solved(SHEET | {"tiers": tiers})
+    assert lines(plan, "fixed_share", "fast")[0]["low"] == pytest.approx(3 / 5)
+    assert not plan["contradictions"]
+
+
+def test_writes_are_a_straight_line_in_time():
+    """1.25 x at 5 minutes and 2 x at an hour: 0.182 + 0.818 per hour over the input price."""
+    write = [{"hold": "5 min", "price": "$3.75/Mtok"}, {"hold": "1 hour", "price": "$6/Mtok"}]
+    plan = solved({"input": "$3/Mtok", "output": "$15/Mtok", "write": write})
+    assert lines(plan, "write_surcharge")[0]["mid"] == pytest.approx(2 / 11)
+    assert lines(plan, "hold_over_input")[0]["mid"] * 3600 == pytest.approx(9 / 11)
+    assert lines(plan, "hold_price")[0]["mid"] * 3600 == pytest.approx(9 / 11 * 3e-6)
+
+
+def test_storage_breaks_even_and_implies_a_cache():
+    """$4.50 per Mtok-hour at an input of 1.25: 3.6 per hour, 4 reads, 112 kB in HBM."""
+    plan = solved(SHEET | {"storage": "$4.50/Mtok/hour"})
+    assert lines(plan, "hold_over_input")[0]["mid"] * 3600 == pytest.approx(3.6)
+    assert lines(plan, "break_even_reads")[0]["mid"] * 3600 == pytest.approx(4.0)
+    assert lines(plan, "kv_bytes_per_token", "storage")[0]["mid"] == pytest.approx(112.5e3)
+
+
+def test_a_step_and_storage_contradict_each_other():
+    """112 kB against 1.7 kB: 67 x, and every assumption alone would settle it."""
+    steps = [{"above": "200k", "output": "1.5x"}]
+    plan = solved(SHEET | {"storage": "$4.50/Mtok/hour", "steps": steps}, n_active="100B")
+    (clash,) = plan["contradictions"]
+    assert clash["name"] == "kv_bytes_per_token"
+    assert clash["factor"] == pytest.approx(112.5e3 / (100e9 / 300 / 200e3))
+    assert int(clash["factor"]) == 67
+    factors = [row["factor"] for row in clash["reconciled_by"]]
+    assert len(factors) == len(clash["minimal"])
+    assert factors == pytest.approx([67.5] * len(factors))
+
+
+def test_the_physical_size_holds_every_open_model():
+    """20 of 20: the truth lies within the physical interval, which spans a factor of hundreds."""
+    spans = set()
+    for name in api_prices.open_models():
+        counted = sizes(models.load({"deepseek-v3.1": "deepseek-v3"}.get(name, name)))
+        plan = solved(name, chips=None)
+        line = lines(plan, "n_active", "input price, physical")[0]
+        assert line["low"] <= counted.n_active["no_input_embedding"] <= line["high"]
+        spans.add(round(line["high"] / line["low"]))
+        assert f"spans {line['high'] / line['low']:.0f}x" in line["verdict"]
+    assert len(spans) == 1
+    assert 170 < min(spans) < 400
+
+
+def test_the_physical_size_is_the_corner_of_every_assumption():
+    """Chips, rents, peaks, efficiencies and margins, each combination by hand."""
+    plan = solved(
+        SHEET, chips=["hgx-h100", "hgx-a100"],
+        prefill_efficiency=["25%", "65%"], margin=[1, 6],
+    )  # fmt: skip
+    line = lines(plan, "n_active")[0]
+    values = []
+    for name, share, margin in itertools.product(("h100", "a100"), (0.25, 0.65), (1, 6)):
+        rents, flops = default_price(name), chip(name).flops
+        for peak in {flops[x] for x in ("bf16", "fp8") if x in flops}:
+            for rent in (rents.low, rents.high):
+                values.append(1.25e-6 / margin * peak * share / (2 * rent))
+    assert line["low"] == pytest.approx(min(values))
+    assert line["high"] == pytest.approx(max(values))
+    assert line["mid"] == pytest.approx(math.sqrt(min(values) * max(values)))
+
+
+def test_kv_is_refused_from_the_level():
+    """Nothing is said of caches from the level, and why."""
+    line = lines(solved(SHEET), "kv_bytes_per_token", "level")[0]
+    assert line["low"] is line["mid"] is line["high"] is None
+    assert line["verdict"].startswith("refused")
+
+
+def test_a_ratio_bounds_batch_and_cache():
+    """Output over input: least batch over the critical one, most bytes of a cache."""
+    eff = {"prefill_efficiency": "50%", "decode_efficiency": "75%"}
+    plan = solved(SHEET, n_active="100B", context="20k", **eff)
+    memory = 8 * 0.75 / 0.5
+    assert lines(plan, "batch_over_critical")[0]["low"] == pytest.approx(1 / memory)
+    bound = lines(plan, "kv_bytes_per_token", "output over")[0]
+    assert bound["low"] is None
+    assert bound["high"] == pytest.approx(memory * 100e9 / 300 / 20e3)
+
+
+def test_few_open_models_are_priced_below_memory_cost():
+    """A bound at its loosest corner is broken by two of twenty at 7000 tokens, and by name."""
+    broken = []
+    for name in api_prices.open_models():
+        alike = {"deepseek-v3.1": "deepseek-v3"}.get(name, name)
+        counted = sizes(models.load(alike))
+        plan = solved(name, chips=None, n_active=counted.n_active["no_input_embedding"],
+                      context="7k")  # fmt: skip
+        bound = lines(plan, "kv_bytes_per_token", "output over")[0]
+        if counted.read_bytes(7000) / 7000 > bound["high"]:
+            broken.append(name)
+    assert len(broken) == 2
+    assert set(broken) <= set(api_prices.open_models())
+
+
+def test_a_listed_sheet_is_its_rows():
+    """Steps and tiers of a sheet by name are those of its rows in the published table."""
+    with shared("api_tiers.csv").open(encoding="utf-8") as text:
+        rows = [x for x in csv.DictReader(text) if x["model"] == "gemini-2.5-pro"]
+    base = next(x for x in rows if x["tier"] == "standard" and x["context_over"] == "0")
+    above = next(x for x in rows if x["tier"] == "standard" and x["context_over"] != "0")
+    plan = solved("google/gemini-2.5-pro")
+    assert plan["sheet"]["input"] == pytest.approx(float(base["usd_in"]) / 1e6)
+    (step,) = lines(plan, "balance_context")
+    x = float(above["usd_out"]) / float(base["usd_out"])
+    assert step["low"] == pytest.approx((250e3 - x * 100e3) / (x - 1))
+
+
+def test_a_sheet_of_another_day_has_that_days_rows():
+    """Before a step was dropped there is one, after it there is none."""
+    for day, steps in ((date(2026, 3, 1), 1), (date(2026, 4, 1), 0)):
+        sheet = {"problem": "prices", "sheet": "anthropic/claude-opus-4-6", "date": day.isoformat()}
+        plan = planner.solve(sheet).document["plan"]
+        assert len(lines(plan, "balance_context")) == steps
