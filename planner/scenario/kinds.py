@@ -22,6 +22,7 @@ ROOMS = {
     "serving": "planner.problems.serving",
     "budget": "planner.problems.budget",
     "lifecycle": "planner.problems.lifecycle",
+    "fleet": "planner.problems.fleet",
 }
 # Kinds whose scenarios are accepted unread: a later version answers them.
 PLANNED = ("training", "cache", "prices")

@@ -1,0 +1,21 @@
+"""Mixed integer programs: declared by blocks, relaxed, cut, decomposed, proved (SciPy's HiGHS)."""
+
+from typing import TYPE_CHECKING
+
+from planner.text.faces import loaded_from
+
+if TYPE_CHECKING:
+    from planner.programs.integer.declaration import IntegerProgram, Rows
+    from planner.programs.integer.descent import descend
+    from planner.programs.integer.relaxation import LinearPoint, NoPoint, relaxed, tightened
+    from planner.programs.integer.solver import WholePoint, solved
+
+_HOMES = {
+    "IntegerProgram": "declaration", "Rows": "declaration", "descend": "descent",
+    "LinearPoint": "relaxation", "NoPoint": "relaxation", "relaxed": "relaxation",
+    "tightened": "relaxation", "WholePoint": "solver", "solved": "solver",
+}  # fmt: skip
+__all__ = list(_HOMES)
+
+
+__getattr__ = loaded_from(__name__, _HOMES)

@@ -1,0 +1,52 @@
+"""A mixed integer program solved by branch and bound (HiGHS through SciPy), with its bound."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import Bounds, LinearConstraint, milp
+
+from planner.programs.integer.declaration import Array, Whole
+from planner.programs.integer.relaxation import NoPoint
+
+UNLIMITED = 10**9
+INFEASIBLE = 2  # what SciPy's milp reports
+
+
+@dataclass(frozen=True)
+class WholePoint:
+    """The best point found (n,), its value, a value that none is below, and nodes looked at."""
+
+    value: float
+    point: Array
+    bound: float
+    nodes: int
+
+
+def solved(
+    program: Whole, gap: float = 0.0, nodes: int = UNLIMITED, seconds: float = math.inf
+) -> WholePoint | None:
+    """The best point within a relative gap, or the best within the nodes and seconds.
+
+    None where they end before there is one. Raises NoPoint where nothing keeps the rows.
+    """
+    options: dict[str, float | bool] = {"mip_rel_gap": gap, "node_limit": nodes}
+    if math.isfinite(seconds):
+        options["time_limit"] = seconds
+    rows = program.rows
+    result = milp(
+        program.cost,
+        integrality=program.whole.astype(int),
+        bounds=Bounds(np.zeros(program.most.size), program.most),
+        constraints=LinearConstraint(rows.matrix, rows.low, rows.high),
+        options=options,
+    )
+    if result.status == INFEASIBLE:
+        raise NoPoint(str(result.message))
+    if result.x is None:
+        return None
+    point = np.where(program.whole, np.round(result.x), result.x)
+    bound = result.mip_dual_bound if result.mip_dual_bound is not None else result.fun
+    return WholePoint(float(result.fun), point, float(bound), int(result.mip_node_count or 0))
