@@ -19,6 +19,7 @@ from planner.scenario import resolved
 from planner.text.errors import SolverError
 
 DUALS = "of the relaxation, whole numbers aside"
+HOUR = 3600.0
 SAME = 1e-6  # relative, of the bill worked out twice
 
 
@@ -44,7 +45,8 @@ def answer(scenario: FleetScenario) -> records.FleetPlan:
             choice.bound / task.hours, choice.gap,
         ),
         binding=tuple(_binding(task, choice)),
-        columns=_columns(task),
+        columns=_columns(resolution, choice),
+        dropped=resolution.made.dropped,
         prices=prices(task, choice),
         beside=restricted(task, choice),
         provenance=Provenance(warnings=resolution.warnings),
@@ -140,13 +142,19 @@ def _binding(task: FleetTask, choice: FleetChoice) -> list[BindingLimit]:
     return limits
 
 
-def _columns(task: FleetTask) -> tuple[records.PlannedColumn, ...]:
+def _columns(
+    resolution: ResolvedFleet, choice: FleetChoice | None = None
+) -> tuple[records.PlannedColumn, ...]:
+    """Every column; the bound behind a search is worked out for those that the plan uses."""
+    task = resolution.task
+    used = set() if choice is None else set(np.flatnonzero((choice.firm + choice.spot).any(axis=1)))
+    made = {each.column: each for each in resolution.made.made}
     return tuple(
         records.PlannedColumn(
-            task.models[c.model], c.name, task.pools[c.pool].name, c.chips, c.rate, c.p95,
-            c.certificate,
+            task.models[c.model], c.name, task.pools[c.pool].name, c.chips, c.rate, c.start * HOUR,
+            c.p95, i in used, made[c].certificate(i in used) if c in made else None,
         )
-        for c in task.columns
+        for i, c in enumerate(task.columns)
     )  # fmt: skip
 
 
@@ -159,7 +167,7 @@ def _infeasible(scenario: FleetScenario, resolution: ResolvedFleet) -> records.F
         certificate=records.FleetCertificate(
             "no plan keeps the rules", len(task.columns), 0, None, None, None
         ),
-        columns=_columns(task),
+        columns=_columns(resolution),
         infeasible=shortfalls(task),
         provenance=Provenance(warnings=resolution.warnings),
     )

@@ -69,7 +69,9 @@ class PlannedColumn:
     pool: str
     chips: int
     rate: Annotated[float, Unit("seq/s")]
+    start: Annotated[float, Unit("s")]
     ttft_p95: Annotated[float, Unit("s")] | None
+    in_plan: bool
     certificate: str | None
 
 
@@ -106,6 +108,7 @@ class FleetAnswer(Answer):
     bound: Hourly | None = None
     certificate: FleetCertificate
     columns: tuple[PlannedColumn, ...] = ()
+    dropped: tuple[str, ...] = ()
     prices: MarginalPrices | None = None
     beside: tuple[RestrictedFleet, ...] = ()
     provenance: Provenance

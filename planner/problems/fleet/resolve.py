@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.problems.fleet.question import MOST_VARIABLES, FleetPool, FleetScenario
+from planner.problems.fleet.made_columns import NO_COLUMNS, MadeColumns
 from planner.problems.fleet.task import FleetColumn, FleetTask, PoolOffer
 from planner.text.errors import FieldError
 from planner.text.quantities import show
@@ -21,6 +22,7 @@ class ResolvedFleet:
 
     task: FleetTask
     warnings: tuple[str, ...]
+    made: MadeColumns
 
 
 def resolve_fleet(scenario: FleetScenario) -> ResolvedFleet:
@@ -34,7 +36,8 @@ def resolve_fleet(scenario: FleetScenario) -> ResolvedFleet:
     demand = np.array([
         model.demand.rates(scenario.hours, model.tokens) for model in scenario.models.values()
     ])  # fmt: skip
-    columns = tuple(_columns(scenario))
+    made = _made(scenario)
+    columns = (*_given(scenario), *(each.column for each in made.made))
     size = (3 * len(columns) + 2 * len(pools)) * scenario.hours + len(pools)
     if size > MOST_VARIABLES:
         raise FieldError(("hours", (
@@ -54,7 +57,8 @@ def resolve_fleet(scenario: FleetScenario) -> ResolvedFleet:
         scenario.start.cost == "paid",
         scenario.spot_share,
     )
-    return ResolvedFleet(task, tuple(_warnings(scenario)))
+    warnings = (*_warnings(scenario), *made.warnings)
+    return ResolvedFleet(task, warnings, made)
 
 
 def _window(deferrable: float | None, hours: int) -> int:
@@ -81,16 +85,13 @@ def _offer(name: str, pool: FleetPool, owned: int) -> PoolOffer:
     )  # fmt: skip
 
 
-def _columns(scenario: FleetScenario) -> list[FleetColumn]:
-    """Every column: those that are given, and those that serving questions give."""
+def _given(scenario: FleetScenario) -> list[FleetColumn]:
+    """The columns that the user gives."""
     pools = list(scenario.pools)
     columns = []
-    for m, (name, model) in enumerate(scenario.models.items()):
-        if model.columns is None:
-            words = "is asked of no serving question yet; give columns"
-            raise FieldError((f"models.{name}", words))
+    for m, model in enumerate(scenario.models.values()):
         names: set[str] = set()
-        for given in model.columns:
+        for given in model.columns or ():
             label = given.name or f"{given.pool} x{given.chips}"
             while label in names:
                 label += "'"
@@ -99,6 +100,16 @@ def _columns(scenario: FleetScenario) -> list[FleetColumn]:
             k = pools.index(given.pool)
             columns.append(FleetColumn(m, k, label, given.chips, given.rate, start))
     return columns
+
+
+def _made(scenario: FleetScenario) -> MadeColumns:
+    """The columns that serving questions give."""
+    wanted = [m for m, model in enumerate(scenario.models.values()) if model.columns is None]
+    if not wanted:
+        return NO_COLUMNS
+    from planner.problems.fleet.serving_columns import serving_columns
+
+    return serving_columns(scenario, wanted)
 
 
 def _warnings(scenario: FleetScenario) -> list[str]:
