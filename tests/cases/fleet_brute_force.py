@@ -47,7 +47,9 @@ def small_scenario(seed: int) -> Scenario:
         if not columns:
             columns = [{"pool": names[0], "chips": 1, "rate": 1.5}]
         most = max(c["rate"] for c in columns) * (1.6 if linked or models > 1 else 2.4)
-        demand: Scenario = {"hourly": [float(np.round(draw.uniform(0.2, most), 2)) for _ in range(hours)]}
+        demand: Scenario = {
+            "hourly": [float(np.round(draw.uniform(0.2, most), 2)) for _ in range(hours)]
+        }
         if style == "waits":
             demand["deferrable"] = 3600.0 * int(draw.integers(1, 3))
         scenario["models"][f"m{m}"] = {"demand": demand, "columns": columns}
@@ -147,8 +149,12 @@ def machines(scenario: Scenario, columns: list[Any], now: State) -> tuple[list[i
     for name, pool in scenario["pools"].items():
         mine = [i for i, (_, c) in enumerate(columns) if c["pool"] == name]
         chips = {i: columns[i][1]["chips"] for i in mine}
-        needed.append(bins(tuple(sorted(chips[i] for i in mine for _ in range(now[i]))), pool["size"]))
-        lost = bins(tuple(sorted(chips[i] for i in mine for _ in range(now[count + i]))), pool["size"])
+        needed.append(
+            bins(tuple(sorted(chips[i] for i in mine for _ in range(now[i]))), pool["size"])
+        )
+        lost = bins(
+            tuple(sorted(chips[i] for i in mine for _ in range(now[count + i]))), pool["size"]
+        )
         if lost:
             spot = pool["spot"]
             if lost > spot["machines"]:
@@ -165,7 +171,9 @@ def _reservations(scenario: Scenario, most: list[int]) -> Iterator[tuple[tuple[i
               for p, n in zip(pools, most, strict=True)]  # fmt: skip
     for counts in product(*(range(limit + 1) for limit in limits)):
         hourly = sum(
-            n * 3600 * p["size"] * p["reserved"]["price"] for n, p in zip(counts, pools, strict=True) if n
+            n * 3600 * p["size"] * p["reserved"]["price"]
+            for n, p in zip(counts, pools, strict=True)
+            if n
         )
         yield counts, hourly * scenario["hours"]
 
@@ -274,7 +282,9 @@ def _linked(scenario: Scenario, columns: list[Any], tau: float, waits: bool) -> 
     chips, rates = [], np.array([c["rate"] for _, c in columns])
     for _, column in columns:
         size = scenario["pools"][column["pool"]]["size"]
-        used = column["chips"] if column["chips"] <= size else math.ceil(column["chips"] / size) * size
+        used = (
+            column["chips"] if column["chips"] <= size else math.ceil(column["chips"] / size) * size
+        )
         chips.append(used * 3600 * scenario["pools"][column["pool"]]["on_demand"]["price"] * tau)
     steady = np.array([room(scenario, columns, model, s, s) for s in states])
     late = begun @ (rates * tau) / (1 + scenario["spare"]["headroom"])

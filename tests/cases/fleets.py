@@ -22,8 +22,14 @@ def large_fleet(
         rent = 8 * 4.5 * speeds[k] ** 0.9 * draw.uniform(0.85, 1.15)
         offers.append(
             PoolOffer(
-                f"kind-{k}", 8, rent, None, rent * draw.uniform(0.58, 0.72), None,
-                rent * draw.uniform(0.45, 0.65), int(draw.integers(2, 12)),
+                f"kind-{k}",
+                8,
+                rent,
+                None,
+                rent * draw.uniform(0.58, 0.72),
+                None,
+                rent * draw.uniform(0.45, 0.65),
+                int(draw.integers(2, 12)),
                 draw.uniform(0.02, 0.1),
             )  # fmt: skip
         )

@@ -1,4 +1,4 @@
-"""The answer to a scenario of fleets: the plan, checked again, its prices, what else it could be."""
+"""The answer to a scenario of fleets: the plan, checked again, its prices, its proof."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def answer(scenario: FleetScenario) -> records.FleetPlan:
         ),
         binding=tuple(_binding(task, choice)),
         columns=_columns(resolution, choice),
-        dropped=resolution.made.dropped,
+        dropped=resolution.made.dropped if resolution.made else (),
         prices=prices(task, choice),
         beside=restricted(task, choice),
         provenance=Provenance(warnings=resolution.warnings),
@@ -148,7 +148,7 @@ def _columns(
     """Every column; the bound behind a search is worked out for those that the plan uses."""
     task = resolution.task
     used = set() if choice is None else set(np.flatnonzero((choice.firm + choice.spot).any(axis=1)))
-    made = {each.column: each for each in resolution.made.made}
+    made = {each.column: each for each in (resolution.made.made if resolution.made else ())}
     return tuple(
         records.PlannedColumn(
             task.models[c.model], c.name, task.pools[c.pool].name, c.chips, c.rate, c.start * HOUR,

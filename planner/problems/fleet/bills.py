@@ -18,7 +18,7 @@ DAY = 24
 
 
 def model_bills(task: FleetTask, choice: FleetChoice) -> dict[str, records.ModelBill]:
-    """What each model costs: machines of a pool by the chips that it holds there, and its starts."""
+    """What each model costs: machines by the chips that it holds there, and starts."""
     usd = np.zeros(len(task.models))
     for k, pool in enumerate(task.pools):
         firm = choice.reserved[k] * (pool.reserved or 0.0) * task.hours
@@ -66,8 +66,8 @@ def restricted(task: FleetTask, choice: FleetChoice) -> tuple[records.Restricted
         at = choice.value / task.hours
         more = usd / at - 1 if usd is not None and at else None
         rows.append(records.RestrictedFleet(words, usd, more))
-    parts = [_bill(t) if exact else _relaxed(t) for t in _alone(base)]
-    if len(task.models) > 1:
+    if len(task.models) > 1 and not any(pool.owned for pool in task.pools):
+        parts = [_bill(t) if exact else _relaxed(t) for t in _alone(base)]
         usd = sum(p for p in parts if p is not None) if None not in parts else None
         if usd is not None and not exact:
             usd *= choice.value / task.hours / whole

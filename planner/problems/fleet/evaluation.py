@@ -1,4 +1,4 @@
-"""A fleet plan checked again, rule by rule, in plain numbers: nothing here is shared with the search.
+"""A fleet plan checked again, rule by rule, in plain numbers that share nothing with the search.
 
 Demand with headroom and spare, the firm share, limits of contracts, packing of replicas into
 machines, work that waits, and the bill, are worked out anew from the plan's whole numbers.
@@ -40,9 +40,7 @@ def broken_rules(task: FleetTask, plan: WholePlan) -> list[str]:
             if most < wanted * (1 - NEAR) - 1e-12:
                 words = f"{most:.6g} of {wanted:.6g} requests/s are served with the spare kept"
                 broken.append(f"{model}: hour {t}: {words}")
-            firm = sum(
-                c.rate * plan.firm[i][t] for i, c in enumerate(task.columns) if c.model == m
-            )
+            firm = sum(c.rate * plan.firm[i][t] for i, c in enumerate(task.columns) if c.model == m)
             if firm < (1 - task.spot_share) * wanted * (1 - NEAR) - 1e-12:
                 broken.append(f"{model}: hour {t}: {firm:.6g} requests/s are on firm machines")
     for k, pool in enumerate(task.pools):

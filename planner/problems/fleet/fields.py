@@ -1,4 +1,4 @@
-"""The kinds of value that only a fleet's fields hold: chances per hour, machines, demand by hour."""
+"""The kinds of value that only a fleet's fields hold: chances per hour, machines, demand."""
 
 from __future__ import annotations
 

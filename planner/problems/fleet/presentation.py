@@ -98,7 +98,9 @@ def _models(point: FleetPoint) -> Iterator[str]:
             f"{name:<{NAMES}} {say.percent(bill.share_of_bill):>6} {bill.usd_per_hour:>9.4g} "
             f"{price:>8}  "
         )
-        yield from say.filled(head + columns) if len(head + columns) > say.WIDTH else [head + columns]
+        yield from (
+            say.filled(head + columns) if len(head + columns) > say.WIDTH else [head + columns]
+        )
 
 
 def _hours(plan: FleetPlan, point: FleetPoint) -> Iterator[str]:

@@ -10,12 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.problems.fleet.machine_patterns import machine_patterns, needs_patterns
 from planner.problems.fleet.task import FleetTask
-from planner.programs.integer import IntegerProgram
+from planner.programs.integer import IntegerProgram, TooManyWays, filling_ways, needs_ways
+from planner.text.errors import InputError
 
 Array = np.ndarray
-SPOT, FIRM = "spot", "firm"
 
 
 @dataclass(frozen=True)
@@ -183,7 +182,7 @@ def _machines(
             counted = made.subject(terms if mine.size else room, high=owned * size)
             if replicas is firm:
                 rows[k] = counted
-            if needs_patterns(used, pool.size):
+            if needs_ways(used, pool.size):
                 _packed(made, task, mine, replicas, machines, pool.size, owned, others)
     return rows
 
@@ -194,7 +193,13 @@ def _packed(
 ) -> None:  # fmt: skip
     """Rows that replicas lie each within a machine, by the ways in which one can be filled."""
     used = task.used_chips[mine]
-    parts, ways = machine_patterns(used[used < size], size)
+    try:
+        parts, ways = filling_ways(used[used < size], size)
+    except TooManyWays as many:
+        raise InputError(
+            f"replicas fill a machine of {size} chips in {many}; what would work: columns whose "
+            f"chips divide {size}"
+        ) from None
     filled = made.variables((len(ways), task.hours))
     others.append(filled)
     for part, counts in zip(parts, np.array(ways).T, strict=True):

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from planner.problems.fleet.question import MOST_VARIABLES, FleetPool, FleetScenario
-from planner.problems.fleet.made_columns import NO_COLUMNS, MadeColumns
 from planner.problems.fleet.task import FleetColumn, FleetTask, PoolOffer
 from planner.text.errors import FieldError
 from planner.text.quantities import show
+
+if TYPE_CHECKING:
+    from planner.problems.fleet.columns import MadeColumns
 
 HOUR = 3600.0
 LOST = 0.05  # chance per hour that a spot machine is lost, where nothing says
@@ -22,7 +25,7 @@ class ResolvedFleet:
 
     task: FleetTask
     warnings: tuple[str, ...]
-    made: MadeColumns
+    made: MadeColumns | None = None
 
 
 def resolve_fleet(scenario: FleetScenario) -> ResolvedFleet:
@@ -37,7 +40,7 @@ def resolve_fleet(scenario: FleetScenario) -> ResolvedFleet:
         model.demand.rates(scenario.hours, model.tokens) for model in scenario.models.values()
     ])  # fmt: skip
     made = _made(scenario)
-    columns = (*_given(scenario), *(each.column for each in made.made))
+    columns = (*_given(scenario), *(each.column for each in (made.made if made else ())))
     size = (3 * len(columns) + 2 * len(pools)) * scenario.hours + len(pools)
     if size > MOST_VARIABLES:
         raise FieldError(("hours", (
@@ -57,7 +60,7 @@ def resolve_fleet(scenario: FleetScenario) -> ResolvedFleet:
         scenario.start.cost == "paid",
         scenario.spot_share,
     )
-    warnings = (*_warnings(scenario), *made.warnings)
+    warnings = (*_warnings(scenario), *(made.warnings if made else ()))
     return ResolvedFleet(task, warnings, made)
 
 
@@ -102,12 +105,12 @@ def _given(scenario: FleetScenario) -> list[FleetColumn]:
     return columns
 
 
-def _made(scenario: FleetScenario) -> MadeColumns:
+def _made(scenario: FleetScenario) -> MadeColumns | None:
     """The columns that serving questions give."""
     wanted = [m for m, model in enumerate(scenario.models.values()) if model.columns is None]
     if not wanted:
-        return NO_COLUMNS
-    from planner.problems.fleet.serving_columns import serving_columns
+        return None
+    from planner.problems.fleet.columns import serving_columns
 
     return serving_columns(scenario, wanted)
 

@@ -13,7 +13,15 @@ import numpy as np
 
 from planner.problems.fleet.program import FleetProgram, fleet_program
 from planner.problems.fleet.task import FleetTask
-from planner.programs.integer import LinearPoint, NoPoint, descend, relaxed, solved
+from planner.programs.integer import (
+    SHARED,
+    LinearPoint,
+    descend,
+    lagrangian_bound,
+    relaxed,
+    solved,
+    tightened,
+)
 
 Array = np.ndarray
 SMALL = 600  # variables up to which the whole program is solved to its optimum
@@ -23,6 +31,9 @@ WHILE = 8.0  # the same where hours give a plan anyway
 MISS, HOUR_NODES = 0.01, 5  # of an hour's cost, and nodes, at which an hour's program ends
 PASSES, WANTED = 2, 0.03  # further passes while the gap is above what is wanted
 CONTRACT_NODES = 1000
+PART_NODES = 50  # of an hour by itself, for the bound
+ROUNDS = 4  # of cuts
+SPAN = 4  # hours that are free together
 NEARLY = 2  # columns of a model beside those in use
 WHOLE = "the whole program by branch and bound (HiGHS)"
 BY_HOURS = "relaxation with rounding cuts; hours apart, starts carried; contracts anew (HiGHS)"
@@ -83,32 +94,54 @@ def _better(first: FleetChoice, second: FleetChoice | None) -> FleetChoice:
     if second is None:
         return first
     cheaper = min(first, second, key=lambda choice: choice.value)
-    return replace(
-        cheaper, bound=max(first.bound, second.bound), nodes=first.nodes + second.nodes
-    )
+    return replace(cheaper, bound=max(first.bound, second.bound), nodes=first.nodes + second.nodes)
 
 
 def _by_hours(task: FleetTask, made: FleetProgram) -> FleetChoice:
+    """A plan from the relaxation, hour by hour, and the bound that hours by themselves give."""
     program = made.program.compiled()
     linear = relaxed(program)
-    hours = task.hours
-    parts = [_hour(made, t, _promising(task, made, linear, t)) for t in range(hours)]
+    hours, middle = task.hours, made.program.columns <= MIDDLE
+    cut, lifted, _ = tightened(program, ROUNDS) if middle else (program, linear, 0)
+    parts = [_hour(made, t, _promising(task, made, lifted, t)) for t in range(hours)]
     contracts = np.concatenate([
         made.reserved, made.on_demand.ravel(), made.spot_machines.ravel()
     ])  # fmt: skip
-    point = linear.point.copy()
+    point = lifted.point.copy()
     point[made.reserved] = np.floor(point[made.reserved] + 0.5)
     peak = int(np.argmax(task.demand.sum(axis=0)))
     miss = MISS * linear.value / hours
-    point, nodes = descend(program, point, parts[peak:] + parts[:peak], miss, HOUR_NODES)
-    point, more = descend(program, point, [contracts], 0.0, CONTRACT_NODES)
-    nodes += more
-    for _ in range(PASSES):
-        if program.value(point) * (1 - WANTED) <= linear.value:
+    point, nodes = descend(cut, point, parts[peak:] + parts[:peak], miss, HOUR_NODES)
+    point, more = descend(cut, point, [contracts], 0.0, CONTRACT_NODES)
+    nodes, bound = nodes + more, max(lifted.value, linear.value)
+    for turn in range(PASSES):
+        if program.value(point) * (1 - WANTED) <= bound:
             break
-        point, more = descend(program, point, [*parts, contracts], miss / 2, 4 * HOUR_NODES)
+        spans = _spans(parts, contracts, turn) if middle else [*parts, contracts]
+        point, more = descend(cut, point, spans, miss / 2, 4 * HOUR_NODES)
         nodes += more
-    return _choice(task, made, point, linear, linear.value, nodes, BY_HOURS)
+    if middle and program.value(point) * (1 - WANTED) > bound:
+        apart, more = lagrangian_bound(cut, _parts_of(made), lifted.duals, MISS / 2, PART_NODES)
+        bound, nodes = max(bound, apart), nodes + more
+    return _choice(task, made, point, linear, bound, nodes, BY_HOURS)
+
+
+def _spans(parts: list[Array], contracts: Array, turn: int) -> list[Array]:
+    """Hours in threes, and what is reserved, free together; other threes at every turn."""
+    hours = len(parts)
+    starts = range(turn, hours + turn, SPAN - 1)
+    spans = [[parts[(s + i) % hours] for i in range(min(SPAN, hours))] for s in starts]
+    return [*(np.unique(np.concatenate(span)) for span in spans), contracts]
+
+
+def _parts_of(made: FleetProgram) -> Array:
+    """The hour of each variable, SHARED of machines that are reserved."""
+    part_of = np.full(made.program.columns, SHARED)
+    hours = np.arange(made.firm.shape[1])
+    of_columns = (made.firm, made.spot, made.started, made.on_demand, made.spot_machines)
+    for numbers in (*of_columns, *made.others, *made.deferred):
+        part_of[numbers] = hours
+    return part_of
 
 
 def _promising(task: FleetTask, made: FleetProgram, linear: LinearPoint, t: int) -> Array:

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import linprog
 
-from planner.programs.integer.declaration import Array, Rows, Whole
+from planner.programs.integer.declaration import Array, Whole
 from planner.programs.integer.rounding_cuts import rounding_cuts
 
 LARGE = 3000  # variables from which the interior point method is the faster one

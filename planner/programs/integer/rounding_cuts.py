@@ -7,8 +7,6 @@ where f = frac(b/d) > 0 (Nemhauser and Wolsey 1990; Marchand and Wolsey 2001).
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 import scipy.sparse as sp
 
@@ -38,9 +36,7 @@ def rounding_cuts(program: Whole, point: Array, most: int) -> Rows:
     pointers = np.cumsum([0, *(columns.size for _, columns, _, _ in chosen)])
     columns = np.concatenate([c for _, c, _, _ in chosen]) if chosen else np.zeros(0, int)
     values = np.concatenate([v for _, _, v, _ in chosen]) if chosen else np.zeros(0)
-    cut_rows = sp.csr_array(
-        (values, columns, pointers), shape=(len(chosen), program.cost.size)
-    )
+    cut_rows = sp.csr_array((values, columns, pointers), shape=(len(chosen), program.cost.size))
     low = np.array([side for _, _, _, side in chosen])
     return Rows(cut_rows, low, np.full(low.size, np.inf))
 

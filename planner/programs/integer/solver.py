@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.optimize import Bounds, LinearConstraint, OptimizeResult, milp
 
 from planner.programs.integer.declaration import Array, Whole
 from planner.programs.integer.relaxation import NoPoint
@@ -32,6 +32,19 @@ def solved(
 
     None where they end before there is one. Raises NoPoint where nothing keeps the rows.
     """
+    result = _run(program, gap, nodes, seconds)
+    if result.x is None:
+        return None
+    point = np.where(program.whole, np.round(result.x), result.x)
+    return WholePoint(float(result.fun), point, *_proved(result))
+
+
+def least_value(program: Whole, gap: float, nodes: int) -> tuple[float, int]:
+    """What no whole point is below, and the nodes looked at; raises NoPoint as `solved`."""
+    return _proved(_run(program, gap, nodes, math.inf))
+
+
+def _run(program: Whole, gap: float, nodes: int, seconds: float) -> OptimizeResult:
     options: dict[str, float | bool] = {"mip_rel_gap": gap, "node_limit": nodes}
     if math.isfinite(seconds):
         options["time_limit"] = seconds
@@ -45,8 +58,12 @@ def solved(
     )
     if result.status == INFEASIBLE:
         raise NoPoint(str(result.message))
-    if result.x is None:
-        return None
-    point = np.where(program.whole, np.round(result.x), result.x)
-    bound = result.mip_dual_bound if result.mip_dual_bound is not None else result.fun
-    return WholePoint(float(result.fun), point, float(bound), int(result.mip_node_count or 0))
+    return result
+
+
+def _proved(result: OptimizeResult) -> tuple[float, int]:
+    """What no point is below, and the nodes looked at."""
+    bound = result.mip_dual_bound
+    if bound is None:
+        bound = -math.inf if result.fun is None else result.fun
+    return float(bound), int(result.mip_node_count or 0)

@@ -14,17 +14,42 @@ from statistics import median
 
 from planner.catalogue.listed_prices import tier, tier_names
 from planner.problems.fleet.question import FleetModel, FleetPool, FleetScenario
-from planner.problems.fleet.made_columns import MadeColumn, MadeColumns
 from planner.problems.fleet.task import FleetColumn
-from planner.problems.serving import PROBLEM, Question, Task, ranked, resolve, single_pools
+from planner.problems.serving import PROBLEM, Point, Question, Task, ranked, resolve, single_pools
 from planner.problems.serving import Scenario as ServingScenario
 from planner.scenario import load, resolved
 from planner.text.errors import FieldError, InputError
-from planner.text.wording import excess, laid_out
+from planner.text.wording import below, excess, laid_out
 
 HOUR = 3600.0
 SEVERAL = (2, 4)  # whole machines that a replica may span
 FLASH = "flash"
+
+
+@dataclass(frozen=True)
+class MadeColumn:
+    """A column with the search behind it."""
+
+    column: FleetColumn
+    pool: Question
+    point: Point
+
+    def certificate(self, bounded: bool) -> str:
+        """How many layouts were decided; where wanted how far a bound by other means lies below."""
+        words = f"{self.pool.decided.layouts:,} layouts decided"
+        if not bounded:
+            return words
+        gap = max(0.0, 1 - self.pool.relaxation(self.point.score).value / self.point.score)
+        return f"{words}; a bound lies {below(gap)} below"
+
+
+@dataclass(frozen=True)
+class MadeColumns:
+    """The columns of all models, those dropped with the reason, and warnings."""
+
+    made: tuple[MadeColumn, ...]
+    dropped: tuple[str, ...]
+    warnings: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -188,8 +213,8 @@ def _undominated(
 ) -> tuple[list[MadeColumn], list[str]]:
     """The columns that no others do without, and of each that is dropped the proof.
 
-    Copies of a smaller column in the same chips that serve at least as much stand in its place: they
-    have room wherever it has, start no later, and lose less when one of them is down.
+    Copies of a smaller column in the same chips that serve at least as much stand in its place:
+    they have room wherever it has, start no later, and lose less when one of them is down.
     """
     remaining, dropped = [], []
     for each in made:
