@@ -21,7 +21,7 @@ State = tuple[int, ...]  # firm replicas of every column, then spot ones
 
 
 def small_scenario(seed: int) -> Scenario:
-    """A fleet of at most 3 models, 3 pools and 4 hours; every third has starts or work that waits."""
+    """A fleet of at most 3 models, 3 pools and 4 hours; half link their hours."""
     draw = np.random.default_rng(seed)
     style = ("plain", "starts", "plain", "waits", "starts", "plain")[seed % 6]
     linked = style != "plain"
@@ -69,7 +69,8 @@ def _pool(draw: np.random.Generator) -> Scenario:
     if draw.random() < 0.6:
         pool["spot"] = {
             "price": rent * draw.uniform(0.4, 0.9), "machines": int(draw.integers(1, 4)),
-            "lost": float(draw.choice([0.0, 0.05, 0.2])), "redo": float(draw.choice([0.0, 0.5, 1.0])),
+            "lost": float(draw.choice([0.0, 0.05, 0.2])),
+            "redo": float(draw.choice([0.0, 0.5, 1.0])),
         }  # fmt: skip
     return pool
 
@@ -326,10 +327,9 @@ def _waiting(
     # No more is served than what firm machines' share allows
     most = np.minimum(rooms, firmly / share) if share > 0 else rooms
     levels = sorted({round(float(m), 9) for m in most if m >= 0})
-    good = [
-        path for path in product(levels, repeat=scenario["hours"])
-        if _in_time(asked["hourly"], path, min(int(asked["deferrable"] // 3600), scenario["hours"] - 1))
-    ]  # fmt: skip
+    window = min(int(asked["deferrable"] // 3600), scenario["hours"] - 1)
+    paths = product(levels, repeat=scenario["hours"])
+    good = [path for path in paths if _in_time(asked["hourly"], path, window)]
     best = math.inf
     for counts, paid in reservations:
         hourly = spot + _rented(scenario, needed, counts)

@@ -31,7 +31,7 @@ def large_fleet(
                 rent * draw.uniform(0.45, 0.65),
                 int(draw.integers(2, 12)),
                 draw.uniform(0.02, 0.1),
-            )  # fmt: skip
+            )
         )
     cells = [(m, k) for m in range(models) for k in range(pools)]
     wanted = columns if columns is not None else round(199 * len(cells) / 120)

@@ -10,6 +10,7 @@ from planner.problems.fleet.evaluation import WholePlan, bill, broken_rules
 from planner.problems.fleet.program import fleet_program
 from planner.problems.fleet.question import FleetScenario
 from planner.problems.fleet.resolve import ResolvedFleet, resolve_fleet
+from planner.problems.fleet.robust import RobustChoice, errors_of, robust
 from planner.problems.fleet.search import FleetChoice, cheapest
 from planner.problems.fleet.shortage import shortfalls
 from planner.problems.fleet.task import FleetTask
@@ -30,8 +31,14 @@ def answer(scenario: FleetScenario) -> records.FleetPlan:
     """
     resolution = resolve_fleet(scenario)
     task = resolution.task
+    sure = None
     try:
-        choice = cheapest(task)
+        if scenario.chance is None:
+            choice = cheapest(task)
+        else:
+            errors = errors_of(task, scenario.errors.demand, scenario.errors.speed)
+            sure = robust(task, errors, scenario.chance)
+            choice, task = sure.choice, sure.task
     except NoPoint:
         return records.FleetPlan(KnownAnswer(_infeasible(scenario, resolution)), scenario)
     recheck(task, choice)
@@ -49,9 +56,25 @@ def answer(scenario: FleetScenario) -> records.FleetPlan:
         dropped=resolution.made.dropped if resolution.made else (),
         prices=prices(task, choice),
         beside=restricted(task, choice),
+        robust=_robust(scenario, resolution.task, sure),
         provenance=Provenance(warnings=resolution.warnings),
     )  # fmt: skip
     return records.FleetPlan(KnownAnswer(complete), scenario)
+
+
+def _robust(
+    scenario: FleetScenario, task: FleetTask, sure: RobustChoice | None
+) -> records.RobustFleet | None:
+    """What a plan with a chance keeps and costs."""
+    if sure is None or scenario.chance is None:
+        return None
+    return records.RobustFleet(
+        scenario.chance,
+        sure.share,
+        dict(zip(task.models, sure.margins, strict=True)),
+        tuple(records.ChanceLevel(*level) for level in sure.curve),
+        dict(zip(task.models, sure.measured, strict=True)),
+    )
 
 
 def recheck(task: FleetTask, choice: FleetChoice) -> None:

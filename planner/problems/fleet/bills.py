@@ -87,16 +87,14 @@ def restrictions(task: FleetTask) -> Iterator[tuple[str, FleetTask]]:
             if {c.model for c in task.columns if c.pool == k} == set(range(len(task.models))):
                 columns = tuple(c for c in task.columns if c.pool == k)
                 yield f"{pool.name} alone", replace(task, columns=columns)
-    contracts = (
-        ("reserved", {"reserved": None}), ("spot", {"spot": None, "spot_most": 0}),
-    )  # fmt: skip
-    for name, gone in contracts:
-        if any(getattr(pool, name) is not None for pool in task.pools):
-            pools = tuple(replace(pool, **gone) for pool in task.pools)
-            yield f"without {name}", replace(task, pools=pools)
-    others = {"on_demand": None, "spot": None, "spot_most": 0}
+    if any(pool.reserved is not None for pool in task.pools):
+        pools = tuple(replace(pool, reserved=None) for pool in task.pools)
+        yield "without reserved", replace(task, pools=pools)
+    if any(pool.spot is not None for pool in task.pools):
+        pools = tuple(replace(pool, spot=None, spot_most=0) for pool in task.pools)
+        yield "without spot", replace(task, pools=pools)
     if all(pool.reserved is not None for pool in task.pools):
-        pools = tuple(replace(pool, **others) for pool in task.pools)
+        pools = tuple(replace(pool, on_demand=None, spot=None, spot_most=0) for pool in task.pools)
         yield "reserved alone", replace(task, pools=pools)
     if task.spare or task.headroom:
         yield "without spare", replace(task, spare=0, headroom=0.0)

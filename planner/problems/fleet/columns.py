@@ -10,12 +10,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import NormalDist, median
 
 from planner.catalogue.listed_prices import tier, tier_names
 from planner.problems.fleet.question import FleetModel, FleetPool, FleetScenario
 from planner.problems.fleet.task import FleetColumn
-from planner.problems.serving import PROBLEM, Point, Question, Task, ranked, resolve, single_pools
+from planner.problems.serving import (
+    PROBLEM,
+    Point,
+    Question,
+    ServingPoint,
+    Task,
+    ranked,
+    resolve,
+    single_pools,
+)
 from planner.problems.serving import Scenario as ServingScenario
 from planner.scenario import load, resolved
 from planner.text.errors import FieldError, InputError
@@ -151,7 +160,7 @@ def _searched(
     made: list[MadeColumn] = []
     for cell, pool in zip(asked, _each(tasks, asked, refused), strict=True):
         points = ranked([pool]) if pool is not None else []
-        if not points:
+        if pool is None or not points:
             continue
         planned = points[0].candidate.plan()
         weights = planned.memory_per_chip.weights * planned.chips_used
@@ -161,7 +170,7 @@ def _searched(
         column = FleetColumn(
             cell.m, cell.k, f"{names[cell.k]} x{cell.chips} {layout}", cell.chips,
             planned.requests_per_s, min(start, 1.0),
-            planned.demand.ttft_p95 if planned.demand else None,
+            planned.demand.ttft_p95 if planned.demand else None, _spread(points[0], planned),
         )  # fmt: skip
         made.append(MadeColumn(column, pool, points[0]))
     return made, refused
@@ -180,6 +189,15 @@ def _each(tasks: list[Task], cells: list[Cell], refused: dict[Cell, str]) -> lis
                 refused[cell] = str(error)
                 pools.append(None)
         return pools
+
+
+def _spread(point: Point, planned: ServingPoint) -> float | None:
+    """Standard deviation of the logarithm of what is measured over what is planned."""
+    band = point.candidate.band(planned)
+    if band is None or band.usd_per_mtok is None or not 0 < band.coverage < 1:
+        return None
+    low, high = band.usd_per_mtok
+    return math.log(high / low) / (2 * NormalDist().inv_cdf(0.5 + band.coverage / 2))
 
 
 def _loading_rate() -> float:

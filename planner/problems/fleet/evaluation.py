@@ -93,16 +93,19 @@ def _served(task: FleetTask, plan: WholePlan, m: int, t: int) -> float:
 
 def _late(arrivals: list[float], room: list[float], window: int) -> list[int]:
     """Hours whose work is not done within the window, first come first served, the hours cyclic."""
-    hours, queue, late = len(arrivals), [], set()
+    hours = len(arrivals)
+    queue: list[tuple[int, float]] = []
+    late: set[int] = set()
     for t in range(3 * hours):
-        queue.append([t, arrivals[t % hours]])
+        queue.append((t, arrivals[t % hours]))
         left = max(0.0, room[t % hours]) * (1 + NEAR) + 1e-9
         while queue and left > 0:
-            done = min(left, queue[0][1])
+            came, waiting = queue.pop(0)
+            done = min(left, waiting)
             left -= done
-            queue[0][1] -= done
-            if queue[0][1] <= 1e-9:
-                queue.pop(0)
+            if waiting - done > 1e-9:
+                queue.insert(0, (came, waiting - done))
+                break
         if queue and queue[0][0] + window <= t and queue[0][1] > 1e-6:
             late.add(queue[0][0] % hours)
     return sorted(late)

@@ -99,6 +99,29 @@ class RestrictedFleet:
     more: Share | None
 
 
+@dataclass(frozen=True)
+class ChanceLevel:
+    """What no plan is below that keeps its promises with a chance."""
+
+    chance: Share
+    usd_per_hour: Hourly
+
+
+@dataclass(frozen=True)
+class RobustFleet:
+    """What a plan with a chance keeps, and what that costs.
+
+    `kept` is the share of draws, none of which the plan saw, in which all demand was met; `margins`
+    are the factors of each model's demand; `measured` is what knowing a model's speed would save.
+    """
+
+    chance: Share
+    kept: Share
+    margins: Mapping[str, float]
+    curve: tuple[ChanceLevel, ...]
+    measured: Mapping[str, Hourly]
+
+
 @dataclass(frozen=True, kw_only=True)
 class FleetAnswer(Answer):
     """The whole answer to a fleet question."""
@@ -111,6 +134,7 @@ class FleetAnswer(Answer):
     dropped: tuple[str, ...] = ()
     prices: MarginalPrices | None = None
     beside: tuple[RestrictedFleet, ...] = ()
+    robust: RobustFleet | None = None
     provenance: Provenance
 
 

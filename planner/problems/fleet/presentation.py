@@ -21,8 +21,8 @@ def answer(plan: FleetPlan) -> str:
     if point is None:
         return "\n\n".join(["\n".join(_asked(plan)), "\n".join(_missed(whole))])
     blocks = (
-        _asked(plan), _bill(plan, point), _models(point), _hours(plan, point), _beside(whole),
-        _proof(whole),
+        _asked(plan), _bill(plan, point), _models(point), _hours(plan, point),
+        _beside(whole), _sure(whole), _proof(whole),
     )  # fmt: skip
     return "\n\n".join("\n".join(block) for block in blocks if block)
 
@@ -136,6 +136,23 @@ def _beside(whole: FleetAnswer) -> Iterator[str]:
             f"{say.money(row.usd_per_hour)}/hour, {say.more(row.more)}"
         )  # fmt: skip
         yield f"  {row.restriction:<{NAMES}} {text}"
+
+
+def _sure(whole: FleetAnswer) -> Iterator[str]:
+    if whole.robust is None:
+        return
+    sure = whole.robust
+    yield (
+        f"keeps all promises in {say.percent(sure.kept, 3)} of draws it did not see "
+        f"({say.percent(sure.chance, 3)} asked)"
+    )
+    for name, margin in sure.margins.items():
+        yield (
+            f"  {name:<{NAMES}} {say.more(margin - 1)} demand; measuring its speed would save "
+            f"{say.money(sure.measured[name])}/hour"
+        )
+    levels = [f"{say.percent(x.chance)} {say.money(x.usd_per_hour)}" for x in sure.curve]
+    yield from say.filled(f"  what chances cost at least, per hour: {', '.join(levels)}")
 
 
 def _proof(whole: FleetAnswer) -> Iterator[str]:

@@ -15,6 +15,7 @@ from planner.programs.integer import IntegerProgram, TooManyWays, filling_ways, 
 from planner.text.errors import InputError
 
 Array = np.ndarray
+Term = tuple[Array, Array | float]
 
 
 @dataclass(frozen=True)
@@ -106,11 +107,11 @@ def _demand(
         mine = np.flatnonzero(task.model_of == m)
         rate, lost = task.rates[mine][None, :], task.lost[mine][None, :]
         late = task.starts[mine][None, :]
-        terms = [
+        terms: list[Term] = [
             (firm[mine].T, rate), (spot[mine].T, rate * (1 - lost)), (started[mine].T, -rate * late)
         ]  # fmt: skip
         least = task.demand[m] * (1 + task.headroom)
-        firmly = [(firm[mine].T, rate)]
+        firmly: list[Term] = [(firm[mine].T, rate)]
         firm_least = (1 - task.spot_share) * task.demand[m]
         if task.windows[m]:
             served = _deferred(made, task, m, deferred)
@@ -129,7 +130,7 @@ def _demand(
 def _spare(
     made: IntegerProgram, task: FleetTask, mine: Array, firm: Array, spot: Array,
     others: list[Array],
-) -> tuple[list[tuple[Array, float]], float]:  # fmt: skip
+) -> tuple[list[Term], float]:  # fmt: skip
     """Terms and level that are the spare of a model: so many times the largest rate in use.
 
     One of its rates is the largest in use (`largest`); columns with a larger one are not used.
@@ -173,11 +174,10 @@ def _machines(
         used = task.used_chips[mine]
         size = float(pool.size)
         held = np.repeat(reserved[k], task.hours)
-        for replicas, machines, owned in (
-            (firm, [(held, -1.0), (on_demand[k], -1.0)], pool.owned),
-            (spot, [(spot_machines[k], -1.0)], 0),
-        ):
-            room = [(variables, sign * size) for variables, sign in machines]
+        held_machines: list[Term] = [(held, -1.0), (on_demand[k], -1.0)]
+        lent: list[Term] = [(spot_machines[k], -1.0)]
+        for replicas, machines, owned in ((firm, held_machines, pool.owned), (spot, lent, 0)):
+            room: list[Term] = [(numbers, sign * size) for numbers, sign in machines]
             terms = [(replicas[mine].T, used[None, :].astype(float)), *room]
             counted = made.subject(terms if mine.size else room, high=owned * size)
             if replicas is firm:
@@ -189,7 +189,7 @@ def _machines(
 
 def _packed(
     made: IntegerProgram, task: FleetTask, mine: Array, replicas: Array,
-    machines: list[tuple[Array, float]], size: int, owned: int, others: list[Array],
+    machines: list[Term], size: int, owned: int, others: list[Array],
 ) -> None:  # fmt: skip
     """Rows that replicas lie each within a machine, by the ways in which one can be filled."""
     used = task.used_chips[mine]
@@ -206,7 +206,7 @@ def _packed(
         which = replicas[mine[used == part]].T
         made.subject([(which, 1.0), (filled.T, -counts[None, :].astype(float))], high=0.0)
     whole = mine[used >= size]
-    terms = [(filled.T, 1.0), *machines]
+    terms: list[Term] = [(filled.T, 1.0), *machines]
     if whole.size:
         terms.append((replicas[whole].T, (task.used_chips[whole] / size)[None, :]))
     made.subject(terms, high=owned)

@@ -244,6 +244,15 @@ class Start(Record):
     """whether the chips are paid for that time beside the hour"""
 
 
+class ForecastErrors(Record):
+    """Standard deviations of the logarithms of what is drawn."""
+
+    demand: Fraction = Field(0.1, description="of a model's demand over its forecast")
+    speed: Fraction = Field(
+        0.1, description="of a replica's rate over that given; of serving questions their band's"
+    )
+
+
 class FleetScenario(QuestionRecord):
     """One fleet question in base units (s, token, seq, USD); frozen."""
 
@@ -260,6 +269,12 @@ class FleetScenario(QuestionRecord):
     )
     spot_share: Fraction = Field(
         1.0, description="most of a model's demand that may rest on spot machines, in every hour"
+    )
+    chance: Annotated[float, Quantity("share", below=1.0)] | None = Field(
+        None, description="share of draws of demand and speed in which all promises are kept"
+    )
+    errors: ForecastErrors = Field(
+        default_factory=ForecastErrors, description="what is drawn, with chance"
     )
     uncertain: Uncertain | None = Field(None, description="distributions by path")
 

@@ -55,7 +55,7 @@ def _price(task: FleetTask, k: int) -> float:
 
 
 def _missing(task: FleetTask) -> tuple[np.ndarray, dict[int, list[int]] | None]:
-    """Machines beyond what is offered (pools, hours), as few as do; models that use them by hour."""
+    """Machines beyond what is offered (pools, hours), as few as do; who uses them by hour."""
     dearest = max((_price(task, k) for k in range(len(task.pools))), default=1.0) or 1.0
     eased = replace(
         task,
@@ -88,8 +88,8 @@ def _missing(task: FleetTask) -> tuple[np.ndarray, dict[int, list[int]] | None]:
     firm = np.round(best.point[made.firm])
     for t in range(task.hours):
         pools = np.flatnonzero(over[:, t])
-        there = [m for m in range(len(task.models))
-                 if (firm[(task.model_of == m) & np.isin(task.pool_of, pools), t] > 0).any()]  # fmt: skip
+        here = np.isin(task.pool_of, pools) & (firm[:, t] > 0)
+        there = sorted(set(task.model_of[here].tolist()))
         load = [task.demand[m, t] for m in there]
         short[t] = [there[int(np.argmax(load))]] if there else []
     return over, short

@@ -15,8 +15,8 @@ class PoolOffer:
     """A kind of machine: its chips, what each contract costs [USD/(machine*hour)] and its limits.
 
     None for a contract that is not offered. `lost` is the chance that a spot machine is gone in an
-    hour, `redo` the share of a lost machine's work that is done again; `owned` machines cost nothing
-    more.
+    hour, `redo` the share of a lost machine's work that is done again; `owned` machines are paid
+    already.
     """
 
     name: str
@@ -43,7 +43,8 @@ class FleetColumn:
     """A replica of a model on a pool: its chips, and the requests/s that it serves in its promises.
 
     `start` are the hours that it takes to start; `p95` is the time to first token that 5 % of its
-    requests exceed [s], `certificate` the proof of its layout: None where the user gave the column.
+    requests exceed [s], `spread` the standard deviation of the logarithm of its measured rate over
+    this one, by its band: None where the user gave the column.
     """
 
     model: int
@@ -53,7 +54,7 @@ class FleetColumn:
     rate: float
     start: float = 0.0
     p95: float | None = None
-    certificate: str | None = None
+    spread: float | None = None
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ class FleetTask:
 
     @cached_property
     def used_chips(self) -> Array:
-        """Chips that a replica of each column takes: whole machines where it needs more than one."""
+        """Chips that a replica of each column takes, in whole machines above one."""
         sizes = np.array([self.pools[c.pool].size for c in self.columns], int)
         chips = np.array([c.chips for c in self.columns], int)
         return np.where(chips > sizes, -(-chips // sizes) * sizes, chips)

@@ -1,4 +1,4 @@
-"""A mixed integer program, declared by arrays of variables and of rows: minimise c x, l <= A x <= u.
+"""A mixed integer program, declared by arrays: minimise c x subject to l <= A x <= u.
 
 Variables are not negative. Rows are sparse, and many are declared at a time.
 """

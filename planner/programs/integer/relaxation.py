@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -42,11 +43,11 @@ def relaxed(program: Whole) -> LinearPoint:
     above = np.flatnonzero(~equal & np.isfinite(rows.low))
     under = np.flatnonzero(~equal & np.isfinite(rows.high))
     level = np.flatnonzero(equal)
-    found_sides = sp.vstack([-rows.matrix[above], rows.matrix[under]], format="csr")
-    result = linprog(
+    one_sided = sp.vstack([-rows.matrix[above], rows.matrix[under]], format="csr")
+    result: Any = linprog(  # type: ignore[call-overload, misc]  # its stubs know no sparse rows
         program.cost,
-        A_ub=found_sides if found_sides.shape[0] else None,
-        b_ub=np.append(-rows.low[above], rows.high[under]) if found_sides.shape[0] else None,
+        A_ub=one_sided if one_sided.shape[0] else None,
+        b_ub=np.append(-rows.low[above], rows.high[under]) if one_sided.shape[0] else None,
         A_eq=rows.matrix[level] if level.size else None,
         b_eq=rows.low[level] if level.size else None,
         bounds=np.column_stack([np.zeros(program.most.size), program.most]),
@@ -55,7 +56,7 @@ def relaxed(program: Whole) -> LinearPoint:
     if result.x is None:
         raise NoPoint(str(result.message))
     duals = np.zeros(rows.low.size)
-    sides = result.ineqlin.marginals if found_sides.shape[0] else np.zeros(0)
+    sides = result.ineqlin.marginals if one_sided.shape[0] else np.zeros(0)
     duals[above] -= sides[: above.size]
     duals[under] += sides[above.size :]
     if level.size:

@@ -22,12 +22,12 @@ def rounding_cuts(program: Whole, point: Array, most: int) -> Rows:
     """The cuts that a point violates most, at most so many; rows are all read as a x >= b."""
     rows = program.rows
     matrix = rows.matrix
-    found_low = np.isfinite(rows.low)
+    low_sides = np.isfinite(rows.low)
     strengths: list[tuple[float, Array, Array, float]] = []
-    for i in np.flatnonzero(found_low | np.isfinite(rows.high)):
+    for i in np.flatnonzero(low_sides | np.isfinite(rows.high)):
         start, end = matrix.indptr[i : i + 2]
         columns, values = matrix.indices[start:end], matrix.data[start:end]
-        sides = [(1.0, rows.low[i])] if found_low[i] else []
+        sides = [(1.0, rows.low[i])] if low_sides[i] else []
         sides += [(-1.0, -rows.high[i])] if np.isfinite(rows.high[i]) else []
         for sign, side in sides:
             strengths += _cuts_of(sign * values, columns, side, program.whole[columns], point)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, OptimizeResult, milp
@@ -45,7 +46,7 @@ def least_value(program: Whole, gap: float, nodes: int) -> tuple[float, int]:
 
 
 def _run(program: Whole, gap: float, nodes: int, seconds: float) -> OptimizeResult:
-    options: dict[str, float | bool] = {"mip_rel_gap": gap, "node_limit": nodes}
+    options: dict[str, Any] = {"mip_rel_gap": gap, "node_limit": nodes}
     if math.isfinite(seconds):
         options["time_limit"] = seconds
     rows = program.rows
@@ -54,7 +55,7 @@ def _run(program: Whole, gap: float, nodes: int, seconds: float) -> OptimizeResu
         integrality=program.whole.astype(int),
         bounds=Bounds(np.zeros(program.most.size), program.most),
         constraints=LinearConstraint(rows.matrix, rows.low, rows.high),
-        options=options,
+        options=options,  # type: ignore[arg-type]
     )
     if result.status == INFEASIBLE:
         raise NoPoint(str(result.message))
