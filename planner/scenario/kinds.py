@@ -23,6 +23,7 @@ ROOMS = {
     "budget": "planner.problems.budget",
     "lifecycle": "planner.problems.lifecycle",
     "training": "planner.problems.training",
+    "fleet": "planner.problems.fleet",
 }
 # Kinds whose scenarios are accepted unread: a later version answers them.
 PLANNED = ("cache", "prices")

@@ -1,0 +1,196 @@
+"""The answer to a scenario of fleets: the plan, checked again, its prices, its proof."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from planner.problems.fleet import plan as records
+from planner.problems.fleet.bills import model_bills, restricted
+from planner.problems.fleet.evaluation import WholePlan, bill, broken_rules
+from planner.problems.fleet.program import fleet_program
+from planner.problems.fleet.question import FleetScenario
+from planner.problems.fleet.resolve import ResolvedFleet, resolve_fleet
+from planner.problems.fleet.robust import RobustChoice, errors_of, robust
+from planner.problems.fleet.search import FleetChoice, cheapest
+from planner.problems.fleet.shortage import shortfalls
+from planner.problems.fleet.task import FleetTask
+from planner.programs.integer import NoPoint
+from planner.protocol.plan import BindingLimit, KnownAnswer, Provenance
+from planner.scenario import resolved
+from planner.text.errors import SolverError
+
+DUALS = "of the relaxation, whole numbers aside"
+HOUR = 3600.0
+SAME = 1e-6  # relative, of the bill worked out twice
+
+
+def answer(scenario: FleetScenario) -> records.FleetPlan:
+    """The cheapest fleet of a scenario with its proof.
+
+    Raises FieldError for what cannot be asked; SolverError if the plan does not survive its check.
+    """
+    resolution = resolve_fleet(scenario)
+    task = resolution.task
+    sure = None
+    try:
+        if scenario.chance is None:
+            choice = cheapest(task)
+        else:
+            errors = errors_of(task, scenario.errors.demand, scenario.errors.speed)
+            sure = robust(task, errors, scenario.chance)
+            choice, task = sure.choice, sure.task
+    except NoPoint:
+        return records.FleetPlan(KnownAnswer(_infeasible(scenario, resolution)), scenario)
+    recheck(task, choice)
+    point = point_of(task, choice)
+    complete = records.FleetAnswer(
+        scenario=resolved(scenario),
+        plan=point,
+        bound=choice.linear.value / task.hours,
+        certificate=records.FleetCertificate(
+            choice.method, len(task.columns), choice.nodes, point.usd_per_hour,
+            choice.bound / task.hours, choice.gap,
+        ),
+        binding=tuple(_binding(task, choice)),
+        columns=_columns(resolution, choice),
+        dropped=resolution.made.dropped if resolution.made else (),
+        prices=prices(task, choice),
+        beside=restricted(task, choice),
+        robust=_robust(scenario, resolution.task, sure),
+        provenance=Provenance(warnings=resolution.warnings),
+    )  # fmt: skip
+    return records.FleetPlan(KnownAnswer(complete), scenario)
+
+
+def _robust(
+    scenario: FleetScenario, task: FleetTask, sure: RobustChoice | None
+) -> records.RobustFleet | None:
+    """What a plan with a chance keeps and costs."""
+    if sure is None or scenario.chance is None:
+        return None
+    return records.RobustFleet(
+        scenario.chance,
+        sure.share,
+        dict(zip(task.models, sure.margins, strict=True)),
+        tuple(records.ChanceLevel(*level) for level in sure.curve),
+        dict(zip(task.models, sure.measured, strict=True)),
+    )
+
+
+def recheck(task: FleetTask, choice: FleetChoice) -> None:
+    """Refuse a plan that breaks a rule, or whose bill is not its value; raises SolverError."""
+    arrays = (choice.firm, choice.spot, choice.reserved, choice.on_demand, choice.spot_machines)
+    plan = WholePlan(*(each.tolist() for each in arrays))
+    broken = broken_rules(task, plan)
+    if broken:
+        raise SolverError(f"the plan breaks a rule: {'; '.join(broken[:3])}")
+    usd = bill(task, plan)
+    if abs(usd - choice.value) > SAME * max(usd, 1e-9):
+        raise SolverError(f"the plan's bill is ${usd:.6g}, its program says ${choice.value:.6g}")
+
+
+def point_of(task: FleetTask, choice: FleetChoice) -> records.FleetPoint:
+    """The plan as it is printed."""
+    hourly = choice.value / task.hours
+    names = [pool.name for pool in task.pools]
+
+    def machines(table: np.ndarray) -> dict[str, tuple[int, ...]]:
+        return {n: tuple(map(int, row)) for n, row in zip(names, table, strict=True)}
+
+    def replicas(table: np.ndarray) -> dict[str, dict[str, tuple[int, ...]]]:
+        rows: dict[str, dict[str, tuple[int, ...]]] = {model: {} for model in task.models}
+        for column, row in zip(task.columns, table, strict=True):
+            if row.any():
+                rows[task.models[column.model]][column.name] = tuple(map(int, row))
+        return rows
+
+    return records.FleetPoint(
+        hourly,
+        24 * hourly,
+        {n: int(count) for n, count in zip(names, choice.reserved, strict=True)},
+        machines(choice.on_demand),
+        machines(choice.spot_machines),
+        replicas(choice.firm + choice.spot),
+        replicas(choice.spot),
+        _utilisation(task, choice),
+        model_bills(task, choice),
+    )
+
+
+def _utilisation(task: FleetTask, choice: FleetChoice) -> dict[str, float]:
+    """Share of the chips of each pool that hold replicas; of pools that are paid or owned."""
+    shares = {}
+    for k, pool in enumerate(task.pools):
+        mine = task.pool_of == k
+        used = (task.used_chips[mine, None] * (choice.firm + choice.spot)[mine]).sum()
+        paid = (choice.reserved[k] + pool.owned) * task.hours
+        paid += choice.on_demand[k].sum() + choice.spot_machines[k].sum()
+        if paid:
+            shares[pool.name] = float(used / (paid * pool.size))
+    return shares
+
+
+def prices(task: FleetTask, choice: FleetChoice) -> records.MarginalPrices:
+    """Shadow prices of the relaxation [USD/hour]."""
+    made, linear = fleet_program(task), choice.linear
+    demand = linear.duals[made.demand_rows] * (1 + task.headroom)
+    demand = demand + linear.duals[made.firm_rows] * (1 - task.spot_share)
+    sizes = np.array([pool.size for pool in task.pools])
+    machine = -linear.duals[made.machine_rows] * sizes[:, None]
+    more = -np.minimum(linear.reduced[made.reserved], 0.0) / task.hours
+    return records.MarginalPrices(
+        DUALS,
+        {m: tuple(map(float, row)) for m, row in zip(task.models, demand, strict=True)},
+        {p.name: tuple(map(float, row)) for p, row in zip(task.pools, machine, strict=True)},
+        {
+            pool.name: float(worth)
+            for pool, worth in zip(task.pools, more, strict=True)
+            if pool.reserved is not None
+        },
+    )
+
+
+def _binding(task: FleetTask, choice: FleetChoice) -> list[BindingLimit]:
+    """Contracts at their limits, with d ln bill / d ln limit of the relaxation."""
+    made, limits = fleet_program(task), []
+    reduced = choice.linear.reduced
+    for k, pool in enumerate(task.pools):
+        for name, most, numbers, taken in (
+            ("reserved.most", pool.reserved_most, made.reserved[k : k + 1], choice.reserved[k]),
+            ("spot.machines", pool.spot_most, made.spot_machines[k], choice.spot_machines[k].max()),
+        ):
+            if most and taken == most:
+                slope = float(np.minimum(reduced[numbers], 0.0).sum()) * most / choice.value
+                limits.append(BindingLimit(f"pools.{pool.name}.{name}", slope))
+    return limits
+
+
+def _columns(
+    resolution: ResolvedFleet, choice: FleetChoice | None = None
+) -> tuple[records.PlannedColumn, ...]:
+    """Every column; the bound behind a search is worked out for those that the plan uses."""
+    task = resolution.task
+    used = set() if choice is None else set(np.flatnonzero((choice.firm + choice.spot).any(axis=1)))
+    made = {each.column: each for each in (resolution.made.made if resolution.made else ())}
+    return tuple(
+        records.PlannedColumn(
+            task.models[c.model], c.name, task.pools[c.pool].name, c.chips, c.rate, c.start * HOUR,
+            c.p95, i in used, made[c].certificate(i in used) if c in made else None,
+        )
+        for i, c in enumerate(task.columns)
+    )  # fmt: skip
+
+
+def _infeasible(scenario: FleetScenario, resolution: ResolvedFleet) -> records.FleetAnswer:
+    """The answer to a question without one: which hour, which model, what would repair it."""
+    task = resolution.task
+    return records.FleetAnswer(
+        status="infeasible",
+        scenario=resolved(scenario),
+        certificate=records.FleetCertificate(
+            "no plan keeps the rules", len(task.columns), 0, None, None, None
+        ),
+        columns=_columns(resolution),
+        infeasible=shortfalls(task),
+        provenance=Provenance(warnings=resolution.warnings),
+    )

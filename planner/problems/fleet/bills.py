@@ -1,0 +1,134 @@
+"""What a plan costs by contract and by model, and what it would cost with one freedom less."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from planner.problems.fleet import plan as records
+from planner.problems.fleet.program import fleet_program
+from planner.problems.fleet.search import SMALL, FleetChoice, cheapest
+from planner.problems.fleet.task import FleetTask
+from planner.programs.integer import NoPoint, relaxed
+
+TYPICAL = 48  # hours above which comparisons are of the mean day
+DAY = 24
+
+
+def model_bills(task: FleetTask, choice: FleetChoice) -> dict[str, records.ModelBill]:
+    """What each model costs: machines by the chips that it holds there, and starts."""
+    usd = np.zeros(len(task.models))
+    for k, pool in enumerate(task.pools):
+        firm = choice.reserved[k] * (pool.reserved or 0.0) * task.hours
+        firm += choice.on_demand[k].sum() * (pool.on_demand or 0.0)
+        spot = choice.spot_machines[k].sum() * (pool.spot or 0.0) * (1 + pool.lost * pool.redo)
+        for paid, replicas in ((firm, choice.firm), (spot, choice.spot)):
+            held = task.used_chips * replicas.sum(axis=1) * (task.pool_of == k)
+            if held.sum():
+                np.add.at(usd, task.model_of, paid * held / held.sum())
+    np.add.at(usd, task.model_of, task.start_costs * starts_of(choice).sum(axis=1))
+    total = usd.sum() or 1.0
+    bills = {}
+    for m, name in enumerate(task.models):
+        requests = task.demand[m].sum() * 3600
+        tokens = task.tokens[m]
+        bills[name] = records.ModelBill(
+            usd[m] / task.hours,
+            usd[m] / (requests * tokens) * 1e6 if tokens and requests else None,
+            usd[m] / requests * 1000 if requests else 0.0,
+            usd[m] / total,
+        )
+    return bills
+
+
+def starts_of(choice: FleetChoice) -> np.ndarray:
+    """Replicas of each column that start in each hour (C, T)."""
+    there = choice.firm + choice.spot
+    return np.maximum(0, there - np.roll(there, 1, axis=1))
+
+
+def restricted(task: FleetTask, choice: FleetChoice) -> tuple[records.RestrictedFleet, ...]:
+    """The bill with one freedom less, each by an optimum where programs are small.
+
+    Where they are large the relaxations are compared, and of a long horizon its mean day.
+    """
+    exact = fleet_program(task).program.columns <= SMALL
+    base = task if exact or task.hours <= TYPICAL else mean_day(task)
+    whole = choice.value / task.hours if exact else _relaxed(base)
+    assert whole is not None
+    rows = []
+    for words, changed in restrictions(base):
+        usd = _bill(changed) if exact else _relaxed(changed)
+        if usd is not None and not exact:
+            usd *= choice.value / task.hours / whole
+        at = choice.value / task.hours
+        more = usd / at - 1 if usd is not None and at else None
+        rows.append(records.RestrictedFleet(words, usd, more))
+    if len(task.models) > 1 and not any(pool.owned for pool in task.pools):
+        parts = [_bill(t) if exact else _relaxed(t) for t in _alone(base)]
+        usd = sum(p for p in parts if p is not None) if None not in parts else None
+        if usd is not None and not exact:
+            usd *= choice.value / task.hours / whole
+        at = choice.value / task.hours
+        rows.append(
+            records.RestrictedFleet(
+                "each model alone", usd, usd / at - 1 if usd is not None and at else None
+            )
+        )
+    return tuple(rows)
+
+
+def restrictions(task: FleetTask) -> Iterator[tuple[str, FleetTask]]:
+    """The same question with one freedom less."""
+    if len(task.pools) > 1:
+        for k, pool in enumerate(task.pools):
+            if {c.model for c in task.columns if c.pool == k} == set(range(len(task.models))):
+                columns = tuple(c for c in task.columns if c.pool == k)
+                yield f"{pool.name} alone", replace(task, columns=columns)
+    if any(pool.reserved is not None for pool in task.pools):
+        pools = tuple(replace(pool, reserved=None) for pool in task.pools)
+        yield "without reserved", replace(task, pools=pools)
+    if any(pool.spot is not None for pool in task.pools):
+        pools = tuple(replace(pool, spot=None, spot_most=0) for pool in task.pools)
+        yield "without spot", replace(task, pools=pools)
+    if all(pool.reserved is not None for pool in task.pools):
+        pools = tuple(replace(pool, on_demand=None, spot=None, spot_most=0) for pool in task.pools)
+        yield "reserved alone", replace(task, pools=pools)
+    if task.spare or task.headroom:
+        yield "without spare", replace(task, spare=0, headroom=0.0)
+
+
+def mean_day(task: FleetTask) -> FleetTask:
+    """The day whose demand in each hour is the mean of that hour over the horizon."""
+    days = task.hours // DAY
+    demand = task.demand[:, : days * DAY].reshape(len(task.models), days, DAY).mean(axis=1)
+    windows = tuple(min(window, DAY - 1) for window in task.windows)
+    return replace(task, demand=demand, windows=windows)
+
+
+def _alone(task: FleetTask) -> Iterator[FleetTask]:
+    """Each model by itself."""
+    for m, name in enumerate(task.models):
+        columns = tuple(replace(c, model=0) for c in task.columns if c.model == m)
+        yield replace(
+            task, models=(name,), columns=columns, demand=task.demand[m : m + 1],
+            windows=(task.windows[m],), tokens=(task.tokens[m],),
+        )  # fmt: skip
+
+
+def _bill(task: FleetTask) -> float | None:
+    """The cheapest plan [USD/hour]; None where nothing meets the demand."""
+    try:
+        return cheapest(task).value / task.hours
+    except NoPoint:
+        return None
+
+
+def _relaxed(task: FleetTask) -> float | None:
+    """What no plan is below [USD/hour]; None where nothing meets the demand."""
+    try:
+        return relaxed(fleet_program(task).program.compiled()).value / task.hours
+    except NoPoint:
+        return None

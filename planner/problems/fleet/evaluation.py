@@ -1,0 +1,172 @@
+"""A fleet plan checked again, rule by rule, in plain numbers that share nothing with the search.
+
+Demand with headroom and spare, the firm share, limits of contracts, packing of replicas into
+machines, work that waits, and the bill, are worked out anew from the plan's whole numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from planner.problems.fleet.task import FleetTask, PoolOffer
+
+NEAR = 1e-6  # relative, of sums of rates and of bills
+Table = Sequence[Sequence[int]]
+
+
+@dataclass(frozen=True)
+class WholePlan:
+    """A plan in whole numbers: replicas (columns, hours), machines (pools,) and (pools, hours)."""
+
+    firm: Table
+    spot: Table
+    reserved: Sequence[int]
+    on_demand: Table
+    spot_machines: Table
+
+
+def broken_rules(task: FleetTask, plan: WholePlan) -> list[str]:
+    """The rules that a plan breaks, each with its hour and its model or pool; empty if none."""
+    broken = []
+    for m, model in enumerate(task.models):
+        room = [_served(task, plan, m, t) for t in range(task.hours)]
+        if task.windows[m]:
+            late = _late(list(task.demand[m]), room, task.windows[m])
+            broken += [f"{model}: work of hour {t} is served too late" for t in late]
+            continue
+        for t, most in enumerate(room):
+            wanted = task.demand[m][t]
+            if most < wanted * (1 - NEAR) - 1e-12:
+                words = f"{most:.6g} of {wanted:.6g} requests/s are served with the spare kept"
+                broken.append(f"{model}: hour {t}: {words}")
+            firm = sum(c.rate * plan.firm[i][t] for i, c in enumerate(task.columns) if c.model == m)
+            if firm < (1 - task.spot_share) * wanted * (1 - NEAR) - 1e-12:
+                broken.append(f"{model}: hour {t}: {firm:.6g} requests/s are on firm machines")
+    for k, pool in enumerate(task.pools):
+        for t in range(task.hours):
+            broken += [f"{pool.name}: hour {t}: {x}" for x in _pool(task, plan, k, pool, t)]
+    return broken
+
+
+def bill(task: FleetTask, plan: WholePlan) -> float:
+    """What a plan costs over the horizon [USD]: contracts, spot work done again, starts."""
+    usd = 0.0
+    for k, pool in enumerate(task.pools):
+        usd += plan.reserved[k] * (pool.reserved or 0.0) * task.hours
+        usd += sum(plan.on_demand[k]) * (pool.on_demand or 0.0)
+        usd += sum(plan.spot_machines[k]) * (pool.spot or 0.0) * (1 + pool.lost * pool.redo)
+    for i, column in enumerate(task.columns):
+        pool = task.pools[column.pool]
+        each = _chips(column.chips, pool.size) * pool.start_price / pool.size * column.start
+        starts = sum(_started(plan, i, t) for t in range(task.hours))
+        usd += each * starts if task.starts_paid else 0.0
+    return usd
+
+
+def _chips(chips: int, size: int) -> int:
+    """Chips that a replica takes: whole machines where it needs more than one."""
+    return chips if chips <= size else size * ((chips + size - 1) // size)
+
+
+def _started(plan: WholePlan, i: int, t: int) -> int:
+    """Replicas of a column that were not there an hour ago; the first hour follows the last."""
+    now = plan.firm[i][t] + plan.spot[i][t]
+    return max(0, now - plan.firm[i][t - 1] - plan.spot[i][t - 1])
+
+
+def _served(task: FleetTask, plan: WholePlan, m: int, t: int) -> float:
+    """Demand that a model's replicas carry in an hour, headroom and spare replicas kept [seq/s]."""
+    room, largest = 0.0, 0.0
+    for i, column in enumerate(task.columns):
+        if column.model != m:
+            continue
+        lost = task.pools[column.pool].lost
+        room += column.rate * (plan.firm[i][t] + (1 - lost) * plan.spot[i][t])
+        room -= column.rate * column.start * _started(plan, i, t)
+        if plan.firm[i][t] + plan.spot[i][t] > 0:
+            largest = max(largest, column.rate)
+    if task.spare and not largest:
+        return -1.0  # a spare is wanted though there is no demand
+    return (room - task.spare * largest) / (1 + task.headroom)
+
+
+def _late(arrivals: list[float], room: list[float], window: int) -> list[int]:
+    """Hours whose work is not done within the window, first come first served, the hours cyclic."""
+    hours = len(arrivals)
+    queue: list[tuple[int, float]] = []
+    late: set[int] = set()
+    for t in range(3 * hours):
+        queue.append((t, arrivals[t % hours]))
+        left = max(0.0, room[t % hours]) * (1 + NEAR) + 1e-9
+        while queue and left > 0:
+            came, waiting = queue.pop(0)
+            done = min(left, waiting)
+            left -= done
+            if waiting - done > 1e-9:
+                queue.insert(0, (came, waiting - done))
+                break
+        if queue and queue[0][0] + window <= t and queue[0][1] > 1e-6:
+            late.add(queue[0][0] % hours)
+    return sorted(late)
+
+
+def _pool(task: FleetTask, plan: WholePlan, k: int, pool: PoolOffer, t: int) -> list[str]:
+    """What is wrong with the machines of a pool in an hour."""
+    wrong = []
+    limits = (
+        ("reserved", plan.reserved[k], pool.reserved, pool.reserved_most),
+        ("on demand", plan.on_demand[k][t], pool.on_demand, pool.on_demand_most),
+        ("spot", plan.spot_machines[k][t], pool.spot, pool.spot_most),
+    )
+    for name, count, price, most in limits:
+        if count < 0 or (count and price is None) or (most is not None and count > most):
+            wrong.append(f"{count} machines {name} are more than are offered")
+    firm = plan.reserved[k] + plan.on_demand[k][t] + pool.owned
+    for name, machines, replicas in (
+        ("firm", firm, plan.firm), ("spot", plan.spot_machines[k][t], plan.spot)
+    ):  # fmt: skip
+        parts: list[int] = []
+        for i, column in enumerate(task.columns):
+            if column.pool == k:
+                parts += [column.chips] * replicas[i][t]
+        if not fit_into(parts, pool.size, machines):
+            wrong.append(f"replicas of {sum(parts)} chips do not fit {machines} {name} machines")
+    return wrong
+
+
+def fit_into(parts: list[int], size: int, machines: int) -> bool:
+    """Whether replicas of so many chips each lie within machines, or in whole ones; exactly."""
+    whole = sum((part + size - 1) // size for part in parts if part >= size)
+    small = sorted((part for part in parts if part < size), reverse=True)
+    bins = machines - whole
+    if bins < 0 or sum(small) > bins * size:
+        return False
+    rooms: list[int] = []
+    for part in small:  # first fit, the largest first
+        place = next((i for i, room in enumerate(rooms) if room >= part), None)
+        if place is None:
+            rooms.append(size)
+            place = len(rooms) - 1
+        rooms[place] -= part
+    if len(rooms) <= bins:
+        return True
+    return _placed(tuple(small), (size,) * bins, set())
+
+
+def _placed(parts: tuple[int, ...], rooms: tuple[int, ...], seen: set[object]) -> bool:
+    """Whether parts, the largest first, have places in rooms; every different way is tried."""
+    if not parts:
+        return True
+    state = (len(parts), rooms)
+    if state in seen:
+        return False
+    seen.add(state)
+    for room in sorted(set(rooms)):
+        if room >= parts[0]:
+            rest = list(rooms)
+            rest.remove(room)
+            rest.append(room - parts[0])
+            if _placed(parts[1:], tuple(sorted(rest)), seen):
+                return True
+    return False

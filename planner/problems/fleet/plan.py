@@ -1,0 +1,170 @@
+"""The answer to a fleet question, typed: machines by contract and hour, replicas, bill, proof."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated
+
+from planner.problems.fleet.question import FleetScenario
+from planner.protocol.document import Unit
+from planner.protocol.plan import Answer, Plan, Provenance
+
+Hourly = Annotated[float, Unit("USD/hour")]
+PerMillion = Annotated[float, Unit("USD per million tokens")]
+Share = Annotated[float, Unit("1")]
+ByHour = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class ModelBill:
+    """What one model costs: its share of all chips and starts that are paid.
+
+    `usd_per_mtok` is null where nothing says how many tokens a request has.
+    """
+
+    usd_per_hour: Hourly
+    usd_per_mtok: PerMillion | None
+    usd_per_1000_requests: Annotated[float, Unit("USD")]
+    share_of_bill: Share
+
+
+@dataclass(frozen=True)
+class FleetPoint:
+    """Machines by contract, replicas by model and hour, and the bill.
+
+    `replicas` are all of a column, `on_spot` those of them on spot machines; `utilisation` is the
+    share of paid chips that hold replicas.
+    """
+
+    usd_per_hour: Hourly
+    usd_per_day: Annotated[float, Unit("USD/day")]
+    reserved: Mapping[str, int]
+    on_demand: Mapping[str, ByHour]
+    spot: Mapping[str, ByHour]
+    replicas: Mapping[str, Mapping[str, ByHour]]
+    on_spot: Mapping[str, Mapping[str, ByHour]]
+    utilisation: Mapping[str, Share]
+    per_model: Mapping[str, ModelBill]
+
+
+@dataclass(frozen=True)
+class FleetCertificate:
+    """How the plan was found, and what no plan is below [USD/hour]."""
+
+    method: str
+    columns: int
+    nodes: int
+    objective: Hourly | None
+    relaxation: Hourly | None
+    gap: Share | None
+
+
+@dataclass(frozen=True)
+class PlannedColumn:
+    """A replica that the plan may use: chips, requests/s, and its own proof."""
+
+    model: str
+    column: str
+    pool: str
+    chips: int
+    rate: Annotated[float, Unit("seq/s")]
+    start: Annotated[float, Unit("s")]
+    ttft_p95: Annotated[float, Unit("s")] | None
+    in_plan: bool
+    certificate: str | None
+
+
+@dataclass(frozen=True)
+class MarginalPrices:
+    """Duals of the relaxation, whole numbers aside.
+
+    `request` is what one request/s more of a model would cost in each hour [USD/hour]; `machine`
+    what one more machine of a pool in an hour is worth; `reserved` what one more reserved is worth
+    per hour of the horizon where its limit binds.
+    """
+
+    source: str
+    request: Mapping[str, tuple[float, ...]]
+    machine: Mapping[str, tuple[float, ...]]
+    reserved: Mapping[str, Hourly]
+
+
+@dataclass(frozen=True)
+class RestrictedFleet:
+    """The bill with one freedom less, and by how much it is more; null where nothing does it."""
+
+    restriction: str
+    usd_per_hour: Hourly | None
+    more: Share | None
+
+
+@dataclass(frozen=True)
+class ChanceLevel:
+    """What no plan is below that keeps its promises with a chance."""
+
+    chance: Share
+    usd_per_hour: Hourly
+
+
+@dataclass(frozen=True)
+class RobustFleet:
+    """What a plan with a chance keeps, and what that costs.
+
+    `kept` is the share of draws, none of which the plan saw, in which all demand was met; `margins`
+    are the factors of each model's demand; `measured` is what knowing a model's speed would save.
+    """
+
+    chance: Share
+    kept: Share
+    margins: Mapping[str, float]
+    curve: tuple[ChanceLevel, ...]
+    measured: Mapping[str, Hourly]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FleetAnswer(Answer):
+    """The whole answer to a fleet question."""
+
+    problem: str = "fleet"
+    plan: FleetPoint | None = None
+    bound: Hourly | None = None
+    certificate: FleetCertificate
+    columns: tuple[PlannedColumn, ...] = ()
+    dropped: tuple[str, ...] = ()
+    prices: MarginalPrices | None = None
+    beside: tuple[RestrictedFleet, ...] = ()
+    robust: RobustFleet | None = None
+    provenance: Provenance
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FleetPlan(Plan[FleetAnswer]):
+    """The answer to a fleet question, and the scenario that asked it."""
+
+    question: FleetScenario
+
+    kind = "fleet"
+    answer_type = FleetAnswer
+
+    @property
+    def cost(self) -> float | None:
+        """USD per hour, a mean over the horizon; None when there is no plan."""
+        return self.answer.plan.usd_per_hour if self.answer.plan else None
+
+    def __str__(self) -> str:
+        from planner.problems.fleet.presentation import answer
+
+        return answer(self)
+
+    def why(self) -> str:
+        """What binds: contracts at their limits, hours at their dearest."""
+        from planner.problems.fleet.presentation import why
+
+        return why(self)
+
+    def summary(self) -> str:
+        """Machines and the bill."""
+        from planner.problems.fleet.presentation import summary
+
+        return summary(self)

@@ -1,0 +1,171 @@
+"""A fleet on a terminal: the bill, machines by contract, models, hours, what else it could cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from planner.text import wording as say
+
+if TYPE_CHECKING:
+    from planner.problems.fleet.plan import FleetAnswer, FleetPlan, FleetPoint
+
+BARS = " ▁▂▃▄▅▆▇█"
+WIDEST = 56  # signs of a line of hours
+NAMES = 20
+
+
+def answer(plan: FleetPlan) -> str:
+    """The whole answer as lines of at most 80 columns."""
+    whole, point = plan.answer, plan.answer.plan
+    if point is None:
+        return "\n\n".join(["\n".join(_asked(plan)), "\n".join(_missed(whole))])
+    blocks = (
+        _asked(plan), _bill(plan, point), _models(point), _hours(plan, point),
+        _beside(whole), _sure(whole), _proof(whole),
+    )  # fmt: skip
+    return "\n\n".join("\n".join(block) for block in blocks if block)
+
+
+def summary(plan: FleetPlan) -> str:
+    """Machines and the bill."""
+    point = plan.answer.plan
+    assert point is not None
+    reserved = sum(point.reserved.values())
+    return f"{reserved} machines reserved, {say.money(point.usd_per_hour)}/hour"
+
+
+def why(plan: FleetPlan) -> str:
+    """What binds, and the dearest and cheapest hours of each model."""
+    whole = plan.answer
+    lines = ["binds"]
+    lines += [f"  {limit.name} ({limit.elasticity:+.3f})" for limit in whole.binding] or [
+        "  no contract is at its limit"
+    ]
+    if whole.prices is None:
+        return "\n".join(lines)
+    lines += ["", f"one request/s more for an hour costs ({whole.prices.source})"]
+    for name, row in whole.prices.request.items():
+        low, high = min(row), max(row)
+        lines.append(
+            f"  {name:<{NAMES}} {say.money(low)} in hour {row.index(low)} to {say.money(high)} in "
+            f"hour {row.index(high)}"
+        )
+    worth = {k: v for k, v in whole.prices.reserved.items() if v > 0}
+    lines += [f"  one more reserved machine of {k} saves {say.money(v)}/hour"
+              for k, v in worth.items()]  # fmt: skip
+    return "\n".join(lines)
+
+
+def _asked(plan: FleetPlan) -> list[str]:
+    question = plan.question
+    spare = question.spare
+    notes = [f"N+{spare.replicas}"] if spare.replicas else ["no spare replica"]
+    notes.append(f"{say.percent(spare.headroom)} headroom" if spare.headroom else "no headroom")
+    models, pools = len(question.models), len(question.pools)
+    return say.filled(
+        f"{models} model{'s' * (models > 1)} on {pools} kind{'s' * (pools > 1)} of machine over "
+        f"{question.hours} hours; {', '.join(notes)}; least cost"
+    )
+
+
+def _bill(plan: FleetPlan, point: FleetPoint) -> Iterator[str]:
+    yield say.row("bill", f"{say.money(point.usd_per_hour)}/hour, "
+                  f"{say.money(point.usd_per_day)}/day (mean)")  # fmt: skip
+    added = plan.question.have
+    if added:
+        owned = ", ".join(f"{count} {name}" for name, count in added.items())
+        yield say.row("  have", f"{owned}; below is what to add")
+    bought = [f"{count} {name}" for name, count in point.reserved.items() if count]
+    yield say.row("  reserved", ", ".join(bought) or "none")
+    for label, table in (("  on demand", point.on_demand), ("  spot", point.spot)):
+        parts = [
+            f"{name} up to {max(row)} (mean {sum(row) / len(row):.3g})"
+            for name, row in table.items()
+            if any(row)
+        ]
+        yield say.row(label, ", ".join(parts) or "none")
+    used = [f"{name} {say.percent(share)}" for name, share in point.utilisation.items()]
+    yield say.row("chips in use", ", ".join(used))
+
+
+def _models(point: FleetPoint) -> Iterator[str]:
+    yield f"{'model':<{NAMES}} {'share':>6} {'$/hour':>9} {'$/Mtok':>8}  replicas, at most"
+    for name, bill in point.per_model.items():
+        price = "-" if bill.usd_per_mtok is None else f"{bill.usd_per_mtok:.3g}"
+        columns = ", ".join(f"{c} {max(row)}" for c, row in point.replicas[name].items())
+        head = (
+            f"{name:<{NAMES}} {say.percent(bill.share_of_bill):>6} {bill.usd_per_hour:>9.4g} "
+            f"{price:>8}  "
+        )
+        yield from (
+            say.filled(head + columns) if len(head + columns) > say.WIDTH else [head + columns]
+        )
+
+
+def _hours(plan: FleetPlan, point: FleetPoint) -> Iterator[str]:
+    hours = plan.question.hours
+    step = -(-hours // WIDEST)
+    yield f"by hour{f', {step} hours a sign' if step > 1 else ''} (least to most)"
+    for name, row in sorted(_lines(plan, point)):
+        if any(row):
+            shown = [max(row[t : t + step]) for t in range(0, hours, step)]
+            yield f"  {name:<{NAMES}} {_sparks(shown)} {min(row)} to {max(row)}"
+
+
+def _lines(plan: FleetPlan, point: FleetPoint) -> Iterator[tuple[str, Sequence[int]]]:
+    """Machines of each pool and contract over the hours."""
+    for pool, row in point.on_demand.items():
+        firm = point.reserved[pool] + plan.question.have.get(pool, 0)
+        yield f"{pool} firm", [firm + each for each in row]
+    for pool, row in point.spot.items():
+        yield f"{pool} spot", row
+
+
+def _sparks(values: Sequence[int]) -> str:
+    most = max(values) or 1
+    return "".join(BARS[round(each / most * (len(BARS) - 1))] for each in values)
+
+
+def _beside(whole: FleetAnswer) -> Iterator[str]:
+    if not whole.beside:
+        return
+    yield "what one freedom less would cost"
+    for row in whole.beside:
+        text = "no plan" if row.usd_per_hour is None or row.more is None else (
+            f"{say.money(row.usd_per_hour)}/hour, {say.more(row.more)}"
+        )  # fmt: skip
+        yield f"  {row.restriction:<{NAMES}} {text}"
+
+
+def _sure(whole: FleetAnswer) -> Iterator[str]:
+    if whole.robust is None:
+        return
+    sure = whole.robust
+    yield (
+        f"keeps all promises in {say.percent(sure.kept, 3)} of draws it did not see "
+        f"({say.percent(sure.chance, 3)} asked)"
+    )
+    for name, margin in sure.margins.items():
+        yield (
+            f"  {name:<{NAMES}} {say.more(margin - 1)} demand; measuring its speed would save "
+            f"{say.money(sure.measured[name])}/hour"
+        )
+    levels = [f"{say.percent(x.chance)} {say.money(x.usd_per_hour)}" for x in sure.curve]
+    yield from say.filled(f"  what chances cost at least, per hour: {', '.join(levels)}")
+
+
+def _proof(whole: FleetAnswer) -> Iterator[str]:
+    proof = whole.certificate
+    assert proof.relaxation is not None
+    assert proof.gap is not None
+    yield from say.filled(
+        f"proved: no plan is below {say.money(proof.relaxation)}/hour, {say.below(proof.gap)} "
+        f"under this one; {proof.columns} columns, {proof.nodes:,} nodes; {proof.method}"
+    )
+
+
+def _missed(whole: FleetAnswer) -> Iterator[str]:
+    yield "No fleet does that."
+    for missed in whole.infeasible or ():
+        yield from say.filled(f"  {missed.promise}: {missed.expression}")

@@ -1,0 +1,75 @@
+"""Fleets as a problem kind: outputs, parameters, search, and abilities."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from planner.problems.fleet.answer import answer, point_of
+from planner.problems.fleet.plan import FleetPlan
+from planner.problems.fleet.resolve import resolve_fleet
+from planner.problems.fleet.search import cheapest
+from planner.problems.fleet.shortage import shortfalls
+from planner.programs.integer import NoPoint
+from planner.protocol.output import Output, values_in
+from planner.protocol.parameter import Parameter, settable, value_at
+from planner.protocol.problem import NO_PLAN, Problem, Search
+
+if TYPE_CHECKING:
+    from planner.problems.fleet.question import FleetScenario
+
+PRICES = ("on_demand.price", "reserved.price", "spot.price")
+
+
+class FleetProblem(Problem["FleetScenario"]):
+    """The cheapest machines and replicas that meet every model's demand."""
+
+    kind = "fleet"
+    version = 1
+    plan_type = FleetPlan
+    slow = True
+    outputs = (
+        Output("usd_per_hour", "USD/hour", ("cost", "bill")),
+        Output("usd_per_day", "USD/day"),
+    )
+
+    def parameters(self, question: FleetScenario) -> list[Parameter]:
+        """Prices of contracts, demand, spare, each varied as `--set` would."""
+        paths = [(f"pools.{p}.{x}", "USD/(chip*s)", "prices") for p in question.pools
+                 for x in PRICES]  # fmt: skip
+        paths += [(f"models.{m}.demand.mean", "seq/s", "demand") for m in question.models]
+        paths += [("spare.headroom", "1", "spare"), ("spot_share", "1", "spare")]
+        rows = []
+        for path, unit, group in paths:
+            value = value_at(question, path)
+            if isinstance(value, int | float) and value:
+                rows.append(settable(question, Parameter(path, float(value), unit, group)))
+        return [row for row in rows if row is not None]
+
+    def check(self, question: FleetScenario) -> None:
+        """Refuse what takes no search to refuse; raises InputError."""
+        resolve_fleet(question)
+
+    def search(
+        self, question: FleetScenario, coefficients: Mapping[str, float] | None = None
+    ) -> Search:
+        """The cheapest fleet."""
+        task = resolve_fleet(question).task
+        try:
+            choice = cheapest(task)
+        except NoPoint:
+            return Search({}, NO_PLAN.choice, math.inf, missed=lambda: shortfalls(task))
+        point = point_of(task, choice)
+        words = ", ".join(f"{n} {count} reserved" for n, count in point.reserved.items() if count)
+        return Search(
+            values_in(self.outputs, point), words or "nothing reserved", point.usd_per_hour, point,
+            considered={"nodes": choice.nodes},
+        )  # fmt: skip
+
+    def answer(self, question: FleetScenario) -> FleetPlan:
+        """The plan with its certificate, prices and comparisons."""
+        return answer(question)
+
+
+PROBLEM = FleetProblem()

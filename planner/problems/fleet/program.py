@@ -1,0 +1,224 @@
+"""The integer program of a fleet: replicas by hour, machines by contract, what binds them.
+
+Hours are cyclic. Every rule of the plan is a block of rows here; `evaluation` states each of them
+again by itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.problems.fleet.task import FleetTask
+from planner.programs.integer import IntegerProgram, TooManyWays, filling_ways, needs_ways
+from planner.text.errors import InputError
+
+Array = np.ndarray
+Term = tuple[Array, Array | float]
+
+
+@dataclass(frozen=True)
+class FleetProgram:
+    """The program and which variable is what: columns C, pools K, models M, hours T.
+
+    `hourly` are variables of an hour alone, by hour; `shared` all others that are not whole.
+    """
+
+    program: IntegerProgram
+    firm: Array  # (C, T) replicas
+    spot: Array  # (C, T) replicas
+    started: Array  # (C, T)
+    reserved: Array  # (K,) machines
+    on_demand: Array  # (K, T) machines
+    spot_machines: Array  # (K, T)
+    demand_rows: Array  # (M, T)
+    firm_rows: Array  # (M, T)
+    machine_rows: Array  # (K, T)
+    others: tuple[Array, ...]  # (n, T) further variables of an hour
+    deferred: tuple[Array, ...]  # (T,) work served and left, of models that may wait
+
+
+def fleet_program(task: FleetTask) -> FleetProgram:
+    """The program of a task."""
+    made = IntegerProgram()
+    hours, pools, columns = task.hours, task.pools, len(task.columns)
+    offered = np.array([p.spot is not None for p in pools])[task.pool_of]
+    most = _most_replicas(task)
+    firm = made.variables((columns, hours), 0.0, most[:, None])
+    spot = made.variables((columns, hours), 0.0, np.where(offered, most, 0)[:, None])
+    started = made.variables(
+        (columns, hours), task.start_costs[:, None], most[:, None], whole=False
+    )
+    reserved = made.variables(
+        (len(pools),),
+        np.array([hours * (p.reserved or 0.0) for p in pools]),
+        np.array([_limit(p.reserved, p.reserved_most) for p in pools]),
+    )
+    on_demand = made.variables(
+        (len(pools), hours),
+        np.array([[p.on_demand or 0.0] for p in pools]),
+        np.array([[_limit(p.on_demand, p.on_demand_most)] for p in pools]),
+    )
+    spot_machines = made.variables(
+        (len(pools), hours),
+        np.array([[(p.spot or 0.0) * (1 + p.lost * p.redo)] for p in pools]),
+        np.array([[p.spot_most if p.spot is not None else 0] for p in pools]),
+    )
+    others: list[Array] = []
+    demand_rows, firm_rows, deferred = _demand(made, task, firm, spot, started, others)
+    machine_rows = _machines(made, task, firm, spot, reserved, on_demand, spot_machines, others)
+    _starts(made, task, firm, spot, started)
+    return FleetProgram(
+        made, firm, spot, started, reserved, on_demand, spot_machines, demand_rows, firm_rows,
+        machine_rows, tuple(others), tuple(deferred),
+    )  # fmt: skip
+
+
+def _limit(price: float | None, most: int | None) -> float:
+    """The most machines of a contract."""
+    if price is None:
+        return 0.0
+    return np.inf if most is None else most
+
+
+def _most_replicas(task: FleetTask) -> Array:
+    """Replicas of each column (C,) above which more never help, in any hour.
+
+    So many serve the model's busiest hour alone, while all of them start, with the spare.
+    """
+    peak = task.most_served.max(axis=1)[task.model_of] * (1 + task.headroom)
+    widest = np.zeros(len(task.models))
+    np.maximum.at(widest, task.model_of, task.rates)
+    needed = peak + task.spare * widest[task.model_of]
+    there = np.maximum(1 - task.lost - task.starts, 0.05)
+    return np.ceil(needed / (task.rates * there)) + task.spare
+
+
+def _demand(
+    made: IntegerProgram, task: FleetTask, firm: Array, spot: Array, started: Array,
+    others: list[Array],
+) -> tuple[Array, Array, list[Array]]:  # fmt: skip
+    """Rows that each model's demand is met in every hour, with headroom and spare, and firmly."""
+    hours = task.hours
+    rows = np.zeros((2, len(task.models), hours), int)
+    deferred: list[Array] = []
+    for m in range(len(task.models)):
+        mine = np.flatnonzero(task.model_of == m)
+        rate, lost = task.rates[mine][None, :], task.lost[mine][None, :]
+        late = task.starts[mine][None, :]
+        terms: list[Term] = [
+            (firm[mine].T, rate), (spot[mine].T, rate * (1 - lost)), (started[mine].T, -rate * late)
+        ]  # fmt: skip
+        least = task.demand[m] * (1 + task.headroom)
+        firmly: list[Term] = [(firm[mine].T, rate)]
+        firm_least = (1 - task.spot_share) * task.demand[m]
+        if task.windows[m]:
+            served = _deferred(made, task, m, deferred)
+            terms.append((served, -(1 + task.headroom)))
+            firmly.append((served, -(1 - task.spot_share)))
+            least, firm_least = np.zeros(hours), np.zeros(hours)
+        if task.spare:
+            spare, level = _spare(made, task, mine, firm, spot, others)
+            terms += spare
+            least = least + level
+        rows[0, m] = made.subject(terms, low=least)
+        rows[1, m] = made.subject(firmly, low=firm_least)
+    return rows[0], rows[1], deferred
+
+
+def _spare(
+    made: IntegerProgram, task: FleetTask, mine: Array, firm: Array, spot: Array,
+    others: list[Array],
+) -> tuple[list[Term], float]:  # fmt: skip
+    """Terms and level that are the spare of a model: so many times the largest rate in use.
+
+    One of its rates is the largest in use (`largest`); columns with a larger one are not used.
+    """
+    rates = np.unique(task.rates[mine])
+    if rates.size == 1:
+        return [], task.spare * float(rates[0])
+    largest = made.variables((rates.size, task.hours), 0.0, 1.0)
+    others.append(largest)
+    made.subject([(largest.T, 1.0)], low=1.0, high=1.0)
+    most = _most_replicas(task)
+    for c in mine:
+        above = largest[rates >= task.rates[c] * (1 - 1e-12)]
+        if task.rates[c] > rates[0]:
+            every = [(firm[c], 1.0), (spot[c], 1.0), (above.T, -float(most[c]))]
+            made.subject(every, high=0.0)
+    return [(largest.T, -task.spare * (rates - rates[0]))], task.spare * float(rates[0])
+
+
+def _deferred(made: IntegerProgram, task: FleetTask, m: int, deferred: list[Array]) -> Array:
+    """Work of a model that is served in each hour, of what came at most its window before."""
+    arrivals, window = task.demand[m], task.windows[m]
+    served = made.variables((task.hours,), 0.0, task.most_served[m], whole=False)
+    recent = sum(np.roll(arrivals, shift) for shift in range(window))
+    left = made.variables((task.hours,), 0.0, recent, whole=False)
+    made.subject(
+        [(left, 1.0), (np.roll(left, 1), -1.0), (served, 1.0)], low=arrivals, high=arrivals
+    )
+    deferred += [served, left]
+    return served
+
+
+def _machines(
+    made: IntegerProgram, task: FleetTask, firm: Array, spot: Array, reserved: Array,
+    on_demand: Array, spot_machines: Array, others: list[Array],
+) -> Array:  # fmt: skip
+    """Rows that the replicas of every pool have room in its machines, counted and packed."""
+    rows = np.zeros((len(task.pools), task.hours), int)
+    for k, pool in enumerate(task.pools):
+        mine = np.flatnonzero(task.pool_of == k)
+        used = task.used_chips[mine]
+        size = float(pool.size)
+        held = np.repeat(reserved[k], task.hours)
+        held_machines: list[Term] = [(held, -1.0), (on_demand[k], -1.0)]
+        lent: list[Term] = [(spot_machines[k], -1.0)]
+        for replicas, machines, owned in ((firm, held_machines, pool.owned), (spot, lent, 0)):
+            room: list[Term] = [(numbers, sign * size) for numbers, sign in machines]
+            terms = [(replicas[mine].T, used[None, :].astype(float)), *room]
+            counted = made.subject(terms if mine.size else room, high=owned * size)
+            if replicas is firm:
+                rows[k] = counted
+            if needs_ways(used, pool.size):
+                _packed(made, task, mine, replicas, machines, pool.size, owned, others)
+    return rows
+
+
+def _packed(
+    made: IntegerProgram, task: FleetTask, mine: Array, replicas: Array,
+    machines: list[Term], size: int, owned: int, others: list[Array],
+) -> None:  # fmt: skip
+    """Rows that replicas lie each within a machine, by the ways in which one can be filled."""
+    used = task.used_chips[mine]
+    try:
+        parts, ways = filling_ways(used[used < size], size)
+    except TooManyWays as many:
+        raise InputError(
+            f"replicas fill a machine of {size} chips in {many}; what would work: columns whose "
+            f"chips divide {size}"
+        ) from None
+    filled = made.variables((len(ways), task.hours))
+    others.append(filled)
+    for part, counts in zip(parts, np.array(ways).T, strict=True):
+        which = replicas[mine[used == part]].T
+        made.subject([(which, 1.0), (filled.T, -counts[None, :].astype(float))], high=0.0)
+    whole = mine[used >= size]
+    terms: list[Term] = [(filled.T, 1.0), *machines]
+    if whole.size:
+        terms.append((replicas[whole].T, (task.used_chips[whole] / size)[None, :]))
+    made.subject(terms, high=owned)
+
+
+def _starts(
+    made: IntegerProgram, task: FleetTask, firm: Array, spot: Array, started: Array
+) -> None:
+    """Rows that what was not there an hour ago was started."""
+    if task.hours == 1:
+        return
+    for c in np.flatnonzero(task.starts > 0):
+        before = [(np.roll(each[c], 1), 1.0) for each in (firm, spot)]
+        now = [(each[c], -1.0) for each in (firm, spot)]
+        made.subject([(started[c], 1.0), *before, *now], low=0.0)

@@ -1,0 +1,314 @@
+"""The scenario of `problem: fleet`: models with demand, pools with contracts, what must hold."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field, field_validator, model_validator
+
+from planner.catalogue.systems import System, machine_chips
+from planner.problems.fleet import fields
+from planner.scenario.keys.fields import (
+    Count,
+    Faults,
+    Quantity,
+    QuestionRecord,
+    Record,
+    Refusals,
+    Rent,
+    Seconds,
+    Whole,
+    Word,
+    unknown_key,
+)
+from planner.scenario.keys.model_keys import ModelField
+from planner.scenario.keys.system_keys import SystemField, resolved_system
+from planner.scenario.keys.uncertain import Uncertain
+from planner.scenario.keys.workload import Promises, Workload
+from planner.scenario.kinds import PROBLEMS
+
+DAY, WEEK = 24, 168
+LONGEST = 8784  # hours of a year
+MOST_VARIABLES = 1_000_000
+SAID_ONCE = ("demand", "utilisation", "concurrency", "spare_replicas", "headroom")
+Rate = Annotated[float, Quantity("request_rate", zero=True)]
+Fraction = Annotated[float, Quantity("share", zero=True, at_most=1.0)]
+
+
+class FleetDemand(Record):
+    """Requests of a model over the hours: a daily wave, a list, or work that may wait."""
+
+    mean: Annotated[float, Quantity("request_rate")] | None = Field(
+        None, description="of a weekday [seq/s]"
+    )
+    peak_to_mean: Annotated[float, Quantity("number", least=1.0)] = 1.0
+    """the busiest hour over the mean, at most 2"""
+    peak_hour: Annotated[float, Quantity("number", zero=True, below=24.0)] = 12.0
+    """hour of the peak, UTC"""
+    weekend: Annotated[float, Quantity("number", zero=True, at_most=10.0)] = 1.0
+    """factor on Saturday and Sunday of a week"""
+    hourly: tuple[Rate, ...] | None = Field(None, description="of every hour [seq/s]")
+    tokens_per_day: Annotated[float, Quantity("tokens")] | None = None
+    """input and output together, spread evenly over the day [token]"""
+    deferrable: Seconds | None = Field(None, description="by how much work may wait [s]")
+
+    @field_validator("peak_to_mean")
+    @classmethod
+    def _cosine(cls, value: float) -> float:
+        if value > 2:
+            raise ValueError(
+                f"expected at most 2, got {value:g}: a cosine of that height would be negative at "
+                "night; give the demand as a list of requests/s by hour, or a CSV file"
+            )
+        return value
+
+    @model_validator(mode="after")
+    def _one_shape(self) -> FleetDemand:
+        shapes = [k for k in ("mean", "hourly", "tokens_per_day") if getattr(self, k) is not None]
+        if len(shapes) != 1:
+            got = " and ".join(shapes) or "none"
+            raise ValueError(f"give one of mean, hourly (a list) and tokens_per_day, got {got}")
+        wave = self.model_fields_set & {"peak_to_mean", "peak_hour", "weekend"}
+        if wave and self.hourly is not None:
+            raise ValueError(f"a list says all hours; leave {', '.join(sorted(wave))} out")
+        return self
+
+    def rates(self, hours: int, tokens: float | None) -> list[float]:
+        """Requests per second in every hour [seq/s]; `tokens` are those of a mean request."""
+        if self.hourly is not None:
+            return list(self.hourly)
+        if self.tokens_per_day is not None:
+            assert tokens is not None
+            mean = self.tokens_per_day / tokens / 86400
+        else:
+            assert self.mean is not None
+            mean = self.mean
+        swing = self.peak_to_mean - 1
+        waves = (
+            mean * (1 + swing * math.cos(2 * math.pi * (h - self.peak_hour) / DAY))
+            for h in range(hours)
+        )
+        return [
+            max(0.0, wave) * (self.weekend if hours == WEEK and h // DAY in (5, 6) else 1.0)
+            for h, wave in enumerate(waves)
+        ]
+
+
+class GivenColumn(Record):
+    """A measured replica: where it runs, on how many chips, and what it serves in its promises."""
+
+    pool: str = Field(description="one of pools")
+    chips: Count = Field(description="of one replica")
+    rate: Annotated[float, Quantity("request_rate")] = Field(
+        description="requests that a replica serves within the promises [seq/s]"
+    )
+    name: str | None = Field(None, description="what it is called in the answer")
+
+
+class FleetModel(Record):
+    """A model of the fleet: a serving question, or replicas of one's own."""
+
+    model: ModelField | None = Field(None, description="as in a serving question")
+    workload: Workload | None = Field(None, description="as in a serving question; no demand")
+    promises: Promises = Field(default_factory=Promises, description="as in a serving question")
+    demand: Annotated[FleetDemand, BeforeValidator(fields.described_demand)] = Field(
+        description="a rate, {mean, peak_to_mean, peak_hour, weekend}, a list, or a CSV file"
+    )
+    columns: tuple[GivenColumn, ...] | None = Field(
+        None, description="replicas of one's own; no serving question is asked then"
+    )
+
+    @field_validator("workload")
+    @classmethod
+    def _once(cls, value: Workload | None) -> Workload | None:
+        said = value.model_fields_set & set(SAID_ONCE) if value is not None else ()
+        words = {"spare_replicas": "spare: {replicas: 1}", "headroom": "spare: {headroom: 15%}"}
+        faults: Faults = [
+            ((key,), f"not inside a fleet: {words.get(key, 'demand beside workload')} says it once")
+            for key in SAID_ONCE
+            if key in said
+        ]
+        if faults:
+            raise Refusals(faults)
+        return value
+
+    @model_validator(mode="after")
+    def _complete(self) -> FleetModel:
+        faults: Faults = []
+        if self.columns is None:
+            for key, example in (
+                ("model", "deepseek-v3"),
+                ("workload", "{input_tokens: 3000, output_tokens: 800}"),
+            ):
+                if getattr(self, key) is None:
+                    words = f"missing required key '{key}', such as {example}; or give columns"
+                    faults.append(((key,), words))
+        elif not self.columns:
+            faults.append((("columns",), "expected at least one column, got an empty list"))
+        if self.demand.tokens_per_day is not None and self.workload is None:
+            words = (
+                "a demand in tokens needs lengths: give workload: {input_tokens: 3000, "
+                "output_tokens: 800}, or requests/s"
+            )
+            faults.append((("demand", "tokens_per_day"), words))
+        if faults:
+            raise Refusals(faults)
+        return self
+
+    @property
+    def tokens(self) -> float | None:
+        """Tokens of a mean request, input and output; None where nothing says."""
+        if self.workload is None:
+            return None
+        return self.workload.input_tokens.mean + self.workload.output_tokens.mean
+
+
+class OnDemand(Record):
+    """Machines by the hour."""
+
+    price: Rent = Field(description="per chip [USD/(chip*s)]")
+    most: Annotated[int, fields.Machines()] | None = None
+    """machines at a time"""
+
+
+class Reserved(Record):
+    """Machines for a whole term."""
+
+    price: Rent = Field(description="per chip [USD/(chip*s)]")
+    term: Seconds | None = Field(None, description="for how long [s]")
+    most: Annotated[int, fields.Machines()] | None = None
+    """machines"""
+
+
+class Spot(Record):
+    """Machines that may be taken away."""
+
+    price: Rent = Field(description="per chip [USD/(chip*s)]")
+    machines: Annotated[int, fields.Machines()] = Field(description="what is offered")
+    lost: Annotated[float, fields.HourlyChance()] | None = None
+    """chance per hour that a machine is lost; 5%/hour when absent"""
+    redo: Fraction = Field(1.0, description="share of a lost machine's work that is done again")
+
+
+class FleetPool(Record):
+    """A kind of machine and the contracts it is offered under."""
+
+    system: SystemField | None = Field(None, description="a catalogue name or a description")
+    size: Count | None = Field(None, description="chips of a machine; the system's when absent")
+    on_demand: Annotated[OnDemand | None, BeforeValidator(fields.dollars_or_mapping)] = None
+    """per chip [USD/(chip*s)], or {price, most}"""
+    reserved: Annotated[Reserved | None, BeforeValidator(fields.dollars_or_mapping)] = None
+    """per chip [USD/(chip*s)], or {price, term, most}"""
+    spot: Spot | None = Field(None, description="{price, machines, lost, redo}")
+
+    @model_validator(mode="after")
+    def _sized(self) -> FleetPool:
+        if self.size is None and self.system is None:
+            raise Refusals([(("system",), "give system, such as hgx-h200, or size: chips")])
+        if isinstance(self.system, tuple):
+            raise Refusals([(("system",), "a pool is of one system; give each a pool")])
+        return self
+
+    @property
+    def machine(self) -> int:
+        """Chips of a machine."""
+        if self.size is not None:
+            return self.size
+        assert self.system is not None
+        assert not isinstance(self.system, tuple)
+        system = resolved_system(self.system)
+        if not isinstance(system, System):
+            return machine_chips("")
+        domain, machine = system.chips_per_domain, machine_chips(system.chip.name)
+        if domain is None or domain % machine == 0 or machine % domain == 0:
+            return machine
+        return domain
+
+
+class Spare(Record):
+    """Room for what breaks and for what is not foreseen."""
+
+    replicas: Annotated[int, Whole(least=0)] = 0
+    """of each model that may be down in any hour: 1 for N+1"""
+    headroom: Annotated[float, Quantity("share", zero=True, below=10.0)] = 0.0
+    """share of the demand that is kept free"""
+
+
+class Start(Record):
+    """What it takes to start a replica."""
+
+    time: Annotated[float, Quantity("time", zero=True, at_most=3600.0)] | None = None
+    """at most an hour [s]; from the bytes of the weights when absent"""
+    cost: Annotated[str, Word(("paid", "free"))] = "paid"
+    """whether the chips are paid for that time beside the hour"""
+
+
+class ForecastErrors(Record):
+    """Standard deviations of the logarithms of what is drawn."""
+
+    demand: Fraction = Field(0.1, description="of a model's demand over its forecast")
+    speed: Fraction = Field(
+        0.1, description="of a replica's rate over that given; of serving questions their band's"
+    )
+
+
+class FleetScenario(QuestionRecord):
+    """One fleet question in base units (s, token, seq, USD); frozen."""
+
+    problem: Annotated[Literal["fleet"], Word(PROBLEMS)] = Field(
+        description="which question is asked"
+    )
+    models: dict[str, FleetModel] = Field(min_length=1, description="by name")
+    pools: dict[str, FleetPool] = Field(min_length=1, description="by name")
+    hours: Annotated[int, Whole()] = Field(DAY, description="24, or 168 from Monday 0:00 UTC")
+    spare: Spare = Field(default_factory=Spare, description="N+1 and headroom")
+    start: Start = Field(default_factory=Start, description="of a replica")
+    have: dict[str, Annotated[int, fields.Machines()]] = Field(
+        default_factory=dict, description="machines owned or reserved already, by pool"
+    )
+    spot_share: Fraction = Field(
+        1.0, description="most of a model's demand that may rest on spot machines, in every hour"
+    )
+    chance: Annotated[float, Quantity("share", below=1.0)] | None = Field(
+        None, description="share of draws of demand and speed in which all promises are kept"
+    )
+    errors: ForecastErrors = Field(
+        default_factory=ForecastErrors, description="what is drawn, with chance"
+    )
+    uncertain: Uncertain | None = Field(None, description="distributions by path")
+
+    @field_validator("hours")
+    @classmethod
+    def _a_year(cls, value: int) -> int:
+        if value > LONGEST:
+            raise ValueError(f"expected at most {LONGEST} hours, got {value}")
+        return value
+
+    @model_validator(mode="after")
+    def _agrees(self) -> FleetScenario:
+        faults: Faults = []
+        for name, model in self.models.items():
+            for i, column in enumerate(model.columns or ()):
+                if column.pool not in self.pools:
+                    words = unknown_key(column.pool, self.pools).replace("unknown key", "no pool")
+                    faults.append((("models", name, "columns", i, "pool"), words))
+            hourly = model.demand.hourly
+            if hourly is not None and len(hourly) != self.hours:
+                words = f"expected {self.hours} hours (hours), got {len(hourly)}"
+                faults.append((("models", name, "demand"), words))
+        faults += [
+            (("have", pool), unknown_key(pool, self.pools).replace("unknown key", "no pool"))
+            for pool in self.have
+            if pool not in self.pools
+        ]
+        for name, pool in self.pools.items():
+            if not (pool.on_demand or pool.reserved or pool.spot or self.have.get(name)):
+                words = "has no contract: give on_demand, reserved or spot, or have of it"
+                faults.append((("pools", name), words))
+        if faults:
+            raise Refusals(faults)
+        return self
+
+
+QUESTION = FleetScenario

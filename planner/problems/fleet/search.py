@@ -1,0 +1,182 @@
+"""The cheapest fleet: the program solved whole where it is small, by hours where it is large.
+
+Large programs: the linear relaxation lifted by rounding cuts is the bound; from its point each hour
+becomes whole in its turn (starts between hours carried), then machines are contracted anew, then
+every hour is solved once more beside its neighbours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from planner.problems.fleet.program import FleetProgram, fleet_program
+from planner.problems.fleet.task import FleetTask
+from planner.programs.integer import (
+    SHARED,
+    LinearPoint,
+    descend,
+    lagrangian_bound,
+    relaxed,
+    solved,
+    tightened,
+)
+
+Array = np.ndarray
+SMALL = 600  # variables up to which the whole program is solved to its optimum
+MIDDLE = 3000  # variables up to which the whole program is tried for a while too
+SECONDS = 60.0  # after which the whole program's best point is taken, with its bound
+WHILE = 8.0  # the same where hours give a plan anyway
+MISS, HOUR_NODES = 0.01, 5  # of an hour's cost, and nodes, at which an hour's program ends
+PASSES, WANTED = 2, 0.03  # further passes while the gap is above what is wanted
+CONTRACT_NODES = 1000
+PART_NODES = 50  # of an hour by itself, for the bound
+ROUNDS = 4  # of cuts
+SPAN = 4  # hours that are free together
+NEARLY = 2  # columns of a model beside those in use
+WHOLE = "the whole program by branch and bound (HiGHS)"
+BY_HOURS = "relaxation with rounding cuts; hours apart, starts carried; contracts anew (HiGHS)"
+
+
+@dataclass(frozen=True)
+class FleetChoice:
+    """A plan in numbers, and what is proved of it; costs in USD over the horizon.
+
+    `linear` is the relaxation without cuts, `bound` what no plan is below.
+    """
+
+    value: float
+    firm: Array
+    spot: Array
+    reserved: Array
+    on_demand: Array
+    spot_machines: Array
+    linear: LinearPoint
+    bound: float
+    nodes: int
+    method: str
+    served: Array | None = None
+
+    @property
+    def gap(self) -> float:
+        """How far the bound lies below the plan, of the plan."""
+        return max(0.0, (self.value - self.bound) / self.value) if self.value > 0 else 0.0
+
+
+def cheapest(task: FleetTask, by_hours: bool | None = None) -> FleetChoice:
+    """The cheapest plan of a task; `by_hours` overrides what its size decides.
+
+    Raises NoPoint where nothing meets the demand.
+    """
+    made = fleet_program(task)
+    size = made.program.columns
+    if by_hours or (by_hours is None and size > MIDDLE):
+        return _by_hours(task, made)
+    if size <= SMALL or by_hours is False:
+        return _whole(task, made, SECONDS) or _by_hours(task, made)
+    return _better(_by_hours(task, made), _whole(task, made, WHILE))
+
+
+def _whole(task: FleetTask, made: FleetProgram, seconds: float) -> FleetChoice | None:
+    """The optimum of the whole program, or its best point when time is up; None without one."""
+    program = made.program.compiled()
+    linear = relaxed(program)
+    best = solved(program, 0.0, seconds=seconds)
+    if best is None:
+        return None
+    bound = max(best.bound, linear.value)
+    return _choice(task, made, best.point, linear, bound, best.nodes, WHOLE)
+
+
+def _better(first: FleetChoice, second: FleetChoice | None) -> FleetChoice:
+    """The cheaper of two plans, with the higher of their bounds."""
+    if second is None:
+        return first
+    cheaper = min(first, second, key=lambda choice: choice.value)
+    return replace(cheaper, bound=max(first.bound, second.bound), nodes=first.nodes + second.nodes)
+
+
+def _by_hours(task: FleetTask, made: FleetProgram) -> FleetChoice:
+    """A plan from the relaxation, hour by hour, and the bound that hours by themselves give."""
+    program = made.program.compiled()
+    linear = relaxed(program)
+    hours, middle = task.hours, made.program.columns <= MIDDLE
+    cut, lifted, _ = tightened(program, ROUNDS) if middle else (program, linear, 0)
+    parts = [_hour(made, t, _promising(task, made, lifted, t)) for t in range(hours)]
+    contracts = np.concatenate([
+        made.reserved, made.on_demand.ravel(), made.spot_machines.ravel()
+    ])  # fmt: skip
+    point = lifted.point.copy()
+    point[made.reserved] = np.floor(point[made.reserved] + 0.5)
+    peak = int(np.argmax(task.demand.sum(axis=0)))
+    miss = MISS * linear.value / hours
+    point, nodes = descend(cut, point, parts[peak:] + parts[:peak], miss, HOUR_NODES)
+    point, more = descend(cut, point, [contracts], 0.0, CONTRACT_NODES)
+    nodes, bound = nodes + more, max(lifted.value, linear.value)
+    for turn in range(PASSES):
+        if program.value(point) * (1 - WANTED) <= bound:
+            break
+        spans = _spans(parts, contracts, turn) if middle else [*parts, contracts]
+        point, more = descend(cut, point, spans, miss / 2, 4 * HOUR_NODES)
+        nodes += more
+    if middle and program.value(point) * (1 - WANTED) > bound:
+        apart, more = lagrangian_bound(cut, _parts_of(made), lifted.duals, MISS / 2, PART_NODES)
+        bound, nodes = max(bound, apart), nodes + more
+    return _choice(task, made, point, linear, bound, nodes, BY_HOURS)
+
+
+def _spans(parts: list[Array], contracts: Array, turn: int) -> list[Array]:
+    """Hours in threes, and what is reserved, free together; other threes at every turn."""
+    hours = len(parts)
+    starts = range(turn, hours + turn, SPAN - 1)
+    spans = [[parts[(s + i) % hours] for i in range(min(SPAN, hours))] for s in starts]
+    return [*(np.unique(np.concatenate(span)) for span in spans), contracts]
+
+
+def _parts_of(made: FleetProgram) -> Array:
+    """The hour of each variable, SHARED of machines that are reserved."""
+    part_of = np.full(made.program.columns, SHARED)
+    hours = np.arange(made.firm.shape[1])
+    of_columns = (made.firm, made.spot, made.started, made.on_demand, made.spot_machines)
+    for numbers in (*of_columns, *made.others, *made.deferred):
+        part_of[numbers] = hours
+    return part_of
+
+
+def _promising(task: FleetTask, made: FleetProgram, linear: LinearPoint, t: int) -> Array:
+    """The columns that an hour chooses among: in use about it in the relaxation, or nearly so."""
+    around = [(t + shift) % task.hours for shift in (-1, 0, 1)]
+    used = (linear.point[made.firm] + linear.point[made.spot])[:, around].max(axis=1) > 1e-6
+    dear = np.minimum(linear.reduced[made.firm[:, t]], linear.reduced[made.spot[:, t]])
+    for m in range(len(task.models)):
+        mine = np.flatnonzero(task.model_of == m)
+        used[mine[np.argsort(dear[mine] / task.rates[mine], kind="stable")[:NEARLY]]] = True
+    return np.flatnonzero(used)
+
+
+def _hour(made: FleetProgram, t: int, columns: Array) -> Array:
+    """The variables of an hour, with the starts of the next, and whatever may be deferred."""
+    after = (t + 1) % made.firm.shape[1]
+    of_columns = [each[columns, t] for each in (made.firm, made.spot, made.started)]
+    machines = [each[:, t] for each in (made.on_demand, made.spot_machines, *made.others)]
+    parts = [*of_columns, *machines, *made.deferred, made.started[columns, after]]
+    return np.unique(np.concatenate(parts))
+
+
+def _choice(
+    task: FleetTask, made: FleetProgram, point: Array, linear: LinearPoint, bound: float,
+    nodes: int, method: str,
+) -> FleetChoice:  # fmt: skip
+    def whole(numbers: Array) -> Array:
+        return np.round(point[numbers]).astype(int)
+
+    served = task.demand.copy()
+    delayed = [m for m, window in enumerate(task.windows) if window]
+    for m, numbers in zip(delayed, made.deferred[::2], strict=True):
+        served[m] = point[numbers]
+    return FleetChoice(
+        float(made.program.compiled().cost @ point), whole(made.firm), whole(made.spot),
+        whole(made.reserved), whole(made.on_demand), whole(made.spot_machines), linear, bound,
+        nodes, method, served,
+    )  # fmt: skip

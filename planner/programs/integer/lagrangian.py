@@ -1,0 +1,85 @@
+"""A lower bound from parts of a program by themselves: what links them is priced by duals.
+
+Rows within one part stay, rows between parts are priced; a variable that all parts share has a copy
+in each, whose cost is what the part's rows pay for it. The sum of the parts' optima is a bound for
+any prices (Geoffrion 1974), and one above the relaxation where the parts are whole.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+from planner.programs.integer.declaration import Array, Rows, Whole
+from planner.programs.integer.solver import least_value
+
+SHARED = -1
+
+
+def lagrangian_bound(
+    program: Whole, part_of: Array, duals: Array, miss: float, nodes: int
+) -> tuple[float, int]:
+    """What no whole point is below, and the nodes looked at.
+
+    Parameters
+    ----------
+    part_of : part of each variable, SHARED for those of all parts.
+    duals : prices of the rows, as a relaxation has them; the better they are, the higher the bound.
+    miss, nodes : each part is solved to within `miss`, or until so many nodes were looked at.
+    """
+    rows = program.rows
+    matrix = sp.csr_array(rows.matrix)
+    duals = _signed(duals, rows)
+    parts = np.unique(part_of[part_of != SHARED])
+    inside = _part_of_rows(matrix, part_of)
+    linked = np.flatnonzero(inside == SHARED)
+    priced = np.zeros_like(duals)
+    priced[linked] = duals[linked]
+    value = float(
+        np.sum(np.where(priced > 0, priced * _finite(rows.low), priced * _finite(rows.high)))
+    )
+    cost = program.cost - matrix.T @ priced
+    shared = np.flatnonzero(part_of == SHARED)
+    # What parts pay for what they share may be no more than it costs
+    paid = np.array([
+        matrix[np.flatnonzero(inside == part)][:, shared].T @ duals[inside == part]
+        for part in parts
+    ])  # fmt: skip
+    over = np.minimum(0.0, cost[shared] - paid.sum(axis=0))
+    paid += over / max(1, parts.size)
+    looked = 0
+    for part, pays in zip(parts, paid, strict=True):
+        mine = np.flatnonzero(part_of == part)
+        touched = np.flatnonzero(inside == part)
+        both = np.concatenate([mine, shared])
+        inner = Whole(
+            np.concatenate([cost[mine], pays]),
+            Rows(sp.csr_array(matrix[touched][:, both]), rows.low[touched], rows.high[touched]),
+            program.most[both],
+            program.whole[both],
+        )
+        bound, count = least_value(inner, miss, nodes)
+        value, looked = value + bound, looked + count
+    return value, looked
+
+
+def _signed(duals: Array, rows: Rows) -> Array:
+    """Duals without the rounding by which they price a side that a row does not have."""
+    duals = np.where(np.isfinite(rows.low), duals, np.minimum(duals, 0.0))
+    return np.asarray(np.where(np.isfinite(rows.high), duals, np.maximum(duals, 0.0)))
+
+
+def _finite(sides: Array) -> Array:
+    return np.where(np.isfinite(sides), sides, 0.0)
+
+
+def _part_of_rows(matrix: sp.csr_array, part_of: Array) -> Array:
+    """The part of each row, SHARED where it links several or lies in none."""
+    owner = part_of[matrix.indices]
+    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    real = owner != SHARED
+    low = np.full(matrix.shape[0], np.iinfo(int).max)
+    high = np.full(matrix.shape[0], -1)
+    np.minimum.at(low, rows[real], owner[real])
+    np.maximum.at(high, rows[real], owner[real])
+    return np.where(low == high, low, SHARED)

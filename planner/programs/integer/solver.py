@@ -1,0 +1,70 @@
+"""A mixed integer program solved by branch and bound (HiGHS through SciPy), with its bound."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.optimize import Bounds, LinearConstraint, OptimizeResult, milp
+
+from planner.programs.integer.declaration import Array, Whole
+from planner.programs.integer.relaxation import NoPoint
+
+UNLIMITED = 10**9
+INFEASIBLE = 2  # what SciPy's milp reports
+
+
+@dataclass(frozen=True)
+class WholePoint:
+    """The best point found (n,), its value, a value that none is below, and nodes looked at."""
+
+    value: float
+    point: Array
+    bound: float
+    nodes: int
+
+
+def solved(
+    program: Whole, gap: float = 0.0, nodes: int = UNLIMITED, seconds: float = math.inf
+) -> WholePoint | None:
+    """The best point within a relative gap, or the best within the nodes and seconds.
+
+    None where they end before there is one. Raises NoPoint where nothing keeps the rows.
+    """
+    result = _run(program, gap, nodes, seconds)
+    if result.x is None:
+        return None
+    point = np.where(program.whole, np.round(result.x), result.x)
+    return WholePoint(float(result.fun), point, *_proved(result))
+
+
+def least_value(program: Whole, gap: float, nodes: int) -> tuple[float, int]:
+    """What no whole point is below, and the nodes looked at; raises NoPoint as `solved`."""
+    return _proved(_run(program, gap, nodes, math.inf))
+
+
+def _run(program: Whole, gap: float, nodes: int, seconds: float) -> OptimizeResult:
+    options: dict[str, Any] = {"mip_rel_gap": gap, "node_limit": nodes}
+    if math.isfinite(seconds):
+        options["time_limit"] = seconds
+    rows = program.rows
+    result = milp(
+        program.cost,
+        integrality=program.whole.astype(int),
+        bounds=Bounds(np.zeros(program.most.size), program.most),
+        constraints=LinearConstraint(rows.matrix, rows.low, rows.high),
+        options=options,  # type: ignore[arg-type]
+    )
+    if result.status == INFEASIBLE:
+        raise NoPoint(str(result.message))
+    return result
+
+
+def _proved(result: OptimizeResult) -> tuple[float, int]:
+    """What no point is below, and the nodes looked at."""
+    bound = result.mip_dual_bound
+    if bound is None:
+        bound = -math.inf if result.fun is None else result.fun
+    return float(bound), int(result.mip_node_count or 0)
