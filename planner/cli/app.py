@@ -15,7 +15,7 @@ from typing import Annotated
 
 import typer
 
-from planner.cli import lookup, measurements, study
+from planner.cli import judge, lookup, measurements, study
 from planner.cli.options import documented, require_folder, warn
 from planner.report.files import deliver, dumps
 from planner.text.console import QUIET, Commands, exits, show
@@ -103,16 +103,28 @@ def pareto(
     raise typer.Exit(0 if curve.status == "optimal" else 1)
 
 
-def check(file: str, sets: list[str] | None = None, json: bool = False) -> None:
-    """Validate a scenario without solving it."""
+def check(files: list[str], sets: list[str] | None = None, json: bool = False) -> None:
+    """Validate scenarios without solving them."""
     from planner.protocol.solve import check as checked
     from planner.scenario import resolved
 
-    scenario = checked(file, sets or ())
-    if json:
-        show(dumps({"status": "ok", "scenario": resolved(scenario)}))
-    else:
-        show(f"{file}: a sound scenario ({scenario.problem})")
+    rows: list[dict[str, object]] = []
+    lines: list[str] = []
+    refused: list[InputError] = []
+    for file in files:
+        try:
+            scenario = checked(file, sets or ())
+        except InputError as error:
+            refused.append(error)
+            continue
+        rows.append({"status": "ok", "scenario": resolved(scenario)})
+        lines.append(f"{file}: a sound scenario ({scenario.problem})")
+    if lines and not (json and refused):
+        show(dumps(rows[0] if len(files) == 1 else rows) if json else "\n".join(lines))
+    if len(refused) == 1:
+        raise refused[0]
+    if refused:
+        raise InputError(mistake for error in refused for mistake in error.mistakes)
 
 
 def init(kind: str = "serving", out: Path | None = None) -> None:
@@ -173,6 +185,8 @@ for _command in (
     lookup.derive,
     export,
     lookup.schema,
+    judge.diff,
+    judge.gate,
     measurements.calibrate,
     measurements.measure,
     study.sensitivity,

@@ -109,6 +109,7 @@ class Problem(ABC, Generic[Q]):
     version: int
     plan_type: type[Plan[Any]]
     outputs: tuple[Output, ...] = ()
+    limited: tuple[Output, ...] = ()  # numbers that a question may limit and nobody asks for alone
     slow = False  # whether a search takes a second, so that faces search only when asked to
 
     @property

@@ -17,7 +17,7 @@ from planner.problems.serving.deployment.questions import (
     questions_together,
     ranked,
 )
-from planner.problems.serving.outputs import OUTPUTS
+from planner.problems.serving.outputs import LIMITED, OUTPUTS
 from planner.problems.serving.parameters import BATCHES, WHOLE, is_array
 from planner.problems.serving.plan import ServingPlan
 from planner.problems.serving.plan_sections import COLUMNS, row_of
@@ -56,7 +56,7 @@ class ServingProblem(Problem["Scenario"]):
     plan_type = ServingPlan
     columns = COLUMNS
     whole, batches = WHOLE, BATCHES
-    outputs = OUTPUTS
+    outputs, limited = OUTPUTS, LIMITED
 
     def parameters(self, question: Scenario) -> list[Parameter]:
         """Every parameter of a scenario, its catalogues' figures among them."""
