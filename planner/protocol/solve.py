@@ -28,11 +28,18 @@ def solve(source: Source, sets: Sequence[str] = (), *, strict: bool = False) -> 
     sets : changes "path.in.file=value", as `--set` takes them.
     strict : refuse an answer that rests on what no measured row covers.
     """
+    return answered(source, sets, strict=strict)[1]
+
+
+def answered(
+    source: Source, sets: Sequence[str] = (), *, strict: bool = False
+) -> tuple[QuestionRecord, Plan]:
+    """The question of a source, read once, and its plan: `solve` for what needs both."""
     with _opened(source, sets) as question:
         plan = problem_of(question.problem).answer(question)
         if strict and plan.outside:
             raise InputError(f"{outside_text(plan.outside)}; {STRICT}")
-        return plan
+        return question, plan
 
 
 def check(source: Source, sets: Sequence[str] = ()) -> Question:
