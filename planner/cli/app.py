@@ -15,7 +15,7 @@ from typing import Annotated
 
 import typer
 
-from planner.cli import judge, lookup, measurements, study
+from planner.cli import judge, launching, lookup, measurements, pages, study
 from planner.cli.options import documented, require_folder, warn
 from planner.report.files import deliver, dumps
 from planner.text.console import QUIET, Commands, exits, show
@@ -174,6 +174,8 @@ def export(
         show(dumps(written.document) if json else written.text.rstrip("\n"))
 
 
+NAMES = {"import_launch": "import"}  # a word of Python is no name of a function
+
 for _command in (
     solve,
     pareto,
@@ -184,6 +186,8 @@ for _command in (
     lookup.formula,
     lookup.derive,
     export,
+    pages.report,
+    launching.import_launch,
     lookup.schema,
     judge.diff,
     judge.gate,
@@ -194,7 +198,7 @@ for _command in (
     study.sweep,
     measurements.validate,
 ):
-    app.command()(documented(_command))
+    app.command(NAMES.get(_command.__name__))(documented(_command))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
