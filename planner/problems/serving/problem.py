@@ -24,6 +24,7 @@ from planner.problems.serving.plan_sections import COLUMNS, row_of
 from planner.problems.serving.profiled import coefficient, profiled
 from planner.problems.serving.search.batch import layouts_of
 from planner.problems.serving.task.resolve import beyond, resolve
+from planner.protocol.live_page import LivePage
 from planner.protocol.output import values_in
 from planner.protocol.parameter import Parameter, value_at
 from planner.protocol.plan import Plan
@@ -149,6 +150,13 @@ class ServingProblem(Problem["Scenario"]):
     def listed(self, question: Scenario, path: str) -> ListedRange:
         """The listed rents of the system."""
         return rent_range(question.systems() if path in ("price", "system.price") else (), path)
+
+    def live_page(self, question: Scenario, plan: Plan) -> LivePage:
+        """The search as a page carries it, or why it does not."""
+        from planner.problems.serving.live.page_model import PageModel
+
+        assert isinstance(plan, ServingPlan)
+        return PageModel(question, resolve(question), plan).page()
 
     def frontier(self, question: Scenario, points: int | None) -> Frontier:
         """The cheapest plan at each speed."""
