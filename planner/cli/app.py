@@ -9,7 +9,6 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -137,43 +136,6 @@ def init(kind: str = "serving", out: Path | None = None) -> None:
     deliver(text, out)
 
 
-def export(
-    file: str,
-    engine: str | None = None,
-    to: str | None = None,
-    sets: list[str] | None = None,
-    strict: bool = False,
-    json: bool = False,
-    out: Path | None = None,
-) -> None:
-    """Write the chosen plan as launch flags of an engine, or as Kubernetes manifests."""
-    from planner.engines import TARGETS, engine_of
-    from planner.engines import export as launch
-    from planner.protocol.solve import check as checked
-    from planner.protocol.solve import solve as answer
-    from planner.scenario import load
-
-    target, inside = to or engine, engine if to else None
-    if target is None:
-        raise InputError(f"say for what with --engine, one of {', '.join(TARGETS)}")
-    runs = engine_of(target, inside).release.name
-    require_folder(out)
-    changes = list(sets or ())
-    if file != "-" and getattr(load(file, changes), "engine", None) == "any":
-        # Of all that some engine runs, what this one does; where it cannot, the plan says why not.
-        with suppress(InputError):
-            checked(file, [*changes, f"engine={runs}"])
-            changes.append(f"engine={runs}")
-    plan = answer(file, changes, strict=strict)
-    warn(plan.warnings)
-    written = launch(plan, target, inside, Path() if file == "-" else Path(file).parent)
-    if out is not None:
-        for name, text in written.files.items():
-            deliver(text, out / name)
-    if out is None or json:
-        show(dumps(written.document) if json else written.text.rstrip("\n"))
-
-
 NAMES = {"import_launch": "import"}  # a word of Python is no name of a function
 
 for _command in (
@@ -185,7 +147,7 @@ for _command in (
     lookup.catalog,
     lookup.formula,
     lookup.derive,
-    export,
+    launching.export,
     pages.report,
     launching.import_launch,
     lookup.schema,
