@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from planner.protocol.document import schema_of
+from planner.protocol.document import versioned
 from planner.protocol.plan import BEYOND, STRICT, Plan, outside_text
 from planner.protocol.problem import FrontierAnswer, HasFrontier, problem_of
 from planner.protocol.trade_off import trade_off
@@ -88,7 +88,7 @@ def answer_schema(kind: str) -> dict[str, object]:
     Raises InputError for a kind that this version does not answer.
     """
     problem = problem_of(kind)
-    return schema_of(problem.plan_type.answer_type, f"{kind}/{problem.version}")
+    return versioned(problem.plan_type.answer_type, f"{kind}/{problem.version}")
 
 
 @contextmanager

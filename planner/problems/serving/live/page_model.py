@@ -21,8 +21,9 @@ from planner.problems.serving.plan import ServingPlan
 from planner.problems.serving.point import layout_text
 from planner.problems.serving.question import Scenario
 from planner.problems.serving.search.batch import SAME_PRICE
+from planner.problems.serving.search.sizing import EVERY, STEP
 from planner.problems.serving.step.engine_effects import slows
-from planner.problems.serving.step.kernels import PARTS
+from planner.problems.serving.step.kernels import PARTS, lowered
 from planner.problems.serving.step.occupancy import LARGEST_BATCH
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.plan_limits import LIMITS
@@ -31,10 +32,11 @@ from planner.protocol.live_page import LivePage, Slider
 from planner.text.errors import InputError
 
 if TYPE_CHECKING:
-    from planner.problems.serving.task.task import Task
+    from planner.problems.serving.task.task import Task, TaskPair
 
 NUDGE = 1.07  # of a quantity, at which what a slider moves is compared with what a scenario would
 CLOSE = 1e-12
+SCRIPTS = ("search.js", "search_pools.js")
 FIXED = (
     "the model and its formats, the chips and their number, the shape of the network, the "
     "calibration of the engine and the ratio of its band are those of the scenario",
@@ -52,8 +54,9 @@ class PageModel:
 
     @cached_property
     def every(self) -> tuple[Task, ...]:
-        """Tasks of one pool."""
-        return self.tasks.tasks
+        """Tasks of one pool, and then of either pool of each pair."""
+        pairs = (task for pair in self.tasks.pools for task in pair.tasks)
+        return (*self.tasks.tasks, *pairs)
 
     @cached_property
     def rows(self) -> tuple[SliderRow, ...]:
@@ -122,6 +125,14 @@ class PageModel:
                 "kernel": kernel(made.text, _order(made)),
                 "follow": kernel(after.text, _order(after)),
             })  # fmt: skip
+        pairs = []
+        for number, pair in enumerate(self.tasks.pools):
+            powered = all(task.power is not None for task in pair.tasks)
+            tape = lowered("whole_pools", "none", powered)
+            whole = staged(tape.tape, {}, {"batch": tape.outputs})
+            place = len(self.tasks.tasks) + 2 * number
+            pairs.append({**_pair(pair), "read": place, "decode": place + 1,
+                          "kernel": kernel(whole.text, _order(whole))})  # fmt: skip
         data = {
             "letters": DIGITS,
             "largest_batch": LARGEST_BATCH,
@@ -144,9 +155,12 @@ class PageModel:
             ],
             "kernels": kernels,
             "pools": pools,
-            "questions": [{"pool": number} for number in range(len(pools))],
+            "every": EVERY,
+            "stride": STEP,
+            "questions": [*({"pool": k} for k in range(len(self.tasks.tasks))), *pairs],
         }  # fmt: skip
-        script = files("planner.problems.serving.live").joinpath("search.js").read_text("utf-8")
+        here = files("planner.problems.serving.live")
+        script = "\n".join(here.joinpath(name).read_text("utf-8") for name in SCRIPTS)
         left = [f"{label}: {why}" for label, why in self.unmoved.items()]
         return LivePage(
             script, f"[{','.join(scripts)}]", data, self.sliders, *chain(self.plan),
@@ -155,9 +169,8 @@ class PageModel:
 
     def refused(self) -> str:
         """Why the page cannot search by itself; empty if it can."""
-        if self.tasks.pools:
-            return "two pools are matched by a search that this page does not carry"
-        return next(filter(None, map(_refused, self.every)), "")
+        refused = (*map(_refused_pair, self.tasks.pools), *map(_refused, self.every))
+        return next(filter(None, refused), "")
 
     def _slider(self, row: SliderRow) -> Slider:
         value = given(row, self.scenario, self.every[0])
@@ -200,14 +213,15 @@ class PageModel:
         varied = self._varied(row, to[row.name])
         if varied is None:
             return "no scenario has another value of it"
-        if len(varied.tasks) != len(self.every):
+        others = (*varied.tasks, *(task for pair in varied.pools for task in pair.tasks))
+        if len(others) != len(self.every):
             return "another value lets in other formats"
-        for task, other in zip(self.every, varied.tasks, strict=True):
+        for task, other in zip(self.every, others, strict=True):
             layouts = Step(task, _first(task), bound=task.uses_bound).layouts
-            mine, others = (_symbols(each, layouts) for each in (task, other))
+            mine, after = (_symbols(each, layouts) for each in (task, other))
             predicted = moved((row,), mine, task, self.scenario, to)
-            for name in others:
-                if not np.allclose(predicted[name], others[name], rtol=CLOSE, atol=0):
+            for name in after:
+                if not np.allclose(predicted[name], after[name], rtol=CLOSE, atol=0):
                     return f"it moves more than this page recomputes ({name})"
         return ""
 
@@ -259,6 +273,36 @@ def _refused(task: Task) -> str:
         return "the engine's older kernels slow a step in a way that follows the batch"
     if task.conversations or "cache_fits" in task.promises:
         return "room for caches is counted by chance, which this page does not"
-    if task.mode == "prefill" and task.batches is None:
+    if task.mode == "prefill" and task.batches is None and not task.pooled:
         return "how many prompts share a pass of a pool that only reads is sought in Python"
+    return ""
+
+
+def _pair(pair: TaskPair) -> dict[str, Any]:
+    """How two pools share the chips, and the network between them."""
+    first, last = pair.tasks
+    return {
+        "rate": pair.rate,
+        "latency": pair.latency,
+        "together": pair.together,
+        "paid": sorted({int(chips) for chips in first.chips}),
+        "reads": list(first.limits_of.get("replicas", (0,))),
+        "decodes": list(last.limits_of.get("replicas", (0,))),
+        "spare": first.spare,
+        "headroom": first.headroom,
+        "throughput": first.objective == "throughput",
+    }
+
+
+def _refused_pair(pair: TaskPair) -> str:
+    """Why a page cannot search two pools by itself; empty if it can."""
+    first, last = pair.tasks
+    if pair.demand is not None or first.arrivals is not None:
+        return "under a load two pools wait for each other, which is sought in Python"
+    if first.objective in ("latency", "energy") or first.electricity or last.electricity:
+        return "two pools of least latency or energy, or that pay their power, are weighed in Python"
+    if "e2e" in last.promises:
+        return "a promise on the whole request ties two pools closer than this page does"
+    if first.drafter is not None or last.batches is not None:
+        return "two pools that draft, or of a given batch, are matched in Python"
     return ""

@@ -69,7 +69,7 @@ class PoolRows:
         kernel = self.step.model.lowered("page_outputs")
         stages = dict.fromkeys(self.columns, LAYOUT) | dict.fromkeys(FOLLOWED, BATCH)
         limits = tuple(self.task.limits)
-        scored = dict.fromkeys((*limits, *SCORES.values(), "latency", "slot"))
+        scored = dict.fromkeys((*limits, *SCORES.values(), "latency", "slot", "ttft"))
         known = tuple(name for name in scored if name in kernel.outputs)
         functions = {"promised": limits, "scored": known, "batch": kernel.outputs}
         return staged(kernel.tape, stages, functions)
@@ -103,6 +103,8 @@ class PoolRows:
             "drafts": task.drafts if task.mode != "prefill" else 0,
             "state": sizes.state_bytes_per_sequence,
             "layers": sizes.n_layers,
+            "kv_heads": sizes.n_kv_heads,
+            "domain": task.machine.chips_per_domain,
         }
 
 
@@ -111,7 +113,9 @@ SCORES: Mapping[str, str] = {
     "cost": "usd_per_request", "latency": "latency", "throughput": "requests",
     "energy": "joule_per_request",
 }  # fmt: skip
-_LENGTHS = ("L_in", "L_out", "v_out", "one_seq", "one_token")  # of which others follow
+# Of which others follow, and what a pair of pools takes from either.
+_LENGTHS = ("L_in", "L_out", "L_dec", "v_out", "one_seq", "one_token", "x_hit", "b_store",
+            "R_bnd_mem", "R_state", "p_chip", "p_power", "m_grid", "M_cap", "g")  # fmt: skip
 
 
 def packed(columns: Mapping[str, np.ndarray]) -> dict[str, Any]:

@@ -23,7 +23,8 @@ function pageModel(data, kernels) {
       replica[i] = way("tp")[i] * group[i];
     }
     const kernel = kernels[pool.kernel], names = data.kernels[pool.kernel];
-    return { ...pool, columns, way, size, group, replica, kernel, names, follow: kernels[pool.follow],
+    const last = new Float64Array(size);
+    return { ...pool, columns, way, size, group, replica, last, kernel, names, follow: kernels[pool.follow],
              followed: data.kernels[pool.follow] };
   }
 
@@ -51,6 +52,7 @@ function pageModel(data, kernels) {
         else factor[name] = after / slider.value;
       if (slider.limit in limits) limits[slider.limit] = slider.inverse ? 1 / after : after;
     }
+    if (state.pace !== undefined) limits.tpot = state.pace;
     const r = new Float64Array(pool.followed.functions.batch.length);
     pool.follow.batch(pool.follow.scenario(pool.followed.names[0].map((n) => values[n])), null, 0, [], r);
     pool.followed.functions.batch.forEach((name, k) => { values[name] = r[k]; });
@@ -74,7 +76,16 @@ function pageModel(data, kernels) {
       kernel[name](s, l, i * width, b, buffers[name]);
       return buffers[name];
     };
-    const self = { pool, values, limits, allowed, at, most, columns: taken };
+    const self = { pool, values, limits, allowed, at, most };
+    // Every output of a layout on other numbers of replicas and chips.
+    self.resized = (i, replicas, chips, batch, fill) => {
+      const counts = { n_rep: replicas, n_chips: chips }, mine = new Float64Array(width);
+      taken.forEach(([column, times], k) => { a[k] = counts[names[1][k]] ?? column[i] * times; });
+      kernel.layout(s, a, 0, mine);
+      const r = new Float64Array(functions.batch.length);
+      kernel.batch(s, mine, 0, names[2].map((symbol) => (symbol === "B" ? batch : fill)), r);
+      return Object.fromEntries(functions.batch.map((name, k) => [name, r[k]]));
+    };
     self.keeps = (i, batch, fill = 1) => {
       const r = at("promised", i, batch, fill);
       for (let k = 0; k < most.length; k++) if (!(r[k] <= most[k])) return false;
@@ -110,7 +121,21 @@ function pageModel(data, kernels) {
     return low;
   }
 
-  const largest = (b, i) => bisected((batch) => b.keeps(i, batch));
+  // Where the last search of a row ended is where the next one begins: most move little.
+  function largest(b, i) {
+    const keeps = (batch) => b.keeps(i, batch), last = b.pool.last[i];
+    if (!keeps(1)) return (b.pool.last[i] = 0);
+    let low = 1, high = LARGEST + 1;
+    if (last > 1) {
+      let step = Math.max(1, Math.floor(last / 16));
+      if (keeps(last)) {
+        for (low = last; low + step < high; step *= 4) { if (keeps(low + step)) low += step; else { high = low + step; break; } }
+      } else {
+        for (high = last; high - step > low; step *= 4) { if (keeps(high - step)) { low = high - step; break; } else high -= step; }
+      }
+    }
+    return (b.pool.last[i] = bisected(keeps, low, high));
+  }
 
   function worth(pool, i, most) {
     if (most < 1) return [];
@@ -172,8 +197,8 @@ function pageModel(data, kernels) {
 
   function nearest(state) {
     let found = null;
-    for (const question of data.questions) {
-      const b = bind(question.pool, state), names = b.pool.names.functions.promised;
+    for (const number of data.questions.flatMap((q) => (q.pool === undefined ? [q.read, q.decode] : [q.pool]))) {
+      const b = bind(number, state), names = b.pool.names.functions.promised;
       const every = [];
       for (let i = 0; i < b.pool.size; i++) {
         if (!b.allowed(i)) continue;
@@ -197,17 +222,23 @@ function pageModel(data, kernels) {
   // ---- what the page asks ----
 
   function choose(state, held = null) {
-    const every = held ? [] : data.questions.filter((q) => q.pool !== undefined)
-      .map((q) => best(points(q.pool, state))).filter((x) => x);
-    if (held) { const point = best(points(held.pool, state, held.row)); if (point) every.push(point); }
+    const asked = held ? data.questions.filter((q, k) => k === held.question) : data.questions;
+    const every = asked.map((q) => answered(q, state, held)).filter((x) => x);
     if (!every.length) return { feasible: false, missed: nearest(state) };
     const least = Math.min(...every.map((x) => x.score));
     const level = (x) => Math.floor(Math.log(x.score / least) / SAME);
     const point = every.reduce((m, x) => (level(x) < level(m) ? x : m));
-    return described(point, state);
+    return point.rows ? together.described(point, state) : described(point, state);
   }
 
-  function laid(pool, i) {
+  function answered(question, state, held) {
+    const number = data.questions.indexOf(question);
+    const point = question.pool === undefined ? together.searched(question, state, held)
+      : best(points(question.pool, state, held ? held.row : null));
+    return point && { ...point, question: number };
+  }
+
+  function laid(pool, i, replicas = pool.way("replicas")[i]) {
     const way = (name) => pool.way(name)[i], words = pool.words;
     const named = [["tp", 0], ["pp", 1], ["cp", 1], ["dp_attention", 1], ["ep", 1], ["tp_expert", 1]];
     const called = { dp_attention: "dp attention", tp_expert: "expert tp" };
@@ -216,7 +247,7 @@ function pageModel(data, kernels) {
     if (way("halves") > 1) parts.push("two-batch overlap");
     if (words.redundant_experts) parts.push(words.redundant_experts + " redundant experts");
     if (words.drafts) parts.push(words.drafts + " draft" + (words.drafts > 1 ? "s" : ""));
-    return (way("replicas") > 1 ? way("replicas") + " × " : "") + "(" + parts.join(", ") + ")";
+    return (replicas > 1 ? replicas + " × " : "") + "(" + parts.join(", ") + ")";
   }
 
   function memory(b, i, batch, values) {
@@ -236,23 +267,30 @@ function pageModel(data, kernels) {
     for (const output of data.outputs)
       if (output.word in values && !data.absent[pool.mode].includes(output.name))
         outputs[output.name] = values[output.word] * output.scale;
-    const promised = pool.names.functions.promised;
-    const next = Array.from(b.at("promised", i, point.batch + 1, 1));
-    const broken = promised.filter((_, k) => !(next[k] <= b.most[k]))
-      .sort((x, y) => next[promised.indexOf(y)] / b.limits[y] - next[promised.indexOf(x)] / b.limits[x]);
     const chips = pool.way("chips")[i], batch = Math.max(1, Math.round(values.sequences));
     return {
       feasible: true, choice: point, score: point.score, outputs, symbols: values, values: b.values,
       layouts: [laid(pool, i)], chips: chips + " " + pool.words.chip,
       formats: "weights " + pool.words.weights + ", KV cache " + pool.words.kv,
-      batch, per_replica: point.batch, breaks: broken, limits: b.limits,
+      batch, per_replica: point.batch, ...broken(b, i, point.batch),
       steps: pool.mode === "prefill" ? [] : stepOf(values),
       memories: [{ title: "memory of one chip", lines: memory(b, i, point.batch, values) }],
     };
   }
 
+  // What one sequence more, or one more for every chip, would break.
+  function broken(b, i, batch) {
+    const promised = b.pool.names.functions.promised;
+    for (const [more, words] of [[1, "One sequence more"], [b.pool.group[i], "One sequence more on every rank"]]) {
+      const next = Array.from(b.at("promised", i, batch + more, 1), (x, k) => x / b.most[k]);
+      const breaks = promised.map((name, k) => [name, next[k]]).filter(([, x]) => !(x <= 1));
+      if (breaks.length) return { breaks: breaks.sort((x, y) => y[1] - x[1]).map(([name]) => name), breaks_at: words };
+    }
+    return { breaks: [], breaks_at: "" };
+  }
+
   // Price and speed of every layout at batches that double, and of each where it is cheapest.
-  function cloud(state) {
+  function cloud(state, more = []) {
     const trail = [];
     for (const question of data.questions) {
       if (question.pool === undefined) continue;
@@ -277,14 +315,23 @@ function pageModel(data, kernels) {
     }
     const edge = [];
     let least = Infinity;
-    for (const dot of [...trail].sort((x, y) => y[0] - x[0] || x[1] - y[1]))
+    for (const dot of [...trail, ...more].sort((x, y) => y[0] - x[0] || x[1] - y[1]))
       if (dot[1] < least) { least = dot[1]; edge.push(dot); }
     return { dots: trail, edge: edge.reverse() };
   }
 
+  // Price and speed of the best plan at promises around one, where pools are paired.
+  function paced(state, pace) {
+    if (data.questions.every((q) => q.pool !== undefined)) return [];
+    const factors = Array.from({ length: 13 }, (_, k) => 4 ** ((k - 8) / 4));
+    return factors.map((factor) => choose({ ...state, pace: pace * factor })).filter((plan) => plan.feasible)
+      .map((plan) => [1 / plan.outputs.tpot, plan.outputs[data.outputs[0].name]]);
+  }
+
   // The parts of a step against the batch, on one layout.
   function growth(state, point) {
-    const b = bind(point.pool, state), pool = b.pool, i = point.row;
+    const b = bind(point.rows ? point.decode : point.pool, state), pool = b.pool;
+    const i = point.rows ? point.rows[1] : point.row;
     if (pool.mode === "prefill") return null;
     const need = pool.names.functions.promised.indexOf("need");
     const wall = bisected((batch) => b.at("promised", i, batch, 1)[need] <= b.limits.need);
@@ -298,6 +345,6 @@ function pageModel(data, kernels) {
     return { rows, wall: wall < end ? wall : null, limit, at: point.batch, parts: data.parts };
   }
 
-  return { choose, cloud, growth, points, bind, pools };
+  const together = pairedPools({ data, kernels, bind, largest, worth, laid, memory, stepOf, broken, SAME });
+  return { choose, cloud, paced, growth, points, bind, pools };
 }
-if (typeof module !== "undefined") module.exports = { pageModel };
