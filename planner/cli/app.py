@@ -14,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from planner.cli import judge, launching, lookup, measurements, pages, study
+from planner.cli import doors, judge, launching, lookup, measurements, pages, study
 from planner.cli.options import documented, require_folder, warn
 from planner.report.files import deliver, dumps
 from planner.text.console import QUIET, Commands, exits, show
@@ -153,6 +153,8 @@ for _command in (
     lookup.schema,
     judge.diff,
     judge.gate,
+    doors.serve,
+    doors.mcp,
     measurements.calibrate,
     measurements.measure,
     study.sensitivity,
