@@ -70,7 +70,9 @@ def test_compare_and_sweep_are_those_of_the_commands(client):
     assert body["schema"] == "diff/1"
     prices = [client.post("/solve", json=x).json()["plan"]["usd_per_mtok"] for x in (before, after)]
     assert body["difference"] == pytest.approx(prices[1] - prices[0], rel=1e-9)
-    grid = client.post("/sweep", json={"scenario": before, "over": {"price": ["$10/hour", "$11/hour"]}})
+    grid = client.post(
+        "/sweep", json={"scenario": before, "over": {"price": ["$10/hour", "$11/hour"]}}
+    )
     assert grid.status_code == 200, grid.text
     assert len(grid.json()["rows"]) == 2
     many = client.post("/sweep", json={"scenario": before, "over": ["chips=1..20000"]})
