@@ -15,10 +15,11 @@ from typing import Annotated
 import typer
 
 from planner.cli import doors, judge, launching, lookup, measurements, pages, study
-from planner.cli.options import documented, require_folder, warn
+from planner.cli.options import HELP, documented, epilog_of, require_folder, warn
 from planner.report.files import deliver, dumps
 from planner.text.console import QUIET, Commands, exits, show
 from planner.text.errors import InputError
+from planner.text.terminal import SPINNER, laid_out_for_terminal
 
 app = typer.Typer(
     name="planner",
@@ -28,7 +29,7 @@ app = typer.Typer(
     add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 
 
@@ -50,6 +51,9 @@ def options(
 ) -> None:
     """What should it cost, and what should I run? Plans for large language models."""
     QUIET.set(quiet)
+    laid_out_for_terminal()
+    if not quiet:
+        SPINNER.start()
     if no_color:
         os.environ["NO_COLOR"] = "1"
 
@@ -162,7 +166,9 @@ for _command in (
     study.sweep,
     measurements.validate,
 ):
-    app.command(NAMES.get(_command.__name__))(documented(_command))
+    _name = NAMES.get(_command.__name__, _command.__name__)
+    app.command(_name, epilog=epilog_of(_name))(documented(_command))
+Commands.groups = HELP["groups"]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -38,7 +38,9 @@ def mcp(folder: Path | None = None, limit: float = 60.0) -> None:
 def _workers(folder: Path | None, limit: float) -> Workers:
     """The processes that compute; InputError for a folder that is none, or a limit of nothing."""
     from planner.pages.killable import Workers
+    from planner.text.terminal import SPINNER
 
+    SPINNER.stop()
     if folder is not None and not folder.is_dir():
         raise InputError(f"--folder {folder}: is no folder")
     if not 0 < limit <= 86_400:
