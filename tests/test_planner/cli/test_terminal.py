@@ -77,7 +77,7 @@ def test_weight_is_for_terminals_alone():
 @pytest.mark.slow
 def test_a_long_answer_gives_a_sign_of_life():
     """A spinner on standard error before the answer, wiped when it comes; none with --quiet."""
-    text = on_terminal(100, "solve", LECTURE)
+    text = on_terminal(100, "solve", str(EXAMPLES / "serve-llama-70b-fast.yaml"))
     before, wiped, after = text.partition("\r\x1b[K")
     assert any(frame in before for frame in FRAMES)
     assert wiped
