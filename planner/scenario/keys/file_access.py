@@ -1,7 +1,7 @@
 """Whether a scenario may point to files: anywhere, below one folder, or nowhere.
 
 What answers somebody else's scenario (a server, an agent's tool) opens no path that stands in it,
-and does not say whether there is one: it is refused where names are read, before anything is opened.
+and does not say whether there is one: it is refused where names are read, before it is opened.
 """
 
 from __future__ import annotations

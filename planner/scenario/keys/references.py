@@ -32,6 +32,13 @@ class File:
         return {"type": "string"}
 
 
+@dataclass(frozen=True)
+class HubFile(File):
+    """The configuration of a model on the Hub, in the cache; `written` names its commit."""
+
+    repository: str
+
+
 def nested(
     record: type[R],
     value: Mapping[str, object],
