@@ -239,13 +239,13 @@ def _body(
             if name not in names[stage]:
                 names[stage].append(name)
             text = f"{'b' if stage == BATCH else 'a'}[{names[stage].index(name)}]"
-        lines.append(f"const v{number}={text};")
+        lines.append(f"v{number}={text}")
+    body = f"const {','.join(lines)};" if lines else ""
     if stage == SCENARIO:
-        ends = ",".join(f"v{n}" for n in places[SCENARIO])
-        lines.append(f"return [{ends}];")
+        return f"{body}return [{','.join(f'v{n}' for n in places[SCENARIO])}];"
     if stage == LAYOUT:
-        lines += [f"l[o+{place}]=v{n};" for n, place in places[LAYOUT].items()]
-    return "".join(lines)
+        body += "".join(f"l[o+{place}]=v{n};" for n, place in places[LAYOUT].items())
+    return body
 
 
 def _literal(value: float) -> str:

@@ -104,16 +104,17 @@ function pairedPools({ data, kernels, bind, largest, worth, laid, memory, stepOf
 
   function reading(question, state, only) {
     const b = bind(question.read, state), pool = b.pool, promised = pool.names.functions.promised;
-    const late = promised.indexOf("ttft"), made = [];
+    const late = promised.indexOf("ttft"), all = pool.names.functions.scored, made = [];
+    const slots = all.indexOf("slot"), first = all.indexOf("ttft"), ready = b.limits.ttft ?? Infinity;
     for (let i = only ?? 0; i < (only === null ? pool.size : only + 1); i++) {
       if (!b.allowed(i)) continue;
       for (const batch of passSizes(b, i)) {
-        const r = b.at("promised", i, batch, 1);
+        const r = b.at("scored", i, batch, 1);
         let good = true;
         for (let k = 0; k < b.most.length; k++) if (k !== late && !(r[k] <= b.most[k])) good = false;
         if (!good) continue;
-        const all = pool.names.functions.scored, s = b.at("scored", i, batch, 1);
-        const slot = s[all.indexOf("slot")], ttft = s[all.indexOf("ttft")];
+        const slot = r[slots], ttft = r[first];
+        if (ttft > ready) continue;
         made.push({ row: i, batch, slot, ttft, rate: rateOf(slot, question.headroom), room: room(pool, i),
                     sends: shards(pool, i), engines: pool.way("engines")[i] });
       }
@@ -134,34 +135,35 @@ function pairedPools({ data, kernels, bind, largest, worth, laid, memory, stepOf
     return { b, made };
   }
 
-  // Of each group, engine and room the layout whose requests take least of the objective.
-  function fastest(layouts, bits) {
-    const kept = new Map();
-    for (const layout of layouts)
-      for (const bit of bits) {
-        if (bit !== null && !Math.floor(layout.engines / 2 ** bit % 2)) continue;
-        const key = `${layout.group}/${bit}/${layout.room.stage}/${layout.room.stages}`;
-        const there = kept.get(key);
-        if (!there || 1 / layout.rate < 1 / there.rate) kept.set(key, layout);
+  // Of each group, engine and room the layout whose requests take least of the objective: the first
+  // that is `in` time of those that come in the order of their rates.
+  function fastest(layouts, numbers, bits, reached) {
+    const time = Float64Array.from(layouts, (x) => 1 / x.rate);
+    const ordered = layouts.map((_, k) => k).sort((x, y) => time[x] - time[y] || x - y);
+    const keys = layouts.map((x) => x.room.stage * 65536 + x.room.stages), groups = new Map();
+    for (const bit of bits) {
+      const runs = bit === null ? ordered : ordered.filter((k) => (layouts[k].engines >> bit) & 1);
+      const every = new Set(runs.map((k) => keys[k])).size;
+      for (const number of numbers) {
+        const rooms = new Map();
+        for (const k of runs) {
+          if (rooms.has(keys[k])) continue;
+          if (rooms.size === every) break;
+          const layout = layouts[k], key = keys[k];
+          const latency = reached(layout, number);
+          if (latency !== null) rooms.set(key, { ...layout, latency });
+        }
+        groups.set(`${number}/${bit}`, [...rooms.values()]);
       }
-    const groups = new Map();
-    for (const [key, layout] of kept) {
-      const group = key.split("/").slice(0, 2).join("/");
-      if (!groups.has(group)) groups.set(group, []);
-      groups.get(group).push(layout);
     }
     return groups;
   }
 
   function engineBits(read, decode) {
-    const every = [...read, ...decode].map((x) => x.engines);
-    if (!every.length || every.some((x) => x < 0)) return [null];
-    const bits = [];
-    for (let bit = 0; bit < 32; bit++) {
-      const has = (x) => Math.floor(x.engines / 2 ** bit % 2) === 1;
-      if (read.some(has) && decode.some(has)) bits.push(bit);
-    }
-    return bits.some((bit) => every.every((x) => Math.floor(x / 2 ** bit % 2))) ? [null] : bits;
+    const every = [...read, ...decode];
+    if (!every.length || every.reduce((m, x) => m & x.engines, -1)) return [null];
+    const either = read.reduce((m, x) => m | x.engines, 0) & decode.reduce((m, x) => m | x.engines, 0);
+    return Array.from({ length: 31 }, (_, bit) => bit).filter((bit) => (either >> bit) & 1);
   }
 
   // ---- pairs and splits ----
@@ -171,23 +173,27 @@ function pairedPools({ data, kernels, bind, largest, worth, laid, memory, stepOf
     const read = reading(question, state, held ? held.rows[0] : null), decode = decoding(question, state, held ? held.rows[1] : null);
     if (!read.made.length || !decode.made.length) return null;
     const numbers = [...new Set(decode.made.map((x) => x.group))];
-    const readers = [];
-    for (const layout of read.made)
-      for (const number of numbers) {
-        const latency = layout.ttft + transferTime(question, read.b, Math.min(layout.sends, number));
-        if (latency <= read.limit) readers.push({ ...layout, group: number, latency });
-      }
-    const bits = engineBits(readers, decode.made);
-    const a = fastest(readers, bits), b = fastest(decode.made, bits);
-    const prices = [read.b.values.p_chip, decode.b.values.p_chip];
-    let best = null;
+    const bits = engineBits(read.made, decode.made), prices = [read.b.values.p_chip, decode.b.values.p_chip];
+    const a = fastest(read.made, numbers, bits, (x, number) => {
+      const latency = x.ttft + transferTime(question, read.b, Math.min(x.sends, number));
+      return latency <= read.limit ? latency : null;
+    });
+    const b = fastest(decode.made, numbers, bits, (x, number) => (x.group === number ? x.latency : null));
+    // Pairs in the order of what they could reach without whole numbers, until the best betters that.
+    const most = Math.max(...question.paid), pairs = [];
     for (const [group, firsts] of a)
-      for (const one of firsts)
-        for (const two of b.get(group) ?? []) {
-          const pair = split(question, one, two, prices);
-          if (!pair) continue;
-          if (!best || level(pair, best) < 0) best = pair;
+      for (const two of b.get(group) ?? [])
+        for (const one of firsts) {
+          const parts = [one.room.stage * one.room.stages / one.rate, two.room.stage * two.room.stages / two.rate];
+          pairs.push([question.throughput ? (parts[0] + parts[1]) / most : prices[0] * parts[0] + prices[1] * parts[1], one, two]);
         }
+    pairs.sort((x, y) => x[0] - y[0]);
+    let best = null;
+    for (const [least, one, two] of pairs) {
+      if (best && least > best.score * (1 + 4 * SAME)) break;
+      const pair = split(question, one, two, prices);
+      if (pair && (!best || level(pair, best) < 0)) best = pair;
+    }
     return best && { ...best, read: question.read, decode: question.decode };
   }
   function level(x, y) {
