@@ -47,6 +47,7 @@ def clean(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_hook_checks_what_its_pattern_takes(clean):
     """A sound scenario passes, one with a mistake does not, and other files are let alone."""
     (hook,) = loaded(".pre-commit-hooks.yaml")
@@ -72,6 +73,7 @@ def test_the_hook_takes_several_files_at_a_time(clean):
     assert "scenarios/other.yaml:2:1" in result.stderr
 
 
+@pytest.mark.slow
 def test_the_action_writes_a_table_and_its_status_is_the_gates(clean):
     """Kept ends in 0; a limit that is broken in 1, with the table in the summary all the same."""
     summary = clean / "summary.md"

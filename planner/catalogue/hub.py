@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
-from planner.catalogue import models
 from planner.text.errors import CatalogueError, MissingExtra
 
 if TYPE_CHECKING:
@@ -50,13 +49,6 @@ class NoSuchFile(CatalogueError):  # noqa: N818 - it names what is missing
 def is_hub_name(text: str) -> bool:
     """Whether a text may be the name of a repository, and is no name of a file."""
     return NAME.fullmatch(text) is not None and not text.lower().endswith(ENDINGS)
-
-
-def catalogued(text: str) -> str | None:
-    """The catalogue's model of a repository; None where it has none, or a commit is named."""
-    wanted = text.lower()
-    named = ((name, models.repository(name)) for name in models.names())
-    return next((name for name, place in named if place and place.lower() == wanted), None)
 
 
 def cache() -> Path:
@@ -92,10 +84,10 @@ def _downloaded(repository: str, wanted: str | None, pin: Path) -> HubConfig:
     text, commit = _fetched(repository, CONFIG, wanted)
     folder = cache() / owner / commit / name
     with suppress(NoSuchFile):
-        _kept(folder / QUANTISATION, _fetched(repository, QUANTISATION, commit)[0])
-    _kept(folder / CONFIG, text)
+        _stored(folder / QUANTISATION, _fetched(repository, QUANTISATION, commit)[0])
+    _stored(folder / CONFIG, text)
     if wanted is None:
-        _kept(pin, f"{commit}\n".encode())
+        _stored(pin, f"{commit}\n".encode())
     return HubConfig(repository, commit, folder / CONFIG)
 
 
@@ -157,7 +149,7 @@ def _reachable(endpoint: str) -> bool:
         return False
 
 
-def _kept(path: Path, content: bytes) -> None:
+def _stored(path: Path, content: bytes) -> None:
     """Write a file of the cache, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")

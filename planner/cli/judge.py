@@ -48,7 +48,7 @@ def gate(
     result = judged(
         file,
         sets or (),
-        _given(limits),
+        limited(limits),
         against=against,
         may_rise=_limit("--may-rise", may_rise, "share") or 0.0,
         sure=sure,
@@ -59,7 +59,7 @@ def gate(
     raise typer.Exit(0 if result.status == "kept" else 1)
 
 
-def _given(limits: Mapping[str, float | None]) -> dict[str, float]:
+def limited(limits: Mapping[str, float | None]) -> dict[str, float]:
     """The limits that were given."""
     return {name: limit for name, limit in limits.items() if limit is not None}
 

@@ -22,7 +22,7 @@ ANSWER = {"schema", "scenario", "plan"}  # keys that a saved answer has and a sc
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparedScenario:
     """One side of a comparison: its name, its question, and the tree that knows its order.
 
     `answer` is the document that was saved, None where a scenario was given.
@@ -34,7 +34,7 @@ class Compared:
     answer: Mapping[str, Any] | None = None
 
 
-def compared(source: Source) -> Compared:
+def compared(source: Source) -> ComparedScenario:
     """The side of a comparison that a file, a mapping or a scenario is.
 
     Raises InputError with every mistake, or for a problem that this version does not answer.
@@ -48,7 +48,7 @@ def compared(source: Source) -> Compared:
         question = checked(tree, folder_of(source))
     if isinstance(question, Document):
         raise InputError(f"{name}: problem {question.problem} is not answered by this version")
-    return Compared(name, question, tree, answer)
+    return ComparedScenario(name, question, tree, answer)
 
 
 def saved_answer(source: Source) -> Mapping[str, Any] | None:

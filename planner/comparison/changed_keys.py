@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from planner.comparison.answer_files import Compared
+from planner.comparison.answer_files import ComparedScenario
 from planner.scenario.tree import Path, dotted
 
 ABSENT = "absent"  # in place of a value where a scenario lacks the key
@@ -28,7 +28,7 @@ class ChangedKey:
         return dotted(self.path)
 
 
-def changed_keys(before: Data, after: Data, second: Compared) -> tuple[ChangedKey, ...]:
+def changed_keys(before: Data, after: Data, second: ComparedScenario) -> tuple[ChangedKey, ...]:
     """The keys at which two resolved scenarios differ, in the order of the second's file.
 
     A key whose value is a mapping in one and none in the other changes as a whole.

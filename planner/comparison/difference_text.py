@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from planner.comparison.changed_keys import words
-from planner.comparison.price_difference import ChangeCost, ComparedSide, Difference
+from planner.comparison.price_difference import ChangeCost, ComparedSide, PriceDifference
 from planner.text.quantities import DIMENSIONS, show
 from planner.text.tolerances import SAME
 from planner.text.wording import excess, more, quantity, wrapped
 
 
-def difference_text(result: Difference) -> str:
+def difference_text(result: PriceDifference) -> str:
     """The two sides, what each change costs, and the numbers that moved with them."""
     before, after = result.before, result.after
     lines = [f"{result.problem}: {before.file} against {after.file}", ""]
@@ -27,7 +27,7 @@ def difference_text(result: Difference) -> str:
     return "\n".join(lines)
 
 
-def _side_lines(side: ComparedSide, result: Difference) -> list[str]:
+def _side_lines(side: ComparedSide, result: PriceDifference) -> list[str]:
     if side.value is None:
         lines = [f"{side.file}: no plan keeps every promise"]
         for missed in side.infeasible:
@@ -38,7 +38,7 @@ def _side_lines(side: ComparedSide, result: Difference) -> list[str]:
     return [f"{side.file}: {quantity(side.value, result.unit)}{month}", *wrapped(side.choice)]
 
 
-def _change_lines(result: Difference) -> Iterator[str]:
+def _change_lines(result: PriceDifference) -> Iterator[str]:
     whole, base = result.difference, result.before.value
     if whole is None:
         yield "what changed; nothing is split, for one of them has no plan"
@@ -51,13 +51,13 @@ def _change_lines(result: Difference) -> Iterator[str]:
         yield from _row_lines(row, result)
 
 
-def _method(result: Difference) -> str:
+def _method(result: PriceDifference) -> str:
     if result.method == "shapley":
         return f"split by Shapley's value over {result.orders:,} orders of the changes"
     return "split in file order: each change as it is made after those above it in the file"
 
 
-def _row_lines(row: ChangeCost, result: Difference) -> list[str]:
+def _row_lines(row: ChangeCost, result: PriceDifference) -> list[str]:
     cost = "" if row.cost is None else f"{_signed(row.cost, result.unit)}  "
     month = "" if row.usd_per_month is None else f"{_month(row.usd_per_month, '+')}  "
     lines = [f"  {cost}{month}{' and '.join(row.keys)}"]
@@ -82,7 +82,7 @@ def _month(usd: float, sign: str = "") -> str:
     return f"{mark}${abs(usd):,.0f}/month"
 
 
-def _moved(result: Difference) -> Iterator[str]:
+def _moved(result: PriceDifference) -> Iterator[str]:
     """Outputs that differ, before and after."""
     for output in result.outputs:
         pair = [side.outputs.get(output.name) for side in (result.before, result.after)]

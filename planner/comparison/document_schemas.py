@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from planner.comparison.gate import Gate
-from planner.comparison.price_difference import Difference
+from planner.comparison.price_difference import PriceDifference
 from planner.protocol.document import versioned
 from planner.protocol.solve import answer_schema
 from planner.scenario.kinds import ROOMS
 from planner.text.errors import CatalogueError
 
-DOCUMENTS = {"diff": Difference, "gate": Gate}
+DOCUMENTS = {"diff": PriceDifference, "gate": Gate}
 VERSION = 1  # of both
 
 

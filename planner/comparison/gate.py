@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from planner.comparison.answer_files import require_answer
-from planner.protocol.document import document_of
+from planner.protocol.document import document_of, json_key
 from planner.protocol.output import Output, values_in
 from planner.protocol.plan import MissedPromise, Plan
 from planner.protocol.problem import Problem, problem_of
@@ -24,7 +24,7 @@ from planner.text.wording import excess, quantity, wrapped
 
 
 @dataclass(frozen=True)
-class Verdict:
+class PromiseVerdict:
     """One limit: its name, where it comes from, the plan's number, and whether it is kept.
 
     `over` is the share by which the number is beyond the limit, 0 where it is kept.
@@ -35,12 +35,12 @@ class Verdict:
     value: float
     limit: float
     unit: str
-    kept: bool
-    over: float
+    holds: bool = json_key("kept")
+    over: float = 0.0
 
     def __str__(self) -> str:
-        sign = "kept  " if self.kept else "BROKEN"
-        by = "" if self.kept else f", by {excess(1 + self.over)}"
+        sign = "kept  " if self.holds else "BROKEN"
+        by = "" if self.holds else f", by {excess(1 + self.over)}"
         value, limit = quantity(self.value, self.unit), quantity(self.limit, self.unit)
         return f"{sign}  {self.promise}: {value}, limit {limit} ({self.source}){by}"
 
@@ -54,7 +54,7 @@ class Gate:
     status: str
     sure: bool
     summary: str
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[PromiseVerdict, ...]
     infeasible: tuple[MissedPromise, ...] = ()
     warnings: tuple[str, ...] = ()
 
@@ -69,7 +69,7 @@ class Gate:
         rows = [
             (
                 f"`{v.promise}`", quantity(v.value, v.unit), quantity(v.limit, v.unit),
-                "kept" if v.kept else f"**broken by {excess(1 + v.over)}**",
+                "kept" if v.holds else f"**broken by {excess(1 + v.over)}**",
             )
             for v in self.verdicts
         ]  # fmt: skip
@@ -127,18 +127,18 @@ def gate(
     problem = problem_of(plan.kind)
     if earlier is not None and earlier.get("problem") != plan.kind:
         raise InputError(f"--against {against}: answers a {earlier.get('problem')}")
-    verdicts: list[Verdict] = []
+    verdicts: list[PromiseVerdict] = []
     if plan.status == "optimal":
         judge = _Judge(problem, question, plan, sure)
         verdicts += judge.promises()
         verdicts += [judge.at_most(name, limit) for name, limit in (limits or {}).items()]
         if earlier is not None:
             verdicts.append(judge.rise(earlier, against, may_rise))
-    kept = all(verdict.kept for verdict in verdicts)
+    unbroken = all(verdict.holds for verdict in verdicts)
     return Gate(
         file=str(source) if isinstance(source, str | Path) else "scenario",
         problem=plan.kind,
-        status=("kept" if kept else "broken") if plan.status == "optimal" else "infeasible",
+        status=("kept" if unbroken else "broken") if plan.status == "optimal" else "infeasible",
         sure=sure,
         summary=plan.summary() if plan.status == "optimal" else "",
         verdicts=tuple(verdicts),
@@ -158,7 +158,7 @@ class _Judge:
     plan: Plan
     sure: bool
 
-    def promises(self) -> Iterator[Verdict]:
+    def promises(self) -> Iterator[PromiseVerdict]:
         """What the scenario promises."""
         for output in (*self.problem.outputs, *self.problem.limited):
             if output.promise is None or (output.applies and not output.applies(self.question)):
@@ -167,11 +167,11 @@ class _Judge:
             if limit is not None and values_in([output], self.plan.chosen):
                 yield self._verdict(output, limit, output.promise, "scenario")
 
-    def at_most(self, name: str, limit: float) -> Verdict:
+    def at_most(self, name: str, limit: float) -> PromiseVerdict:
         """A limit that was given beside the scenario."""
         return self._verdict(self._output(name), limit, name, "given")
 
-    def rise(self, earlier: Mapping[str, Any], file: Path | None, share: float) -> Verdict:
+    def rise(self, earlier: Mapping[str, Any], file: Path | None, share: float) -> PromiseVerdict:
         """The objective against that of an earlier answer."""
         applying = (x for x in self.problem.outputs if not x.applies or x.applies(self.question))
         output = next(applying)
@@ -188,11 +188,13 @@ class _Judge:
             raise InputError(f"a {self.problem.kind} answer has no {name}{hint}")
         return every[name]
 
-    def _verdict(self, output: Output, limit: float, name: str, source: str) -> Verdict:
+    def _verdict(self, output: Output, limit: float, name: str, source: str) -> PromiseVerdict:
         value = self._value(output)
         ratio = limit / value if output.rises else value / limit
-        kept = ratio <= 1 + SAME
-        return Verdict(name, source, value, limit, output.unit, kept, 0.0 if kept else ratio - 1)
+        holds = ratio <= 1 + SAME
+        return PromiseVerdict(
+            name, source, value, limit, output.unit, holds, 0.0 if holds else ratio - 1
+        )
 
     def _value(self, output: Output) -> float:
         """The plan's number; with `sure` that end of its band on which a promise breaks."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from planner.comparison.answer_files import Compared, compared
+from planner.comparison.answer_files import ComparedScenario, compared
 from planner.comparison.attribution import MOST, Split, in_order, shapley
 from planner.comparison.changed_keys import ChangedKey, between, changed_keys, plain
 from planner.protocol.document import document_of
@@ -61,7 +61,7 @@ class ChangeCost:
 
 
 @dataclass(frozen=True)
-class Difference:
+class PriceDifference:
     """Two scenarios compared; `str()` is the terminal's text."""
 
     problem: str
@@ -89,7 +89,7 @@ class Difference:
         return difference_text(self)
 
 
-def difference(before: Source, after: Source, *, shown: bool = False) -> Difference:
+def difference(before: Source, after: Source, *, shown: bool = False) -> PriceDifference:
     """What changed between two scenarios, or saved answers, and what each change costs.
 
     Raises InputError with every mistake in either, or where their objectives are not the same.
@@ -117,7 +117,7 @@ def difference(before: Source, after: Source, *, shown: bool = False) -> Differe
     rows = _rows(changes, split, sides, two=len(measured) == 2)
     values = [side.value for side in pairs]
     bills = [side.usd_per_month for side in pairs]
-    return Difference(
+    return PriceDifference(
         problem=problem.kind,
         status="optimal" if feasible else "infeasible",
         of=objective.name,
@@ -138,7 +138,7 @@ def _less(before: float | None, after: float | None) -> float | None:
     return None if before is None or after is None else after - before
 
 
-def _objective(sides: Sequence[Compared]) -> tuple[Problem[Any], Output]:
+def _objective(sides: Sequence[ComparedScenario]) -> tuple[Problem[Any], Output]:
     """The kind of both and the output that both make small; InputError where they differ."""
     kinds = [side.question.problem for side in sides]
     if kinds[0] != kinds[1]:
@@ -155,7 +155,7 @@ def _objective(sides: Sequence[Compared]) -> tuple[Problem[Any], Output]:
 
 
 def _measured(
-    problem: Problem[Any], objective: Output, sides: Sequence[Compared]
+    problem: Problem[Any], objective: Output, sides: Sequence[ComparedScenario]
 ) -> tuple[tuple[str, float], ...]:
     """Outputs that are split, each with its factor: the objective, and the bill of a month."""
     bill = any(output.name == BILL for output in problem.outputs)
@@ -203,11 +203,11 @@ class _Scenarios:
     def searched(self, chosen: Sequence[int]) -> list[Search]:
         """The same of sets that are questions; what refuses one is raised."""
         answers = self.all_of(chosen)
-        for one, best in zip(chosen, answers, strict=True):
+        for members, best in zip(chosen, answers, strict=True):
             if best is None:
-                made = [x for place, x in enumerate(self.changes) if one >> place & 1]
+                made = [x for place, x in enumerate(self.changes) if members >> place & 1]
                 question = checked(Tree("scenario", between(self.before, made)), Path())
-                self.done[one] = self.problem.search(question)
+                self.done[members] = self.problem.search(question)
         return [best for one in chosen if (best := self.done[one]) is not None]
 
 
@@ -240,7 +240,10 @@ def _split(
 
 
 def _side(
-    side: Compared, best: Search, measured: Sequence[tuple[str, float]], sides: Sequence[Compared]
+    side: ComparedScenario,
+    best: Search,
+    measured: Sequence[tuple[str, float]],
+    sides: Sequence[ComparedScenario],
 ) -> ComparedSide:
     values = _values(best, measured)
     return ComparedSide(
@@ -254,21 +257,25 @@ def _side(
 
 
 def _rows(
-    changes: Sequence[ChangedKey], split: Split | None, sides: Sequence[Compared], *, two: bool
+    changes: Sequence[ChangedKey],
+    split: Split | None,
+    sides: Sequence[ComparedScenario],
+    *,
+    two: bool,
 ) -> tuple[ChangeCost, ...]:
     """A row for each change, or for those that stand together; the dearest first."""
     kind = sides[0].question.problem
     groups = split.groups if split else tuple((place,) for place in range(len(changes)))
     rows = []
     for number, group in enumerate(groups):
-        own = [changes[place] for place in group]
+        members = [changes[place] for place in group]
         parts = split.parts[number] if split else ()
         rows.append(
             ChangeCost(
-                keys=tuple(x.name for x in own),
-                before=tuple(plain(x.before) for x in own),
-                after=tuple(plain(x.after) for x in own),
-                units=tuple(unit_of(kind, [str(part) for part in x.path]) for x in own),
+                keys=tuple(x.name for x in members),
+                before=tuple(plain(x.before) for x in members),
+                after=tuple(plain(x.after) for x in members),
+                units=tuple(unit_of(kind, [str(part) for part in x.path]) for x in members),
                 cost=parts[0] if parts else None,
                 usd_per_month=parts[1] if parts and two else None,
             )
@@ -277,7 +284,7 @@ def _rows(
 
 
 def _stale(
-    sides: Sequence[Compared], pairs: Sequence[ComparedSide], objective: Output
+    sides: Sequence[ComparedScenario], pairs: Sequence[ComparedSide], objective: Output
 ) -> Iterable[str]:
     """Saved answers that say something else than their scenario does today."""
     for side, pair in zip(sides, pairs, strict=True):

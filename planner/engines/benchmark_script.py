@@ -26,7 +26,9 @@ def benchmark_script(pools: Sequence[Deployment], release: Release, scenario: Sc
     batch = first.pool["batch_per_replica"] if aggregated else first.whole["batch"]
     rate = first.whole["requests_per_s"] / replicas if first.whole["demand"] else None
     system = scenario.system if isinstance(scenario.system, str) else None
-    facts = _facts(first, release, system) if aggregated else {"engine": release.name}
+    facts: dict[str, object] = {"engine": release.name}
+    if aggregated:
+        facts |= _facts(first, release, system)
     lines = ["#!/usr/bin/env bash", *comment(_heading(pools, release, batch, rate)), ""]
     lines += [f"model={shlex.quote(first.checkpoint.place)}", ""]
     shared = list(_options(first, release, scenario, facts))

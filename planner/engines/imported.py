@@ -230,15 +230,15 @@ def _role(facts: Facts) -> str:
 def _formats(facts: Facts, launch: WrittenLaunch) -> Facts:
     """The planner's names of the formats that are written."""
     release = launch.release
-    found = {}
+    formats = {}
     for key, fact, words in (
         ("kv", "cache", release.caches),
         ("weights", "conversion", release.online),
     ):
         names = [ours for ours, theirs in words.items() if theirs == facts.get(fact)]
         if names and facts[fact] != "auto":
-            found[key] = names[0]
-    return found
+            formats[key] = names[0]
+    return formats
 
 
 def _chunk(facts: Facts, role: str, copies: int, pp: int, drafts: int) -> int | None:
@@ -258,9 +258,9 @@ def _chunk(facts: Facts, role: str, copies: int, pp: int, drafts: int) -> int | 
 
 def _model(place: str) -> str:
     """The catalogue's name of a repository; a folder's config.json; else the repository itself."""
-    for name in models.names():
-        if (models.repository(name) or "").lower() == place.lower():
-            return name
+    name = models.of_repository(place)
+    if name is not None:
+        return name
     return f"{place.rstrip('/')}/config.json" if Path(place).is_dir() else place
 
 

@@ -101,23 +101,23 @@ def _manifests(text: str) -> list[Any]:
 def _pods(manifests: Sequence[Mapping[str, Any]]) -> list[_Container]:
     """The first container of what serves, of every deployment or group of pods."""
     files: dict[str, str] = {}
-    for one in manifests:
-        if one.get("kind") == "ConfigMap":
-            files |= {str(k): str(v) for k, v in (one.get("data") or {}).items()}
-    found = []
-    for one in manifests:
-        spec = one.get("spec") or {}
+    for manifest in manifests:
+        if manifest.get("kind") == "ConfigMap":
+            files |= {str(k): str(v) for k, v in (manifest.get("data") or {}).items()}
+    containers = []
+    for manifest in manifests:
+        spec = manifest.get("spec") or {}
         group = spec.get("leaderWorkerTemplate") or {}
         template = group.get("leaderTemplate") or group.get("workerTemplate")
-        pod = ((template or spec.get("template") or one).get("spec") or {}) if spec else {}
+        pod = ((template or spec.get("template") or manifest).get("spec") or {}) if spec else {}
         for container in pod.get("containers") or []:
             words = [str(x) for key in ("command", "args") for x in container.get(key) or []]
             words = [word.replace("$$(", "$(") for word in words]
             if words[:1] and words[0] in SHELLS and "-c" in words:
                 words = _script(words[-1]).words
             count = spec.get("replicas", 1)
-            found.append(_Container(words, files, count if isinstance(count, int) else 1))
-    return found
+            containers.append(_Container(words, files, count if isinstance(count, int) else 1))
+    return containers
 
 
 def _program(words: Sequence[str]) -> tuple[str, int, int] | None:
@@ -154,8 +154,8 @@ def _launch(container: _Container, beside: Mapping[str, str]) -> WrittenLaunch:
         options |= _settings(named, {**beside, **container.files})
     names = {row.name for row in _rows(release)}
     unread = tuple(name for name in options if name not in names)
-    known = {name: value for name, value in options.items() if name in names}
-    return WrittenLaunch(release, model, known, container.replicas, unread)
+    carried = {name: value for name, value in options.items() if name in names}
+    return WrittenLaunch(release, model, carried, container.replicas, unread)
 
 
 def _rows(release: Release) -> Iterable[Any]:

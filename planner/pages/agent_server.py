@@ -149,9 +149,9 @@ def _checked(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """
     if name not in TOOLS:
         raise InputError(f"no tool {name[:60]!r}{did_you_mean(name, TOOLS)}")
-    known, required = TOOLS[name].arguments, TOOLS[name].required
-    wrong = [f"unknown argument {x[:60]!r}{did_you_mean(x, known)}" for x in arguments
-             if x not in known]  # fmt: skip
+    arguments_of, required = TOOLS[name].arguments, TOOLS[name].required
+    wrong = [f"unknown argument {x[:60]!r}{did_you_mean(x, arguments_of)}" for x in arguments
+             if x not in arguments_of]  # fmt: skip
     wrong += [f"missing required argument {x!r}" for x in required if x not in arguments]
     if wrong:
         raise InputError("\n".join(wrong))

@@ -212,8 +212,8 @@ def _looked_up(workers: Workers, name: str) -> Endpoint:
         query = request.query_params
         unknown = set(query) - set(LOOKED_UP[name])
         if unknown:
-            known = ", ".join(LOOKED_UP[name])
-            return _refused(422, f"unknown parameter {min(unknown)[:60]!r} (known: {known})")
+            names = ", ".join(LOOKED_UP[name])
+            return _refused(422, f"unknown parameter {min(unknown)[:60]!r} (known: {names})")
         return await _answer(workers, name, dict(query))
 
     return endpoint

@@ -8,8 +8,8 @@ from typing import Annotated
 
 from pydantic import Field, PlainValidator, ValidationInfo, field_validator
 
-from planner.catalogue.hub import catalogued, hub_config, is_hub_name
-from planner.catalogue.models import names
+from planner.catalogue.hub import hub_config, is_hub_name
+from planner.catalogue.models import names, of_repository
 from planner.scenario.keys.fields import Count, Dtype, Faults, Params, Quantity, Record
 from planner.scenario.keys.file_access import ACCESS
 from planner.scenario.keys.references import File, HubFile, name_or_file, nested
@@ -84,9 +84,9 @@ ModelField = Annotated[
 def _named_model(value: object, info: ValidationInfo) -> str | File:
     folder = (info.context or {}).get("folder") or Path()
     if isinstance(value, str) and is_hub_name(value) and not (folder / value).exists():
-        known = catalogued(value)
-        if known is not None:
-            return known
+        name = of_repository(value)
+        if name is not None:
+            return name
         if ACCESS.get() is None:  # what answers others asks nobody
             config = hub_config(value)
             return HubFile(config.name, config.path, config.repository)
