@@ -80,6 +80,18 @@ def test_compare_and_sweep_are_those_of_the_commands(client):
     assert "at most 10,000" in many.json()["message"]
 
 
+@pytest.mark.slow
+def test_the_report_is_the_commands_file(client, capsys, tmp_path, monkeypatch):
+    """The page that `planner report scenario.json` writes, byte for byte."""
+    monkeypatch.chdir(tmp_path)
+    body = json.dumps(question("lecture"))
+    (tmp_path / "scenario.json").write_text(body, "utf-8")
+    printed(capsys, "report", "scenario.json", "--out", "report.html")
+    response = client.post("/report", content=body, headers=JSON)
+    assert response.headers["content-type"].startswith("text/html")
+    assert response.text.rstrip("\n") == (tmp_path / "report.html").read_text("utf-8").rstrip("\n")
+
+
 def test_mistakes_have_their_paths(client):
     """All at once, and how the command says them."""
     body = question("lecture") | {"chips": "many", "modle": 1}
