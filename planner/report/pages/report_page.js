@@ -33,8 +33,8 @@
     "byte": (v) => scaled(v, BYTES), "byte/s": (v) => scaled(v, BYTES) + "/s",
     "USD per million tokens": (v) => money(v), "USD per million input tokens": (v) => money(v),
     "USD per million output tokens": (v) => money(v), "USD/hour": (v) => money(v) + "/h",
-    "USD/(chip*s)": (v) => "$" + (v * 3600).toFixed(2) + "/h", "token/s": (v) => figure(v) + " tok/s",
-    "token/(s*chip)": (v) => figure(v) + " tok/s", "seq/s": (v) => figure(v) + " requests/s", "J/token": (v) => figure(v) + " J/token",
+    "USD/(chip*s)": (v) => "$" + (v * 3600).toFixed(2) + "/h", "token/s": (v) => figure(v) + " tok/s", "s/token": (v) => FORMS.s(v), "seq/s": (v) => figure(v) + " requests/s",
+    "token/(s*chip)": (v) => figure(v) + " tok/s", "J/token": (v) => figure(v) + " J/token",
     "J/s": (v) => figure(v) + " W", "token": (v) => Math.round(v).toLocaleString("en") + " tokens", "token/seq": (v) => figure(v, 5) + " tokens",
     "seq": (v) => figure(v) + " sequences", "1": (v) => figure(v), "share": (v) => figure(v * 100) + " %",
     "USD": money, "USD/token": (v) => money(v * 1e6) + " per million", "flop/s": (v) => scaled(v, [[1e15, "PFLOP/s"], [1e12, "TFLOP/s"], [1, "FLOP/s"]]),
@@ -207,8 +207,8 @@
   }
   const dot = (plan) => plan.feasible && plan.outputs.tpot ? [1 / plan.outputs.tpot, plan.outputs[main.name]] : null;
   let cloud = null;
-  function pictures(plan) {
-    cloud = model.cloud(state);
+  function pictures(plan, more = []) {
+    cloud = model.cloud(state, more);
     $("curve").hidden = !cloud.edge.length;
     const tpot = outputs.find((o) => o.name === "tpot"), promise = tpot && promiseOf(tpot);
     const moved = Object.keys(state).length > 0 && solved.feasible;
@@ -265,7 +265,11 @@
     pictures(plan);
     root.dataset.drawn = (performance.now() - begun).toFixed(1);
     clearTimeout(idle);
-    idle = setTimeout(() => { tornado(plan); root.dataset.idle = "1"; }, Object.keys(state).length ? 160 : 0);
+    idle = setTimeout(() => {
+      const tpot = plan.feasible && plan.outputs.tpot, more = tpot ? model.paced(state, tpot) : [];
+      if (more.length) pictures(plan, more);
+      tornado(plan); root.dataset.idle = "1";
+    }, Object.keys(state).length ? 160 : 0);
   }
 
   // ---- does it choose as Python did? ----

@@ -62,7 +62,7 @@ def report_page(plan: Plan[Any], question: Question, source: str, sets: Sequence
         '<body class="still">',
         '<div class="bar" id="mini" aria-hidden="true"></div>',
         f'<header><h1>{escape(head.title)}</h1><button id="theme" hidden>Light / dark</button></header>',
-        f'<main><div class="columns">{_answer(plan, head)}{_controls(live)}',
+        f'<main><div class="columns">{_answer(plan, head, live)}{_controls(live)}',
         f'<div class="story">{_story(plan, head, others, live)}</div></div></main>',
         _footer(plan, live),
         f'<script type="application/json" id="data">{written}</script>',
@@ -143,7 +143,7 @@ def finite(value: Any) -> Any:
 # ---- the answer as it was solved ----
 
 
-def _answer(plan: Plan[Any], head: Section) -> str:
+def _answer(plan: Plan[Any], head: Section, live: LivePage) -> str:
     """The price, large, and the numbers beside it; of an infeasible question what falls short."""
     numbers = [line for line in head.lines if isinstance(line.value, int | float)]
     words = [line for line in head.lines if isinstance(line.value, str)]
@@ -163,10 +163,11 @@ def _answer(plan: Plan[Any], head: Section) -> str:
         f'<b id="since"></b></small></p><div class="cards" id="cards">{cards}</div></div>'
         f'<p class="quiet" id="band">{escape(ends)}</p>'
     )
+    refused = f'<p class="quiet">No sliders: {escape(live.refused)}.</p>' if live.refused else ""
     said = "; ".join(f"{line.label}: {line.value}" for line in words)
     verdict = f"<p>{escape(said)}</p>" if plan.status == "optimal" else _missed(plan)
     return (
-        f'<section class="answer">{headline}<p id="notice" class="notice" role="status" hidden></p>'
+        f'<section class="answer">{headline}{refused}<p id="notice" class="notice" role="status" hidden></p>'
         f'<div class="verdict" id="verdict" aria-live="polite">{verdict}</div></section>'
     )
 
@@ -230,8 +231,6 @@ def _places() -> str:
 
 def _controls(live: LivePage) -> str:
     """The sliders, and what they leave as it is."""
-    if live.refused:
-        return f'<aside class="controls"><p class="quiet">No sliders: {escape(live.refused)}.</p></aside>'
     if not live.script:
         return ""
     fixed = "".join(f"<li>{escape(each)}</li>" for each in live.fixed)
@@ -272,7 +271,7 @@ def _bar(section: Section) -> str:
     title = escape(f"{section.title}, {quantity(whole, section.lines[0].unit)}")
     rows = [line for line, _ in parts]
     return (
-        f'<h2>{title}</h2><figure><svg viewBox="0 0 1000 {HIGH}" role="img" aria-label="{title}">'
+        f'<h2>{title}</h2><figure><svg class="static" viewBox="0 0 1000 {HIGH}" role="img" aria-label="{title}">'
         f"{''.join(pieces)}</svg></figure>{_rows(rows)}"
     )
 

@@ -197,7 +197,7 @@ function pageModel(data, kernels) {
 
   function nearest(state) {
     let found = null;
-    for (const number of data.questions.flatMap((q) => (q.pool === undefined ? [q.read, q.decode] : [q.pool]))) {
+    for (const number of data.questions.flatMap((q) => (q.pool === undefined ? [] : [q.pool]))) {
       const b = bind(number, state), names = b.pool.names.functions.promised;
       const every = [];
       for (let i = 0; i < b.pool.size; i++) {
@@ -323,7 +323,7 @@ function pageModel(data, kernels) {
   // Price and speed of the best plan at promises around one, where pools are paired.
   function paced(state, pace) {
     if (data.questions.every((q) => q.pool !== undefined)) return [];
-    const factors = Array.from({ length: 13 }, (_, k) => 4 ** ((k - 8) / 4));
+    const factors = Array.from({ length: 11 }, (_, k) => 4 ** ((k - 7) / 4));
     return factors.map((factor) => choose({ ...state, pace: pace * factor })).filter((plan) => plan.feasible)
       .map((plan) => [1 / plan.outputs.tpot, plan.outputs[data.outputs[0].name]]);
   }

@@ -291,7 +291,8 @@ function pairedPools({ data, kernels, bind, largest, worth, laid, memory, stepOf
     const named = [laid(read.pool, i, pair.replicas[0]), laid(decode.pool, j, pair.replicas[1])];
     const counted = (pool, k) => `${pair.chips[k]} ${pool.words.chip}`;
     return {
-      feasible: true, choice: pair, score: pair.score, outputs, symbols: { ...first, ...last, ...whole, ...symbols },
+      feasible: true, choice: pair, score: pair.score, outputs, symbols: { ...first, ...last, ...whole, ...symbols,
+        C_pools: whole.usd_per_token, X_pools: whole.requests },
       values: { ...read.values, ...decode.values },
       layouts: [`prefill ${named[0]}`, `decode ${named[1]}`], busy,
       chips: [counted(read.pool, 0), counted(decode.pool, 1)].join(" and "),
