@@ -75,6 +75,12 @@ def repository(name: str) -> str | None:
     return match and match.group(1)
 
 
+def of_repository(place: str) -> str | None:
+    """The name of the model whose checkpoint lies in a repository; None where there is none."""
+    wanted = place.lower()
+    return next((name for name in names() if (repository(name) or "").lower() == wanted), None)
+
+
 @cache
 def load(name: str) -> Model:
     """The layers of the model called `name`; raises CatalogueError with the nearest known name."""

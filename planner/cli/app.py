@@ -9,17 +9,17 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from planner.cli import lookup, measurements, study
-from planner.cli.options import documented, require_folder, warn
+from planner.cli import doors, judge, launching, lookup, measurements, pages, study
+from planner.cli.options import HELP, documented, epilog_of, require_folder, warn
 from planner.report.files import deliver, dumps
 from planner.text.console import QUIET, Commands, exits, show
 from planner.text.errors import InputError
+from planner.text.terminal import SPINNER, laid_out_for_terminal
 
 app = typer.Typer(
     name="planner",
@@ -29,7 +29,7 @@ app = typer.Typer(
     add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 
 
@@ -51,6 +51,9 @@ def options(
 ) -> None:
     """What should it cost, and what should I run? Plans for large language models."""
     QUIET.set(quiet)
+    laid_out_for_terminal()
+    if not quiet:
+        SPINNER.start()
     if no_color:
         os.environ["NO_COLOR"] = "1"
 
@@ -103,16 +106,28 @@ def pareto(
     raise typer.Exit(0 if curve.status == "optimal" else 1)
 
 
-def check(file: str, sets: list[str] | None = None, json: bool = False) -> None:
-    """Validate a scenario without solving it."""
+def check(files: list[str], sets: list[str] | None = None, json: bool = False) -> None:
+    """Validate scenarios without solving them."""
     from planner.protocol.solve import check as checked
     from planner.scenario import resolved
 
-    scenario = checked(file, sets or ())
-    if json:
-        show(dumps({"status": "ok", "scenario": resolved(scenario)}))
-    else:
-        show(f"{file}: a sound scenario ({scenario.problem})")
+    rows: list[dict[str, object]] = []
+    lines: list[str] = []
+    refused: list[InputError] = []
+    for file in files:
+        try:
+            scenario = checked(file, sets or ())
+        except InputError as error:
+            refused.append(error)
+            continue
+        rows.append({"status": "ok", "scenario": resolved(scenario)})
+        lines.append(f"{file}: a sound scenario ({scenario.problem})")
+    if lines and not (json and refused):
+        show(dumps(rows[0] if len(files) == 1 else rows) if json else "\n".join(lines))
+    if len(refused) == 1:
+        raise refused[0]
+    if refused:
+        raise InputError(mistake for error in refused for mistake in error.mistakes)
 
 
 def init(kind: str = "serving", out: Path | None = None) -> None:
@@ -125,42 +140,7 @@ def init(kind: str = "serving", out: Path | None = None) -> None:
     deliver(text, out)
 
 
-def export(
-    file: str,
-    engine: str | None = None,
-    to: str | None = None,
-    sets: list[str] | None = None,
-    strict: bool = False,
-    json: bool = False,
-    out: Path | None = None,
-) -> None:
-    """Write the chosen plan as launch flags of an engine, or as Kubernetes manifests."""
-    from planner.engines import TARGETS, engine_of
-    from planner.engines import export as launch
-    from planner.protocol.solve import check as checked
-    from planner.protocol.solve import solve as answer
-    from planner.scenario import load
-
-    target, inside = to or engine, engine if to else None
-    if target is None:
-        raise InputError(f"say for what with --engine, one of {', '.join(TARGETS)}")
-    runs = engine_of(target, inside).release.name
-    require_folder(out)
-    changes = list(sets or ())
-    if file != "-" and getattr(load(file, changes), "engine", None) == "any":
-        # Of all that some engine runs, what this one does; where it cannot, the plan says why not.
-        with suppress(InputError):
-            checked(file, [*changes, f"engine={runs}"])
-            changes.append(f"engine={runs}")
-    plan = answer(file, changes, strict=strict)
-    warn(plan.warnings)
-    written = launch(plan, target, inside, Path() if file == "-" else Path(file).parent)
-    if out is not None:
-        for name, text in written.files.items():
-            deliver(text, out / name)
-    if out is None or json:
-        show(dumps(written.document) if json else written.text.rstrip("\n"))
-
+NAMES = {"import_launch": "import"}  # a word of Python is no name of a function
 
 for _command in (
     solve,
@@ -171,8 +151,14 @@ for _command in (
     lookup.catalog,
     lookup.formula,
     lookup.derive,
-    export,
+    launching.export,
+    pages.report,
+    launching.import_launch,
     lookup.schema,
+    judge.diff,
+    judge.gate,
+    doors.serve,
+    doors.mcp,
     measurements.calibrate,
     measurements.measure,
     study.sensitivity,
@@ -180,7 +166,9 @@ for _command in (
     study.sweep,
     measurements.validate,
 ):
-    app.command()(documented(_command))
+    _name = NAMES.get(_command.__name__, _command.__name__)
+    app.command(_name, epilog=epilog_of(_name))(documented(_command))
+Commands.groups = HELP["groups"]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

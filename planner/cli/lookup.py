@@ -65,15 +65,15 @@ def derive(
 
 
 def schema(answer: str | None = None, out: Path | None = None) -> None:
-    """Print the JSON Schema of the scenario, for editors."""
+    """Print the JSON Schema of the scenario for editors, or of what a command answers."""
     from planner.scenario import json_schema
 
     if answer is None:
         deliver(dumps(json_schema()), out)
         return
-    from planner.protocol.solve import answer_schema
+    from planner.comparison.document_schemas import document_schema
 
-    deliver(dumps(answer_schema(answer)), out)
+    deliver(dumps(document_schema(answer)), out)
 
 
 def topology(

@@ -8,11 +8,13 @@ from typing import Annotated, get_type_hints
 
 import typer
 
+from planner.cli.completions import COMPLETIONS
 from planner.text.console import note
 from planner.text.errors import InputError
 from planner.text.tables import table
 
 ROWS = table("planner.cli", "options.toml")
+HELP = table("planner.cli", "commands.toml")
 
 
 def documented(command: Callable[..., None]) -> Callable[..., None]:
@@ -22,6 +24,8 @@ def documented(command: Callable[..., None]) -> Callable[..., None]:
         if name == "return":
             continue
         row = dict(rows[name])
+        if completes := row.pop("completes", None):
+            row["autocompletion"] = COMPLETIONS[completes]
         if row.pop("argument", False):
             described = typer.Argument(**row)
         else:
@@ -29,6 +33,12 @@ def documented(command: Callable[..., None]) -> Callable[..., None]:
             described = typer.Option(*flags, **row)
         command.__annotations__[name] = Annotated[hint, described]
     return command
+
+
+def epilog_of(name: str) -> str:
+    """What stands below a command's help: an example of it, as it is typed."""
+    examples = HELP["examples"][name]
+    return "\b\n" + "\n".join(["Example:", *(f"  planner {each}" for each in examples)])
 
 
 def warn(warnings: Iterable[str]) -> None:

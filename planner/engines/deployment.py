@@ -23,7 +23,7 @@ from planner.problems.serving.question import Scenario
 from planner.problems.serving.step.engine_rules import EnginePool
 from planner.problems.serving.task.requests import method_of
 from planner.scenario.keys.model_keys import ModelDescription
-from planner.scenario.keys.references import File
+from planner.scenario.keys.references import File, HubFile
 from planner.text.errors import Infeasible, InputError
 
 ROUNDING = 64  # tokens to which the longest request is rounded up
@@ -175,6 +175,8 @@ def checkpoint(scenario: Scenario) -> Checkpoint:
             "a model described by its numbers has no checkpoint to load; name a model of the "
             "catalogue or the config.json of one"
         )
+    if isinstance(name, HubFile):
+        return Checkpoint(name.repository, read_config(name.path), folder=False)
     if isinstance(name, File):
         parent = str(Path(name.written).parent)
         # What begins with a dash would be read as an option.

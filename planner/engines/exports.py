@@ -9,6 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from planner.engines.benchmark_script import benchmark_script
 from planner.engines.deployment import ROLES, Deployment, checkpoint, deployments
 from planner.engines.engine import ENGINES, Engine
 from planner.engines.kubernetes import manifest
@@ -102,6 +103,24 @@ def export(
             if launch.config:
                 files[launch.config_file] = "\n".join(configuration(launch.config)) + "\n"
     return Export(target, launches, MappingProxyType(files))
+
+
+def benchmark(
+    plan: Plan, target: str, engine: str | None = None, folder: str | Path | None = None
+) -> str:
+    """The script that measures one replica of a plan, or its two pools, once they run.
+
+    What it writes `planner calibrate` reads: lengths, times, and the facts of the layout beside
+    them. Raises what `export` raises.
+    """
+    written = export(plan, target, engine, folder)
+    scenario = checked(
+        Tree("scenario", dict(plan.document["scenario"])),
+        Path() if folder is None else Path(folder),
+    )
+    assert isinstance(scenario, Scenario)  # or nothing was exported
+    pools = deployments(scenario, checkpoint(scenario), plan.chosen)
+    return benchmark_script(pools, written.launches[0].release, scenario)
 
 
 def engine_of(target: str, engine: str | None) -> Engine:

@@ -85,7 +85,7 @@ def script(launch: Launch, model: str, heading: Iterable[str]) -> str:
         lines += [_beside(export, variable.because, COLUMN)]
     if launch.config:
         lines += ["", f"cat > {launch.config_file} <<'END'", *configuration(launch.config), "END"]
-    lines += ["", "options=(", *(f"  {line}" for line in _array(launch.options)), ")"]
+    lines += ["", "options=(", *(f"  {line}" for line in array(launch.options)), ")"]
     if launch.followers:
         added = " ".join(_quoted(option) for option in launch.followers)
         reason = launch.followers[0].because
@@ -122,7 +122,8 @@ def configuration(settings: Iterable[Option]) -> Iterator[str]:
         yield _beside(line, setting.because, COLUMN)
 
 
-def _array(options: Iterable[Option]) -> Iterator[str]:
+def array(options: Iterable[Option]) -> Iterator[str]:
+    """Options as lines of an array of bash, each with its reason."""
     for option in options:
         line = _quoted(option)
         yield _beside(line, option.because, COLUMN - 2)

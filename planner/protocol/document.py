@@ -70,6 +70,17 @@ def schema_of(cls: type, title: str) -> dict[str, object]:
     }
 
 
+def versioned(cls: type, name: str) -> dict[str, object]:
+    """The JSON Schema of documents of a type that begin with `schema`, their kind and version.
+
+    A key that is added leaves the version; one that is renamed or left out raises it.
+    """
+    first = {"properties": {"schema": {"const": name}}, "required": ["schema"]}
+    shape = schema_of(cls, name)
+    definitions = shape.pop("$defs")
+    return {**shape, **first, "$defs": definitions}
+
+
 def _shape(hint: object, definitions: dict[str, object]) -> dict[str, object]:
     """The schema of one type hint."""
     origin, arguments = get_origin(hint), get_args(hint)

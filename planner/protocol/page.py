@@ -13,21 +13,20 @@ from typing import TYPE_CHECKING, Any
 
 from planner.protocol.problem import problem_of
 from planner.protocol.section import Line, Section
+from planner.text.colours import BROKEN, LIGHT, PARTS, WHITE, letters_on
+from planner.text.colours import OTHERS as OTHER_PARTS
 from planner.text.tolerances import UNSEEN
 from planner.text.wording import below, quantity
 
 if TYPE_CHECKING:
     from planner.protocol.plan import MissedPromise, Plan
 
-# Colours of parts that add up, told apart by readers who see red and green alike (light and dark).
-COLOURS: Mapping[str, str] = {
-    "weights": "#0072b2", "kv": "#e69f00", "compute": "#009e73", "collectives": "#d37fb0",
-    "overhead": "#7d858f", "prefill": "#56b4e9",
-}  # fmt: skip
-OTHERS = ("#0072b2", "#e69f00", "#009e73", "#d37fb0", "#56b4e9", "#c2410c", "#8c6d31")
-DARK = ("#0072b2", "#009e73", "#c2410c", "#8c6d31", "#7d858f")  # on which letters are white
+# Colours of parts that add up, on whatever the notebook's paper is: those of light paper.
+COLOURS: Mapping[str, str] = {name: pair[LIGHT] for name, pair in PARTS.items()}
+OTHERS = (*(COLOURS[name] for name in OTHER_PARTS), BROKEN[LIGHT])
+DARK = tuple(colour for colour in OTHERS if letters_on(colour) == WHITE)  # letters are white there
 SPACE = "#80808033"  # what is free, and rules
-WORSE = "#c2410c"
+WORSE = BROKEN[LIGHT]
 MOST_WORTH = 8  # elasticities that are listed
 SHARE = 0.08  # of a bar that holds its own label
 
@@ -203,7 +202,7 @@ def _arrow(share: float) -> str:
     """A bar from the middle to the left or the right."""
     width = 50 * abs(share)
     left = 50 - width if share < 0 else 50.0
-    colour = OTHERS[0] if share < 0 else OTHERS[5]
+    colour = OTHERS[0] if share < 0 else WORSE
     return (
         f'<div style="margin-left:{left:.1f}%;width:{width:.1f}%;height:9px;background:{colour};'
         'border-radius:2px"></div>'

@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast, runtime_checkable
 
 from planner.protocol.elasticity import Elasticity
+from planner.protocol.live_page import LivePage
 from planner.protocol.output import Output
 from planner.protocol.parameter import Parameter, value_at, with_value
 from planner.protocol.plan import MissedPromise, Plan
@@ -109,6 +110,7 @@ class Problem(ABC, Generic[Q]):
     version: int
     plan_type: type[Plan[Any]]
     outputs: tuple[Output, ...] = ()
+    limited: tuple[Output, ...] = ()  # numbers that a question may limit and nobody asks for alone
     slow = False  # whether a search takes a second, so that faces search only when asked to
 
     @property
@@ -232,6 +234,14 @@ class HasPicture(Protocol):
 
     def picture(self, plan: Plan) -> Any:
         """A description of the drawing."""
+
+
+@runtime_checkable
+class HasLivePage(Protocol[Q_contra]):
+    """An answer that a page can choose again, with what a reader changes."""
+
+    def live_page(self, question: Q_contra, plan: Plan) -> LivePage:
+        """The search as a script, the layouts as data, and what may be moved."""
 
 
 class FrontierAnswer(Protocol):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from planner.protocol.document import schema_of
+from planner.protocol.document import versioned
 from planner.protocol.plan import BEYOND, STRICT, Plan, outside_text
 from planner.protocol.problem import FrontierAnswer, HasFrontier, problem_of
 from planner.protocol.trade_off import trade_off
@@ -28,11 +28,18 @@ def solve(source: Source, sets: Sequence[str] = (), *, strict: bool = False) -> 
     sets : changes "path.in.file=value", as `--set` takes them.
     strict : refuse an answer that rests on what no measured row covers.
     """
+    return answered(source, sets, strict=strict)[1]
+
+
+def answered(
+    source: Source, sets: Sequence[str] = (), *, strict: bool = False
+) -> tuple[QuestionRecord, Plan]:
+    """The question of a source, read once, and its plan: `solve` for what needs both."""
     with _opened(source, sets) as question:
         plan = problem_of(question.problem).answer(question)
         if strict and plan.outside:
             raise InputError(f"{outside_text(plan.outside)}; {STRICT}")
-        return plan
+        return question, plan
 
 
 def check(source: Source, sets: Sequence[str] = ()) -> Question:
@@ -81,7 +88,7 @@ def answer_schema(kind: str) -> dict[str, object]:
     Raises InputError for a kind that this version does not answer.
     """
     problem = problem_of(kind)
-    return schema_of(problem.plan_type.answer_type, f"{kind}/{problem.version}")
+    return versioned(problem.plan_type.answer_type, f"{kind}/{problem.version}")
 
 
 @contextmanager

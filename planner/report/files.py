@@ -52,7 +52,7 @@ def deliver(content: str | bytes, out: Path | None) -> None:
         write(out, content)
         note(f"wrote {out}", warning=True)
     elif isinstance(content, str):
-        show(content.rstrip("\n"))
+        show(content.rstrip("\n"), exact=True)
     elif sys.stdout is not None and sys.stdout.isatty():
         raise InputError("a PDF is not for a terminal; name a file, such as --out derivations.pdf")
     else:

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from planner.scenario.keys.budget_fields import FOREVER, Limit
 from planner.scenario.keys.model_keys import ModelDescription
-from planner.scenario.keys.references import File
+from planner.scenario.keys.references import File, HubFile
 from planner.scenario.keys.system_keys import SystemDescription
 from planner.scenario.keys.workload import Demand, Distribution
 from planner.scenario.kinds import Document, question_types
@@ -63,6 +63,8 @@ def _plain(value: object, full: bool) -> object:
         return {"from": value.start, "to": value.stop - 1}
     if isinstance(value, list | tuple):
         return [_plain(item, full) for item in value]
+    if isinstance(value, HubFile):
+        return value.written
     if isinstance(value, File):
         return str(value.path.resolve()) if full else value.written
     if isinstance(value, Limit):

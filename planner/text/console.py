@@ -9,24 +9,31 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import NoReturn, TextIO
+from typing import ClassVar, NoReturn, TextIO
 
 import typer
+from click import HelpFormatter
 from typer.core import TyperGroup
 
 from planner.text.errors import InputError, PlannerError, SolverError
 from planner.text.source_excerpt import pointed
+from planner.text.terminal import SPINNER, for_terminal
 
 QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
 EVERYWHERE = {"--quiet", "-q", "--no-color"}
 
 
 class Commands(TyperGroup):
-    """The commands; options of the program are taken on either side of a command's name."""
+    """The commands; options of the program are taken on either side of a command's name.
+
+    `groups` are names of commands under the titles of the help, every command in one of them.
+    """
+
+    groups: ClassVar[Mapping[str, Sequence[str]]] = {}
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
         """Move the options that every command has to the front, those after `--` excepted."""
@@ -34,6 +41,16 @@ class Commands(TyperGroup):
         ours = [word for word in args[:end] if word in EVERYWHERE]
         rest = [word for word in args[:end] if word not in EVERYWHERE]
         return super().parse_args(ctx, [*ours, *rest, *args[end:]])
+
+    def format_commands(self, ctx: typer.Context, formatter: HelpFormatter) -> None:  # type: ignore[override]
+        """The commands under the titles of their groups, each with its whole sentence."""
+        for title, names in self.groups.items():
+            rows = [
+                (name, (self.commands[name].help or "").split("\n\n")[0].replace("\n", " "))
+                for name in names
+            ]
+            with formatter.section(title):
+                formatter.write_dl(rows)
 
 
 @contextmanager
@@ -43,7 +60,10 @@ def exits() -> Iterator[None]:
     `PLANNER_TRACEBACK=1` in the environment shows where a fault of ours came from.
     """
     try:
-        yield
+        try:
+            yield
+        finally:
+            SPINNER.stop()
     except SystemExit as end:
         if end.code == 130:  # 128 + SIGINT: what Typer makes of Ctrl-C, without a word
             note("planner: interrupted")
@@ -67,8 +87,14 @@ def exits() -> Iterator[None]:
         )
 
 
-def show(content: str | bytes) -> None:
-    """Print an answer, text with a newline; raises SolverError where it cannot be printed."""
+def show(content: str | bytes, *, exact: bool = False) -> None:
+    """Print an answer, text with a newline; raises SolverError where it cannot be printed.
+
+    On a terminal lines fit its width and titles have weight, unless the text must be `exact`.
+    """
+    SPINNER.stop()
+    if isinstance(content, str) and not exact:
+        content = for_terminal(content)
     if sys.stdout is None:  # closed before we began: nobody is there to read
         return
     try:
@@ -85,6 +111,7 @@ def note(text: str, *, warning: bool = False) -> None:
     """Say something beside the answer; a warning is kept back by `--quiet`."""
     if sys.stderr is None or (warning and QUIET.get()):
         return
+    SPINNER.stop()
     try:
         typer.echo(text, err=True)
     except OSError:
@@ -114,6 +141,7 @@ def progress(total: int, done: int, *, shown: bool) -> Iterator[Callable[[int], 
     if not shown or QUIET.get() or sys.stderr is None or not sys.stderr.isatty():
         yield lambda points: None
         return
+    SPINNER.stop()
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task
     from rich.progress import TimeRemainingColumn as Left

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 from planner.text.quantities import show
@@ -12,6 +13,7 @@ from planner.text.quantities import show
 NEAR = 1e-8
 RESOLVED = 1e-5  # of a relaxation, where solvers stop on different processors
 WIDTH = 78  # columns of an answer
+COLUMNS: ContextVar[int] = ContextVar("columns", default=WIDTH)  # of a terminal that reads it
 LABEL = 14  # columns of a label that has its text beside it
 MANIFOLD = 3.0  # times a limit, from which on the excess is given as a factor
 SPAN = 45  # column after which the ends of an interval stand
@@ -113,13 +115,13 @@ def printable(text: str) -> str:
 def row(label: str, text: str, width: int = LABEL) -> str:
     """A label and its text, wrapped beside it."""
     return textwrap.fill(
-        text, WIDTH, initial_indent=f"{label:<{width}}", subsequent_indent=" " * width
+        text, COLUMNS.get(), initial_indent=f"{label:<{width}}", subsequent_indent=" " * width
     )
 
 
 def wrapped(text: str) -> list[str]:
     """A text as indented lines."""
-    return textwrap.wrap(text, WIDTH, initial_indent="  ", subsequent_indent="    ")
+    return textwrap.wrap(text, COLUMNS.get(), initial_indent="  ", subsequent_indent="    ")
 
 
 def first_of(title: str, sentences: Sequence[str], most: int) -> str:
@@ -133,13 +135,15 @@ def first_of(title: str, sentences: Sequence[str], most: int) -> str:
 
 def filled(text: str) -> list[str]:
     """A text as lines, those after the first indented."""
-    return textwrap.wrap(text, WIDTH, subsequent_indent="  ")
+    return textwrap.wrap(text, COLUMNS.get(), subsequent_indent="  ")
 
 
 def listed(label: str, text: str, width: int = LABEL) -> list[str]:
     """A label and a text beside it, indented and wrapped."""
     first = f"  {label:<{width}} "
-    return textwrap.wrap(text, WIDTH, initial_indent=first, subsequent_indent=" " * len(first))
+    return textwrap.wrap(
+        text, COLUMNS.get(), initial_indent=first, subsequent_indent=" " * len(first)
+    )
 
 
 def ranged(

@@ -68,6 +68,11 @@ OUTPUTS = (
             scale=10**6),
     _output("batch", "in flight", "seq", "sequences"),
 )  # fmt: skip
+# What a load adds, limited by promises of its own.
+LIMITED = tuple(
+    Output(name, "s", promise=f"promises.{name}", key=f"demand.{name}")
+    for name in ("ttft_p95", "ttft_p99")
+)
 BY_NAME = {output.name: output for output in OUTPUTS}
 # What a mode has no number for.
 ABSENT = {"aggregated": (), "decode": ("ttft", "e2e"), "prefill": ("tpot", "e2e")}

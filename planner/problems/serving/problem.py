@@ -17,13 +17,14 @@ from planner.problems.serving.deployment.questions import (
     questions_together,
     ranked,
 )
-from planner.problems.serving.outputs import OUTPUTS
+from planner.problems.serving.outputs import LIMITED, OUTPUTS
 from planner.problems.serving.parameters import BATCHES, WHOLE, is_array
 from planner.problems.serving.plan import ServingPlan
 from planner.problems.serving.plan_sections import COLUMNS, row_of
 from planner.problems.serving.profiled import coefficient, profiled
 from planner.problems.serving.search.batch import layouts_of
 from planner.problems.serving.task.resolve import beyond, resolve
+from planner.protocol.live_page import LivePage
 from planner.protocol.output import values_in
 from planner.protocol.parameter import Parameter, value_at
 from planner.protocol.plan import Plan
@@ -58,7 +59,7 @@ class ServingProblem(Problem["Scenario"]):
     plan_type = ServingPlan
     columns = COLUMNS
     whole, batches = WHOLE, BATCHES
-    outputs = OUTPUTS
+    outputs, limited = OUTPUTS, LIMITED
 
     def parameters(self, question: Scenario) -> list[Parameter]:
         """Every parameter of a scenario, its catalogues' figures among them."""
@@ -160,6 +161,12 @@ class ServingProblem(Problem["Scenario"]):
 
         buy = bought(plan.answer)
         return WhoWinsPicture(buy) if buy else SectionBars(plan)
+    def live_page(self, question: Scenario, plan: Plan) -> LivePage:
+        """The search as a page carries it, or why it does not."""
+        from planner.problems.serving.live.page_model import PageModel
+
+        assert isinstance(plan, ServingPlan)
+        return PageModel(question, resolve(question), plan).page()
 
     def frontier(self, question: Scenario, points: int | None) -> Frontier:
         """The cheapest plan at each speed, with the listed tiers among them."""

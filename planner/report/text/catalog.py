@@ -14,6 +14,7 @@ from planner.architecture import read_config, summary
 from planner.catalogue import api_prices, models
 from planner.catalogue.chips import chip, chip_names
 from planner.catalogue.figures import Figure
+from planner.catalogue.hub import hub_config, is_hub_name
 from planner.catalogue.listed_prices import default_price, rentals, tier, tier_names
 from planner.catalogue.profile import profile, profile_names
 from planner.catalogue.scaling_laws import RANGES, Coefficient, Covariance, Law, law, law_names
@@ -213,6 +214,8 @@ def model(name: str | Path) -> dict[str, object]:
     config.json that can be counted.
     """
     name = str(name)
+    if is_hub_name(name) and not Path(name).exists():
+        name = models.of_repository(name) or str(hub_config(name).path)
     file = Path(name).exists() or "/" in name or name.endswith(".json")
     if file and name not in models.names():
         return summary(read_config(Path(name)))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field, PlainValidator, ValidationInfo, field_validator
 
-from planner.catalogue.models import names
+from planner.catalogue.hub import hub_config, is_hub_name
+from planner.catalogue.models import names, of_repository
 from planner.scenario.keys.fields import Count, Dtype, Faults, Params, Quantity, Record
-from planner.scenario.keys.references import File, name_or_file, nested
+from planner.scenario.keys.file_access import ACCESS
+from planner.scenario.keys.references import File, HubFile, name_or_file, nested
 from planner.text.quantities import show
 
 MODEL_REQUIRED = ("total_params", "kv_bytes_per_token")
@@ -79,4 +82,12 @@ ModelField = Annotated[
 
 
 def _named_model(value: object, info: ValidationInfo) -> str | File:
+    folder = (info.context or {}).get("folder") or Path()
+    if isinstance(value, str) and is_hub_name(value) and not (folder / value).exists():
+        name = of_repository(value)
+        if name is not None:
+            return name
+        if ACCESS.get() is None:  # what answers others asks nobody
+            config = hub_config(value)
+            return HubFile(config.name, config.path, config.repository)
     return name_or_file(value, "model", "deepseek-v3", names(), info)

@@ -10,6 +10,7 @@ from typing import Annotated, TypeVar
 from pydantic import PlainValidator, ValidationError, ValidationInfo, WithJsonSchema
 
 from planner.scenario.keys.fields import Faults, Record, Refusals
+from planner.scenario.keys.file_access import ACCESS, FileAccess
 from planner.text.errors import CatalogueError, did_you_mean, quoted
 from planner.text.tables import file_names
 
@@ -29,6 +30,13 @@ class File:
     def __get_pydantic_json_schema__(cls, *_: object) -> dict[str, str]:
         """In a scenario it is the text of its path."""
         return {"type": "string"}
+
+
+@dataclass(frozen=True)
+class HubFile(File):
+    """The configuration of a model on the Hub, in the cache; `written` names its commit."""
+
+    repository: str
 
 
 def nested(
@@ -68,6 +76,9 @@ def name_or_file(
         raise ValueError(f"expected a {kind} such as {example}, got {quoted(value)}")
     if value in names:
         return value
+    access = ACCESS.get()
+    if access is not None:
+        return _below_folder(access, value, kind, names)
     folder = (info.context or {}).get("folder") or FilePath()
     try:
         path = (folder / FilePath(value).expanduser()) if len(value) <= LONGEST_NAME else None
@@ -84,6 +95,15 @@ def name_or_file(
     lists = f" (planner catalog {kind}s lists them)" if names else f"; a file, such as {example}"
     hint = did_you_mean(value, names) or lists
     raise ValueError(f"unknown {kind} {quoted(value)}{hint}")
+
+
+def _below_folder(access: FileAccess, value: str, kind: str, names: tuple[str, ...]) -> File:
+    """A file that may be read; the refusal is the same whether or not there is one elsewhere."""
+    path = access.path_of(value) if len(value) <= LONGEST_NAME else None
+    if path is not None:
+        return File(value, path)
+    where = "no file is read here" if access.folder is None else "nor a file of the folder"
+    raise ValueError(f"unknown {kind} {quoted(value)}{did_you_mean(value, names)} ({where})")
 
 
 AUTO = "auto"

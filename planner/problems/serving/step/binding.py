@@ -27,6 +27,7 @@ from planner.network.layout_collectives import (
 )
 from planner.problems.serving.step.drafting import draft_collectives, drafter_values, resident
 from planner.problems.serving.step.engine_effects import captures
+from planner.problems.serving.step.kernels import lowered
 from topologies.groups.group_rate import rate_table
 
 if TYPE_CHECKING:
@@ -296,14 +297,14 @@ def _model(task: Task) -> dict[str, float]:
         "M_fixed": resident,
         "M_routed": weights["routed"],
         "b_kv": sum(c.bytes_per_token for c in plain),
-        "R_bnd": sum(c.bytes_per_token * np.minimum(context, limit) for c, limit in bounded),
+        "R_bnd": sum(c.bytes_per_token * _reach(context, limit) for c, limit in bounded),
         "b_store": sum(c.bytes_per_token for c in growing),
         "R_bnd_mem": sum(
-            c.bytes_per_token * np.minimum(context, limit) for c, limit in bounded if not c.grows
+            c.bytes_per_token * _reach(context, limit) for c, limit in bounded if not c.grows
         ),
         "R_state": sizes.state_bytes_per_sequence,
         "a_kv": sum(c.flop_per_cached_token for c in plain),
-        "A_bnd": sum(c.flop_per_cached_token * np.minimum(context, limit) for c, limit in bounded),
+        "A_bnd": sum(c.flop_per_cached_token * _reach(context, limit) for c, limit in bounded),
         "A_state": sizes.state_flop_per_token,
         "a_pf": sum(c.flop_per_pair_prefill for c in plain),
         "A_bnd_pf": sizes.state_flop_per_token
@@ -373,10 +374,14 @@ def _workload(task: Task) -> dict[str, float]:
     }
 
 
-def _seen(prompt: float, limit: float) -> float:
+def _seen(prompt: float, limit: float) -> np.ndarray:
     """Mean number of keys that a prompt's token attends to under a window or top-k."""
-    reach = np.minimum(prompt, limit)
-    return reach - reach * reach / (2 * prompt)
+    return lowered("seen_prompt")(L_in=prompt, L_win=limit)["L_seen_pf"]  # type: ignore[return-value]
+
+
+def _reach(context: float, limit: float) -> np.ndarray:
+    """Keys that a decode step sees of the mean context under a window or top-k."""
+    return lowered("seen_context")(L_ctx=context, L_win=limit)["L_seen"]  # type: ignore[return-value]
 
 
 def _dispatch_bytes(sizes: Sizes) -> float:

@@ -15,7 +15,7 @@ import sympy as sp
 from formulas.algebra.notation import *
 from formulas.network.collectives import hop_latency
 from formulas.nomenclature.symbols import SYMBOLS
-from formulas.serving import outputs, power, queues
+from formulas.serving import outputs, power, queues, requests
 from formulas.serving.bounds import BOUNDS, least_weights_read, math_bound, prefill_math_bound
 from formulas.serving.closed_loop import CLOSED_LOOP, PREFILL_LOOP
 from formulas.serving.decode import DECODE, cache_read
@@ -98,6 +98,10 @@ PROMPT = (hop_latency, *(e for e in PREFILL if e.symbol.name not in ("T_ttft", "
 _STATIC = {"T_pf_beside", "T_pf_all", "T_batch", "L_new", "x_hid"}
 # What depends on nothing but its symbols: the equations, and the symbols that they are to give.
 ALONE: Mapping[str, tuple[Definitions, tuple[str, ...]]] = {
+    # What follows from the lengths of requests.
+    "mean_context": ((requests.mean_context,), ("L_ctx",)),
+    "seen_context": ((requests.seen_context,), ("L_seen",)),
+    "seen_prompt": ((requests.seen_prompt,), ("L_seen_pf",)),
     # The share of the experts that one microbatch reads under uniform routing.
     "expert_share": (DECODE, ("coverage",)),
     # Bytes that a step must move, with a real number of sequences on each rank.
@@ -206,6 +210,12 @@ def every_symbol(mode: str, bound: bool, load: str, powered: str) -> tuple[Defin
     """Every symbol that an equation gives."""
     equations = pool(mode, bound, load, powered)
     return equations, symbols(*dict.fromkeys(e.symbol.name for e in equations))
+
+
+def page_outputs(mode: str, bound: bool, load: str, powered: str) -> tuple[Definitions, Outputs]:
+    """All outputs, and beside them every symbol that an equation gives, by its own name."""
+    equations, every = every_symbol(mode, bound, load, powered)
+    return equations, {**pool_outputs(mode, bound, powered), **every}
 
 
 def work_times(mode: str, bound: bool, load: str, powered: str) -> tuple[Definitions, Outputs]:

@@ -1,0 +1,1 @@
+"""What did a change cost, and does a plan keep what was promised?"""

@@ -1,0 +1,213 @@
+"""Does a plan keep what was promised of it? One verdict a limit.
+
+The limits are those of the scenario, those given beside it, and the price of an earlier answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from planner.comparison.answer_files import require_answer
+from planner.protocol.document import document_of, json_key
+from planner.protocol.output import Output, values_in
+from planner.protocol.plan import MissedPromise, Plan
+from planner.protocol.problem import Problem, problem_of
+from planner.protocol.solve import solve
+from planner.scenario import opened
+from planner.scenario.loading import Question, Source
+from planner.text.errors import InputError, did_you_mean
+from planner.text.tolerances import SAME
+from planner.text.wording import excess, quantity, wrapped
+
+
+@dataclass(frozen=True)
+class PromiseVerdict:
+    """One limit: its name, where it comes from, the plan's number, and whether it is kept.
+
+    `over` is the share by which the number is beyond the limit, 0 where it is kept.
+    """
+
+    promise: str
+    source: str
+    value: float
+    limit: float
+    unit: str
+    holds: bool = json_key("kept")
+    over: float = 0.0
+
+    def __str__(self) -> str:
+        sign = "kept  " if self.holds else "BROKEN"
+        by = "" if self.holds else f", by {excess(1 + self.over)}"
+        value, limit = quantity(self.value, self.unit), quantity(self.limit, self.unit)
+        return f"{sign}  {self.promise}: {value}, limit {limit} ({self.source}){by}"
+
+
+@dataclass(frozen=True)
+class Gate:
+    """Every verdict on a plan; `status` is kept, broken, or infeasible where there is none."""
+
+    file: str
+    problem: str
+    status: str
+    sure: bool
+    summary: str
+    verdicts: tuple[PromiseVerdict, ...]
+    infeasible: tuple[MissedPromise, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """Exactly what `planner gate --json` prints, in base units."""
+        return {"schema": "gate/1", **document_of(self)}
+
+    @property
+    def markdown(self) -> str:
+        """The verdicts as a table for a pull request."""
+        rows = [
+            (
+                f"`{v.promise}`", quantity(v.value, v.unit), quantity(v.limit, v.unit),
+                "kept" if v.holds else f"**broken by {excess(1 + v.over)}**",
+            )
+            for v in self.verdicts
+        ]  # fmt: skip
+        rows += [
+            (f"`{m.promise}`", "-", "-", f"**no plan keeps it{_short(m)}**")
+            for m in self.infeasible
+        ]
+        head = ("promise", "plan", "limit", "verdict")
+        table = [head, ("---",) * 4, *rows]
+        lines = [f"| {' | '.join(_cell(x) for x in row)} |" for row in table]
+        return "\n".join([f"**{_cell(self.file)}**: {self.status}", "", *lines])
+
+    def __str__(self) -> str:
+        lines = [f"{self.file}: {self.status}"]
+        lines += wrapped(self.summary) if self.summary else []
+        lines += [f"  {verdict}" for verdict in self.verdicts]
+        for missed in self.infeasible:
+            lines += wrapped(f"no plan keeps {missed.promise}{_short(missed)}")
+        if not self.verdicts and not self.infeasible:
+            lines += ["  nothing was promised"]
+        return "\n".join(lines)
+
+
+def _short(missed: MissedPromise) -> str:
+    return f": short by {excess(missed.short_by)}" if missed.short_by else ""
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def gate(
+    source: Source,
+    sets: Sequence[str] = (),
+    limits: Mapping[str, float] | None = None,
+    *,
+    against: Path | None = None,
+    may_rise: float = 0.0,
+    sure: bool = False,
+) -> Gate:
+    """Whether the plan of a scenario keeps its promises, and the limits that are given.
+
+    Raises InputError with every mistake in the input, for a limit on what the answer has no number
+    of, and where `sure` asks for a band that was not measured.
+
+    Parameters
+    ----------
+    limits : most that outputs may be, by name, in base units.
+    against : a saved answer whose objective may rise by the share `may_rise`.
+    sure : judge the upper end of the band in place of the estimate.
+    """
+    earlier = None if against is None else require_answer(against)
+    question = opened(source, sets)[1]
+    plan = solve(source, sets)
+    problem = problem_of(plan.kind)
+    if earlier is not None and earlier.get("problem") != plan.kind:
+        raise InputError(f"--against {against}: answers a {earlier.get('problem')}")
+    verdicts: list[PromiseVerdict] = []
+    if plan.status == "optimal":
+        judge = _Judge(problem, question, plan, sure)
+        verdicts += judge.promises()
+        verdicts += [judge.at_most(name, limit) for name, limit in (limits or {}).items()]
+        if earlier is not None:
+            verdicts.append(judge.rise(earlier, against, may_rise))
+    unbroken = all(verdict.holds for verdict in verdicts)
+    return Gate(
+        file=str(source) if isinstance(source, str | Path) else "scenario",
+        problem=plan.kind,
+        status=("kept" if unbroken else "broken") if plan.status == "optimal" else "infeasible",
+        sure=sure,
+        summary=plan.summary() if plan.status == "optimal" else "",
+        verdicts=tuple(verdicts),
+        infeasible=tuple(
+            MissedPromise(m.promise, m.short_by, m.expression) for m in plan.infeasible
+        ),
+        warnings=plan.warnings,
+    )
+
+
+@dataclass(frozen=True)
+class _Judge:
+    """The numbers of a plan against limits."""
+
+    problem: Problem[Any]
+    question: Question
+    plan: Plan
+    sure: bool
+
+    def promises(self) -> Iterator[PromiseVerdict]:
+        """What the scenario promises."""
+        for output in (*self.problem.outputs, *self.problem.limited):
+            if output.promise is None or (output.applies and not output.applies(self.question)):
+                continue
+            limit = self.problem.value(self.question, output.promise)
+            if limit is not None and values_in([output], self.plan.chosen):
+                yield self._verdict(output, limit, output.promise, "scenario")
+
+    def at_most(self, name: str, limit: float) -> PromiseVerdict:
+        """A limit that was given beside the scenario."""
+        return self._verdict(self._output(name), limit, name, "given")
+
+    def rise(self, earlier: Mapping[str, Any], file: Path | None, share: float) -> PromiseVerdict:
+        """The objective against that of an earlier answer."""
+        applying = (x for x in self.problem.outputs if not x.applies or x.applies(self.question))
+        output = next(applying)
+        before = values_in([output], earlier["plan"] or {}).get(output.name)
+        if before is None:
+            raise InputError(f"--against {file}: has no plan, so there is no price to rise from")
+        words = f"{file} + {100 * share:g} %" if share else str(file)
+        return self._verdict(output, before * (1 + share), output.name, words)
+
+    def _output(self, name: str) -> Output:
+        every = {x.name: x for x in (*self.problem.outputs, *self.problem.limited)}
+        if name not in every:
+            hint = did_you_mean(name, every) or f" (it has {', '.join(every)})"
+            raise InputError(f"a {self.problem.kind} answer has no {name}{hint}")
+        return every[name]
+
+    def _verdict(self, output: Output, limit: float, name: str, source: str) -> PromiseVerdict:
+        value = self._value(output)
+        ratio = limit / value if output.rises else value / limit
+        holds = ratio <= 1 + SAME
+        return PromiseVerdict(
+            name, source, value, limit, output.unit, holds, 0.0 if holds else ratio - 1
+        )
+
+    def _value(self, output: Output) -> float:
+        """The plan's number; with `sure` that end of its band on which a promise breaks."""
+        estimate = values_in([output], self.plan.chosen).get(output.name)
+        if estimate is None:
+            raise InputError(f"the plan has no {output.name} that could be limited")
+        if not self.sure:
+            return estimate
+        band = document_of(self.plan.band)
+        ends = band.get(output.name) if isinstance(band, Mapping) else None
+        if not isinstance(ends, list):
+            raise InputError(
+                f"--sure: the answer has no band of {output.name}, so nothing is sure of it; "
+                "leave --sure, or that limit"
+            )
+        return float(ends[0] if output.rises else ends[1])

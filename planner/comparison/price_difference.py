@@ -1,0 +1,300 @@
+"""What changed between two scenarios, and what each change costs.
+
+Every set of changes is a scenario of its own, searched as `solve` searches; the difference of the
+objective, and of the bill of a month where arrivals are given, is split over the changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from planner.comparison.answer_files import ComparedScenario, compared
+from planner.comparison.attribution import MOST, Split, in_order, shapley
+from planner.comparison.changed_keys import ChangedKey, between, changed_keys, plain
+from planner.protocol.document import document_of
+from planner.protocol.output import Output
+from planner.protocol.parameter import unit_of, value_at
+from planner.protocol.plan import MissedPromise
+from planner.protocol.problem import Problem, Search, problem_of, search_each
+from planner.scenario import checked, resolved
+from planner.scenario.keys.fields import QuestionRecord
+from planner.scenario.loading import Source
+from planner.scenario.tree import Tree
+from planner.text.console import progress
+from planner.text.errors import InputError
+from planner.text.tolerances import SAME
+
+HOURS = 8760 / 12  # of a month
+BILL, ARRIVALS = "usd_per_hour", "workload.demand"  # an output and a key, where a kind has them
+AT_A_TIME = 16  # scenarios that are searched together
+
+
+@dataclass(frozen=True)
+class ComparedSide:
+    """One of the two: its objective and bill (null without a plan), its choice, what it misses."""
+
+    file: str
+    value: float | None
+    usd_per_month: float | None
+    choice: str
+    outputs: dict[str, float]
+    infeasible: tuple[MissedPromise, ...] = ()
+
+
+@dataclass(frozen=True)
+class ChangeCost:
+    """Keys that changed, and what that adds to the objective and to the bill of a month.
+
+    Several stand together where some of them alone leave no plan; costs are null where one of the
+    sides has none.
+    """
+
+    keys: tuple[str, ...]
+    before: tuple[Any, ...]
+    after: tuple[Any, ...]
+    units: tuple[str | None, ...]
+    cost: float | None
+    usd_per_month: float | None
+
+
+@dataclass(frozen=True)
+class PriceDifference:
+    """Two scenarios compared; `str()` is the terminal's text."""
+
+    problem: str
+    status: str
+    of: str
+    unit: str
+    before: ComparedSide
+    after: ComparedSide
+    difference: float | None
+    usd_per_month: float | None
+    method: str
+    orders: int
+    changes: tuple[ChangeCost, ...]
+    warnings: tuple[str, ...] = ()
+    outputs: tuple[Output, ...] = field(default=(), repr=False)
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """Exactly what `planner diff --json` prints, in base units."""
+        return {"schema": "diff/1", **document_of(self)}
+
+    def __str__(self) -> str:
+        from planner.comparison.difference_text import difference_text
+
+        return difference_text(self)
+
+
+def difference(before: Source, after: Source, *, shown: bool = False) -> PriceDifference:
+    """What changed between two scenarios, or saved answers, and what each change costs.
+
+    Raises InputError with every mistake in either, or where their objectives are not the same.
+
+    Parameters
+    ----------
+    shown : draw progress on a terminal.
+    """
+    sides = tuple(compared(source) for source in (before, after))
+    problem, objective = _objective(sides)
+    datas = [resolved(side.question, full_paths=True) for side in sides]
+    changes = changed_keys(datas[0], datas[1], sides[1])
+    scenarios = _Scenarios(problem, datas[0], changes, shown=shown)
+    last = (1 << len(changes)) - 1
+    ends = scenarios.searched([0, last])
+    outputs = tuple(x for x in problem.outputs if x.unit)
+    measured = _measured(problem, objective, sides)
+    pairs = tuple(
+        _side(side, best, measured, sides) for side, best in zip(sides, ends, strict=True)
+    )
+    feasible = all(best.feasible for best in ends)
+    split, method = None, ""
+    if feasible and changes:
+        split, method = _split(scenarios, measured, len(changes))
+    rows = _rows(changes, split, sides, two=len(measured) == 2)
+    values = [side.value for side in pairs]
+    bills = [side.usd_per_month for side in pairs]
+    return PriceDifference(
+        problem=problem.kind,
+        status="optimal" if feasible else "infeasible",
+        of=objective.name,
+        unit=objective.unit,
+        before=pairs[0],
+        after=pairs[1],
+        difference=_less(*values),
+        usd_per_month=_less(*bills),
+        method=method,
+        orders=split.orders if split else 0,
+        changes=rows,
+        warnings=tuple(_stale(sides, pairs, objective)),
+        outputs=outputs,
+    )
+
+
+def _less(before: float | None, after: float | None) -> float | None:
+    return None if before is None or after is None else after - before
+
+
+def _objective(sides: Sequence[ComparedScenario]) -> tuple[Problem[Any], Output]:
+    """The kind of both and the output that both make small; InputError where they differ."""
+    kinds = [side.question.problem for side in sides]
+    if kinds[0] != kinds[1]:
+        raise InputError(f"a {kinds[0]} and a {kinds[1]} answer different questions")
+    problem = problem_of(kinds[0])
+    firsts = [
+        next(x for x in problem.outputs if x.applies is None or x.applies(side.question))
+        for side in sides
+    ]
+    if firsts[0] is not firsts[1]:
+        names = f"{firsts[0].name} and {firsts[1].name}"
+        raise InputError(f"the two are judged by different outputs, {names}")
+    return problem, firsts[0]
+
+
+def _measured(
+    problem: Problem[Any], objective: Output, sides: Sequence[ComparedScenario]
+) -> tuple[tuple[str, float], ...]:
+    """Outputs that are split, each with its factor: the objective, and the bill of a month."""
+    bill = any(output.name == BILL for output in problem.outputs)
+    loads = [value_at(side.question, ARRIVALS) for side in sides]
+    # As many requests as can be served is no demand of which a bill could be told.
+    paid = bill and all(load is not None and load != "max" for load in loads)
+    return ((objective.name, 1.0), (BILL, HOURS)) if paid else ((objective.name, 1.0),)
+
+
+class _Scenarios:
+    """The scenarios with every set of the changes made, searched once each."""
+
+    def __init__(
+        self,
+        problem: Problem[Any],
+        before: dict[str, Any],
+        changes: Sequence[ChangedKey],
+        *,
+        shown: bool,
+    ) -> None:
+        self.problem, self.before, self.changes, self.shown = problem, before, changes, shown
+        self.done: dict[int, Search | None] = {}
+
+    def question(self, chosen: int) -> QuestionRecord | None:
+        """The question of a set of changes; None where its keys contradict each other."""
+        made = [x for place, x in enumerate(self.changes) if chosen >> place & 1]
+        try:
+            question = checked(Tree("scenario", between(self.before, made)), Path())
+        except InputError:
+            return None
+        return question if isinstance(question, QuestionRecord) else None
+
+    def all_of(self, chosen: Iterable[int]) -> list[Search | None]:
+        """The best of each set of changes; None where there is no question."""
+        sets = list(chosen)
+        new = [one for one in dict.fromkeys(sets) if one not in self.done]
+        with progress(len(new), 0, shown=self.shown and len(new) > AT_A_TIME) as advance:
+            for start in range(0, len(new), AT_A_TIME):
+                batch = new[start : start + AT_A_TIME]
+                answers = search_each([self.question(one) for one in batch])
+                self.done.update(zip(batch, answers, strict=True))
+                advance(len(batch))
+        return [self.done[one] for one in sets]
+
+    def searched(self, chosen: Sequence[int]) -> list[Search]:
+        """The same of sets that are questions; what refuses one is raised."""
+        answers = self.all_of(chosen)
+        for members, best in zip(chosen, answers, strict=True):
+            if best is None:
+                made = [x for place, x in enumerate(self.changes) if members >> place & 1]
+                question = checked(Tree("scenario", between(self.before, made)), Path())
+                self.done[members] = self.problem.search(question)
+        return [best for one in chosen if (best := self.done[one]) is not None]
+
+
+def _values(best: Search | None, measured: Sequence[tuple[str, float]]) -> list[float] | None:
+    """The numbers that are split, of a point; None without a plan that has them."""
+    if best is None or not best.feasible:
+        return None
+    outputs = best.outputs
+    if any(name not in outputs for name, _ in measured):
+        return None
+    return [outputs[name] * factor for name, factor in measured]
+
+
+def _split(
+    scenarios: _Scenarios, measured: Sequence[tuple[str, float]], count: int
+) -> tuple[Split, str]:
+    """The difference over the changes, and how it was split, in words."""
+
+    def value(chosen: int) -> list[float] | None:
+        return _values(scenarios.all_of([chosen])[0], measured)
+
+    if count <= MOST:
+        every = range(1 << count)
+        searches = scenarios.all_of(every)
+        values = {one: _values(best, measured) for one, best in zip(every, searches, strict=True)}
+        split = shapley(count, values)
+        if split is not None:
+            return split, "shapley"
+    return in_order(count, value), "file order"
+
+
+def _side(
+    side: ComparedScenario,
+    best: Search,
+    measured: Sequence[tuple[str, float]],
+    sides: Sequence[ComparedScenario],
+) -> ComparedSide:
+    values = _values(best, measured)
+    return ComparedSide(
+        file=side.name,
+        value=values[0] if values else None,
+        usd_per_month=values[1] if values and len(values) > 1 else None,
+        choice=best.choice,
+        outputs=dict(best.outputs) if best.feasible else {},
+        infeasible=() if best.feasible else best.shortfalls,
+    )
+
+
+def _rows(
+    changes: Sequence[ChangedKey],
+    split: Split | None,
+    sides: Sequence[ComparedScenario],
+    *,
+    two: bool,
+) -> tuple[ChangeCost, ...]:
+    """A row for each change, or for those that stand together; the dearest first."""
+    kind = sides[0].question.problem
+    groups = split.groups if split else tuple((place,) for place in range(len(changes)))
+    rows = []
+    for number, group in enumerate(groups):
+        members = [changes[place] for place in group]
+        parts = split.parts[number] if split else ()
+        rows.append(
+            ChangeCost(
+                keys=tuple(x.name for x in members),
+                before=tuple(plain(x.before) for x in members),
+                after=tuple(plain(x.after) for x in members),
+                units=tuple(unit_of(kind, [str(part) for part in x.path]) for x in members),
+                cost=parts[0] if parts else None,
+                usd_per_month=parts[1] if parts and two else None,
+            )
+        )
+    return tuple(sorted(rows, key=lambda row: -abs(row.cost or 0.0)))
+
+
+def _stale(
+    sides: Sequence[ComparedScenario], pairs: Sequence[ComparedSide], objective: Output
+) -> Iterable[str]:
+    """Saved answers that say something else than their scenario does today."""
+    for side, pair in zip(sides, pairs, strict=True):
+        value: Any = (side.answer or {}).get("plan")
+        for part in (objective.key or objective.name).split("."):
+            value = value.get(part) if isinstance(value, dict) else None
+        if isinstance(value, int | float) and pair.value is not None:
+            off = pair.value / value - 1 if value else 0.0
+            if abs(off) > SAME:
+                yield (
+                    f"{side.name} was saved with {objective.name} {value:.6g}; "
+                    f"this version answers {pair.value:.6g}, which is what is compared"
+                )

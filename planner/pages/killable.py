@@ -1,0 +1,153 @@
+"""Operations in processes that can be killed: a thread that computes cannot be stopped.
+
+A process answers one operation at a time and keeps what it has loaded for the next one; after a
+time limit, or when it dies, it is killed and another is started when it is wanted.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
+from pathlib import Path
+
+from planner.pages.operations import FAILED, Arguments, Reply, operate
+from planner.scenario.keys.file_access import ACCESS, FileAccess
+
+STARTING = 60.0  # seconds that a process may take to load before its first answer
+
+
+class TooBusy(Exception):  # noqa: N818 - said to who asked, no error of ours
+    """As many operations as may run at a time are running."""
+
+
+class TookTooLong(Exception):  # noqa: N818
+    """The time limit ended an operation, and its process."""
+
+
+def answering(pipe: Connection, folder: Path | None) -> None:
+    """What a process does: answer what comes until nobody asks any more.
+
+    Standard output belongs to the protocol of who started it, so that nothing is printed there.
+    """
+    os.dup2(2, 1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started it ends it
+    ACCESS.set(FileAccess(folder))
+    pipe.send("ready")
+    while True:
+        try:
+            name, arguments = pipe.recv()
+        except (EOFError, OSError, KeyboardInterrupt):
+            return
+        pipe.send(operate(name, arguments))
+
+
+@dataclass
+class _Worker:
+    """One process, and our end of its pipe."""
+
+    process: SpawnProcess
+    pipe: Connection
+    ready: bool = False
+
+    @classmethod
+    def started(cls, folder: Path | None) -> _Worker:
+        """A process that loads."""
+        context = multiprocessing.get_context("spawn")
+        ours, theirs = context.Pipe()
+        process = context.Process(target=answering, args=(theirs, folder), daemon=True)
+        process.start()
+        theirs.close()
+        return cls(process, ours)
+
+    def answer(self, name: str, arguments: Arguments, limit: float) -> Reply:
+        """The reply; TookTooLong after `limit` seconds, EOFError where the process died."""
+        if not self.ready:
+            if not self.pipe.poll(STARTING):
+                raise TookTooLong
+            self.pipe.recv()
+            self.ready = True
+        self.pipe.send((name, arguments))
+        if not self.pipe.poll(limit):
+            raise TookTooLong
+        reply = self.pipe.recv()
+        assert isinstance(reply, Reply)
+        return reply
+
+    def kill(self) -> None:
+        """End the process, whatever it does."""
+        self.process.kill()
+        self.process.join()
+        self.pipe.close()
+
+
+@dataclass
+class Workers:
+    """At most `most` processes; the next operation beyond them is refused, not queued.
+
+    Parameters
+    ----------
+    folder : where files may lie that a scenario names; nowhere if None.
+    limit : seconds that an operation may take.
+    """
+
+    folder: Path | None = None
+    limit: float = 60.0
+    most: int = 2
+    idle: list[_Worker] = field(default_factory=list)
+    busy: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def answer(self, name: str, arguments: Arguments) -> Reply:
+        """The reply to an operation.
+
+        Raises TooBusy where as many run as may, TookTooLong where the limit ended it.
+        """
+        with self._place() as worker:
+            try:
+                reply = worker.answer(name, arguments, self.limit)
+            except (EOFError, OSError):
+                worker.kill()
+                return Reply(FAILED, "the process that computed has died; ask for less")
+            except BaseException:
+                worker.kill()
+                raise
+            with self.lock:
+                self.idle.append(worker)
+            return reply
+
+    @contextmanager
+    def _place(self) -> Iterator[_Worker]:
+        with self.lock:
+            if self.busy >= self.most:
+                raise TooBusy
+            self.busy += 1
+            worker = self.idle.pop() if self.idle else None
+        try:
+            yield worker or _Worker.started(self.folder)
+        finally:
+            with self.lock:
+                self.busy -= 1
+
+    def warm(self) -> None:
+        """Start the first process before anybody asks."""
+        with self.lock:
+            if not self.idle and not self.busy:
+                self.idle.append(_Worker.started(self.folder))
+
+    def close(self) -> None:
+        """End every process that waits; those that compute end with ours."""
+        deadline = time.monotonic() + 1.0
+        while self.busy and time.monotonic() < deadline:
+            time.sleep(0.01)
+        with self.lock:
+            for worker in self.idle:
+                worker.kill()
+            self.idle.clear()

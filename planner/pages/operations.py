@@ -1,0 +1,192 @@
+"""What may be asked by other doors, each the document of a command: its text, byte for byte.
+
+Everything here runs in a process of its own, which is killed when it takes too long; scenarios
+come as mappings, and what they name is read only where the process may.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from planner.report.files import dumps
+from planner.text.errors import InputError, PlannerError, did_you_mean, quoted
+
+MOST_POINTS = 10_000  # of a sweep
+FORMS = ("text", "markdown", "latex", "html")
+Arguments = Mapping[str, Any]
+MISTAKE, FAILED, FAULT = 2, 3, 4
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What an operation answers: the command's exit status and its text.
+
+    With status 2 or more the text is the command's message; `mistakes` are its parts with paths.
+    Status 4 is a fault of ours.
+    """
+
+    status: int
+    text: str
+    mistakes: tuple[dict[str, Any], ...] = ()
+
+
+def operate(name: str, arguments: Arguments) -> Reply:
+    """The reply to an operation by name; nothing is raised."""
+    try:
+        status, text = OPERATIONS[name](arguments)
+        return Reply(status, text)
+    except InputError as error:
+        mistakes = tuple({**asdict(each), "file": None} for each in error.mistakes)
+        whole = {"file": None, "line": None, "column": None, "path": "", "message": str(error)}
+        return Reply(MISTAKE, str(error), mistakes or (whole,))
+    except PlannerError as error:
+        return Reply(max(error.exit_status, 1), str(error))
+    except RecursionError:
+        return Reply(MISTAKE, "the values are too deep", ())
+    except Exception as error:
+        fault = " ".join(str(error).split())[:300]
+        return Reply(FAULT, f"a fault of ours: {type(error).__name__}: {fault}")
+
+
+def _scenario(arguments: Arguments, key: str = "scenario") -> Mapping[str, Any]:
+    """The scenario of an operation; a path is no scenario here."""
+    value = arguments.get(key)
+    if not isinstance(value, Mapping):
+        raise InputError(f"{key}: expected a scenario's keys, got {quoted(value)}")
+    return value
+
+
+def _texts(arguments: Arguments, key: str) -> list[str]:
+    """A list of texts, empty where the key is absent."""
+    value = arguments.get(key)
+    value = [] if value is None else value
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        raise InputError(f"{key}: expected a list of texts, got {quoted(value)}")
+    return value
+
+
+def _name(arguments: Arguments, key: str) -> str | None:
+    value = arguments.get(key)
+    if value is not None and not isinstance(value, str):
+        raise InputError(f"{key}: expected a text, got {quoted(value)}")
+    return value
+
+
+def _solve(arguments: Arguments, *, why: bool = False) -> tuple[int, str]:
+    from planner.protocol.solve import solve
+
+    plan = solve(_scenario(arguments), _texts(arguments, "set"))
+    plan = plan.explained() if why else plan
+    status = 0 if plan.status == "optimal" else 1
+    if _name(arguments, "form") == "text":
+        return status, str(plan) + (f"\n\n{plan.why()}" if why else "")
+    return status, dumps(plan.document)
+
+
+def _why(arguments: Arguments) -> tuple[int, str]:
+    return _solve(arguments, why=True)
+
+
+def _check(arguments: Arguments) -> tuple[int, str]:
+    from planner.protocol.solve import check
+    from planner.scenario import resolved
+
+    question = check(_scenario(arguments), _texts(arguments, "set"))
+    return 0, dumps({"status": "ok", "scenario": resolved(question)})
+
+
+def _sweep(arguments: Arguments) -> tuple[int, str]:
+    """Every row of a grid: what the table of `planner sweep` holds, with its meta data."""
+    from planner.scenario.grid import grid_of
+    from planner.sweep import sweep
+
+    over: Any = arguments.get("over")
+    if not isinstance(over, Mapping):
+        over = _texts(arguments, "over")
+    points = grid_of(over).count
+    if points > MOST_POINTS:
+        raise InputError(f"over: {points:,} points, expected at most {MOST_POINTS:,}")
+    table = sweep(_scenario(arguments), over, _texts(arguments, "set"))
+    return 0, dumps({**table.meta, "rows": [_finite(row) for row in table.rows()]})
+
+
+def _finite(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row as JSON has it: what is no number is null."""
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in row.items()
+    }
+
+
+def _compare(arguments: Arguments) -> tuple[int, str]:
+    from planner.comparison.price_difference import difference
+
+    sides = [_scenario(arguments, key) for key in ("before", "after")]
+    result = difference(*sides)
+    status = 0 if result.status == "optimal" else 1
+    text = _name(arguments, "form") == "text"
+    return status, str(result) if text else dumps(result.document)
+
+
+def _report(arguments: Arguments) -> tuple[int, str]:
+    from planner.protocol.solve import answered
+    from planner.report.pages.report_page import report_page
+
+    sets = _texts(arguments, "set")
+    question, plan = answered(_scenario(arguments), sets)
+    page = report_page(plan, question, "scenario.json", sets)
+    return 0 if plan.status == "optimal" else 1, page
+
+
+def _catalog(arguments: Arguments) -> tuple[int, str]:
+    from planner.report.text.catalog import catalog
+
+    return 0, dumps(catalog(_name(arguments, "kind"), _name(arguments, "name")))
+
+
+def _schema(arguments: Arguments) -> tuple[int, str]:
+    from planner.comparison.document_schemas import document_schema
+    from planner.scenario import json_schema
+
+    kind = _name(arguments, "answer")
+    return 0, dumps(json_schema() if kind is None else document_schema(kind))
+
+
+def _formula(arguments: Arguments) -> tuple[int, str]:
+    from planner.protocol.document import document_of
+    from planner.report.text.formula import one_formula, the_formulas
+
+    name = _name(arguments, "name")
+    if name is None:
+        return 0, dumps(document_of(the_formulas()))
+    card = one_formula(name, _name(arguments, "solve_for"), _texts(arguments, "set"))
+    return 0, dumps(document_of(card))
+
+
+def _derive(arguments: Arguments) -> tuple[int, str]:
+    from planner.report.text.derivations import answered
+
+    form, names = _name(arguments, "format"), _texts(arguments, "names")
+    if form is not None and form not in FORMS:
+        raise InputError(f"format: {form}{did_you_mean(form, FORMS)} (known: {', '.join(FORMS)})")
+    text = answered(names, every=False, form=form, out=None, json=form is None)
+    assert isinstance(text, str)  # PDF is none of the formats
+    return 0, text.rstrip("\n")
+
+
+OPERATIONS: Mapping[str, Callable[[Arguments], tuple[int, str]]] = {
+    "solve": _solve,
+    "why": _why,
+    "check": _check,
+    "sweep": _sweep,
+    "compare": _compare,
+    "report": _report,
+    "catalog": _catalog,
+    "schema": _schema,
+    "formula": _formula,
+    "derive": _derive,
+}
+SOLVES: Sequence[str] = ("solve", "why", "sweep", "compare", "report")

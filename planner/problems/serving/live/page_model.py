@@ -1,0 +1,308 @@
+"""What a serving question offers to a page that searches by itself, or why it offers nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from formulas.numerics.javascript import staged
+from planner.problems.serving.deployment.missed_promises import PHYSICS
+from planner.problems.serving.live.equation_chain import chain
+from planner.problems.serving.live.pool_rows import DIGITS, PoolRows
+from planner.problems.serving.live.scenario_values import ROWS, SliderRow, following, given, moved
+from planner.problems.serving.outputs import ABSENT, OUTPUTS
+from planner.problems.serving.parameters import serving_parameters
+from planner.problems.serving.plan import ServingPlan
+from planner.problems.serving.point import layout_text
+from planner.problems.serving.question import Scenario
+from planner.problems.serving.search.batch import SAME_PRICE
+from planner.problems.serving.search.sizing import EVERY, STEP
+from planner.problems.serving.step.engine_effects import slows
+from planner.problems.serving.step.kernels import PARTS, lowered
+from planner.problems.serving.step.occupancy import LARGEST_BATCH
+from planner.problems.serving.step.step import Step
+from planner.problems.serving.task.plan_limits import LIMITS
+from planner.problems.serving.task.resolve import ServingTasks, resolve
+from planner.protocol.live_page import LivePage, Slider
+from planner.text.errors import InputError
+
+if TYPE_CHECKING:
+    from planner.problems.serving.task.task import Task, TaskPair
+
+NUDGE = 1.07  # of a quantity, at which what a slider moves is compared with what a scenario would
+CLOSE = 1e-12
+SCRIPTS = ("search.js", "search_pools.js")
+FIXED = (
+    "the model and its formats, the chips and their number, the shape of the network, the "
+    "calibration of the engine and the ratio of its band are those of the scenario",
+    "links scale rates, not latencies",
+)
+
+
+@dataclass(frozen=True)
+class PageModel:
+    """A question with its tasks, from which a page is made."""
+
+    scenario: Scenario
+    tasks: ServingTasks
+    plan: ServingPlan
+
+    @cached_property
+    def every(self) -> tuple[Task, ...]:
+        """Tasks of one pool, and then of either pool of each pair."""
+        pairs = (task for pair in self.tasks.pools for task in pair.tasks)
+        return (*self.tasks.tasks, *pairs)
+
+    @cached_property
+    def rows(self) -> tuple[SliderRow, ...]:
+        """Sliders that this question has a value for, and that move what a scenario would."""
+        return tuple(row for row in ROWS if row.label not in self.unmoved)
+
+    @cached_property
+    def unmoved(self) -> dict[str, str]:
+        """Labels of the sliders that the page leaves out, and why."""
+        pairs = ((row.label, self._unmoved(row)) for row in ROWS)
+        return {label: why for label, why in pairs if why}
+
+    @cached_property
+    def sliders(self) -> tuple[Slider, ...]:
+        """The sliders of the page."""
+        return (*(self._slider(row) for row in self.rows), *self._batch())
+
+    def _batch(self) -> Iterator[Slider]:
+        """The batch over all replicas, the largest allowed where nobody says."""
+        batch = self.plan.batch
+        if self.scenario.choose.batch is None and batch:
+            high = 10 ** np.ceil(np.log10(4.0 * batch))
+            yield Slider("batch", "Sequences in flight", "Batch", "seq", None, 1.0, float(high),
+                         {"choose.batch": 0.0}, whole=True)  # fmt: skip
+
+    def _carried(self) -> dict[str, Any]:
+        """The plan as Python has it, with which the page compares its own."""
+        point = self.plan.point
+        if point is None:
+            return {"layout": "", "outputs": {}}
+        names = (x.name for x in OUTPUTS)
+        values = {name: getattr(point, name) for name in names}
+        return {
+            "layout": layout_text(point),
+            "outputs": {k: float(v) for k, v in values.items() if v},
+        }
+
+    @property
+    def longest(self) -> float:
+        """The longest prompt that a slider asks for [token]."""
+        highs = [slider.high for slider in self.sliders if slider.name == "input"]
+        return max([*highs, self.scenario.workload.input_tokens.mean])
+
+    def page(self) -> LivePage:
+        """The search as a script, the layouts as data, and what may be moved."""
+        if refused := self.refused():
+            return LivePage(refused=refused)
+        scripts: list[str] = []
+        kernels: list[dict[str, Any]] = []
+
+        def kernel(text: str, document: dict[str, Any]) -> int:
+            if text not in scripts:
+                scripts.append(text)
+                kernels.append(document)
+            return scripts.index(text)
+
+        pools = []
+        chosen = self.scenario.choose.cp is not None
+        for task in self.every:
+            rows = PoolRows.of(task, self.longest, parts_chosen=chosen)
+            made = rows.script()
+            follow = following(task)
+            after = staged(follow.tape, {}, {"batch": follow.outputs})
+            pools.append({
+                **rows.document(made),
+                "kernel": kernel(made.text, _order(made)),
+                "follow": kernel(after.text, _order(after)),
+            })  # fmt: skip
+        pairs = []
+        for number, pair in enumerate(self.tasks.pools):
+            powered = all(task.power is not None for task in pair.tasks)
+            tape = lowered("whole_pools", "none", powered)
+            whole = staged(tape.tape, {}, {"batch": tape.outputs})
+            place = len(self.tasks.tasks) + 2 * number
+            pairs.append({**_pair(pair), "read": place, "decode": place + 1,
+                          "kernel": kernel(whole.text, _order(whole))})  # fmt: skip
+        data = {
+            "letters": DIGITS,
+            "largest_batch": LARGEST_BATCH,
+            "same_price": SAME_PRICE,
+            "physics": list(PHYSICS),
+            "parts": list(PARTS),
+            "absent": {mode: list(names) for mode, names in ABSENT.items()},
+            "outputs": [
+                {"name": x.name, "label": x.label, "unit": x.unit, "word": x.word,
+                 "scale": x.scale, "promise": x.promise}
+                for x in OUTPUTS
+            ],
+            "titles": {limit.step: limit.title or limit.name for limit in LIMITS.values()},
+            "carried": self._carried(),
+            "sliders": [
+                {"name": row.name, "value": slider.value, "sets": list(row.sets),
+                 "adds": list(row.adds), "times": list(row.times), "limit": row.limit,
+                 "inverse": row.inverse}
+                for row, slider in zip(self.rows, self.sliders, strict=False)
+            ],
+            "kernels": kernels,
+            "pools": pools,
+            "every": EVERY,
+            "stride": STEP,
+            "questions": [*({"pool": k} for k in range(len(self.tasks.tasks))), *pairs],
+        }  # fmt: skip
+        here = files("planner.problems.serving.live")
+        script = "\n".join(here.joinpath(name).read_text("utf-8") for name in SCRIPTS)
+        left = [f"{label}: {why}" for label, why in self.unmoved.items()]
+        return LivePage(
+            script, f"[{','.join(scripts)}]", data, self.sliders, *chain(self.plan),
+            fixed=(*FIXED, *left),
+        )  # fmt: skip
+
+    def refused(self) -> str:
+        """Why the page cannot search by itself; empty if it can."""
+        refused = (*map(_refused_pair, self.tasks.pools), *map(_refused, self.every))
+        return next(filter(None, refused), "")
+
+    def _slider(self, row: SliderRow) -> Slider:
+        value = given(row, self.scenario, self.every[0])
+        low, high = row.ends if row.ends[1] else (value / row.span, value * row.span)
+        if row.whole:
+            low, high = max(2.0, np.ceil(low)), np.floor(high)
+        most = self.every[0].sizes.max_context
+        if row.unit == "token" and most is not None:
+            load = self.scenario.workload
+            other = load.output_tokens if row.name == "input" else load.input_tokens
+            high = max(value, min(high, most - other.mean))
+        return Slider(
+            row.name, row.label, row.group, row.unit, value, float(low), float(high),
+            self._paths(row), whole=row.whole, logarithmic=not row.ends[1],
+        )  # fmt: skip
+
+    def _paths(self, row: SliderRow) -> dict[str, float]:
+        """What `--set` takes for a slider, with the values of the scenario."""
+        if not row.path:
+            return {}
+        if row.path == "system.flops":
+            return {f"{row.path}.{unit}": rate for unit, rate in self.every[0].chip.flops.items()}
+        return {row.path: float(given(row, self.scenario, self.every[0]) or 0.0)}
+
+    def _unmoved(self, row: SliderRow) -> str:
+        """Why a slider is left out; empty if it is there, or the question has nothing to move."""
+        value = given(row, self.scenario, self.every[0])
+        if value is None:
+            return "nothing is promised of it"
+        hardware = len(self.tasks.hardware)
+        if hardware > 1 and (row.group == "Hardware" or row.name == "price") and row.path:
+            return "the scenario compares several systems"
+        if row.path:
+            return self._differs(row, value)
+        return ""
+
+    def _differs(self, row: SliderRow, value: float) -> str:
+        """Which symbol a scenario would change otherwise than the slider does."""
+        to = {row.name: value * NUDGE if value else 0.1}
+        varied = self._varied(row, to[row.name])
+        if varied is None:
+            return "no scenario has another value of it"
+        others = (*varied.tasks, *(task for pair in varied.pools for task in pair.tasks))
+        if len(others) != len(self.every):
+            return "another value lets in other formats"
+        for task, other in zip(self.every, others, strict=True):
+            layouts = Step(task, _first(task), bound=task.uses_bound).layouts
+            mine, after = (_symbols(each, layouts) for each in (task, other))
+            predicted = moved((row,), mine, task, self.scenario, to)
+            for name in after:
+                if not np.allclose(predicted[name], after[name], rtol=CLOSE, atol=0):
+                    return f"it moves more than this page recomputes ({name})"
+        return ""
+
+    def _varied(self, row: SliderRow, value: float) -> ServingTasks | None:
+        """The tasks of the scenario with another value where a slider moves it."""
+        paths = {row.path, f"system.0.{row.path.removeprefix('system.')}"}
+        scenario = self.scenario
+        if row.name == "cached":
+            load = scenario.workload.model_copy(update={"cached_input": value})
+            return resolve(scenario.model_copy(update={"workload": load}))
+        for parameter in serving_parameters(scenario, self.tasks.hardware):
+            if parameter.path in paths and parameter.to is not None:
+                try:
+                    base = 1.0 if row.times else (parameter.value or 1.0)
+                    return resolve(parameter.to(value / base))
+                except InputError:
+                    return None
+        return None
+
+
+def _first(task: Task) -> Any:
+    from planner.problems.serving.search.batch import layouts_of
+
+    return layouts_of(task)
+
+
+def _symbols(task: Task, layouts: Any) -> dict[str, Any]:
+    step = Step(task, layouts, bound=task.uses_bound)
+    return step.values(np.ones(len(layouts)))
+
+
+def _order(script: Any) -> dict[str, Any]:
+    return {
+        "names": [list(names) for names in script.names],
+        "width": script.width,
+        "functions": {name: list(each) for name, each in script.outputs.items()},
+    }
+
+
+def _refused(task: Task) -> str:
+    """Why a page cannot search a task by itself; empty if it can."""
+    if task.uses_bound:
+        return "the plan is chosen on the roofline, whose search looks for turns of the price"
+    if task.arrivals is not None:
+        return "under a load the batch is what gathers, and waits are sought by bisection in Python"
+    if task.loop is not None or task.static:
+        return "in a closed loop first tokens wait for the prompts of others"
+    if task.engine and slows(task):
+        return "the engine's older kernels slow a step in a way that follows the batch"
+    if task.conversations or "cache_fits" in task.promises:
+        return "room for caches is counted by chance, which this page does not"
+    if task.mode == "prefill" and task.batches is None and not task.pooled:
+        return "how many prompts share a pass of a pool that only reads is sought in Python"
+    return ""
+
+
+def _pair(pair: TaskPair) -> dict[str, Any]:
+    """How two pools share the chips, and the network between them."""
+    first, last = pair.tasks
+    return {
+        "rate": pair.rate,
+        "latency": pair.latency,
+        "together": pair.together,
+        "paid": sorted({int(chips) for chips in first.chips}),
+        "reads": list(first.limits_of.get("replicas", (0,))),
+        "decodes": list(last.limits_of.get("replicas", (0,))),
+        "spare": first.spare,
+        "headroom": first.headroom,
+        "throughput": first.objective == "throughput",
+    }
+
+
+def _refused_pair(pair: TaskPair) -> str:
+    """Why a page cannot search two pools by itself; empty if it can."""
+    first, last = pair.tasks
+    if pair.demand is not None or first.arrivals is not None:
+        return "under a load two pools wait for each other, which is sought in Python"
+    if first.objective in ("latency", "energy") or first.electricity or last.electricity:
+        return "two pools of least latency or energy, or that pay their power, are weighed in Python"
+    if "e2e" in last.promises:
+        return "a promise on the whole request ties two pools closer than this page does"
+    if first.drafter is not None or last.batches is not None:
+        return "two pools that draft, or of a given batch, are matched in Python"
+    return ""

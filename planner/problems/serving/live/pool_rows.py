@@ -1,0 +1,141 @@
+"""One pool as a page carries it: every layout a row, columns as distinct values and indices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from formulas.numerics.javascript import BATCH, LAYOUT, StagedScript, staged
+from planner.problems.serving.search.batch import layouts_of
+from planner.problems.serving.step.layouts import AXES, Layouts
+from planner.problems.serving.step.step import Step
+from planner.problems.serving.task.requests import PART_DECODED, PART_READ, parts
+
+if TYPE_CHECKING:
+    from planner.problems.serving.task.task import Task
+
+DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-"
+WAYS = (*AXES, "replicas", "chips", "halves", "engines")
+FOLLOWED = ("B", "r_fill")  # symbols that a batch brings
+
+
+def part_least(task: Task) -> int:
+    """Least tokens of one part of a context, where nobody chooses parts."""
+    return PART_DECODED if task.pooled and task.mode == "decode" else PART_READ
+
+
+def all_layouts(task: Task, longest: float, *, parts_chosen: bool) -> Layouts:
+    """Every layout that a slider may let in: also those that only prompts so long are cut for."""
+    if parts_chosen or task.lecture:
+        return layouts_of(task)
+    unasked = parts(longest, part_least(task))
+    limits = {name: values for name, values in task.limits_of.items() if name != "cp"}
+    if len(unasked) > 1:
+        limits["cp"] = unasked
+    return layouts_of(task.with_layout(limits_of=limits))
+
+
+@dataclass(frozen=True)
+class PoolRows:
+    """One task on its layouts, with the values of every symbol of its kernel."""
+
+    task: Task
+    step: Step
+    parts_chosen: bool
+
+    @classmethod
+    def of(cls, task: Task, longest: float, *, parts_chosen: bool) -> PoolRows:
+        """A task with every layout that a slider may let in."""
+        layouts = all_layouts(task, longest, parts_chosen=parts_chosen)
+        return cls(task, Step(task, layouts, bound=task.uses_bound), parts_chosen)
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """Every symbol that a batch does not bring: numbers, or one for each layout."""
+        values = self.step.values(np.ones(len(self.step.layouts)))
+        return {name: value for name, value in values.items() if name not in FOLLOWED}
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The symbols that a layout changes."""
+        rows = (len(self.step.layouts),)
+        return tuple(n for n, x in self.values.items() if np.shape(x) == rows)
+
+    def script(self) -> StagedScript:
+        """The kernel of the pool as JavaScript."""
+        kernel = self.step.model.lowered("page_outputs")
+        stages = dict.fromkeys(self.columns, LAYOUT) | dict.fromkeys(FOLLOWED, BATCH)
+        limits = tuple(self.task.limits)
+        scored = dict.fromkeys((*limits, *SCORES.values(), "latency", "slot", "ttft"))
+        known = tuple(name for name in scored if name in kernel.outputs)
+        functions = {"promised": limits, "scored": known, "batch": kernel.outputs}
+        return staged(kernel.tape, stages, functions)
+
+    def document(self, script: StagedScript) -> dict[str, Any]:
+        """The rows, the values and what is limited; plain and finite."""
+        values, task = self.values, self.task
+        columns = {name: np.asarray(values[name], float) for name in script.names[1]}
+        ways = {name: np.asarray(getattr(self.step.layouts, name), float) for name in WAYS}
+        return {
+            "mode": task.mode,
+            "rows": len(self.step.layouts),
+            "values": {name: float(values[name]) for name in (*script.names[0], *_LENGTHS)
+                       if name in values and name not in columns},
+            **packed({**columns, **{f"way.{name}": x for name, x in ways.items()}}),
+            "limits": {name: float(limit) for name, limit in task.limits.items()},
+            "batches": list(task.batches or ()),
+            "score": SCORES[task.objective],
+            "least_part": 0 if self.parts_chosen else part_least(task),
+            "words": self._words(),
+        }  # fmt: skip
+
+    def _words(self) -> dict[str, Any]:
+        """What is said of the pool whatever its layout."""
+        sizes, task = self.task.sizes, self.task
+        return {
+            "chip": task.chip.name,
+            "weights": sizes.weight_dtype["routed" if sizes.n_experts else "dense_ffn"],
+            "kv": sizes.kv_dtype,
+            "redundant_experts": task.redundant if sizes.n_experts else 0,
+            "drafts": task.drafts if task.mode != "prefill" else 0,
+            "state": sizes.state_bytes_per_sequence,
+            "layers": sizes.n_layers,
+            "kv_heads": sizes.n_kv_heads,
+            "domain": task.machine.chips_per_domain,
+        }
+
+
+# What is made small, by objective; of throughput the inverse.
+SCORES: Mapping[str, str] = {
+    "cost": "usd_per_request", "latency": "latency", "throughput": "requests",
+    "energy": "joule_per_request",
+}  # fmt: skip
+# Of which others follow, and what a pair of pools takes from either.
+_LENGTHS = ("L_in", "L_out", "L_dec", "v_out", "one_seq", "one_token", "x_hit", "b_store",
+            "R_bnd_mem", "R_state", "p_chip", "p_power", "m_grid", "M_cap", "g")  # fmt: skip
+
+
+def packed(columns: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    """Columns as their distinct values and the index of each row, equal indices once.
+
+    An index is two letters of base 64, or one where that is enough.
+    """
+    indices: dict[str, int] = {}
+    table: dict[str, Any] = {}
+    for name, column in columns.items():
+        distinct, index = np.unique(column, return_inverse=True)
+        order = list(dict.fromkeys(index.tolist()))
+        place = {old: new for new, old in enumerate(order)}
+        wide = len(order) > len(DIGITS)
+        text = "".join(_letters(place[i], wide=wide) for i in index.tolist())
+        number = indices.setdefault(f"{int(wide)}{text}", len(indices))
+        table[name] = [number, [float(distinct[old]) for old in order]]
+    return {"indices": list(indices), "columns": table}
+
+
+def _letters(number: int, *, wide: bool) -> str:
+    low = DIGITS[number % len(DIGITS)]
+    return DIGITS[number // len(DIGITS)] + low if wide else low

@@ -1,0 +1,157 @@
+"""What sliders of a page move: symbols that are set, and those that follow from lengths."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import sympy as sp
+
+from formulas.nomenclature.symbols import SYMBOLS
+from formulas.numerics.evaluate import kernel
+from formulas.numerics.expressions import put
+from formulas.numerics.kernel import Kernel
+from formulas.serving.requests import emitted_tokens, mean_context, seen_context, seen_prompt
+from planner.problems.serving.question import Scenario
+from planner.text.tables import table
+
+if TYPE_CHECKING:
+    from planner.problems.serving.task.task import Task
+
+L_WIN = SYMBOLS["L_win"]
+
+
+@dataclass(frozen=True)
+class SliderRow:
+    """One slider: a row of `sliders.toml`, where the fields are explained."""
+
+    name: str
+    label: str
+    group: str
+    unit: str
+    path: str
+    sets: tuple[str, ...] = ()
+    adds: tuple[str, ...] = ()
+    times: tuple[str, ...] = ()
+    limit: str = ""
+    inverse: bool = False
+    span: float = 1.0
+    ends: tuple[float, float] = (0.0, 0.0)
+    whole: bool = False
+
+
+_LISTS = ("sets", "adds", "times", "ends")
+ROWS = tuple(
+    SliderRow(**row | {name: tuple(row[name]) for name in _LISTS if name in row})
+    for row in table("planner.problems.serving.live", "sliders.toml")["sliders"]
+)
+
+
+def given(row: SliderRow, scenario: Scenario, task: Task) -> float | None:
+    """What a scenario has where a slider moves it; 1 for a factor, None where there is nothing."""
+    if row.times:
+        return 1.0
+    part, _, key = row.path.partition(".")
+    if part == "promises":
+        value = getattr(scenario.promises, key)
+        return None if value is None else float(value)
+    if part == "workload":
+        value = getattr(scenario.workload, key)
+        return float(getattr(value, "mean", value))
+    if row.path == "price":
+        return task.price - task.electricity
+    return float(getattr(task.chip, key))
+
+
+def following(task: Task) -> Kernel:
+    """The symbols of a task that follow from the lengths of its requests, as one kernel.
+
+    Sizes and windows of the model's caches are numbers in it.
+    """
+    equations = [*_lengths(task), *_seen(task)]
+    return kernel([_Definition(*pair) for pair in equations], [x.name for x, _ in equations])
+
+
+@dataclass(frozen=True)
+class _Definition:
+    """A definition whose numbers carry units: sizes of caches."""
+
+    symbol: sp.Symbol
+    rhs: sp.Expr
+
+
+def _lengths(task: Task) -> list[tuple[sp.Symbol, sp.Expr]]:
+    """Mean context and decoded tokens, as the mode has them."""
+    pairs = [(mean_context.symbol, mean_context.rhs)]
+    if task.mode == "prefill":
+        pairs = [(mean_context.symbol, SYMBOLS["L_in"])]
+    first = task.mode == "aggregated" or task.pooled
+    pairs.append((emitted_tokens.symbol, emitted_tokens.rhs if first else SYMBOLS["L_out"]))
+    return pairs
+
+
+def _seen(task: Task) -> list[tuple[sp.Symbol, sp.Expr]]:
+    """What steps and prompts read and multiply of caches that a window bounds."""
+    sizes, drafter = task.sizes, task.drafter
+    bounded = [c for c in sizes.caches if c.limit is not None]
+    decode, prompt = seen_context.rhs, seen_prompt.rhs
+    sums: dict[str, list[sp.Expr]] = {}
+    if bounded and not task.lecture:
+        sums["R_bnd"] = _each(decode, ((c.bytes_per_token, c.limit) for c in bounded))
+        sums["A_bnd"] = _each(decode, ((c.flop_per_cached_token, c.limit) for c in bounded))
+        sums["A_bnd_pf"] = [
+            sp.Float(sizes.state_flop_per_token),
+            *_each(prompt, ((c.flop_per_pair_prefill, c.limit) for c in bounded)),
+        ]
+    held = [(c.bytes_per_token, c.limit) for c in bounded if not c.grows]
+    if drafter is not None:
+        drafted = [c for c in drafter.caches if c.limit]
+        share = drafter.share
+        if drafted:
+            sums["R_draft"] = _each(decode, ((share * c.bytes_per_token, c.limit) for c in drafted))
+            flop = ((share * c.flop_per_cached_token, c.limit) for c in drafted)
+            sums["A_draft"] = _each(decode, flop)
+        held += [(share * c.bytes_per_token, c.limit) for c in drafted if not c.grows]
+    if held:
+        sums["R_bnd_mem"] = _each(decode, held)
+    return [(SYMBOLS[name], sp.Add(*terms)) for name, terms in sums.items() if terms]
+
+
+def _each(seen: sp.Expr, caches: Iterable[tuple[float, float | None]]) -> list[sp.Expr]:
+    """So much per token of each cache, times what is seen of it."""
+    return [
+        sp.Float(float(much)) * put(seen, {L_WIN: sp.Float(float(limit or 0))})
+        for much, limit in caches
+        if much
+    ]
+
+
+def moved(
+    rows: Sequence[SliderRow],
+    values: Mapping[str, float],
+    task: Task,
+    scenario: Scenario,
+    to: Mapping[str, float],
+) -> dict[str, float]:
+    """The symbols of a task with some sliders moved, by name: what the page does, in Python.
+
+    Parameters
+    ----------
+    values : every symbol of the task, numbers or one for each layout.
+    to : values of sliders by name.
+    """  # fmt: skip
+    symbols = dict(values)
+    for row in rows:
+        if row.name not in to:
+            continue
+        before, after = given(row, scenario, task), to[row.name]
+        symbols |= {name: after for name in row.sets if name in symbols}
+        for name in row.adds:
+            if name in symbols:
+                symbols[name] = symbols[name] + (after - (before or 0.0))
+        for name in row.times:
+            if name in symbols:
+                symbols[name] = symbols[name] * (after / (before or 1.0))
+    follow = following(task)
+    return symbols | follow(**{name: symbols[name] for name in follow.names})

@@ -1,0 +1,350 @@
+"use strict";
+// The search of a serving plan: bisection for the largest batch of every layout, then the ends of
+// groups and cells, over every row; of equal prices the faster plan. As planner/problems/serving/search.
+function pageModel(data, kernels) {
+  const LETTERS = data.letters, LARGEST = data.largest_batch, SAME = data.same_price;
+  const place = new Map([...LETTERS].map((letter, k) => [letter, k]));
+  const pools = data.pools.map(unpacked);
+
+  function unpacked(pool) {
+    const indices = pool.indices.map((text) => {
+      const wide = text[0] === "1", letters = text.slice(1), index = [];
+      for (let k = 0; k < letters.length; k += wide ? 2 : 1)
+        index.push(wide ? place.get(letters[k]) * 64 + place.get(letters[k + 1]) : place.get(letters[k]));
+      return index;
+    });
+    const columns = {};
+    for (const [name, [number, values]] of Object.entries(pool.columns))
+      columns[name] = Float64Array.from(indices[number], (k) => values[k]);
+    const way = (name) => columns["way." + name];
+    const size = pool.rows, replica = new Float64Array(size), group = new Float64Array(size);
+    for (let i = 0; i < size; i++) {
+      group[i] = way("pp")[i] * way("dp_attention")[i] * way("cp")[i];
+      replica[i] = way("tp")[i] * group[i];
+    }
+    const kernel = kernels[pool.kernel], names = data.kernels[pool.kernel];
+    const last = new Float64Array(size);
+    return { ...pool, columns, way, size, group, replica, last, kernel, names, follow: kernels[pool.follow],
+             followed: data.kernels[pool.follow] };
+  }
+
+  // ---- a pool with its values at what the sliders say ----
+
+  const kept = new Map();
+  function bind(number, state) {
+    const key = number + JSON.stringify(state);
+    if (!kept.has(key)) {
+      if (kept.size > 60) kept.clear();
+      kept.set(key, bound(pools[number], state));
+    }
+    return kept.get(key);
+  }
+
+  function bound(pool, state) {
+    const values = { ...pool.values }, factor = {}, limits = { ...pool.limits };
+    for (const slider of data.sliders) {
+      const after = state[slider.name];
+      if (after === undefined || slider.name === "batch") continue;
+      for (const name of slider.sets) if (name in values) values[name] = after;
+      for (const name of slider.adds) if (name in values) values[name] += after - slider.value;
+      for (const name of slider.times)
+        if (name in values) values[name] *= after / slider.value;
+        else factor[name] = after / slider.value;
+      if (slider.limit in limits) limits[slider.limit] = slider.inverse ? 1 / after : after;
+    }
+    if (state.pace !== undefined) limits.tpot = state.pace;
+    const r = new Float64Array(pool.followed.functions.batch.length);
+    pool.follow.batch(pool.follow.scenario(pool.followed.names[0].map((n) => values[n])), null, 0, [], r);
+    pool.followed.functions.batch.forEach((name, k) => { values[name] = r[k]; });
+    const { names, width, functions } = pool.names, kernel = pool.kernel;
+    const s = kernel.scenario(names[0].map((name) => values[name]));
+    const l = new Float64Array(width * pool.size), a = new Float64Array(names[1].length);
+    const taken = names[1].map((name) => [pool.columns[name], factor[name] ?? 1]);
+    for (let i = 0; i < pool.size; i++) {
+      taken.forEach(([column, times], k) => { a[k] = times === 1 ? column[i] : column[i] * times; });
+      kernel.layout(s, a, i * width, l);
+    }
+    const allowed = (i) => {
+      const cp = pool.way("cp")[i];
+      return cp === 1 || !pool.least_part || values.L_in / cp >= pool.least_part;
+    };
+    const most = functions.promised.map((name) => limits[name]);
+    const buffers = {};
+    for (const name in functions) buffers[name] = new Float64Array(functions[name].length);
+    const at = (name, i, batch, fill) => {
+      const b = names[2].map((symbol) => (symbol === "B" ? batch : fill));
+      kernel[name](s, l, i * width, b, buffers[name]);
+      return buffers[name];
+    };
+    const self = { pool, values, limits, allowed, at, most };
+    // Every output of a layout on other numbers of replicas and chips.
+    self.resized = (i, replicas, chips, batch, fill) => {
+      const counts = { n_rep: replicas, n_chips: chips }, mine = new Float64Array(width);
+      taken.forEach(([column, times], k) => { a[k] = counts[names[1][k]] ?? column[i] * times; });
+      kernel.layout(s, a, 0, mine);
+      const r = new Float64Array(functions.batch.length);
+      kernel.batch(s, mine, 0, names[2].map((symbol) => (symbol === "B" ? batch : fill)), r);
+      return Object.fromEntries(functions.batch.map((name, k) => [name, r[k]]));
+    };
+    self.keeps = (i, batch, fill = 1) => {
+      const r = at("promised", i, batch, fill);
+      for (let k = 0; k < most.length; k++) if (!(r[k] <= most[k])) return false;
+      return true;
+    };
+    const scored = Object.fromEntries(functions.scored.map((name, k) => [name, k]));
+    self.scored = (i, batch, fill = 1) => {
+      const r = at("scored", i, batch, fill);
+      for (let k = 0; k < functions.promised.length; k++)
+        if (!(r[scored[functions.promised[k]]] <= most[k])) return null;
+      const score = r[scored[pool.score]];
+      return { row: i, batch, fill, score: pool.score === "requests" ? 1 / score : score,
+               latency: r[scored.latency], slot: r[scored.slot], watts: r[scored.watts] };
+    };
+    self.outputs = (i, batch, fill = 1) =>
+      Object.fromEntries(functions.batch.map((name, k) => [name, k]).map(
+        ([name, k], _, __, r = at("batch", i, batch, fill)) => [name, r[k]]));
+    return self;
+  }
+
+  // ---- batches ----
+
+  function between(low, high) {
+    const least = Math.max(low, 1);
+    return Math.floor(high > 4 * least ? Math.sqrt(least * high) : (low + high) / 2);
+  }
+
+  function bisected(holds, low = 0, high = LARGEST + 1) {
+    while (high - low > 1) {
+      const middle = between(low, high);
+      if (holds(middle)) low = middle; else high = middle;
+    }
+    return low;
+  }
+
+  // Where the last search of a row ended is where the next one begins: most move little.
+  function largest(b, i) {
+    const keeps = (batch) => b.keeps(i, batch), last = b.pool.last[i];
+    if (!keeps(1)) return (b.pool.last[i] = 0);
+    let low = 1, high = LARGEST + 1;
+    if (last > 1) {
+      let step = Math.max(1, Math.floor(last / 16));
+      if (keeps(last)) {
+        for (low = last; low + step < high; step *= 4) { if (keeps(low + step)) low += step; else { high = low + step; break; } }
+      } else {
+        for (high = last; high - step > low; step *= 4) { if (keeps(high - step)) { low = high - step; break; } else high -= step; }
+      }
+    }
+    return (b.pool.last[i] = bisected(keeps, low, high));
+  }
+
+  function worth(pool, i, most) {
+    if (most < 1) return [];
+    if (pool.score === "latency") return [1];
+    const way = pool.way, group = pool.group[i], full = Math.floor(most / group);
+    const cell = way("pp")[i] * way("dp_attention")[i], stages = way("pp")[i] * way("cp")[i];
+    const tried = new Set([Math.max(full * group, 1)]);
+    for (let number = 1; number <= way("cp")[i]; number++) {
+      const end = Math.min(full * group + number * cell, most);
+      tried.add(Math.max(end, 1));
+      tried.add(Math.max(Math.floor(end / stages) * stages, 1));
+    }
+    return [...tried];
+  }
+
+  function spread(pool, i, totals) {
+    const replicas = pool.way("replicas")[i];
+    return totals.map((total) => {
+      const batch = Math.ceil(total / replicas);
+      return [batch, total / (batch * replicas)];
+    });
+  }
+
+  // Points of one pool that keep every promise, of all rows or of one.
+  function points(number, state, only = null) {
+    const b = bind(number, state), pool = b.pool, every = [];
+    const totals = state.batch !== undefined ? [state.batch] : pool.batches;
+    for (let i = only ?? 0; i < (only === null ? pool.size : only + 1); i++) {
+      if (!b.allowed(i)) continue;
+      if (totals.length && pool.way("halves")[i] > 1
+          && !(Math.max(...totals) > pool.way("replicas")[i] * pool.group[i])) continue;
+      const tried = totals.length ? spread(pool, i, totals)
+        : worth(pool, i, largest(b, i)).map((batch) => [batch, 1]);
+      for (const [batch, fill] of tried) {
+        const point = b.scored(i, batch, fill);
+        if (point) every.push({ ...point, pool: number });
+      }
+    }
+    return every;
+  }
+
+  function best(every) {
+    if (!every.length) return null;
+    const least = every.reduce((m, x) => Math.min(m, x.score), Infinity);
+    const order = (x) => {
+      const pool = pools[x.pool], way = (name) => pool.way(name)[x.row];
+      return [Math.floor(Math.log(x.score / least) / SAME), Math.round(x.latency * 1e12),
+              pool.replica[x.row], way("pp"), way("dp_attention"), way("tp_expert"), way("halves")];
+    };
+    let first = null, key = null;
+    for (const x of every) {
+      if (x.score > least * (1 + 4 * SAME)) continue;
+      const mine = order(x);
+      const k = key ? mine.findIndex((value, j) => value !== key[j]) : 0;
+      if (!key || (k >= 0 && mine[k] < key[k])) { first = x; key = mine; }
+    }
+    return first;
+  }
+
+  function nearest(state) {
+    let found = null;
+    for (const number of data.questions.flatMap((q) => (q.pool === undefined ? [] : [q.pool]))) {
+      const b = bind(number, state), names = b.pool.names.functions.promised;
+      const every = [];
+      for (let i = 0; i < b.pool.size; i++) {
+        if (!b.allowed(i)) continue;
+        const totals = state.batch !== undefined ? [state.batch] : b.pool.batches;
+        for (const [batch, fill] of totals.length ? spread(b.pool, i, totals) : [[1, 1]]) {
+          const r = Array.from(b.at("promised", i, batch, fill), (x, k) => x / b.most[k]);
+          const hard = Math.max(...r.filter((_, k) => data.physics.includes(names[k])));
+          every.push([hard, Math.max(...r), r]);
+        }
+      }
+      const fits = every.some(([hard]) => hard <= 1);
+      const allowed = every.filter(([hard]) => !fits || hard <= 1);
+      const near = allowed.reduce((m, x) => (m && m[1] <= x[1] ? m : x), null);
+      if (near && (!found || near[1] < found.worst))
+        found = { worst: near[1], missed: near[2].map((factor, k) => ({ name: names[k], factor }))
+          .filter((x) => x.factor > 1).sort((x, y) => y.factor - x.factor) };
+    }
+    return found ? found.missed : [];
+  }
+
+  // ---- what the page asks ----
+
+  function choose(state, held = null) {
+    const asked = held ? data.questions.filter((q, k) => k === held.question) : data.questions;
+    const every = asked.map((q) => answered(q, state, held)).filter((x) => x);
+    if (!every.length) return { feasible: false, missed: nearest(state) };
+    const least = Math.min(...every.map((x) => x.score));
+    const level = (x) => Math.floor(Math.log(x.score / least) / SAME);
+    const point = every.reduce((m, x) => (level(x) < level(m) ? x : m));
+    return point.rows ? together.described(point, state) : described(point, state);
+  }
+
+  function answered(question, state, held) {
+    const number = data.questions.indexOf(question);
+    const point = question.pool === undefined ? together.searched(question, state, held)
+      : best(points(question.pool, state, held ? held.row : null));
+    return point && { ...point, question: number };
+  }
+
+  function laid(pool, i, replicas = pool.way("replicas")[i]) {
+    const way = (name) => pool.way(name)[i], words = pool.words;
+    const named = [["tp", 0], ["pp", 1], ["cp", 1], ["dp_attention", 1], ["ep", 1], ["tp_expert", 1]];
+    const called = { dp_attention: "dp attention", tp_expert: "expert tp" };
+    const parts = named.filter(([name, least]) => way(name) > least)
+      .map(([name]) => (called[name] ?? name) + " " + way(name));
+    if (way("halves") > 1) parts.push("two-batch overlap");
+    if (words.redundant_experts) parts.push(words.redundant_experts + " redundant experts");
+    if (words.drafts) parts.push(words.drafts + " draft" + (words.drafts > 1 ? "s" : ""));
+    return (replicas > 1 ? replicas + " × " : "") + "(" + parts.join(", ") + ")";
+  }
+
+  function memory(b, i, batch, values) {
+    const pool = b.pool, way = (name) => pool.way(name)[i], words = pool.words;
+    const sequences = Math.ceil(Math.ceil(batch / way("dp_attention")) / way("cp"));
+    const state = sequences * words.state / way("tp") * (Math.ceil(words.layers / way("pp")) / words.layers);
+    return [["weights", values["memory.weights"]], ["kv", values["memory.kv"] - state], ["state", state],
+            ["activations", values["memory.activations"]], ["reserved", values["memory.reserved"]],
+            ["free", b.values.M_cap - values.need]];
+  }
+
+  const stepOf = (values) => data.parts.map((part) => [part, values["part." + part]]);
+
+  function described(point, state) {
+    const b = bind(point.pool, state), pool = b.pool, i = point.row;
+    const values = b.outputs(i, point.batch, point.fill), outputs = {};
+    for (const output of data.outputs)
+      if (output.word in values && !data.absent[pool.mode].includes(output.name))
+        outputs[output.name] = values[output.word] * output.scale;
+    const chips = pool.way("chips")[i], batch = Math.max(1, Math.round(values.sequences));
+    return {
+      feasible: true, choice: point, score: point.score, outputs, symbols: values, values: b.values,
+      layouts: [laid(pool, i)], chips: chips + " " + pool.words.chip,
+      formats: "weights " + pool.words.weights + ", KV cache " + pool.words.kv,
+      batch, per_replica: point.batch, ...broken(b, i, point.batch),
+      steps: pool.mode === "prefill" ? [] : stepOf(values),
+      memories: [{ title: "memory of one chip", lines: memory(b, i, point.batch, values) }],
+    };
+  }
+
+  // What one sequence more, or one more for every chip, would break.
+  function broken(b, i, batch) {
+    const promised = b.pool.names.functions.promised;
+    for (const [more, words] of [[1, "One sequence more"], [b.pool.group[i], "One sequence more on every rank"]]) {
+      const next = Array.from(b.at("promised", i, batch + more, 1), (x, k) => x / b.most[k]);
+      const breaks = promised.map((name, k) => [name, next[k]]).filter(([, x]) => !(x <= 1));
+      if (breaks.length) return { breaks: breaks.sort((x, y) => y[1] - x[1]).map(([name]) => name), breaks_at: words };
+    }
+    return { breaks: [], breaks_at: "" };
+  }
+
+  // Price and speed of every layout at batches that double, and of each where it is cheapest.
+  function cloud(state, more = []) {
+    const trail = [];
+    for (const question of data.questions) {
+      if (question.pool === undefined) continue;
+      const b = bind(question.pool, state), pool = b.pool;
+      if (pool.mode === "prefill") continue;
+      const names = pool.names.functions.promised, outputs = pool.names.functions.batch;
+      const free = names.map((name, k) => (name === "tpot" ? Infinity : b.most[k]));
+      const tpot = outputs.indexOf("tpot"), price = outputs.indexOf(data.outputs[0].word);
+      const speed = (i, batch, dots) => {
+        const r = b.at("batch", i, batch, 1);
+        dots.push([1 / r[tpot], r[price] * data.outputs[0].scale]);
+      };
+      for (let i = 0; i < pool.size; i++) {
+        if (!b.allowed(i)) continue;
+        const most = bisected((batch) => {
+          const r = b.at("promised", i, batch, 1);
+          return free.every((limit, k) => r[k] <= limit);
+        });
+        for (let batch = pool.group[i]; batch < most; batch *= 2) speed(i, batch, trail);
+        if (most >= 1) speed(i, Math.max(Math.floor(most / pool.group[i]) * pool.group[i], 1), trail);
+      }
+    }
+    const edge = [];
+    let least = Infinity;
+    for (const dot of [...trail, ...more].sort((x, y) => y[0] - x[0] || x[1] - y[1]))
+      if (dot[1] < least) { least = dot[1]; edge.push(dot); }
+    return { dots: trail, edge: edge.reverse() };
+  }
+
+  // Price and speed of the best plan at promises around one, where pools are paired.
+  function paced(state, pace) {
+    if (data.questions.every((q) => q.pool !== undefined)) return [];
+    const factors = Array.from({ length: 11 }, (_, k) => 4 ** ((k - 7) / 4));
+    return factors.map((factor) => choose({ ...state, pace: pace * factor })).filter((plan) => plan.feasible)
+      .map((plan) => [1 / plan.outputs.tpot, plan.outputs[data.outputs[0].name]]);
+  }
+
+  // The parts of a step against the batch, on one layout.
+  function growth(state, point) {
+    const b = bind(point.rows ? point.decode : point.pool, state), pool = b.pool;
+    const i = point.rows ? point.rows[1] : point.row;
+    if (pool.mode === "prefill") return null;
+    const need = pool.names.functions.promised.indexOf("need");
+    const wall = bisected((batch) => b.at("promised", i, batch, 1)[need] <= b.limits.need);
+    const end = Math.max(8, Math.min(point.batch * 4, LARGEST)), rows = [];
+    for (let k = 0; k <= 60; k++) {
+      const batch = Math.max(1, Math.round(Math.exp(Math.log(end) * k / 60)));
+      if (rows.length && rows[rows.length - 1].batch === batch) continue;
+      rows.push({ batch, parts: stepOf(b.outputs(i, batch)).map(([, x]) => x) });
+    }
+    const limit = b.limits.tpot === undefined ? null : b.limits.tpot * b.values.g;
+    return { rows, wall: wall < end ? wall : null, limit, at: point.batch, parts: data.parts };
+  }
+
+  const together = pairedPools({ data, kernels, bind, largest, worth, laid, memory, stepOf, broken, SAME });
+  return { choose, cloud, paced, growth, points, bind, pools };
+}

@@ -1,0 +1,373 @@
+"""A plan as one file: sections, proof and sources as they stand, and where a kind offers it a page
+that searches by itself.
+
+It fetches nothing: its own script and style by hash, everything else forbidden by the policy it
+carries. Without scripts the plan as solved is all there, as text, tables and SVG.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+from base64 import b64encode
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from hashlib import sha256
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+from planner.protocol.live_page import LivePage
+from planner.protocol.plan import Plan
+from planner.protocol.problem import HasLivePage, problem_of
+from planner.protocol.section import Line, Section
+from planner.scenario.loading import Question
+from planner.text.colours import DARK, LIGHT, OTHERS, PARTS, letters_on, tokens
+from planner.text.tolerances import UNSEEN
+from planner.text.wording import below, excess, quantity
+
+CARDS = 4  # of the headline, beside the first number
+MOST_WORTH = 8  # elasticities that are listed
+HIGH, NARROW = 44, 0.11  # of a bar, and the share of it that holds its own label
+
+
+def report_page(plan: Plan[Any], question: Question, source: str, sets: Sequence[str] = ()) -> str:
+    """The page of a plan as one HTML document.
+
+    Parameters
+    ----------
+    source, sets : the file that `planner solve` reads, and the changes it was given.
+    """
+    problem = problem_of(plan.kind)
+    live = LivePage()
+    if isinstance(problem, HasLivePage):
+        live = problem.live_page(question, plan)
+    head, *others = problem.sections(plan)
+    data = _data(plan, head, live, _command(source, sets))
+    script = "\n".join([*_scripts(live), _asset("report_pictures.js"), _asset("report_page.js")])
+    style = f"{_tokens()}\n{_asset('report_page.css')}"
+    written = json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
+    policy = (
+        f"default-src 'none'; script-src 'sha256-{_hash(script)}'; style-src "
+        f"'sha256-{_hash(style)}'; img-src data:; base-uri 'none'; form-action 'none'"
+    )
+    return "\n".join([
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        '<meta name="color-scheme" content="light dark">\n<link rel="icon" href="data:,">',
+        '<meta name="description" content="A plan, with the search that chose it.">',
+        f"<title>{escape(head.title)}</title>\n<style>{style}</style>\n</head>",
+        '<body class="still">',
+        '<div class="bar" id="mini" aria-hidden="true"></div>',
+        f'<header><h1>{escape(head.title)}</h1><button id="theme" hidden>Light / dark</button></header>',
+        f'<main><div class="columns">{_answer(plan, head, live)}{_controls(live)}',
+        f'<div class="story">{_story(plan, head, others, live)}</div></div></main>',
+        _footer(plan, live),
+        f'<script type="application/json" id="data">{written}</script>',
+        f"<script>{script}</script>\n</body>\n</html>\n",
+    ])  # fmt: skip
+
+
+def _command(source: str, sets: Sequence[str]) -> str:
+    """The file and the changes as a shell takes them."""
+    return shlex.join([source, *(word for each in sets for word in ("--set", each))])
+
+
+def _scripts(live: LivePage) -> list[str]:
+    if not live.script:
+        return []
+    return [live.script, f"const KERNELS={live.kernels};"]
+
+
+def _asset(name: str) -> str:
+    return files("planner.report.pages").joinpath(name).read_text("utf-8")
+
+
+def _hash(text: str) -> str:
+    return b64encode(sha256(text.encode()).digest()).decode()
+
+
+def _tokens() -> str:
+    """Colours as variables, dark where that is preferred or chosen."""
+    light, dark = (
+        "".join(f"--{name}:{colour};" for name, colour in tokens(mode).items())
+        for mode in (LIGHT, DARK)
+    )
+    return (
+        f":root{{{light}}}@media(prefers-color-scheme:dark){{:root:not([data-theme=light]){{{dark}}}}}"
+        f":root[data-theme=dark]{{{dark}}}"
+        "@media print{:root{" + light + "}}"
+    )
+
+
+# ---- what the script reads ----
+
+
+def _data(plan: Plan[Any], head: Section, live: LivePage, source: str) -> dict[str, Any]:
+    """What the page carries: the answer, and where it searches by itself, what it searches."""
+    if not live.script:
+        return {"live": None}
+    first = next((line for line in head.lines if not isinstance(line.value, str)), None)
+    band = None
+    if first is not None and first.ends and isinstance(first.value, int | float):
+        low, high = (end / first.value for end in first.ends)
+        band = {"low": low, "high": high, "coverage": getattr(plan.band, "coverage", None)}
+    sliders = [{**asdict(slider), "empty": "largest allowed"} for slider in live.sliders]
+    inverse = {row["name"]: row["inverse"] for row in live.data["sliders"]}
+    for slider in sliders:
+        slider["inverse"] = inverse.get(slider["name"], False)
+    return finite({
+        "live": dict(live.data),
+        "file": source,
+        "objective_unit": first.unit.removeprefix("USD ") if first else "per million tokens",
+        "sliders": sliders,
+        "band": band,
+        "floor": first.bound if first else None,
+        "carried": {"feasible": plan.status == "optimal", **live.data["carried"]},
+    })  # fmt: skip
+
+
+def finite(value: Any) -> Any:
+    """A document whose numbers are all finite: null for what is not."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: finite(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(each) for each in value]
+    return value
+
+
+# ---- the answer as it was solved ----
+
+
+def _answer(plan: Plan[Any], head: Section, live: LivePage) -> str:
+    """The price, large, and the numbers beside it; of an infeasible question what falls short."""
+    numbers = [line for line in head.lines if isinstance(line.value, int | float)]
+    words = [line for line in head.lines if isinstance(line.value, str)]
+    first = numbers[0] if numbers else Line("", None)
+    cards = "".join(_card(line) for line in numbers[1 : 1 + CARDS])
+    value, _, unit = quantity(first.value, first.unit).partition("/Mtok")
+    beside = "per million tokens" if _ or unit else first.label
+    ends = ""
+    if first.ends:
+        low, high = (quantity(end, first.unit) for end in first.ends)
+        ends = f"measured runs lie between {low} and {high}"
+    if first.bound is not None:
+        ends += f"{'; ' * bool(ends)}no engine goes below {quantity(first.bound, first.unit)}"
+    headline = (
+        f'<div class="head" id="head"{"" if numbers else " hidden"}><p class="price" id="price">'
+        f'{escape(value)}<small><span id="beside">{escape(beside)}</span><br>'
+        f'<b id="since"></b></small></p><div class="cards" id="cards">{cards}</div></div>'
+        f'<p class="quiet" id="band">{escape(ends)}</p>'
+    )
+    refused = f'<p class="quiet">No sliders: {escape(live.refused)}.</p>' if live.refused else ""
+    said = "; ".join(f"{line.label}: {line.value}" for line in words)
+    verdict = f"<p>{escape(said)}</p>" if plan.status == "optimal" else _missed(plan)
+    return (
+        f'<section class="answer">{headline}{refused}<p id="notice" class="notice" role="status" hidden></p>'
+        f'<div class="verdict" id="verdict" aria-live="polite">{verdict}</div></section>'
+    )
+
+
+def _card(line: Line) -> str:
+    note = ""
+    if line.ends:
+        low, high = (quantity(end, line.unit) for end in line.ends)
+        note = f"{low} to {high}"
+    return (
+        f'<div class="card"><span>{escape(line.label)}</span><b>'
+        f"{escape(quantity(line.value, line.unit))}</b><span>{escape(note or line.note)}</span></div>"
+    )
+
+
+def _missed(plan: Plan[Any]) -> str:
+    """Which promise no plan keeps, and by how much."""
+    rows = "".join(
+        f"<li>{escape(each.promise)}"
+        + (f": missed by {escape(excess(each.short_by))}" if each.short_by is not None else "")
+        + (f" ({escape(each.expression)})" if each.expression else "")
+        + "</li>"
+        for each in plan.infeasible
+    )
+    return f'<p class="broken">No plan keeps every promise.</p><ul>{rows}</ul>'
+
+
+def _story(plan: Plan[Any], head: Section, others: Sequence[Section], live: LivePage) -> str:
+    """Pictures and tables of the plan as solved, and places for what the script draws."""
+    parts = [_bar(each) if each.adds_up else _table(each.title, each.lines) for each in others]
+    still = "".join(parts) + _worth(plan)
+    numbers = [line for line in head.lines if isinstance(line.value, int | float)]
+    still += _table("all numbers of the plan as solved", numbers)
+    blocks = [f"<div data-still>{still}</div>"]
+    if live.script:
+        blocks.append(_places())
+        blocks.append(f"<details><summary>The plan as solved, as tables</summary>{still}</details>")
+    blocks += [_proof(plan, live), _equations(live), _symbols(live)]
+    return "".join(blocks)
+
+
+def _places() -> str:
+    """Where the script draws, in the order of the page."""
+    return (
+        '<div data-live hidden><section id="steps"><h2>One step</h2><p class="quiet" '
+        'id="step-words"></p><figure id="step"></figure></section><section id="memory"></section>'
+        '<section id="curve"><h2>Price against speed</h2><p class="quiet">Every layout at batches '
+        "that double, with the promises on first token and memory kept; the line is the cheapest "
+        'at each speed. Filled: the plan. Hollow: as solved.</p><figure id="frontier"></figure>'
+        '</section><section id="growing"><h2>Why not one sequence more</h2><p class="quiet">What a '
+        'step is made of as the batch grows, on this layout.</p><figure id="growth"></figure>'
+        '</section><section id="moving"><h2>What moves the price</h2><p class="quiet">Each quantity '
+        "20&nbsp;% down and up. Solid: this layout with its batch refitted. Outline: the layout "
+        'chosen anew, where that differs.</p><figure id="tornado"></figure><ul class="legend"><li>'
+        '<svg class="swatch" viewBox="0 0 11 11" aria-hidden="true"><rect width="11" height="11" '
+        'class="f-less"/></svg>20 % less</li><li><svg class="swatch" viewBox="0 0 11 11" '
+        'aria-hidden="true"><rect width="11" height="11" class="f-more"/></svg>20 % more</li></ul>'
+        "</section></div>"
+    )
+
+
+def _controls(live: LivePage) -> str:
+    """The sliders, and what they leave as it is."""
+    if not live.script:
+        return ""
+    fixed = "".join(f"<li>{escape(each)}</li>" for each in live.fixed)
+    return (
+        '<aside class="controls" data-live hidden aria-label="what may be changed"><div '
+        'class="switch"><button id="free" aria-pressed="true">Re-choose layout</button><button '
+        'id="hold" aria-pressed="false">Hold layout</button></div><div id="sliders"></div>'
+        '<p class="quiet broken" id="outside" role="status"></p><div class="tools">'
+        '<button id="reset">Reset</button><button id="link">Copy link</button>'
+        '<button id="save-json">JSON</button><button id="save-csv">CSV</button>'
+        '<button id="save-svg">SVG</button></div><details><summary>This state on the command line'
+        '</summary><pre><code id="command"></code></pre><p class="quiet" id="uncommanded"></p>'
+        f'</details><details><summary>Held fixed</summary><ul class="quiet">{fixed}</ul></details>'
+        "</aside>"
+    )
+
+
+def _bar(section: Section) -> str:
+    """Lines that add up, as one bar in SVG and a table under it."""
+    parts = [(x, float(x.value)) for x in section.lines
+             if isinstance(x.value, int | float) and x.value > 0]  # fmt: skip
+    whole = sum(value for _, value in parts)
+    if not whole:
+        return ""
+    pieces, left = [], 0.0
+    for place, (line, value) in enumerate(parts):
+        token = line.label if line.label in PARTS else OTHERS[place % len(OTHERS)]
+        width, free = 1000 * value / whole, line.label == "free"
+        fill = 'class="f-free"' if free else f'fill="{PARTS[token][LIGHT]}"'
+        ink = "" if free else f' fill="{letters_on(PARTS[token][LIGHT])}"'
+        pieces.append(
+            f'<rect x="{left:.1f}" width="{max(width - 1.5, 0.5):.1f}" height="{HIGH}" {fill}/>'
+        )
+        if value / whole > NARROW:
+            text = f"{line.label} {quantity(value, line.unit)}"
+            pieces.append(f'<text x="{left + 8:.1f}" y="27"{ink}>{escape(text)}</text>')
+        left += width
+    title = escape(f"{section.title}, {quantity(whole, section.lines[0].unit)}")
+    rows = [line for line, _ in parts]
+    return (
+        f'<h2>{title}</h2><figure><svg class="static" viewBox="0 0 1000 {HIGH}" role="img" aria-label="{title}">'
+        f"{''.join(pieces)}</svg></figure>{_rows(rows)}"
+    )
+
+
+def _table(title: str, lines: Sequence[Line]) -> str:
+    return f"<h2>{escape(title)}</h2>{_rows(lines)}" if lines else ""
+
+
+def _rows(lines: Sequence[Line]) -> str:
+    """Lines as a table: value, range, bound, remark, the columns that have something."""
+    columns: list[tuple[str, Callable[[Line], str]]] = [
+        ("", lambda x: x.label), ("value", lambda x: quantity(x.value, x.unit)),
+        ("range", lambda x: " to ".join(quantity(end, x.unit) for end in x.ends or ())),
+        ("bound", lambda x: "" if x.bound is None else quantity(x.bound, x.unit)),
+        ("remark", lambda x: x.note),
+    ]  # fmt: skip
+    shown = [(name, form) for name, form in columns if any(form(line) for line in lines)]
+    head = "".join(f'<th scope="col">{name}</th>' for name, _ in shown)
+    rows = "".join(
+        "<tr>" + "".join(f"<td>{escape(form(line))}</td>" for _, form in shown) + "</tr>"
+        for line in lines
+    )
+    return f'<div class="wide"><table><tr>{head}</tr>{rows}</table></div>'
+
+
+def _worth(plan: Plan[Any]) -> str:
+    ranked = sorted(plan.elasticities.items(), key=lambda pair: (-abs(pair[1]), pair[0]))
+    lines = [Line(name, f"{value:+.3f} %") for name, value in ranked if abs(value) >= UNSEEN]
+    return _table("one percent more of it changes the objective by", lines[:MOST_WORTH])
+
+
+# ---- on what it rests ----
+
+
+def _proof(plan: Plan[Any], live: LivePage) -> str:
+    """How the choice was shown to be best."""
+    proof = plan.document["certificate"] or {}
+    points = [f"{value:,} {key.removesuffix('_considered').replace('_', ' ')}" for key, value in
+              proof.items() if key.endswith("_considered")]  # fmt: skip
+    lines = [f"As solved: decided over {' and '.join(points)}." if points else ""]
+    if proof.get("gap") is not None:
+        lines.append(
+            f"None of them is better; a lower bound by other means lies {below(proof['gap'])} below."
+        )
+    if live.script:
+        lines.append(
+            "When a slider moves, the page decides again over all its rows, by the same "
+            "bisection; the independent bound is not recomputed."
+        )
+    text = " ".join(filter(None, lines))
+    return f"<h2>How sure is it</h2><p>{escape(text)}</p>" if text else ""
+
+
+def _equations(live: LivePage) -> str:
+    """The chain from the objective down, each equation with its value."""
+    if not live.equations:
+        return ""
+    blocks = "".join(
+        f'<div class="equation"><div><span>{escape(each.title)}</span><span data-value='
+        f'"{escape(each.symbol)}" data-unit="{escape(each.unit)}"></span></div>'
+        f'<div class="maths">{each.mathml}</div></div>'
+        for each in live.equations
+    )
+    return (
+        '<h2>Where the price comes from</h2><p class="quiet">The equations that this page runs, '
+        f"each with its value at the sliders' setting.</p>{blocks}"
+    )
+
+
+def _symbols(live: LivePage) -> str:
+    if not live.symbols:
+        return ""
+    rows = "".join(
+        f"<tr><td>{x.mathml}</td><td>{escape(x.meaning)}</td><td data-value="
+        f'"{escape(x.symbol)}" data-unit="{escape(x.unit)}"></td><td>{escape(x.unit)}</td></tr>'
+        for x in live.symbols
+    )
+    sources = "".join(
+        f"<li>{escape(x.title)}: {escape(x.source)}</li>" for x in live.equations if x.source
+    )
+    return (
+        '<details><summary>Symbols, units and sources</summary><div class="wide"><table><tr>'
+        '<th scope="col">symbol</th><th scope="col">meaning</th><th scope="col">value</th>'
+        f'<th scope="col">unit</th></tr>{rows}</table></div><ul class="quiet">{sources}</ul></details>'
+    )
+
+
+def _footer(plan: Plan[Any], live: LivePage) -> str:
+    ground = plan.document["provenance"]
+    warnings = "".join(f"<li>{escape(text)}</li>" for text in ground.get("warnings", ()))
+    data = "; ".join(
+        f"{each['what']}: {each['source']}" + (f" ({each['as_of']})" if each["as_of"] else "")
+        for each in ground.get("data", ())
+    )
+    live_words = '<p id="self" role="status"></p>' if live.script else '<p id="self"></p>'
+    return (
+        f"<footer>{live_words}<p>token-planner {escape(ground['version'])}. {escape(data)}</p>"
+        f"{f'<ul>{warnings}</ul>' if warnings else ''}</footer>"
+    )

@@ -1,0 +1,117 @@
+"""What a terminal adds to a text: its width, weight and colour, and a sign of life meanwhile.
+
+Where nobody watches (a pipe, a file) nothing of it applies: texts are as they were.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from shutil import get_terminal_size
+from typing import TextIO
+
+from planner.text.wording import COLUMNS
+
+NARROWEST, WIDEST = 60, 200
+MARGIN = 2  # columns that stay free at the right
+BOLD, GREEN, RED, PLAIN = "\x1b[1m", "\x1b[32m", "\x1b[1;31m", "\x1b[0m"
+VERDICTS = {"kept": GREEN, "BROKEN": RED}
+FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+PAUSE, STEP = 0.5, 0.1  # seconds before the first sign of life, and between two
+
+
+def watched(stream: TextIO | None) -> bool:
+    """Whether a stream is a terminal that somebody reads."""
+    return stream is not None and stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def columns() -> int:
+    """Columns of the terminal, 60 at least and 200 at most."""
+    return min(max(get_terminal_size().columns, NARROWEST), WIDEST)
+
+
+def laid_out_for_terminal() -> None:
+    """Let texts that are composed from now on be as wide as the terminal."""
+    if watched(sys.stdout):
+        COLUMNS.set(columns() - MARGIN)
+
+
+def folded(text: str, width: int) -> str:
+    """The text without a line longer than `width`: the rest of one goes below it, indented."""
+    lines: list[str] = []
+    for whole in text.split("\n"):
+        line, indent = whole, " " * (len(whole) - len(whole.lstrip()) + 2)
+        while len(line) > width:
+            place = line.rfind(" ", len(indent), width + 1)
+            place = place if place > len(indent) else width
+            lines.append(line[:place].rstrip())
+            line = indent + line[place:].lstrip()
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def weighted(text: str) -> str:
+    """The text with its titles bold, and its verdicts in colour beside their words.
+
+    A title stands at the left edge, and what it is of is indented below it.
+    """
+    lines = text.split("\n")
+    for place, line in enumerate(lines):
+        word = line.split(maxsplit=1)[0] if line.strip() else ""
+        below = lines[place + 1] if place + 1 < len(lines) else ""
+        if word in VERDICTS and line.startswith("  "):
+            lines[place] = line.replace(word, f"{VERDICTS[word]}{word}{PLAIN}", 1)
+        elif line and not line[0].isspace() and (place == 0 or below.startswith("  ")):
+            lines[place] = f"{BOLD}{line}{PLAIN}"
+    return "\n".join(lines)
+
+
+def for_terminal(text: str) -> str:
+    """A text as a terminal shows it; JSON stays as it is, and with NO_COLOR there is no weight."""
+    if not watched(sys.stdout) or text[:1] in ("{", "["):
+        return text
+    narrow = folded(text, columns())
+    return narrow if "NO_COLOR" in os.environ else weighted(narrow)
+
+
+class Spinner:
+    """A sign of life on standard error from the first second on, gone when something is said."""
+
+    def __init__(self) -> None:
+        self.done = threading.Event()
+        self.thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin to wait; nothing is drawn where nobody watches."""
+        if self.thread is None and watched(sys.stderr):
+            self.done.clear()
+            self.thread = threading.Thread(target=self._draw, daemon=True)
+            self.thread.start()
+
+    def stop(self) -> None:
+        """End it and clean its line."""
+        if self.thread is not None:
+            self.done.set()
+            self.thread.join()
+            self.thread = None
+
+    def _draw(self) -> None:
+        if self.done.wait(PAUSE):
+            return
+        waited, frame = PAUSE, 0
+        try:
+            while True:
+                sign = FRAMES[frame % len(FRAMES)]
+                sys.stderr.write(f"\r{sign} computing, {waited:.0f} s")
+                sys.stderr.flush()
+                if self.done.wait(STEP):
+                    break
+                waited, frame = waited + STEP, frame + 1
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+        except OSError:
+            return  # the terminal is gone, and with it who would have read
+
+
+SPINNER = Spinner()

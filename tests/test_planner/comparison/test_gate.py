@@ -1,0 +1,108 @@
+"""`planner gate`: kept 0, broken or infeasible 1, mistakes 2; numbers are those of `solve`."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import planner
+from planner.cli import main
+from planner.comparison.gate import gate
+from planner.scenario import kinds
+from tests.paths import EXAMPLES
+
+COMMAND = ("gate",)
+TOY = "problem: toy\npromise: 40 ms\n"
+
+
+@pytest.fixture
+def toy(monkeypatch, tmp_path):
+    """A scenario of the toy kind."""
+    monkeypatch.setitem(kinds.ROOMS, "toy", "tests.cases.toy")
+    file = tmp_path / "toy.yaml"
+    file.write_text(TOY, "utf-8")
+    return file
+
+
+def ran(capsys, *words: object) -> tuple[int, str, str]:
+    """Exit status, standard output and error of the command."""
+    with pytest.raises(SystemExit) as end:
+        main(["gate", *map(str, words)])
+    out = capsys.readouterr()
+    return int(end.value.code or 0), out.out, out.err
+
+
+def test_a_promise_is_kept_and_a_limit_broken_by_its_share(capsys, toy):
+    """The scenario's promise is a line; a limit beside it is broken by the share it is over."""
+    plan = planner.solve(toy)
+    status, text, _ = ran(capsys, toy, "--max-tpot", "20 ms")
+    assert status == 1
+    assert "kept    promise" in text
+    share = plan.chosen["tpot"] / 0.02 - 1
+    document = json.loads(ran(capsys, toy, "--max-tpot", "20 ms", "--json")[1])
+    assert document["status"] == "broken"
+    assert document["verdicts"][1]["over"] == pytest.approx(share, rel=1e-12)
+    assert ran(capsys, toy)[0] == 0
+    table = ran(capsys, toy, "--markdown")[1]
+    assert "| promise | plan | limit | verdict |" in table
+
+
+def test_an_earlier_answer_holds_the_price(capsys, toy, tmp_path):
+    """Five percent dearer than it was passes at 5 %, not at 4."""
+    saved = tmp_path / "plan.json"
+    document = json.loads(json.dumps(planner.solve(toy).document))
+    document["plan"]["price"] /= 1.05
+    saved.write_text(json.dumps(document), "utf-8")
+    assert ran(capsys, toy, "--against", saved, "--may-rise", "5%")[0] == 0
+    status, text, _ = ran(capsys, toy, "--against", saved, "--may-rise", "4%")
+    assert status == 1
+    assert "BROKEN  price" in text
+
+
+def test_infeasible_is_broken_and_names_what_falls_short(capsys, toy):
+    """No plan within a millisecond."""
+    status, text, _ = ran(capsys, toy, "--set", "promise=1 ms")
+    assert status == 1
+    assert "no plan keeps promise: short by a factor of 29.4" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--max-tpot", "3 GB"), "--max-tpot: expected a time"),
+        (("--max-tpot", "0"), "above zero"),
+        (("--max-ttft-p95", "2 s"), "has no ttft_p95"),
+        (("--may-rise", "5%"), "--may-rise: from what?"),
+        (("--against", "none.json"), "no saved answer"),
+        (("--sure",), "no band of tpot"),
+    ],
+)
+def test_mistakes_are_two(capsys, toy, words, message):
+    """A limit that cannot be read, or judged, is a mistake and no verdict."""
+    status, _, err = ran(capsys, toy, *words)
+    assert status == 2
+    assert message in err
+
+
+@pytest.mark.slow
+def test_sure_judges_the_upper_end_of_the_band():
+    """A limit between the estimate and the end of its band: kept, and not surely."""
+    file = EXAMPLES / "serve-llama-70b-fast.yaml"
+    sets = ["promises=null"]
+    free = planner.solve(file, sets)
+    high = free.document["band"]["usd_per_mtok"][1]
+    limit = (free.cost * high) ** 0.5
+    assert gate(file, sets, {"usd_per_mtok": limit}).status == "kept"
+    sure = gate(file, sets, {"usd_per_mtok": limit}, sure=True)
+    assert sure.status == "broken"
+    assert sure.verdicts[0].value == high
+
+
+@pytest.mark.slow
+def test_percentiles_under_a_load_are_limits_of_their_own(capsys):
+    """The scenario's own 95 % promise is judged, and so is one that is given."""
+    status, text, _ = ran(capsys, EXAMPLES / "carry-a-load.yaml", "--max-ttft-p95", "1 s", "--json")
+    assert status == 1
+    rows = {(v["promise"], v["kept"]) for v in json.loads(text)["verdicts"]}
+    assert {("promises.ttft_p95", True), ("ttft_p95", False)} <= rows

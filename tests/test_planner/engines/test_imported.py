@@ -1,0 +1,190 @@
+"""A launch becomes the scenario it came from: what export writes and what people type is read."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import planner
+from planner.cli import main
+from planner.engines import ENGINES, export
+from planner.engines.imported import imported
+from planner.text.errors import Infeasible, InputError
+from tests.paths import EXAMPLES
+
+SAID = ("system=hgx-h200", "workload.input_tokens=4000", "workload.output_tokens=1000")
+AXES = ("tp", "pp", "cp", "dp_attention", "replicas", "overlap")
+DEEPSEEK, LLAMA, OSS = "serve-deepseek-v3-h200", "serve-llama-70b-fast", "size-gpt-oss-120b"
+ONE = "choose.mode=aggregated"
+FEW = "chips={from: 1, to: 64}"
+PLANS = [
+    (DEEPSEEK, (ONE,)),
+    (DEEPSEEK, (ONE, "choose.tp=8", "choose.ep=1", "choose.dp_attention=1")),
+    (DEEPSEEK, (ONE, "choose.tp=1", "choose.dp_attention=8", "choose.ep=8")),
+    (DEEPSEEK, (ONE, "choose.tp=1", "choose.dp_attention=16", "choose.kv=fp8")),
+    (DEEPSEEK, (ONE, "choose.tp=8", "choose.ep=8", "choose.dp_attention=1")),
+    (DEEPSEEK, (ONE, "choose.tp=4", "choose.dp_attention=4", "choose.ep=16")),
+    (DEEPSEEK, (ONE, "choose.tp=1", "choose.dp_attention=8", "choose.pp=2")),
+    (DEEPSEEK, (ONE, "speculation={drafts: 3, acceptance: 0.7}", "choose.overlap=none")),
+    (DEEPSEEK, (ONE, "choose.overlap=two-batch")),
+    (DEEPSEEK, (ONE, "choose.redundant_experts=32", "choose.ep=32", "choose.tp=1")),
+    (LLAMA, (ONE, "choose.tp=8", "choose.dp_attention=1")),
+    (LLAMA, (ONE, "choose.tp=4", "choose.pp=2", "choose.dp_attention=1")),
+    (LLAMA, (ONE, "choose.weights=fp8", "choose.dp_attention=1")),
+    (LLAMA, (ONE, "choose.dp_attention=2")),
+    (OSS, (ONE,)),
+    (OSS, (ONE, "choose.tp=2")),
+    (OSS, (ONE, "choose.chunk=2048")),
+]  # fmt: skip
+
+
+@cache
+def solved(name: str, sets: tuple[str, ...]) -> planner.Plan:
+    """The plan of an example, of any promise, with a layout that is fixed."""
+    return planner.solve(
+        EXAMPLES / f"{name}.yaml", ("promises=null", "workload.demand=null", *sets)
+    )
+
+
+def round_trip(plan: planner.Plan, target: str, engine: str | None, folder: Path):
+    """The scenario that the files of an export are read as."""
+    files = []
+    for name, text in export(plan, target, engine, EXAMPLES).files.items():
+        (folder / name).write_text(text, "utf-8")
+        files += [folder / name] if name.endswith((".sh", "kubernetes.yaml")) else []
+    layout = plan.chosen["layout"]
+    return imported(files, SAID, layout and layout["replicas"])
+
+
+def check(name: str, sets: tuple[str, ...], engine: str, folder: Path) -> bool:
+    """Whether an engine runs a plan; if so its launch, and its manifest, give the layout back."""
+    plan = solved(name, sets)
+    if plan.status != "optimal":
+        return False
+    layout, chosen = plan.chosen["layout"], plan.chosen
+    for target, inside in ((engine, None), ("kubernetes", engine)):
+        try:
+            scenario = round_trip(plan, target, inside, folder)
+        except Infeasible:
+            continue
+        data = scenario.data
+        current = data["current"]
+        assert {x: current[x] for x in AXES} == {x: layout[x] for x in AXES}
+        if "ep" in current:
+            assert (current["ep"], current["tp_expert"]) == (layout["ep"], layout["tp_expert"])
+        assert current["redundant_experts"] == (chosen["redundant_experts"] or 0)
+        if chosen["drafts"]:
+            assert any(f"{chosen['drafts']} drafts" in note for note in scenario.notes)
+        assert current.get("kv", chosen["kv"]) == chosen["kv"]
+        assert current.get("chunk", chosen["chunk"]) == chosen["chunk"]
+        # An engine takes whole sequences on each copy of attention.
+        copies = layout["dp_attention"] * layout["replicas"]
+        assert 0 <= current["batch"] - chosen["batch"] < copies + layout["replicas"]
+        assert data["model"] == plan.scenario["model"]
+        assert planner.load(data).problem == "serving"
+        return True
+    return False
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_launch_gives_its_layout_back(engine, tmp_path):
+    """One plan of each model class, on every engine."""
+    assert check(OSS, (ONE,), engine, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_plan_that_an_engine_runs_comes_back(engine, tmp_path):
+    """Layouts of experts, copies, stages, drafts, formats; those it refuses are not exported."""
+    runs = sum(check(name, sets, engine, tmp_path) for name, sets in PLANS)
+    assert runs >= 6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ENGINES)
+def test_two_pools_come_back_as_the_only_layouts(engine, tmp_path):
+    """Prefill and decode, each with its layout."""
+    sets = ("current=null", "choose.mode=disaggregated", f"engine={engine}")
+    plan = planner.solve(EXAMPLES / "serve-deepseek-v3-h200.yaml", sets)
+    data = round_trip(plan, engine, None, tmp_path).data
+    for role in ("prefill", "decode"):
+        layout = plan.chosen[role]["layout"]
+        found = data["choose"][role]
+        same = ("tp", "pp", "cp", "dp_attention", "ep", "tp_expert", "overlap")
+        assert {x: found[x] for x in same} == {x: layout[x] for x in same}
+
+
+TYPED = {
+    "vllm serve openai/gpt-oss-120b -tp 2 --max-num-seqs 64": (2, 1, 64),
+    "vllm serve openai/gpt-oss-120b --tensor-parallel-size=4 \\\n  -dp 2 -ep "
+    "--max-num-seqs 8": (4, 2, 16),
+    "python3 -m vllm.entrypoints.openai.api_server --model openai/gpt-oss-120b "
+    "--max-num-seqs 9": (1, 1, 9),
+    "NAME=openai/gpt-oss-120b\npython -m sglang.launch_server --model $NAME --tp 2 "
+    "--max-running-requests 32": (2, 1, 32),
+    "mpirun -n 4 trtllm-serve openai/gpt-oss-120b --tp_size 4 --max_batch_size 16": (4, 1, 16),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", TYPED)
+def test_a_command_as_people_type_it(text, tmp_path):
+    """Short names, equals signs, continued lines, variables, launchers."""
+    file = tmp_path / "run.sh"
+    file.write_text(text, "utf-8")
+    data = imported([file], SAID).data
+    found = (data["current"]["tp"], data["current"]["dp_attention"], data["current"]["batch"])
+    assert found == TYPED[text]
+    assert data["model"] == "gpt-oss-120b"
+
+
+BAD = {
+    "echo hello": "starts no engine that is known",
+    "vllm serve --tensor-parallel-size 2": "without a model",
+    "vllm serve openai/gpt-oss-120b -dcp 2": "a scenario has no key for a cache that is cut",
+    "vllm serve openai/gpt-oss-120b -tp two": "--tensor-parallel-size expects a number",
+    "python3 -m sglang.launch_server --model x/y --tp 8 --attn-dp-size 3": "do not divide by 3",
+    "trtllm-serve openai/gpt-oss-120b --extra_llm_api_options more.yaml": "reads more.yaml",
+    "vllm serve 'openai/gpt-oss-120b": "cannot be split into words",
+    "kind: Deployment\nspec: [": "no YAML",
+}
+
+
+@pytest.mark.parametrize("text", BAD)
+def test_what_cannot_be_read_is_refused(text, tmp_path):
+    """One sentence with what is wrong; nothing is guessed."""
+    file = tmp_path / "run.sh"
+    file.write_text(text, "utf-8")
+    with pytest.raises(InputError, match=BAD[text]):
+        imported([file], SAID)
+
+
+def test_what_a_launch_does_not_say_is_asked_for(tmp_path, capsys):
+    """Every key that is missing, and how to give it; then the file solves beside its layout."""
+    file, out = tmp_path / "run.sh", tmp_path / "scenario.yaml"
+    file.write_text("vllm serve openai/gpt-oss-120b -tp 2 --max-num-seqs 64\n", "utf-8")
+    with pytest.raises(SystemExit) as end:
+        main(["import", str(file)])
+    assert end.value.code == 2
+    err = capsys.readouterr().err
+    assert "'system'" in err
+    assert "--set system=hgx-h200" in err
+    words = [word for change in SAID for word in ("--set", change)]
+    with pytest.raises(SystemExit) as end:
+        main(["import", str(file), *words, "--out", str(out)])
+    assert not end.value.code
+    plan = planner.solve(out, ["estimate=bound"])
+    assert plan.document["current"]["layout"]["tp"] == 2
+    assert plan.document["current"]["batch"] == 64
+
+
+def test_json_is_a_scenario(tmp_path, capsys):
+    """What --json prints loads as it stands."""
+    file = tmp_path / "run.sh"
+    file.write_text("vllm serve openai/gpt-oss-120b -tp 2 --max-num-seqs 64\n", "utf-8")
+    words = [word for change in SAID for word in ("--set", change)]
+    with pytest.raises(SystemExit):
+        main(["import", str(file), *words, "--json"])
+    assert planner.load(json.loads(capsys.readouterr().out)).problem == "serving"

@@ -1,0 +1,160 @@
+"""The page's search, run in Node, chooses what `planner solve` chooses on the changed scenario."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import planner
+from planner.problems.serving.live.page_model import PageModel
+from planner.problems.serving.point import layout_text
+from planner.problems.serving.step.step import Step
+from planner.problems.serving.task.resolve import resolve
+from planner.scenario import load
+from tests.cases.live_page import DENSE, in_node, live, scenario
+
+KEYS = {
+    "input": "workload.input_tokens", "output": "workload.output_tokens",
+    "cached": "workload.cached_input", "tpot": "promises.tpot", "ttft": "promises.ttft",
+    "bandwidth": "system.memory_bandwidth", "memory": "system.memory", "price": "price",
+}  # fmt: skip
+HYBRID = "qwen3-next-80b-a3b"
+CASES = {
+    "dense": DENSE,
+    "two pools": {k: v for k, v in DENSE.items() if k != "choose"},
+    "experts": scenario("deepseek-v3", system="hgx-h200", chips=16),
+    "windows": scenario("gpt-oss-120b", system="hgx-h200", chips=4),
+    "windows in two pools": scenario("gpt-oss-120b", system="hgx-h200", chips=4, choose={}),
+    "hybrid": scenario(HYBRID, system="hgx-h100", chips=4),
+}
+
+
+def states(question: dict[str, Any], count: int, seed: int) -> list[dict[str, float]]:
+    """Changes of a few sliders at once."""
+    rng = np.random.default_rng(seed)
+    plan, page = live(question)
+    sliders = {s.name: s for s in page.sliders if s.name in KEYS}
+    made = []
+    for _ in range(count):
+        names = rng.choice(sorted(sliders), size=int(rng.integers(1, 4)), replace=False)
+        state = {}
+        for name in names:
+            slider = sliders[name]
+            if slider.unit == "1":
+                state[name] = round(float(rng.uniform(0.05, 0.9)), 3)
+                continue
+            value = float(slider.value or 1.0) * float(np.exp(rng.uniform(-1.0, 1.0)))
+            value = min(max(value, slider.low), slider.high)
+            state[name] = float(round(value)) if slider.whole else float(f"{value:.6g}")
+        made.append(state)
+    return made
+
+
+def compare(question: dict[str, Any], changes: list[dict[str, float]]) -> int:
+    """How many changed scenarios have a plan; every one is chosen alike."""
+    _, page = live(question)
+    assert not page.refused, page.refused
+    feasible = 0
+    for state, chosen in zip(changes, in_node(page, changes), strict=True):
+        sets = [f"{KEYS[name]}={value!r}" for name, value in state.items()]
+        plan = planner.solve(question, sets)
+        assert chosen["feasible"] == (plan.status == "optimal"), (state, plan)
+        if plan.point is None:
+            missed = [(x.promise, x.short_by) for x in plan.infeasible]
+            assert missed, state
+            continue
+        feasible += 1
+        words = ", ".join(chosen["layouts"]).replace("×", "x")
+        assert words == layout_text(plan.point), (state, words)
+        assert chosen["batch"] == plan.batch, state
+        for name, value in chosen["outputs"].items():
+            expected = getattr(plan.point, name)
+            if expected is not None:
+                assert value == pytest.approx(expected, rel=1e-9), (state, name)
+    return feasible
+
+
+@pytest.mark.parametrize("name", ["dense", "two pools", "windows"])
+def test_the_page_chooses_what_solve_chooses(name: str) -> None:
+    """Layout, batch and every number, on a few changed scenarios of each kind."""
+    question = CASES[name]
+    assert compare(question, [{}, *states(question, 3, seed=1)]) >= 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(CASES))
+def test_many_changes_are_chosen_alike(name: str) -> None:
+    """Over dense, sparse, windowed and hybrid models, one pool and two."""
+    question = CASES[name]
+    assert compare(question, states(question, 34, seed=len(name))) >= 15
+
+
+def test_kernels_give_what_the_step_gives_at_many_points() -> None:
+    """Every output of the kernel at random layouts and batches, to twelve digits."""
+    _, page = live(CASES["experts"])
+    task = resolve(load(CASES["experts"])).tasks[0]
+    rng = np.random.default_rng(3)
+    rows = rng.integers(0, page.data["pools"][0]["rows"], 1000)
+    batch = np.floor(np.exp(rng.uniform(0, 9, rows.size)))
+    code = (
+        "STATES.map((p) => { const b = MODEL.bind(0, {}), n = b.pool.names.functions.batch;"
+        " const r = b.at('batch', p.row, p.batch, 1); return n.map((name, k) => r[k]); })"
+    )
+    points = [{"row": int(i), "batch": float(b)} for i, b in zip(rows, batch, strict=True)]
+    made = np.array(in_node(page, points, code), dtype=float)
+    step = Step(task, _layouts(task), bound=False).take(rows)
+    kernel = step.model.lowered("page_outputs")
+    values = step.values(batch)
+    expected = kernel(**{name: values[name] for name in kernel.names})
+    for k, name in enumerate(page.data["kernels"][0]["functions"]["batch"]):
+        np.testing.assert_allclose(
+            made[:, k], np.broadcast_to(expected[name], rows.shape), rtol=1e-12, atol=1e-25,
+            err_msg=name,
+        )  # fmt: skip
+
+
+def _layouts(task: Any) -> Any:
+    from planner.problems.serving.search.batch import layouts_of
+
+    return layouts_of(task)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"workload": {"input_tokens": 2000, "output_tokens": 500, "demand": "5 requests/s"}},
+         "load"),
+        ({"workload": {"input_tokens": 2000, "output_tokens": 500, "concurrency": 64},
+          "choose": {}}, "loop"),
+        ({"estimate": "bound"}, "roofline"),
+    ],
+)  # fmt: skip
+def test_what_the_page_cannot_search_has_no_slider_and_says_so(
+    changes: dict[str, Any], words: str
+) -> None:
+    """A load, a closed loop and the roofline are searched otherwise."""
+    _, page = live({**DENSE, **changes})
+    assert words in page.refused
+    assert not page.sliders and not page.script
+
+
+def test_an_infeasible_state_names_the_promise_that_falls_short() -> None:
+    """No layout reads the weights in so short a time."""
+    _, page = live(DENSE)
+    chosen = in_node(page, [{"tpot": 0.009, "bandwidth": 1e12}])[0]
+    assert not chosen["feasible"]
+    assert chosen["missed"][0]["name"] == "tpot"
+    assert chosen["missed"][0]["factor"] > 1
+
+
+def test_longer_prompts_let_in_layouts_that_cut_contexts() -> None:
+    """Rows that only long prompts are cut for travel along, and wait until a slider lets them in."""
+    question = scenario("llama-3.1-70b", workload={"input_tokens": 20000, "output_tokens": 500},
+                        promises={"tpot": "60 ms"}, engine="none")  # fmt: skip
+    plan = planner.solve(question)
+    model = PageModel(load(question), resolve(load(question)), plan)
+    rows = model.page().data["pools"][0]
+    assert rows["rows"] > len(_layouts(model.every[0]))
+    assert compare(question, [{"input": 70000.0}]) == 1

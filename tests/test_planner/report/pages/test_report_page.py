@@ -1,0 +1,206 @@
+"""A report is one file that fetches nothing, holds hostile names as text and finite numbers only."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import socket
+import subprocess
+import time
+from base64 import b64encode
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from planner.cli.app import main
+from planner.protocol.solve import answered
+from planner.report.pages.report_page import finite, report_page
+from planner.text.colours import BROKEN, PARTS, SURFACE, contrast, letters_on
+from tests.cases.live_page import DENSE, browser
+from tests.paths import EXAMPLES
+
+HOSTILE = "</script><img src=x onerror=alert(1)>"
+
+
+def page_of(question: Any, name: str = "plan.yaml") -> str:
+    """The report of a scenario."""
+    read, plan = answered(question)
+    return report_page(plan, read, name)
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    """The report of a dense model in one pool."""
+    return page_of(DENSE)
+
+
+def test_its_own_script_and_style_are_allowed_by_hash_and_nothing_else(page: str) -> None:
+    """The policy names the hashes of what stands in the file; no attribute carries style or code."""
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)
+    assert policy is not None
+    script = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+    style = re.findall(r"<style>(.*?)</style>", page, re.DOTALL)
+    for text in (*script, *style):
+        assert b64encode(sha256(text.encode()).digest()).decode() in policy[1]
+    assert "default-src 'none'" in policy[1] and "unsafe" not in policy[1]
+    body = re.sub(r"<script.*?</script>|<style>.*?</style>", "", page, flags=re.DOTALL)
+    assert not re.search(r"""\s(style|on\w+)\s*=\s*["']""", body)
+    assert not re.search(r"(src|href)=[\"'](?!data:)", body)
+
+
+def test_the_data_are_json_without_what_is_no_number(page: str) -> None:
+    """The page reads them with a parser that knows neither NaN nor Infinity."""
+    data = re.search(r'id="data">(.*?)</script>', page, re.DOTALL)
+    assert data is not None
+    read = json.loads(data[1], parse_constant=lambda word: pytest.fail(word))
+    assert read["carried"]["feasible"]
+    assert finite({"x": [float("nan"), 1.0, float("inf")]}) == {"x": [None, 1.0, None]}
+
+
+def test_hostile_names_stay_text() -> None:
+    """A file's name is written as text wherever it stands."""
+    page = page_of(DENSE, HOSTILE)
+    assert "<img src=x" not in page
+    assert page.count("</script>") == 2
+
+
+def test_without_scripts_the_plan_is_all_there(page: str) -> None:
+    """Price, bars and tables stand in the file itself."""
+    assert re.search(r'id="price">\$0\.\d+', page)
+    assert page.count("<svg") >= 2 and page.count("<table") >= 4
+    assert "<math" in page and "How sure is it" in page
+
+
+@pytest.mark.parametrize("name", ["budget-70b-quality", "carry-a-load"])
+def test_other_answers_have_a_page_of_their_own(name: str) -> None:
+    """From their sections, without a slider; where a kind could search and does not, it says so."""
+    page = page_of(str(EXAMPLES / f"{name}.yaml"))
+    assert 'type="range"' not in page and "pageModel(data" not in page
+    assert ("No sliders: " in page) == (name == "carry-a-load")
+    assert len(page) < 300_000
+
+
+def test_an_infeasible_question_names_what_falls_short() -> None:
+    """The page is written, with the promise and by how much, and can be moved."""
+    page = page_of(str(EXAMPLES / "infeasible.yaml"))
+    assert re.search(r"memory: missed by 31\.\d %", page)
+    assert "pageModel" in page
+
+
+@pytest.mark.slow
+def test_the_largest_example_stays_small() -> None:
+    """The file of 72 chips in one domain, with two pools."""
+    assert len(page_of(str(EXAMPLES / "serve-deepseek-v3-gb200.yaml")).encode()) < 420_000
+
+
+def test_text_on_every_surface_and_part_can_be_read() -> None:
+    """Contrast of 4.5 and more, in light and dark."""
+    for mode in (0, 1):
+        surface = {name: pair[mode] for name, pair in SURFACE.items()}
+        for ink in ("ink", "quiet", "link"):
+            for paper in ("paper", "panel"):
+                assert contrast(surface[ink], surface[paper]) >= 4.5, (mode, ink, paper)
+        for paper in ("paper", "panel"):
+            assert contrast(BROKEN[mode], surface[paper]) >= 4.5, (mode, paper)
+        for name, pair in PARTS.items():
+            assert contrast(letters_on(pair[mode]), pair[mode]) >= 4.5, (mode, name)
+
+
+def test_a_full_disk_leaves_no_half_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exit status 3, and no file."""
+    import errno
+
+    from planner.report import files
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(files.os, "replace", full)
+    out = tmp_path / "report.html"
+    with pytest.raises(SystemExit) as ended:
+        main(["report", str(EXAMPLES / "infeasible.yaml"), "--out", str(out)])
+    assert ended.value.code == 3
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_page_needs_a_name_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without `--out`, or with another ending, nothing is solved."""
+    for more in ([], ["--out", "report.pdf"]):
+        with pytest.raises(SystemExit) as ended:
+            main(["report", str(EXAMPLES / "infeasible.yaml"), *more])
+        assert ended.value.code == 2
+        assert "--out" in capsys.readouterr().err
+
+
+# ---- in a browser ----
+
+
+@contextmanager
+def driven(chromium: str, driver: str) -> Iterator[Any]:
+    """A browser without a window, driven over its own protocol."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    process = subprocess.Popen([driver, f"--port={port}"], stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL)  # fmt: skip
+
+    def ask(path: str, body: dict[str, Any] | None = None, method: str = "POST") -> Any:
+        line = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        text = json.dumps(body or {}) if method == "POST" else None
+        line.request(method, path, text, {"Content-Type": "application/json"})
+        return json.loads(line.getresponse().read())["value"]
+
+    try:
+        for _ in range(50):
+            try:
+                ask("/status", method="GET")
+                break
+            except OSError:
+                time.sleep(0.1)
+        options = {"args": ["--headless=new", "--no-sandbox", "--disable-gpu"], "binary": chromium}
+        logs = {"browser": "ALL", "performance": "ALL"}
+        wanted = {"goog:chromeOptions": options, "goog:loggingPrefs": logs}
+        session = ask("/session", {"capabilities": {"alwaysMatch": wanted}})["sessionId"]
+        yield lambda path, body=None, method="POST": ask(f"/session/{session}{path}", body, method)
+        ask(f"/session/{session}", method="DELETE")
+    finally:
+        process.terminate()
+        process.wait()
+
+
+@pytest.mark.slow
+def test_in_a_browser_it_asks_for_nothing_and_agrees_with_itself(tmp_path: Path, page: str) -> None:
+    """No request but the file, no error, the same choice; a slider in the address moves the price."""
+    out = tmp_path / "report.html"
+    out.write_text(page, "utf-8")
+    with driven(*browser()) as ask:
+
+        def script(code: str) -> Any:
+            return ask("/execute/sync", {"script": code, "args": []})
+
+        ask("/url", {"url": out.as_uri()})
+        time.sleep(1.0)
+        assert script("return document.documentElement.dataset.checked") == "yes"
+        before = script("return document.getElementById('price').textContent")
+        script("location.hash = 'tpot=0.02&unknown=3&ttft=900'")
+        time.sleep(1.0)
+        assert script("return document.getElementById('price').textContent") != before
+        said = script("return document.getElementById('notice').textContent")
+        assert "unknown" in said and "ttft=900" in said
+        wide = script(
+            "document.body.style.width = '360px';"
+            "return document.documentElement.scrollWidth <= window.innerWidth"
+        )
+        assert wide
+        entries = [
+            json.loads(x["message"])["message"] for x in ask("/se/log", {"type": "performance"})
+        ]
+        asked = {x["params"]["request"]["url"].split("#")[0] for x in entries
+                 if x["method"] == "Network.requestWillBeSent"}  # fmt: skip
+        assert {url for url in asked if not url.startswith("data:")} <= {out.as_uri()}
+        assert not [x for x in ask("/se/log", {"type": "browser"}) if x["level"] == "SEVERE"]
