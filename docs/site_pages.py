@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import shutil
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import typer.main
 from typer.core import TyperGroup
@@ -41,12 +44,16 @@ DOCS = Path(__file__).parent
 ROOT = DOCS.parent
 FOLDER = DOCS / "generated"
 FONT = ROOT / "formulas" / "export" / "token-planner-math.woff2"
+TYPES = {"null": "nothing", "object": "mapping", "string": "text"}
+Schema = Mapping[str, Any]
 SPECIAL = "\\`*_{}[]<>|$#"
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Write the pages before any is read; set the symbols of the nomenclature without a script."""
     app.connect("builder-inited", lambda app: write(pages()))
+    app.connect("autodoc-process-docstring", _parameters_in_words, priority=400)
+    app.connect("html-page-context", _collapse, priority=400)  # before the theme asks for it
     app.connect("build-finished", _copy_font)
     app.add_html_math_renderer("symbols", (_visit_math, None), (_visit_math, None))
     return {"parallel_read_safe": True, "parallel_write_safe": True}
@@ -105,7 +112,7 @@ def table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 def raw(html: str) -> str:
     """HTML as it is."""
-    return f"````{{raw}} html\n<div class=\"formulas\">\n{html}\n</div>\n````\n"
+    return f'````{{raw}} html\n<div class="formulas">\n{html}\n</div>\n````\n'
 
 
 # Derivations -----------------------------------------------------------------------------------
@@ -200,20 +207,18 @@ def _parameters(context: typer.Context) -> str:
 def schema_pages() -> Iterator[tuple[str, str]]:
     """For every kind of problem its keys and its answer, from the schemas of both."""
     definitions = json_schema()["$defs"]
-    kinds = {}
-    for question in question_types():
-        top = definitions[question.__name__]
-        kinds[top["properties"]["problem"]["const"]] = top
+    tops = [definitions[question.__name__] for question in question_types()]
+    kinds = {top["properties"]["problem"]["const"]: top for top in tops}
     for kind, top in kinds.items():
         text = head(f"Scenario: {kind}", f"scenario-{kind}") + "A scenario to start from, as "
         text += f"`planner init {kind}` writes it:\n\n```yaml\n{starter(kind).rstrip()}\n```\n\n"
-        yield f"scenarios/{kind}", text + records(f"scenario-{kind}", top, definitions)
+        yield f"scenarios/{kind}", text + SchemaTables(f"scenario-{kind}", definitions).page(top)
         answer = answer_schema(kind)
-        below = answer["$defs"]
+        tables = SchemaTables(f"answer-{kind}", answer["$defs"])
         text = head(f"Answer: {kind}", f"answer-{kind}")
-        text += f"What `planner solve FILE --json` prints (`{answer['title']}`); units are base "
-        text += f"units. The schema itself: `planner schema --answer {kind}`.\n\n"
-        yield f"answers/{kind}", text + records(f"answer-{kind}", _referred(answer, below), below)
+        text += f"What `planner solve FILE --json` prints (`{answer['title']}`), in base units. "
+        text += f"The schema itself: `planner schema --answer {kind}`.\n\n"
+        yield f"answers/{kind}", text + tables.page(tables.definitions[reference(answer)])
     for folder, title, about in (
         ("scenarios", "Scenarios", "The keys of a scenario by `problem`; `planner schema` has them"
          " for an editor. Numbers are written with their units, or bare in base units."),
@@ -222,75 +227,84 @@ def schema_pages() -> Iterator[tuple[str, str]]:
         yield f"{folder}/index", head(title, folder) + about + "\n" + listing(kinds)
 
 
-def _referred(shape: Mapping[str, object], definitions: Mapping[str, object]) -> dict[str, object]:
-    return definitions[str(shape["$ref"]).rpartition("/")[2]]
+def reference(shape: Schema) -> str:
+    """The name of the record that a schema refers to."""
+    return str(shape["$ref"]).rpartition("/")[2]
 
 
-def records(
-    prefix: str, top: Mapping[str, object], definitions: Mapping[str, Mapping[str, object]]
-) -> str:
-    """A table of keys for a record and for every one that it leads to, in order of reach."""
-    parts, seen, queue = [], {""}, [("", top)]
-    while queue:
-        name, record = queue.pop(0)
-        parts.append(f"({prefix}-{name.lower()})=\n\n## {name}\n\n" if name else "## Keys\n\n")
-        parts.append(words(str(record.get("description", "")).split("\n\n")[0]) + "\n\n")
-        parts.append(_keys(prefix, record))
-        for inner in _references(record.get("properties", {})):
-            if inner not in seen and "properties" in definitions[inner]:
-                seen.add(inner)
-                queue.append((inner, definitions[inner]))
-    return "".join(parts)
+@dataclass(frozen=True)
+class SchemaTables:
+    """Tables of keys; `prefix` is that of the names by which pages link to them."""
 
+    prefix: str
+    definitions: Mapping[str, Schema]
 
-def _keys(prefix: str, record: Mapping[str, object]) -> str:
-    required = record.get("required", ())
-    optional = len(required) < len(record["properties"])
-    rows = []
-    for name, shape in record["properties"].items():
-        about = [words(shape["description"])] if "description" in shape else []
-        about += [f"[{words(shape['unit'])}]"] if "unit" in shape else []
-        if optional and name in required:
-            about.append("**required**")
-        elif shape.get("default") is not None:
-            about.append(f"default {code(json.dumps(shape['default']))}")
-        rows.append((code(name), "; ".join(about), taken(prefix, shape)))
-    return table(("key", "", "takes"), rows)
+    def page(self, top: Schema) -> str:
+        """The keys of a record, then of every one that it leads to, in order of reach."""
+        parts, reached, queue = [], set[str](), [("", top)]
+        while queue:
+            name, record = queue.pop(0)
+            anchor = f"({self.prefix}-{name.lower()})=\n\n## {name}\n\n"
+            parts.append(anchor if name else "## Keys\n\n")
+            parts.append(words(record.get("description", "").split("\n\n")[0]) + "\n\n")
+            parts.append(self._keys(record))
+            for inner in self._records(record["properties"]):
+                if inner not in reached:
+                    reached.add(inner)
+                    queue.append((inner, self.definitions[inner]))
+        return "".join(parts)
 
+    def _records(self, shape: object) -> Iterator[str]:
+        """Names of the records that a schema leads to."""
+        if isinstance(shape, Mapping):
+            if "$ref" in shape and "properties" in self.definitions[reference(shape)]:
+                yield reference(shape)
+            shape = shape.values()
+        if not isinstance(shape, str) and isinstance(shape, Iterable):
+            for inner in shape:
+                yield from self._records(inner)
 
-def _references(shape: object) -> Iterator[str]:
-    """Names of the records that a schema leads to, in order."""
-    if isinstance(shape, Mapping):
+    def _keys(self, record: Schema) -> str:
+        required = record.get("required", ())
+        optional = len(required) < len(record["properties"])
+        rows = []
+        for name, shape in record["properties"].items():
+            about = [words(shape["description"])] if "description" in shape else []
+            about += [words(f"[{shape['unit']}]")] if shape.get("unit", "1") != "1" else []
+            if optional and name in required:
+                about.append("**required**")
+            elif shape.get("default") is not None:
+                about.append(f"default {code(json.dumps(shape['default']))}")
+            rows.append((code(name), "; ".join(about), self.takes(shape)))
+        return table(("key", "", "takes"), rows)
+
+    def takes(self, shape: Schema) -> str:
+        """What a key takes, in a few words."""
         if "$ref" in shape:
-            yield str(shape["$ref"]).rpartition("/")[2]
-        shape = shape.values()
-    if not isinstance(shape, str) and isinstance(shape, Iterable):
-        for inner in shape:
-            yield from _references(inner)
+            name = reference(shape)
+            inner = self.definitions[name]
+            linked = f"[{name}](#{self.prefix}-{name.lower()})"
+            return linked if "properties" in inner else self.takes(inner)
+        if "const" in shape or "enum" in shape:
+            return " or ".join(code(str(x)) for x in shape.get("enum", (shape.get("const"),)))
+        if "examples" in shape:
+            return "such as " + ", ".join(code(str(x)) for x in shape["examples"])
+        for several in ("anyOf", "oneOf"):
+            if several in shape:
+                choices = [self.takes(each) for each in shape[several]]
+                return " or ".join(dict.fromkeys(x for x in choices if x != "nothing"))
+        return self._of_type(shape)
 
-
-def taken(prefix: str, shape: Mapping[str, object]) -> str:
-    """What a key takes, in a few words."""
-    if "$ref" in shape:
-        name = str(shape["$ref"]).rpartition("/")[2]
-        return f"[{name}](#{prefix}-{name.lower()})"
-    if "const" in shape or "enum" in shape:
-        return " or ".join(code(str(x)) for x in shape.get("enum", (shape.get("const"),)))
-    if "examples" in shape:
-        return "such as " + ", ".join(code(str(x)) for x in shape["examples"])
-    for several in ("anyOf", "oneOf"):
-        if several in shape:
-            choices = [taken(prefix, each) for each in shape[several]]
-            return " or ".join(dict.fromkeys(x for x in choices if x != "nothing"))
-    kind = shape.get("type", "any value")
-    if kind == "array":
-        return f"list of ({taken(prefix, shape['items'])})" if "items" in shape else "list"
-    if kind == "object" and "properties" in shape:
-        return code("{" + ", ".join(shape["properties"]) + "}")
-    if kind == "object" and isinstance(shape.get("additionalProperties"), Mapping):
-        return f"mapping to ({taken(prefix, shape['additionalProperties'])})"
-    names = [kind] if isinstance(kind, str) else [x for x in kind if x != "null"]
-    return " or ".join({"null": "nothing", "object": "mapping", "string": "text"}.get(x, x) for x in names)
+    def _of_type(self, shape: Schema) -> str:
+        kind, values = shape.get("type", "any value"), shape.get("additionalProperties")
+        if kind == "array" and "items" in shape:
+            return f"list of {self.takes(shape['items'])}"
+        if kind == "object" and "properties" in shape:
+            return code("{" + ", ".join(shape["properties"]) + "}")
+        if kind == "object" and isinstance(values, Mapping):
+            return f"mapping to {self.takes(values)}"
+        names = [kind] if isinstance(kind, str) else [x for x in kind if x != "null"]
+        return " or ".join(TYPES.get(x, x) for x in names)
 
 
 # The packages, the examples --------------------------------------------------------------------
@@ -304,6 +318,17 @@ def package_pages() -> Iterator[tuple[str, str]]:
         text = f"```{{eval-rst}}\n.. automodule:: {name}\n   :members:\n```\n"
         yield f"api/{name}", head(words(name), f"api-{name}") + text
     yield "api/index", head("Python", "api") + "What the packages export.\n" + listing(names)
+
+
+def _parameters_in_words(
+    app: Sphinx, what: str, name: str, value: object, options: object, lines: list[str]
+) -> None:
+    """Docstrings say what a parameter is behind its colon, where a type is looked for."""
+    lines[:] = [
+        line
+        for each in lines
+        for line in re.sub(r"^([\w*][\w*, ]*) : (.+)", r"\1\n    \2", each).split("\n")
+    ]
 
 
 def gallery_pages() -> Iterator[tuple[str, str]]:
@@ -340,7 +365,9 @@ def _about(source: Path) -> tuple[str, str]:
 def example_page(source: Path, about: str) -> str:
     """What is asked, what is typed, and what it prints."""
     scenario = source.suffix == ".yaml"
-    command = f"planner solve examples/{source.name}" if scenario else f"python examples/{source.name}"
+    command = (
+        f"planner solve examples/{source.name}" if scenario else f"python examples/{source.name}"
+    )
     kind = "yaml" if scenario else "python"
     return (
         f"{head(words(source.stem), f'example-{source.stem}')}{words(about)}\n\n"
@@ -363,6 +390,15 @@ def _visit_math(self: HTMLTranslator, node: nodes.math) -> None:
     """MathML of a formula, for which a browser needs neither a script nor a network."""
     self.body.append(_mathml(node.astext()))
     raise nodes.SkipNode
+
+
+def _collapse(
+    app: Sphinx, page: str, template: str, context: dict[str, object], tree: nodes.document | None
+) -> None:
+    """Show of the tree at the side the branch of the page: whole, it is most of a build's time."""
+    whole = context.get("toctree")
+    if callable(whole):
+        context["toctree"] = lambda **options: whole(**{**options, "collapse": True})
 
 
 def _copy_font(app: Sphinx, fault: Exception | None) -> None:
