@@ -1,6 +1,6 @@
 """The site of these pages: `python -m sphinx -W docs docs/_build`, offline, warnings as errors.
 
-What can be generated is, by `docs/site_pages.py`, into `docs/generated`, which is not committed.
+What can be generated is, by `docs/_extension`, into `docs/generated`, which is not committed.
 """
 
 import sys
@@ -20,7 +20,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.doctest",
     "sphinx.ext.napoleon",
-    "site_pages",
+    "_extension",
 ]
 exclude_patterns = ["_build"]
 default_role = "literal"  # one backtick is code, in docstrings as in Markdown
@@ -38,7 +38,7 @@ doctest_global_setup = f"import os\nos.chdir({str(DOCS.parent)!r})"
 
 html_theme = "furo"
 html_title = "token-planner"
-html_static_path = ["_static"]
+html_static_path = ["_static", "../formulas/export/token-planner-math.woff2"]
 html_css_files = ["site.css"]
 html_extra_path = ["validation.html"]
 html_copy_source = html_show_sourcelink = False

@@ -18,7 +18,8 @@ from tests.paths import EXAMPLES, ROOT
 from tests.scripts import nomenclature
 
 README = ROOT / "README.md"
-PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
+DOCS = ROOT / "docs"
+PAGES = [README, *sorted(x for x in DOCS.rglob("*.md") if DOCS / "generated" not in x.parents)]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 QUOTED = re.compile(r"`([^`\n]+)`")
 TOP = r"(?:planner|formulas|topologies|tests|examples|docs|\.ci)"

@@ -2,36 +2,27 @@
 
 Derivations come from the registry of `formulas`, commands from the command line, keys of scenarios
 and answers from their schemas, the gallery from the files of `examples/`, the API from what each
-package exports. A page that is the same as last time is left alone, so that it is not read again.
+package exports.
 """
 
 from __future__ import annotations
 
 import ast
-import json
-import re
-import shutil
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import typer.main
-from typer.core import TyperGroup
-from docutils import nodes
 from ruamel.yaml import YAML
-from sphinx.application import Sphinx
-from sphinx.writers.html5 import HTML5Translator as HTMLTranslator
+from typer.core import TyperGroup
 
+from _extension.markdown import code, head, listing, raw, table, words
+from _extension.schema_tables import SchemaTables, reference
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
 from formulas.claims import all_claims
-from formulas.export.formula_document import document
+from formulas.export.formula_document import Chapter, document
 from formulas.export.html import fragment
-from formulas.export.typesetting.layout import notation
-from formulas.export.typesetting.markup import mathml
 from formulas.registry import by_name, description, subject, tags
 from planner.claims.acceptance_table import acceptance
 from planner.cli.app import app as command_line
@@ -40,23 +31,7 @@ from planner.report.text.derivations import cases
 from planner.scenario import json_schema
 from planner.scenario.kinds import question_types, starter
 
-DOCS = Path(__file__).parent
-ROOT = DOCS.parent
-FOLDER = DOCS / "generated"
-FONT = ROOT / "formulas" / "export" / "token-planner-math.woff2"
-TYPES = {"null": "nothing", "object": "mapping", "string": "text"}
-Schema = Mapping[str, Any]
-SPECIAL = "\\`*_{}[]<>|$#"
-
-
-def setup(app: Sphinx) -> dict[str, bool]:
-    """Write the pages before any is read; set the symbols of the nomenclature without a script."""
-    app.connect("builder-inited", lambda app: write(pages()))
-    app.connect("autodoc-process-docstring", _parameters_in_words, priority=400)
-    app.connect("html-page-context", _collapse, priority=400)  # before the theme asks for it
-    app.connect("build-finished", _copy_font)
-    app.add_html_math_renderer("symbols", (_visit_math, None), (_visit_math, None))
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
+ROOT = Path(__file__).parents[2]
 
 
 def pages() -> dict[str, str]:
@@ -64,55 +39,6 @@ def pages() -> dict[str, str]:
     return dict(
         [*derivation_pages(), *command_pages(), *schema_pages(), *package_pages(), *gallery_pages()]
     )
-
-
-def write(written: Mapping[str, str]) -> None:
-    """Put the pages into their folder; those of what is no more are taken away."""
-    files = {FOLDER / f"{name}.md": text for name, text in written.items()}
-    for old in FOLDER.rglob("*.md"):
-        if old not in files:
-            old.unlink()
-    for file, text in files.items():
-        file.parent.mkdir(parents=True, exist_ok=True)
-        if not file.exists() or file.read_text("utf-8") != text:
-            file.write_text(text, "utf-8")
-
-
-# Markdown --------------------------------------------------------------------------------------
-
-
-def words(text: str) -> str:
-    """Words in which Markdown finds nothing to act on, on one line."""
-    return "".join(f"\\{x}" if x in SPECIAL else x for x in " ".join(text.split()))
-
-
-def code(text: str) -> str:
-    """A word set as code."""
-    return f"`{text}`" if text else ""
-
-
-def head(title: str, anchor: str) -> str:
-    """A title of a page with the name by which other pages link to it."""
-    return f"({anchor})=\n\n# {title}\n\n"
-
-
-def listing(entries: Iterable[str], *, title: str = "", depth: int = 1) -> str:
-    """A table of contents; entries are relative to the page."""
-    caption = f":caption: {title}\n" if title else ""
-    lines = "\n".join(entries)
-    return f"\n```{{toctree}}\n:maxdepth: {depth}\n{caption}\n{lines}\n```\n"
-
-
-def table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """A table; cells are Markdown in which a bar is escaped."""
-    top = list(heads)
-    lines = [top, ["---"] * len(top), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n\n"
-
-
-def raw(html: str) -> str:
-    """HTML as it is."""
-    return f'````{{raw}} html\n<div class="formulas">\n{html}\n</div>\n````\n'
 
 
 # Derivations -----------------------------------------------------------------------------------
@@ -125,14 +51,13 @@ def derivation_pages() -> Iterator[tuple[str, str]]:
         subjects.setdefault(subject(name), []).append(name)
     sets = cases()
     for each, names in subjects.items():
-        title, _, about = description(each).partition(":")
+        chapter = Chapter(each, description(each), ())
         entries = {name: by_name()[name] for name in names}
         derived = [name for name, entry in entries.items() if isinstance(entry, Derivation)]
         stated = [entry for entry in entries.values() if isinstance(entry, Equation)]
-        parts = [head(words(title.removesuffix(".")), f"subject-{each}")]
-        parts += [f"{words(about.strip().capitalize())}\n\n"] if about.strip() else []
+        parts = [head(words(chapter.title), f"subject-{each}"), words(chapter.about) + "\n\n"]
         parts.append(listing(derived, title="Derivations") if derived else "")
-        parts.append(raw(fragment(document(stated, sets, title))) if stated else "")
+        parts.append(raw(fragment(document(stated, sets, chapter.title))) if stated else "")
         yield f"derivations/{each}/index", "\n".join(parts)
         for name in derived:
             yield f"derivations/{each}/{name}", derivation_page(name, sets)
@@ -227,86 +152,6 @@ def schema_pages() -> Iterator[tuple[str, str]]:
         yield f"{folder}/index", head(title, folder) + about + "\n" + listing(kinds)
 
 
-def reference(shape: Schema) -> str:
-    """The name of the record that a schema refers to."""
-    return str(shape["$ref"]).rpartition("/")[2]
-
-
-@dataclass(frozen=True)
-class SchemaTables:
-    """Tables of keys; `prefix` is that of the names by which pages link to them."""
-
-    prefix: str
-    definitions: Mapping[str, Schema]
-
-    def page(self, top: Schema) -> str:
-        """The keys of a record, then of every one that it leads to, in order of reach."""
-        parts, reached, queue = [], set[str](), [("", top)]
-        while queue:
-            name, record = queue.pop(0)
-            anchor = f"({self.prefix}-{name.lower()})=\n\n## {name}\n\n"
-            parts.append(anchor if name else "## Keys\n\n")
-            parts.append(words(record.get("description", "").split("\n\n")[0]) + "\n\n")
-            parts.append(self._keys(record))
-            for inner in self._records(record["properties"]):
-                if inner not in reached:
-                    reached.add(inner)
-                    queue.append((inner, self.definitions[inner]))
-        return "".join(parts)
-
-    def _records(self, shape: object) -> Iterator[str]:
-        """Names of the records that a schema leads to."""
-        if isinstance(shape, Mapping):
-            if "$ref" in shape and "properties" in self.definitions[reference(shape)]:
-                yield reference(shape)
-            shape = shape.values()
-        if not isinstance(shape, str) and isinstance(shape, Iterable):
-            for inner in shape:
-                yield from self._records(inner)
-
-    def _keys(self, record: Schema) -> str:
-        required = record.get("required", ())
-        optional = len(required) < len(record["properties"])
-        rows = []
-        for name, shape in record["properties"].items():
-            about = [words(shape["description"])] if "description" in shape else []
-            about += [words(f"[{shape['unit']}]")] if shape.get("unit", "1") != "1" else []
-            if optional and name in required:
-                about.append("**required**")
-            elif shape.get("default") is not None:
-                about.append(f"default {code(json.dumps(shape['default']))}")
-            rows.append((code(name), "; ".join(about), self.takes(shape)))
-        return table(("key", "", "takes"), rows)
-
-    def takes(self, shape: Schema) -> str:
-        """What a key takes, in a few words."""
-        if "$ref" in shape:
-            name = reference(shape)
-            inner = self.definitions[name]
-            linked = f"[{name}](#{self.prefix}-{name.lower()})"
-            return linked if "properties" in inner else self.takes(inner)
-        if "const" in shape or "enum" in shape:
-            return " or ".join(code(str(x)) for x in shape.get("enum", (shape.get("const"),)))
-        if "examples" in shape:
-            return "such as " + ", ".join(code(str(x)) for x in shape["examples"])
-        for several in ("anyOf", "oneOf"):
-            if several in shape:
-                choices = [self.takes(each) for each in shape[several]]
-                return " or ".join(dict.fromkeys(x for x in choices if x != "nothing"))
-        return self._of_type(shape)
-
-    def _of_type(self, shape: Schema) -> str:
-        kind, values = shape.get("type", "any value"), shape.get("additionalProperties")
-        if kind == "array" and "items" in shape:
-            return f"list of {self.takes(shape['items'])}"
-        if kind == "object" and "properties" in shape:
-            return code("{" + ", ".join(shape["properties"]) + "}")
-        if kind == "object" and isinstance(values, Mapping):
-            return f"mapping to {self.takes(values)}"
-        names = [kind] if isinstance(kind, str) else [x for x in kind if x != "null"]
-        return " or ".join(TYPES.get(x, x) for x in names)
-
-
 # The packages, the examples --------------------------------------------------------------------
 
 
@@ -320,17 +165,6 @@ def package_pages() -> Iterator[tuple[str, str]]:
     yield "api/index", head("Python", "api") + "What the packages export.\n" + listing(names)
 
 
-def _parameters_in_words(
-    app: Sphinx, what: str, name: str, value: object, options: object, lines: list[str]
-) -> None:
-    """Docstrings say what a parameter is behind its colon, where a type is looked for."""
-    lines[:] = [
-        line
-        for each in lines
-        for line in re.sub(r"^([\w*][\w*, ]*) : (.+)", r"\1\n    \2", each).split("\n")
-    ]
-
-
 def gallery_pages() -> Iterator[tuple[str, str]]:
     """Every example with the output beside it, which the tests compare, by kind."""
     groups: dict[str, list[tuple[str, str]]] = {}
@@ -341,8 +175,8 @@ def gallery_pages() -> Iterator[tuple[str, str]]:
                 groups.setdefault(kind, []).append((source.stem, about))
                 yield f"gallery/{source.stem}", example_page(source, about)
     text = head("Gallery", "gallery") + (
-        "Examples with what they print; the tests run them, and an output that is not what is shown "
-        "here fails.\n\n"
+        "Examples with what they print. The tests run them, and fail where an output is not what "
+        "stands here.\n\n"
     )
     for kind, entries in groups.items():
         rows = [(f"[{words(stem)}](#example-{stem})", words(about)) for stem, about in entries]
@@ -376,31 +210,3 @@ def example_page(source: Path, about: str) -> str:
         f"```{{literalinclude}} /../examples/{source.stem}.txt\n:language: none\n"
         f":caption: {command}\n```\n"
     )
-
-
-# HTML ------------------------------------------------------------------------------------------
-
-
-@cache
-def _mathml(latex: str) -> str:
-    return mathml(notation(latex))
-
-
-def _visit_math(self: HTMLTranslator, node: nodes.math) -> None:
-    """MathML of a formula, for which a browser needs neither a script nor a network."""
-    self.body.append(_mathml(node.astext()))
-    raise nodes.SkipNode
-
-
-def _collapse(
-    app: Sphinx, page: str, template: str, context: dict[str, object], tree: nodes.document | None
-) -> None:
-    """Show of the tree at the side the branch of the page: whole, it is most of a build's time."""
-    whole = context.get("toctree")
-    if callable(whole):
-        context["toctree"] = lambda **options: whole(**{**options, "collapse": True})
-
-
-def _copy_font(app: Sphinx, fault: Exception | None) -> None:
-    if fault is None and app.builder.format == "html":
-        shutil.copy(FONT, Path(app.outdir) / "_static" / FONT.name)
