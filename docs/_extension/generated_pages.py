@@ -160,7 +160,8 @@ def package_pages() -> Iterator[tuple[str, str]]:
     tool = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]
     names = tool["hatch"]["build"]["targets"]["wheel"]["packages"]
     for name in names:
-        text = f"```{{eval-rst}}\n.. automodule:: {name}\n   :members:\n```\n"
+        setup = f".. testsetup:: *\n\n   from {name} import *\n\n"  # for doctests of docstrings
+        text = f"```{{eval-rst}}\n{setup}.. automodule:: {name}\n   :members:\n```\n"
         yield f"api/{name}", head(words(name), f"api-{name}") + text
     yield "api/index", head("Python", "api") + "What the packages export.\n" + listing(names)
 
