@@ -40,6 +40,7 @@ def rewritten(text: str, folder: Path) -> str:
         language, name, body = block.groups()
         if language != "console":
             if name:
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 (folder / name).write_text(body, encoding="utf-8")
             return block[0]
         return "```console\n" + "".join(_again(body, folder)) + "```"
