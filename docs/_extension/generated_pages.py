@@ -56,8 +56,9 @@ def derivation_pages() -> Iterator[tuple[str, str]]:
         derived = [name for name, entry in entries.items() if isinstance(entry, Derivation)]
         stated = [entry for entry in entries.values() if isinstance(entry, Equation)]
         parts = [head(words(chapter.title), f"subject-{each}"), words(chapter.about) + "\n\n"]
-        parts.append(listing(derived, title="Derivations") if derived else "")
-        parts.append(raw(fragment(document(stated, sets, chapter.title))) if stated else "")
+        parts.append(f"## Derivations\n{listing(derived)}" if derived else "")
+        if stated:
+            parts.append(f"## Equations\n\n{raw(fragment(document(stated, sets, chapter.title)))}")
         yield f"derivations/{each}/index", "\n".join(parts)
         for name in derived:
             yield f"derivations/{each}/{name}", derivation_page(name, sets)
