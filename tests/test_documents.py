@@ -170,7 +170,7 @@ def test_the_python_of_a_page_runs(page, block):
 @pytest.mark.slow
 @pytest.mark.parametrize("page", transcribed(), ids=lambda page: page.stem)
 def test_what_a_page_shows_of_a_terminal_is_printed(page, tmp_path):
-    """Its files are made and its commands run; `python -m tests.scripts.transcripts --write` mends."""
+    """Its files are made, its commands run; `python -m tests.scripts.transcripts --write` mends."""
     assert rewritten(text(page), tmp_path) == text(page)
 
 

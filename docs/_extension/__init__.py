@@ -6,7 +6,6 @@ Pages are made before any is read, and anew only where a file that they are made
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 from docutils import nodes
 from sphinx.application import Sphinx
@@ -23,6 +22,7 @@ SOURCES = ("planner", "formulas", "topologies", "examples", "docs/_extension")
 def setup(app: Sphinx) -> dict[str, bool]:
     """Hook all of it in."""
     app.connect("builder-inited", make_pages)
+    app.connect("source-read", name_files)
     app.connect("autodoc-process-docstring", set_parameters, priority=400)
     app.connect("html-page-context", shorten_tree, priority=400)  # before the theme asks for it
     app.add_html_math_renderer("symbols", (set_symbol, None), (set_symbol, None))
@@ -45,6 +45,12 @@ def make_pages(app: Sphinx) -> None:
         if not file.exists() or file.read_text("utf-8") != text:
             file.write_text(text, "utf-8")
     stamp.write_text(made_of, "utf-8")
+
+
+def name_files(app: Sphinx, page: str, source: list[str]) -> None:
+    """A block whose first line names a file, such as `yaml plan.yaml`, shows the name above it."""
+    named = re.compile(r"^```(\w+) (\S+)$", re.MULTILINE)
+    source[0] = named.sub(r"```{code-block} \1\n:caption: \2\n", source[0])
 
 
 def set_parameters(

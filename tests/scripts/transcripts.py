@@ -1,8 +1,8 @@
 """What pages under docs/ show of a terminal, run again: `python -m tests.scripts.transcripts`.
 
-A block ```` ```console ```` holds commands after a dollar sign, each with what it prints; a block whose
-first line names a file, such as ```` ```yaml plan.yaml ````, is that file. The steps of a page are taken
-in order in a folder that has `examples/`. With `--write` the outputs on the pages are replaced.
+A block of `console` holds commands after a dollar sign, each with what it prints; a block whose
+first line names a file behind its language, such as `yaml plan.yaml`, is that file. The steps of a
+page are taken in order in a folder that has `examples/`. With `--write` outputs are replaced.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _again(body: str, folder: Path) -> Iterator[str]:
 
 
 def run(command: str, folder: Path) -> str:
-    """What a command line prints; `planner` runs in this process, which has its libraries loaded."""
+    """What a command line prints; `planner` runs in this process, where libraries are loaded."""
     program, *rest = command.split(" | ", 1)
     words = shlex.split(program)
     if words[0] != "planner":
