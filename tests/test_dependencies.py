@@ -13,7 +13,12 @@ from tests.paths import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 # Names of distributions whose module is called otherwise.
-MODULES = {"ruamel.yaml": "ruamel", "dask": "distributed", "salib": "SALib"}
+MODULES = {
+    "ruamel.yaml": "ruamel",
+    "dask": "distributed",
+    "salib": "SALib",
+    "myst-parser": "myst_parser",
+}
 # What is called, not imported: by .ci/run, by pytest, by mypy.
 TOOLS = {
     "pytest-xdist": "-n auto",
@@ -46,11 +51,22 @@ def imported(sources: Iterable[Path]) -> set[str]:
 
 
 def test_every_dependency_is_imported_by_the_packages():
-    """The core's and every extra's, the one for development apart."""
+    """The core's and every extra's, those for development and for the site apart."""
     extras = PROJECT["optional-dependencies"]
-    asked = [*PROJECT["dependencies"], *(x for e in extras if e != "dev" for x in extras[e])]
+    apart = ("dev", "docs")
+    asked = [*PROJECT["dependencies"], *(x for e in extras if e not in apart for x in extras[e])]
     modules = imported(files())
     assert not {name for name in names(asked) if MODULES.get(name, name) not in modules}
+
+
+def test_the_site_is_made_of_what_its_extra_asks_for():
+    """Each is imported below docs/, or stands in its configuration; the tests can build it."""
+    extras = PROJECT["optional-dependencies"]
+    configured = (ROOT / "docs" / "conf.py").read_text(encoding="utf-8")
+    modules = imported((ROOT / "docs").rglob("*.py"))
+    asked = {MODULES.get(name, name) for name in names(extras["docs"])}
+    assert not {name for name in asked - modules if f'"{name}"' not in configured}
+    assert re.search(r"\[.*\bdocs\b.*\]", next(x for x in extras["dev"] if PROJECT["name"] in x))
 
 
 def test_every_tool_of_development_is_used():

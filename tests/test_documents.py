@@ -16,10 +16,12 @@ import planner
 from planner.cli.app import main
 from tests.paths import EXAMPLES, ROOT
 from tests.scripts import nomenclature
+from tests.scripts.transcripts import rewritten, transcribed
 
 README = ROOT / "README.md"
-PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
-FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+DOCS = ROOT / "docs"
+PAGES = [README, *sorted(x for x in DOCS.rglob("*.md") if DOCS / "generated" not in x.parents)]
+FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 QUOTED = re.compile(r"`([^`\n]+)`")
 TOP = r"(?:planner|formulas|topologies|tests|examples|docs|\.ci)"
 PATH = re.compile(rf"{TOP}(?:/[\w.*-]+)+/?")
@@ -85,6 +87,8 @@ def commands() -> list[tuple[str, list[str]]]:
     listed = []
     for page in PAGES:
         lines = [line for block in blocks(page, "sh") for line in block.splitlines()]
+        typed = [line for block in blocks(page, "console") for line in block.splitlines()]
+        lines += [line for line in typed if line.startswith("$ ")]
         lines += [quoted.replace("\\|", "|") for quoted in QUOTED.findall(text(page))]
         for line in lines:
             words = re.search(r"(?:^|[ /])planner ([a-z].*)", line)
@@ -161,3 +165,20 @@ def test_the_python_of_a_page_runs(page, block):
         check=False,
     )
     assert run.returncode == 0, f"{page.name}: {run.stderr[-2000:]}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", transcribed(), ids=lambda page: page.stem)
+def test_what_a_page_shows_of_a_terminal_is_printed(page, tmp_path):
+    """Its files are made, its commands run; `python -m tests.scripts.transcripts --write` mends."""
+    assert rewritten(text(page), tmp_path) == text(page)
+
+
+@pytest.mark.slow
+def test_the_picture_of_a_plan_is_current(tmp_path):
+    """It is what `solve --out` draws of the first example."""
+    pytest.importorskip("matplotlib")
+    with pytest.raises(SystemExit) as end:
+        main(["solve", str(EXAMPLES / "serve-deepseek-v3-h200.yaml"), "--out", str(tmp_path)])
+    assert not end.value.code
+    assert (tmp_path / "plan.svg").read_bytes() == (DOCS / "plan.svg").read_bytes()

@@ -41,6 +41,15 @@ def html(whole: FormulaDocument) -> str:
     return "\n".join([*parts, "</body>\n</html>\n"])
 
 
+def fragment(whole: FormulaDocument) -> str:
+    """The entries, their symbols and the works cited, to stand inside a page of another site."""
+    parts = [_entry(entry, whole) for entry in whole.entries]
+    parts.append(_folded("Symbols", len(whole.rows), _table(whole, whole.rows)))
+    if whole.sources:
+        parts.append(_folded("Sources", len(whole.sources), _sources(whole)))
+    return "\n".join(parts)
+
+
 def page_head(title: str, style: str) -> str:
     """What stands before the words of a page."""
     return (
