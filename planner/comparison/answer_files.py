@@ -12,7 +12,6 @@ from planner.protocol.parameter import folder_of
 from planner.protocol.solve import check
 from planner.scenario import checked, read
 from planner.scenario.keys.fields import QuestionRecord
-from planner.scenario.kinds import Document
 from planner.scenario.loading import Source
 from planner.scenario.tree import Tree
 from planner.text.errors import InputError, Mistake, printed
@@ -46,8 +45,6 @@ def compared(source: Source) -> ComparedScenario:
     else:
         tree = Tree(name, answer["scenario"])
         question = checked(tree, folder_of(source))
-    if isinstance(question, Document):
-        raise InputError(f"{name}: problem {question.problem} is not answered by this version")
     return ComparedScenario(name, question, tree, answer)
 
 

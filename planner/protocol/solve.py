@@ -11,8 +11,7 @@ from planner.protocol.problem import FrontierAnswer, HasFrontier, problem_of
 from planner.protocol.trade_off import trade_off
 from planner.scenario import opened
 from planner.scenario.keys.fields import QuestionRecord
-from planner.scenario.kinds import ROOMS, Document
-from planner.scenario.loading import Question, Source
+from planner.scenario.loading import Source
 from planner.scenario.tree import Tree
 from planner.text.errors import FieldError, InputError
 
@@ -42,15 +41,14 @@ def answered(
         return question, plan
 
 
-def check(source: Source, sets: Sequence[str] = ()) -> Question:
+def check(source: Source, sets: Sequence[str] = ()) -> QuestionRecord:
     """The scenario, read and refused where that takes no search: `solve` without its answer.
 
     Raises InputError with every mistake in the input.
     """
     tree, question = opened(source, sets)
-    if not isinstance(question, Document):
-        with _placing(tree):
-            problem_of(question.problem).check(question)
+    with _placing(tree):
+        problem_of(question.problem).check(question)
     return question
 
 
@@ -96,9 +94,6 @@ def _opened(source: Source, sets: Sequence[str]) -> Iterator[QuestionRecord]:
     """The question of a source; what is refused while it is answered gets its place there."""
     tree, question = opened(source, sets)
     with _placing(tree):
-        if isinstance(question, Document):
-            refused = f"this version answers {', '.join(ROOMS)}, not {question.problem}"
-            raise FieldError(("problem", refused))
         yield question
 
 

@@ -6,8 +6,6 @@ what `planner.protocol.problem.Problem` describes. It is imported when the kind 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.resources import files
 from types import ModuleType
@@ -23,26 +21,12 @@ ROOMS = {
     "budget": "planner.problems.budget",
     "lifecycle": "planner.problems.lifecycle",
     "training": "planner.problems.training",
-    "fleet": "planner.problems.fleet",
-}
-# Kinds whose scenarios are accepted unread: a later version answers them.
-PLANNED = ("cache", "prices")
+    "prices": "planner.problems.prices",
     "cache": "planner.problems.cache",
     "schedule": "planner.problems.schedule",
-    "prices": "planner.problems.prices",
+    "fleet": "planner.problems.fleet",
 }
-# Kinds whose scenarios are accepted unread: a later version answers them.
-PLANNED = ("training",)
-PROBLEMS = (*ROOMS, *PLANNED)
-
-
-@dataclass(frozen=True)
-class Document:
-    """A well-formed scenario of a planned kind: its tree as it is written, unread."""
-
-    problem: str
-    file: str
-    data: Mapping[str, object] = field(hash=False)
+PROBLEMS = tuple(ROOMS)
 
 
 def room(kind: str) -> ModuleType:

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from planner.scenario.keys.fields import QuestionRecord, Record, Refusals
-from planner.scenario.kinds import PLANNED, ROOMS, Document, question_type, question_types
+from planner.scenario.kinds import ROOMS, question_type, question_types
 from planner.scenario.schema_document import resolved
 from planner.scenario.tree import Path, Tree, changed, dotted, yaml_tree
 from planner.text.errors import InputError, Mistake, did_you_mean, printed, quoted
@@ -26,25 +26,25 @@ from topologies.files.located_yaml import DEEPEST
 LARGEST = 1_000_000  # bytes of a scenario file
 INSIDE = "scenario"  # the file name of a scenario that came as a mapping
 
-Question = QuestionRecord | Document
-Source = str | FilePath | Mapping[str, object] | Question
+Question = QuestionRecord
+Source = str | FilePath | Mapping[str, object] | QuestionRecord
 
 
-def load(source: Source, sets: Sequence[str] = ()) -> Question:
+def load(source: Source, sets: Sequence[str] = ()) -> QuestionRecord:
     """The scenario of a file path, `-` (standard input), a mapping, or a Scenario itself, unsolved.
 
     `sets` are changes `PATH=VALUE`, read like the file. Raises InputError with every mistake,
-    each with file, line and column. Problems that are not answered come back as a Document.
+    each with file, line and column.
     """
-    if isinstance(source, Question) and not sets:
+    if isinstance(source, QuestionRecord) and not sets:
         return source
     return opened(source, sets)[1]
 
 
-def opened(source: Source, sets: Sequence[str] = ()) -> tuple[Tree, Question]:
+def opened(source: Source, sets: Sequence[str] = ()) -> tuple[Tree, QuestionRecord]:
     """The scenario as `load` gives it, and the tree that knows where its values stand."""
     tree = changed(read(source), sets)
-    if isinstance(source, Question) and not sets:
+    if isinstance(source, QuestionRecord) and not sets:
         return tree, source
     folder = FilePath() if tree.file in (INSIDE, "-") else FilePath(tree.file).parent
     return tree, checked(tree, folder)
@@ -54,8 +54,6 @@ def read(source: Source) -> Tree:
     """The tree of a source, unchecked; raises InputError when it is not text of a known form."""
     if isinstance(source, QuestionRecord):
         return Tree(INSIDE, resolved(source, full_paths=True))
-    if isinstance(source, Document):
-        return Tree(source.file, dict(source.data))
     if isinstance(source, Mapping):
         return Tree(INSIDE, _plain(source, 0))
     if not isinstance(source, str | FilePath):
@@ -68,18 +66,13 @@ def read(source: Source) -> Tree:
     return _json(text, file) if suffix == ".json" else yaml_tree(text, file)
 
 
-def checked(tree: Tree, folder: FilePath) -> Question:
+def checked(tree: Tree, folder: FilePath) -> QuestionRecord:
     """The tree as a Scenario; paths in it are relative to `folder`."""
     data = tree.data
     if not isinstance(data, dict):
         got = "the file is empty" if data is None else f"got {quoted(data)}"
         mistake = tree.mistake((), f"expected keys such as problem, model, system; {got}")
         raise InputError([*tree.mistakes, mistake])
-    problem = data.get("problem")
-    if isinstance(problem, str) and problem in PLANNED:
-        if tree.mistakes:
-            raise InputError(tree.mistakes)
-        return Document(problem, tree.file, data)
     try:
         scenario = _shape(data).model_validate(data, context={"folder": folder})
     except ValidationError as error:

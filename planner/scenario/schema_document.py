@@ -12,22 +12,21 @@ from planner.scenario.keys.model_keys import ModelDescription
 from planner.scenario.keys.references import File, HubFile
 from planner.scenario.keys.system_keys import SystemDescription
 from planner.scenario.keys.workload import Demand, Distribution
-from planner.scenario.kinds import Document, question_types
+from planner.scenario.kinds import question_types
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
-def resolved(scenario: BaseModel | Document, *, full_paths: bool = False) -> dict[str, Any]:
+def resolved(scenario: BaseModel, *, full_paths: bool = False) -> dict[str, Any]:
     """Every key with its value in base units, defaults filled in; only JSON types.
 
     It loads again to an equal scenario. Files are named as given, or by their `full_paths`.
     """
-    items = scenario.data.items() if isinstance(scenario, Document) else scenario
     unsaid = getattr(scenario, "SILENT", ())
     fields = getattr(type(scenario), "model_fields", {})
     return {
         getattr(fields.get(name), "alias", None) or name: _plain(value, full_paths)
-        for name, value in items
+        for name, value in scenario
         if value is not None or name not in unsaid
     }
 

@@ -161,6 +161,7 @@ class ServingProblem(Problem["Scenario"]):
 
         buy = bought(plan.answer)
         return WhoWinsPicture(buy) if buy else SectionBars(plan)
+
     def live_page(self, question: Scenario, plan: Plan) -> LivePage:
         """The search as a page carries it, or why it does not."""
         from planner.problems.serving.live.page_model import PageModel

@@ -79,9 +79,7 @@ WRONG = {
     "unknown system": ("hgx-h100", "hgx-h10", "3:9  system: unknown system 'hgx-h10'; did you"),
     "unknown problem": ("serving", "servin", "1:10  problem: "),
     "unknown profile": ("chips: 2", "chips: 2\nprofile: nobody-2020", "5:10  profile: "),
-    "cache": ("problem: serving", "problem: cache", "1:10  problem: this version"),
     "cache": ("problem: serving", "problem: cache", "6:1  workload: unknown key"),
-    "training": ("problem: serving", "problem: training", "1:10  problem: this version answers"),
     "demand and a batch": ("output_tokens: 100", "output_tokens: 100\n  demand: 5 requests/s\n"
                            "choose: {batch: 8}", "10:17  choose.batch: under demand the batch"),
     "no demand": ("output_tokens: 100", "output_tokens: 100\n  demand: 0 requests/s",

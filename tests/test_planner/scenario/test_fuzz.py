@@ -9,10 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from planner.problems.budget.question import BudgetScenario
 from planner.problems.serving.question import Scenario
 from planner.scenario import load, resolved
-from planner.scenario.kinds import Document
+from planner.scenario.keys.fields import QuestionRecord
 from planner.scenario.tree import yaml_tree
 from planner.text.errors import InputError
 
@@ -75,7 +74,7 @@ def assert_read_or_refused(source, *sets):
     except InputError as error:
         refusal = error
     if refusal is None:
-        assert isinstance(scenario, Scenario | BudgetScenario | Document)
+        assert isinstance(scenario, QuestionRecord)
         return scenario
     lines = str(refusal).splitlines()
     assert len(lines) == len(refusal.mistakes) >= 1

@@ -13,7 +13,8 @@ from planner.problems.serving.question import Scenario
 from planner.scenario import json_schema, load, resolved
 from planner.scenario.keys.references import File
 from planner.scenario.keys.workload import Demand, Distribution
-from planner.scenario.kinds import PLANNED, Document, starter
+from planner.scenario.kinds import starter
+from planner.scenario.loading import read as tree_of
 from planner.scenario.tree import ALIASES
 from planner.text.errors import InputError
 
@@ -162,21 +163,12 @@ def test_yaml_toml_and_json_read_alike(tmp_path):
 def test_yaml_is_version_1_2(tmp_path):
     """`no` is a string, not false; `1e15` a number; 1:30 a string."""
     file = tmp_path / "s.yaml"
-    text = "problem: cache\na: no\nb: 1e15\nc: 1:30\nd: 2026-11-01\ne: 0o17\nf: yes\ng: ~\n"
+    text = "a: no\nb: 1e15\nc: 1:30\nd: 2026-11-01\ne: 0o17\nf: yes\ng: ~\n"
     file.write_text(text)
-    assert load(file).data == {
-        "problem": "cache", "a": "no", "b": 1e15, "c": "1:30", "d": "2026-11-01", "e": 15,
+    assert tree_of(file).data == {
+        "a": "no", "b": 1e15, "c": "1:30", "d": "2026-11-01", "e": 15,
         "f": "yes", "g": None,
     }  # fmt: skip
-
-
-@pytest.mark.parametrize("problem", ["cache", "prices"])
-@pytest.mark.parametrize("problem", PLANNED)
-def test_other_problems_keep_their_place(problem):
-    """Other problems load as documents for the code that answers them."""
-    document = load({"problem": problem, "anything": [1]})
-    assert isinstance(document, Document)
-    assert (document.problem, document.data["anything"]) == (problem, [1])
 
 
 def test_changes_apply_in_order_and_open_names():

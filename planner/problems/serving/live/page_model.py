@@ -300,7 +300,9 @@ def _refused_pair(pair: TaskPair) -> str:
     if pair.demand is not None or first.arrivals is not None:
         return "under a load two pools wait for each other, which is sought in Python"
     if first.objective in ("latency", "energy") or first.electricity or last.electricity:
-        return "two pools of least latency or energy, or that pay their power, are weighed in Python"
+        return (
+            "two pools of least latency or energy, or that pay their power, are weighed in Python"
+        )
     if "e2e" in last.promises:
         return "a promise on the whole request ties two pools closer than this page does"
     if first.drafter is not None or last.batches is not None:

@@ -194,6 +194,6 @@ def test_arrays_and_single_layouts_are_the_same():
 def test_a_range_of_chips_is_searched_number_by_number():
     """Numbers that no layout uses are no plan where smaller ones are asked about as well."""
     plan = planner.solve(asked(SMALL, chips={"from": 8, "to": 15}, objective="cost"))
-    best = min((planner.solve(asked(SMALL, chips=chips)).answer.plan.usd for chips in range(8, 16)))
+    best = min(planner.solve(asked(SMALL, chips=chips)).answer.plan.usd for chips in range(8, 16))
     assert plan.answer.plan.usd == pytest.approx(best)
     assert plan.answer.plan.chips == plan.answer.plan.chips_used
