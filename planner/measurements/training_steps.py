@@ -13,9 +13,9 @@ from planner.catalogue.training_stacks import (
 from planner.measurements.entry import Entry, Prediction
 from planner.measurements.readers.sheets import MeasurementTable
 from planner.measurements.readers.training_rows import TrainingRow, training_rows
-from planner.problems.training.step.binding import layout_symbols, shared_symbols
-from planner.problems.training.step.step import fed, usable
-from planner.problems.training.step.task import TrainingTask
+from planner.problems.training.step.step_symbols import layout_symbols, shared_symbols
+from planner.problems.training.step.step_times import fed, usable
+from planner.problems.training.step.training_task import TrainingTask
 
 SHARES = 9  # of layers that run again, tried where a table does not say
 

@@ -23,8 +23,8 @@ from planner.catalogue.training_stacks import (
 )
 from planner.measurements.readers.training_rows import TrainingRow
 from planner.measurements.training_steps import era_of, symbols_of, task_of
-from planner.problems.training.step.step import lowered
-from planner.problems.training.step.task import TrainingTask
+from planner.problems.training.step.step_times import lowered
+from planner.problems.training.step.training_task import TrainingTask
 
 NOISE = 0.04  # of the logarithm of a step time: what another day, release or submitter changes
 STEP = 1e-4  # of a logarithm, for slopes

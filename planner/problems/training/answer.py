@@ -15,8 +15,8 @@ from planner.problems.training.question import TrainingQuestion
 from planner.problems.training.repairs import repairs
 from planner.problems.training.resolve import ResolvedTraining, resolve_training
 from planner.problems.training.search import RatedLayout, Tally, relaxed_steps, search_layouts
-from planner.problems.training.step.training_layouts import TrainingLayouts
 from planner.problems.training.step.step_times import step_times, usable
+from planner.problems.training.step.training_layouts import TrainingLayouts
 from planner.problems.training.worth import ChipCount
 from planner.protocol.plan import BindingLimit, KnownAnswer, MissedPromise, Provenance
 from planner.scenario import resolved

@@ -18,8 +18,8 @@ from planner.catalogue.training_stacks import TrainingStack, choose_training_sta
 from planner.problems.training.layout_lattice import ModelDivisions
 from planner.problems.training.mistakes import choose_faults
 from planner.problems.training.question import TrainingQuestion
-from planner.problems.training.step.training_counts import TrainingCounts, training_counts
 from planner.problems.training.step.machine import training_machine
+from planner.problems.training.step.training_counts import TrainingCounts, training_counts
 from planner.problems.training.step.training_task import StateBytes, TrainingTask
 from planner.protocol.plan import DataSource
 from planner.scenario.keys.model_keys import ModelDescription

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from planner.problems.training.step.layouts import RECOMPUTE, SCHEDULES, TrainingLayouts
-from planner.problems.training.step.task import TrainingTask
+from planner.problems.training.step.training_layouts import RECOMPUTE, SCHEDULES, TrainingLayouts
+from planner.problems.training.step.training_task import TrainingTask
 
 TILE = 128  # elements of a matrix product's tile
 WHOLE_TILE = 256  # widths that are multiples of it lose nothing to odd strides
@@ -134,10 +134,10 @@ def _rates(
         pooled = near if task.stack.pooled_cards else 1.0
         return np.where(size * stride <= node, link, np.minimum(link, card * pooled))
 
-    one = np.ones(())
+    alone = np.ones(())
     experts = tp * cp * dp / (ep * etp)
     return {
-        "W_tp": rate(tp, one),
+        "W_tp": rate(tp, alone),
         "W_cp": rate(cp, tp),
         "W_ep": rate(ep, etp),
         "W_dp": rate(dp * cp, tp),
