@@ -161,7 +161,7 @@ def fit_steps(sample: StepSample) -> StepFit:
         return np.vstack([rows * robust_slope(off), np.eye(count)])
 
     solution = least_squares(residuals, np.zeros(count), jac=slopes, method="trf", max_nfev=60)
-    jacobian = solution.jac
+    jacobian = slopes(solution.x)
     covariance = np.linalg.inv(jacobian.T @ jacobian) * np.outer(widths, widths)
     theta = solution.x * widths
     off = np.log(_predicted(sample, empty, theta[:, None])[:, 0]) - logs

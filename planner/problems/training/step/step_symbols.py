@@ -39,7 +39,7 @@ def shared_symbols(task: TrainingTask) -> dict[str, float]:
         "P_routed": counts.routed, "P_rest": counts.rest, "P_head": counts.head,
         "P_emb": counts.embedding, "x_moe": counts.moe_share, "n_blocks": counts.n_layers,
         "a_score": counts.pair_flop(task.sequence), "x_scores": 2.0 if task.unfused else 1.0,
-        "x_odd": odd(counts.head_dim, HEAD_TILE),
+        "x_odd": float(odd(counts.head_dim, HEAD_TILE)),
         "h_norm": B16 * NORM_MOVES * counts.hidden, "h_cut": B16 * (rotary + wide),
         "h_model": B16 * counts.hidden, "h_kv": 2 * B16 * counts.keys,
         "h_pairs": B16 * SOFTMAX_MOVES * counts.heads if task.unfused else 0.0,

@@ -86,7 +86,8 @@ def step_times(
         values |= fed("step", symbols)
     elif wanted & {"used", "fits"}:
         values |= fed("used", symbols)
-    parts, stage = {}, None
+    parts: dict[str, np.ndarray] = {}
+    stage: np.ndarray | None = None
     if wanted & {"memory", "worst_stage"}:
         parts, stage = _memory(task, layouts, symbols)
     used = values.get("used")
