@@ -5,7 +5,7 @@ the one behind it, which may have more layers; the last, which has the head and 
 """
 
 from formulas.algebra.notation import *
-from formulas.training.step import expert_gradient_group, gradient_group, tokens_per_rank
+from formulas.training.step_time import expert_gradient_group, gradient_group, tokens_per_rank
 
 STAYS = "what a backward pass reads stays from the forward pass on"
 CUTS = "full recomputation keeps the input of each layer, and one layer whole while it runs again"

@@ -89,11 +89,11 @@ class TrainingStack:
     def coefficients(self, place: Mapping[str, str]) -> dict[str, float]:
         """Every coefficient at a place, such as {chip: h100, precision: fp8, kernel: flash}."""
         values = dict(self.values)
-        for one in self.adjustments:
-            if place.get(one.scope) != one.at:
+        for change in self.adjustments:
+            if place.get(change.scope) != change.at:
                 continue
-            for name in sorted(values.keys() - NO_TIME) if one.of == EVERY else (one.of,):
-                values[name] *= one.factor
+            for name in sorted(values.keys() - NO_TIME) if change.of == EVERY else (change.of,):
+                values[name] *= change.factor
         return values
 
     def band(self, *, routed: bool, model: str = "", chip: str = "") -> TrainingBand:

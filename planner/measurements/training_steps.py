@@ -13,9 +13,9 @@ from planner.catalogue.training_stacks import (
 from planner.measurements.entry import Entry, Prediction
 from planner.measurements.readers.sheets import MeasurementTable
 from planner.measurements.readers.training_rows import TrainingRow, training_rows
-from planner.problems.training.step.binding import layout_symbols, shared_symbols
-from planner.problems.training.step.step import fed, usable
-from planner.problems.training.step.task import TrainingTask
+from planner.problems.training.step.step_symbols import layout_symbols, shared_symbols
+from planner.problems.training.step.step_times import fed, usable
+from planner.problems.training.step.training_task import TrainingTask
 
 SHARES = 9  # of layers that run again, tried where a table does not say
 
@@ -44,19 +44,20 @@ def task_of(row: TrainingRow, stack: TrainingStack) -> TrainingTask:
     )
 
 
-def symbols_of(row: TrainingRow, task: TrainingTask) -> dict[str, object]:
+def symbols_of(row: TrainingRow, task: TrainingTask) -> dict[str, float]:
     """The symbols of a row.
 
     Where recomputation is not stated, the least share of the layers with which it fits runs again.
     """
     assert row.layout is not None
-    symbols: dict[str, object] = {**shared_symbols(task), **layout_symbols(task, row.layout)}
+    layout = {name: float(value) for name, value in layout_symbols(task, row.layout).items()}
+    symbols = {**shared_symbols(task), **layout}
     if not row.latent:
         return symbols
     shares = np.linspace(0, 1, SHARES)
     used = fed("used", {**symbols, **task.coefficients, "x_again": shares})["used"]
     fitting = np.flatnonzero(used <= usable(task))
-    return {**symbols, "x_again": shares[fitting[0]] if fitting.size else 1.0}
+    return {**symbols, "x_again": float(shares[fitting[0]]) if fitting.size else 1.0}
 
 
 def stack_of(row: TrainingRow, profile: str = "auto") -> TrainingStack:
@@ -96,6 +97,10 @@ def least_seconds(row: TrainingRow) -> float:
     return row.counts.flop(row.batch, row.sequence) / (row.chips * row.machine.peak)
 
 
+def _part(row: TrainingRow) -> str:
+    return "routed" if row.counts and row.counts.n_experts else "dense"
+
+
 NO_TIME = "states no step time: only whether it fits"
 
 
@@ -119,7 +124,7 @@ def training_layout_entries(table: MeasurementTable) -> list[Entry]:
         seconds = row.seconds
         entries.append(
             Entry(
-                index, line, "value", "step", "routed" if row.counts.n_experts else "dense", *made,
+                index, line, "value", "step", _part(row), *made,
                 row.era, setting, measured=seconds, seconds=seconds, prediction=prediction,
                 bound=prediction.bound, roofline=prediction.bound, profile=stack_of(row).name,
             )

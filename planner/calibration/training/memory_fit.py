@@ -16,7 +16,7 @@ from scipy.optimize import minimize
 from planner.catalogue.training_stacks import TrainingStack, coefficient_priors
 from planner.measurements.readers.training_rows import TrainingRow
 from planner.measurements.training_steps import symbols_of, task_of
-from planner.problems.training.step.step import fed
+from planner.problems.training.step.step_times import fed
 
 SLACK = 0.08  # of the logarithm of memory: what fragmentation and libraries change from run to run
 MEMORY = ("M_base", "k_act", "k_state", "k_loss")

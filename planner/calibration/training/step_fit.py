@@ -23,8 +23,8 @@ from planner.catalogue.training_stacks import (
 )
 from planner.measurements.readers.training_rows import TrainingRow
 from planner.measurements.training_steps import era_of, symbols_of, task_of
-from planner.problems.training.step.step import lowered
-from planner.problems.training.step.task import TrainingTask
+from planner.problems.training.step.step_times import lowered
+from planner.problems.training.step.training_task import TrainingTask
 
 NOISE = 0.04  # of the logarithm of a step time: what another day, release or submitter changes
 STEP = 1e-4  # of a logarithm, for slopes
@@ -161,7 +161,7 @@ def fit_steps(sample: StepSample) -> StepFit:
         return np.vstack([rows * robust_slope(off), np.eye(count)])
 
     solution = least_squares(residuals, np.zeros(count), jac=slopes, method="trf", max_nfev=60)
-    jacobian = solution.jac
+    jacobian = slopes(solution.x)
     covariance = np.linalg.inv(jacobian.T @ jacobian) * np.outer(widths, widths)
     theta = solution.x * widths
     off = np.log(_predicted(sample, empty, theta[:, None])[:, 0]) - logs

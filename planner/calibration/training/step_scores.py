@@ -1,8 +1,8 @@
 """How good predicted steps of training are on rows that no fit saw, beside a constant MFU.
 
 Rows of one stack are fitted together and left out in turn: a random half by layout, a model, a
-chip or a width with all its rows. The constant is the median MFU of the rows that stay, of the same chip,
-format, recomputation and kind of model where there are such.
+chip or a width with all its rows. The constant is the median MFU of the rows that stay, of the
+same chip, format, recomputation and kind of model where there are such.
 """
 
 from __future__ import annotations
@@ -178,16 +178,16 @@ def _left_out(sample: StepSample, groups: np.ndarray) -> tuple[np.ndarray, np.nd
 def _constant(sample: StepSample, out: np.ndarray) -> np.ndarray:
     """Step times of the rows left out at the median MFU of the others [s]."""
     mfu, least = utilisation(sample), _least(sample)
-    known: dict[tuple[str, str, int, bool], list[float]] = defaultdict(list)
+    alike: dict[tuple[str, str, int, bool], list[float]] = defaultdict(list)
     keys = [_alike(row) for row in sample.rows]
     for i in np.flatnonzero(~out):
-        known[keys[i]].append(mfu[i])
+        alike[keys[i]].append(mfu[i])
     parts = np.array([key[-1] for key in keys])
     stay = {part: mfu[~out & (parts == part)] for part in (False, True)}
     anyhow = {part: np.median(each if each.size else mfu[~out]) for part, each in stay.items()}
     places = np.flatnonzero(out)
     return np.array(
-        [least[i] / (np.median(known.get(keys[i], [anyhow[keys[i][-1]]]))) for i in places]
+        [least[i] / (np.median(alike.get(keys[i], [anyhow[keys[i][-1]]]))) for i in places]
     )
 
 
@@ -259,10 +259,10 @@ def _by_rule(rows: Sequence[TrainingRow]) -> int:
 def _memory(rows: Sequence[TrainingRow], form: TrainingStack) -> MemoryScore | None:
     """Memory calls by fits that leave each model out, where runs failed or peaks were measured."""
     failed = any(not row.fits for row in rows if not row.reason)
-    told = [row for row in rows if failed or row.peak is not None]
-    if not told:
+    telling = [row for row in rows if failed or row.peak is not None]
+    if not telling:
         return None
-    sample = MemorySample.of(told, form)
+    sample = MemorySample.of(telling, form)
     if not sample.rows:
         return None
     names = np.array([row.counts.name if row.counts else "" for row in sample.rows])

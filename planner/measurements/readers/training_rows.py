@@ -19,10 +19,10 @@ import numpy as np
 from planner.catalogue.systems import system, system_from
 from planner.measurements.published_names import Refused
 from planner.measurements.readers import sheets
-from planner.problems.training.step.counts import TrainingCounts, shape_counts
-from planner.problems.training.step.layouts import TrainingLayouts
 from planner.problems.training.step.machine import TrainingMachine, training_machine
-from planner.problems.training.step.task import StateBytes
+from planner.problems.training.step.training_counts import TrainingCounts, shape_counts
+from planner.problems.training.step.training_layouts import TrainingLayouts
+from planner.problems.training.step.training_task import StateBytes
 from planner.text.errors import CatalogueError, did_you_mean
 from planner.text.tables import table
 
@@ -288,23 +288,21 @@ def _suspects(rows: Sequence[TrainingRow]) -> list[TrainingRow]:
     A model whose rows are all as far off is counted in another way by its publisher: no slip.
     """
     sets: dict[tuple[str, str], list[int]] = defaultdict(list)
+    models: dict[tuple[str, str], list[np.ndarray]] = defaultdict(list)
+    ratios: dict[int, np.ndarray] = {}
     for at, row in enumerate(rows):
         if row.usable and row.published is not None:
+            ratios[at] = row.published / np.array(row.flop_rates())
             sets[row.set, row.era].append(at)
-    counted: dict[tuple[str, str], list[list[float]]] = defaultdict(lambda: [[], [], []])
-    for at in (at for members in sets.values() for at in members):
-        for convention, rate in enumerate(rows[at].flop_rates()):
-            counted[rows[at].set, rows[at].counts.name][convention].append(
-                rows[at].published / rate
-            )
+            models[row.set, _model(row)].append(ratios[at])
     checked = list(rows)
     for members in sets.values():
-        ratios = np.array([np.divide(rows[at].published, rows[at].flop_rates()) for at in members])
-        offs = np.abs(np.log(ratios))
+        offs = np.abs(np.log([ratios[at] for at in members]))
         best = int(np.argmin(np.median(offs, axis=0)))
-        for at, off, ratio in zip(members, offs[:, best], ratios[:, best], strict=True):
-            others = counted[rows[at].set, _model(rows[at])][best]
-            if off > SAME_SET and sum(abs(np.log(ratio / x)) < SAME_MODEL for x in others) < 2:
+        for at, off in zip(members, offs[:, best], strict=True):
+            ratio = ratios[at][best]
+            others = np.log([x[best] / ratio for x in models[rows[at].set, _model(rows[at])]])
+            if off > SAME_SET and np.sum(np.abs(others) < SAME_MODEL) < 2:
                 checked[at] = replace(
                     rows[at],
                     reason=f"suspect: published FLOP/s are {ratio:.2f} of those that its rate "

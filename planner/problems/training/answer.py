@@ -15,8 +15,8 @@ from planner.problems.training.question import TrainingQuestion
 from planner.problems.training.repairs import repairs
 from planner.problems.training.resolve import ResolvedTraining, resolve_training
 from planner.problems.training.search import RatedLayout, Tally, relaxed_steps, search_layouts
-from planner.problems.training.step.layouts import TrainingLayouts
-from planner.problems.training.step.step import step_times, usable
+from planner.problems.training.step.step_times import step_times, usable
+from planner.problems.training.step.training_layouts import TrainingLayouts
 from planner.problems.training.worth import ChipCount
 from planner.protocol.plan import BindingLimit, KnownAnswer, MissedPromise, Provenance
 from planner.scenario import resolved
@@ -258,5 +258,12 @@ def _provenance(resolution: ResolvedTraining, best: RatedLayout, tally: Tally) -
         warnings.append(
             f"no layout uses all {best.chips.paid} chips: {idle} are idle, and paid; of fewer "
             f"chips the numbers from {tally.fewest} up were tried"
+        )
+    times = point_of(best).time_per_step
+    if times.hidden_communication > sum(times.terms.values()):
+        warnings.append(
+            f"stack {best.chips.case.task.stack.name} hides more communication "
+            f"({times.hidden_communication:.3g} s) behind arithmetic than the step is long: its "
+            "rows do not reach such a layout; limit dp or zero in choose"
         )
     return Provenance(data=resolution.data, warnings=tuple(warnings))

@@ -15,7 +15,12 @@ from itertools import product
 import numpy as np
 
 from planner.problems.training.question import TrainingChoose
-from planner.problems.training.step.layouts import OFFLOAD, RECOMPUTE, SCHEDULES, TrainingLayouts
+from planner.problems.training.step.training_layouts import (
+    OFFLOAD,
+    RECOMPUTE,
+    SCHEDULES,
+    TrainingLayouts,
+)
 
 ROWS = ("tp", "pp", "dp", "cp", "ep", "tp_expert", "micro_batch", "virtual_stages")
 FLAGS = ("schedule", "recompute", "zero", "offload", "sequence_parallel", "overlap")

@@ -12,8 +12,14 @@ from formulas.numerics.store import kept_scalar
 from planner.problems.training import plan as records
 from planner.problems.training.question import TrainingQuestion
 from planner.problems.training.search import RatedLayout
-from planner.problems.training.step.binding import bound_symbols
-from planner.problems.training.step.step import MEMORY, SOURCES, StepTimes, step_times, usable
+from planner.problems.training.step.step_symbols import bound_symbols
+from planner.problems.training.step.step_times import (
+    MEMORY,
+    SOURCES,
+    TrainingTimes,
+    step_times,
+    usable,
+)
 from planner.problems.training.worth import OF_A_RUN, PER_MTOK, RUN_SOURCES, WORTH, equations
 from planner.protocol.output import Output
 from planner.scenario.keys.training_fields import DAY
@@ -121,7 +127,7 @@ def point_of(rated: RatedLayout) -> records.TrainingPoint:
     )
 
 
-def _memory(rated: RatedLayout, times: StepTimes) -> records.MemoryPerChip:
+def _memory(rated: RatedLayout, times: TrainingTimes) -> records.MemoryPerChip:
     """Memory of the worst stage by part, and what of the usable memory is free."""
     total = usable(rated.chips.case.task)
     parts = {name: float(value) for name, value in times.memory.items()}
@@ -134,7 +140,7 @@ def _memory(rated: RatedLayout, times: StepTimes) -> records.MemoryPerChip:
     )
 
 
-def _terms(times: StepTimes) -> records.StepTerms:
+def _terms(times: TrainingTimes) -> records.StepTerms:
     """Terms of the step, those that take no time left out."""
     terms = {name: float(value) for name, value in times.terms.items()}
     hidden = {name: float(value) for name, value in times.hidden.items()}
@@ -192,7 +198,7 @@ def _walked_step(rated: RatedLayout) -> Mapping[str, float]:
 
 def _step_program() -> ScalarProgram:
     from formulas.numerics.evaluate import scalar_program
-    from planner.problems.training.step.equations import tabled
+    from planner.problems.training.step.step_tables import tabled
 
     return scalar_program(*tabled("both"), ())
 

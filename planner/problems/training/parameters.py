@@ -11,7 +11,7 @@ from planner.problems.training.outputs import OUTPUTS, point_of
 from planner.problems.training.question import TrainingQuestion
 from planner.problems.training.resolve import TrainingCase, resolve_training
 from planner.problems.training.search import RatedLayout
-from planner.problems.training.step.step import step_times
+from planner.problems.training.step.step_times import step_times
 from planner.problems.training.worth import ChipCount
 from planner.protocol.output import values_in
 from planner.protocol.parameter import Parameter, settable

@@ -7,6 +7,7 @@ every matrix of the layers, whose own weights are frozen.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import (
@@ -182,7 +183,12 @@ class TrainingCurrent(Record):
 
 def _stack(value: object, info: ValidationInfo) -> str | File:
     """A stack's name, or the path of a file that `planner calibrate` wrote."""
-    return name_or_file(value, "profile", AUTO, (AUTO, *training_stack_names()), info)
+    return name_or_file(value, "profile", AUTO, _stack_names(), info)
+
+
+@cache
+def _stack_names() -> tuple[str, ...]:
+    return (AUTO, *training_stack_names())
 
 
 StackField = Annotated[

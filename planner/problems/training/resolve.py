@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from planner.architecture.huggingface import read_config
 from planner.architecture.layers import Model, Weight
@@ -18,9 +18,9 @@ from planner.catalogue.training_stacks import TrainingStack, choose_training_sta
 from planner.problems.training.layout_lattice import ModelDivisions
 from planner.problems.training.mistakes import choose_faults
 from planner.problems.training.question import TrainingQuestion
-from planner.problems.training.step.counts import TrainingCounts, training_counts
 from planner.problems.training.step.machine import training_machine
-from planner.problems.training.step.task import StateBytes, TrainingTask
+from planner.problems.training.step.training_counts import TrainingCounts, training_counts
+from planner.problems.training.step.training_task import StateBytes, TrainingTask
 from planner.protocol.plan import DataSource
 from planner.scenario.keys.model_keys import ModelDescription
 from planner.scenario.keys.references import File, wanted_profile
@@ -150,8 +150,10 @@ def _case(
         counts = training_counts(model)
     with _at("profile"):
         routed = counts.n_experts > 0
+        file = isinstance(question.profile, File)  # which may be written anew
+        choose = choose_training_stack if file else _shipped_stack
         wanted = wanted_profile(question.profile)
-        stack, borrowed = choose_training_stack(wanted, system.chip.name, routed=routed)
+        stack, borrowed = choose(wanted, system.chip.name, routed=routed)
     draw = _draw(system)
     divisions = _divisions(question, counts, stack)
     faults = [*_unanswered(question, system, draw)]
@@ -169,6 +171,9 @@ def _case(
     data.extend(_sources(question, system, price, stack))
     trained = lora_parameters(model, question.train.lora) / counts.n_total
     return TrainingCase(system, task, divisions, price, draw, trained)
+
+
+_shipped_stack = lru_cache(maxsize=256)(choose_training_stack)
 
 
 def _divisions(

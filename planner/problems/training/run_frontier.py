@@ -12,8 +12,8 @@ from planner.problems.training.outputs import OUTPUTS, point_of
 from planner.problems.training.question import TrainingLimits, TrainingQuestion
 from planner.problems.training.resolve import resolve_training
 from planner.problems.training.search import FAST, chip_counts, search_layouts
-from planner.problems.training.step.layouts import TrainingLayouts
-from planner.problems.training.step.step import step_times, usable
+from planner.problems.training.step.step_times import step_times, usable
+from planner.problems.training.step.training_layouts import TrainingLayouts
 from planner.problems.training.worth import ChipCount
 from planner.protocol.document import document_of
 from planner.protocol.output import values_in

@@ -14,10 +14,10 @@ from planner.catalogue.systems import system
 from planner.catalogue.training_stacks import coefficient_priors, stack_from, training_stack
 from planner.measurements.readers.training_rows import TrainingRow, training_rows
 from planner.measurements.training_steps import predicted_seconds
-from planner.problems.training.step.counts import shape_counts
-from planner.problems.training.step.layouts import TrainingLayouts
 from planner.problems.training.step.machine import training_machine
-from planner.problems.training.step.step import fed
+from planner.problems.training.step.step_times import fed
+from planner.problems.training.step.training_counts import shape_counts
+from planner.problems.training.step.training_layouts import TrainingLayouts
 from tests.paths import shared
 
 

@@ -9,8 +9,8 @@ import pytest
 import planner
 from formulas.training import bubbles
 from planner.problems.training.resolve import resolve_training
-from planner.problems.training.step.layouts import TrainingLayouts
-from planner.problems.training.step.step import step_times
+from planner.problems.training.step.step_times import step_times
+from planner.problems.training.step.training_layouts import TrainingLayouts
 from planner.scenario import load
 from tests.cases.training import BASE, SMALL, asked, pipeline_time
 

@@ -16,8 +16,8 @@ from planner.problems.training.mistakes import layout_faults
 from planner.problems.training.outputs import point_of, recheck
 from planner.problems.training.resolve import resolve_training
 from planner.problems.training.search import search_layouts
-from planner.problems.training.step.layouts import TrainingLayouts
-from planner.problems.training.step.step import step_times, usable
+from planner.problems.training.step.step_times import step_times, usable
+from planner.problems.training.step.training_layouts import TrainingLayouts
 from planner.scenario import load
 from planner.text.errors import SolverError
 from tests.cases.training import BASE, SMALL, asked
@@ -50,7 +50,7 @@ def every_layout(of, chips, free):
                 yield words
 
 
-@pytest.mark.parametrize("memory", ["80 GB", "10 GB"])
+@pytest.mark.parametrize("memory", ["10 GB", pytest.param("80 GB", marks=pytest.mark.slow)])
 def test_brute_force_finds_nothing_better(memory):
     """Of all layouts of eight chips, timed one by one, the best and their number are the same."""
     free = {
@@ -135,6 +135,7 @@ def test_a_better_machine_is_never_slower(key, values):
         best = plan.answer.plan.step_time
 
 
+@pytest.mark.slow
 def test_chips_that_no_layout_uses_are_idle_and_paid():
     """Of 13 chips fewer are used; no number of chips above half of them does better."""
     free = {"pp": [1, 2, 3]}
@@ -191,6 +192,7 @@ def test_arrays_and_single_layouts_are_the_same():
             assert float(times.used) == pytest.approx(rated.used, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_a_range_of_chips_is_searched_number_by_number():
     """Numbers that no layout uses are no plan where smaller ones are asked about as well."""
     plan = planner.solve(asked(SMALL, chips={"from": 8, "to": 15}, objective="cost"))

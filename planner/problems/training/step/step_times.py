@@ -11,24 +11,27 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from formulas.numerics.store import kept_kernel
-from planner.problems.training.step.binding import bound_symbols
+from planner.problems.training.step.step_symbols import bound_symbols
 
 if TYPE_CHECKING:
     from formulas.numerics.kernel import Kernel
-    from planner.problems.training.step.layouts import TrainingLayouts
-    from planner.problems.training.step.task import TrainingTask
+    from planner.problems.training.step.training_layouts import TrainingLayouts
+    from planner.problems.training.step.training_task import TrainingTask
 
 OUTPUTS = ("step", "terms", "memory", "used", "fits", "worst_stage", "bubble", "bound")
 MEMORY = ("weights", "gradients", "optimizer", "activations", "logits", "buffers")
 STAGES = ("first", "middle", "last")
 SOURCES = (
-    Path(__file__).with_name("equations.py"),
-    *(Path(__file__).parents[4] / "formulas/training" / n for n in ("step.py", "step_memory.py")),
+    Path(__file__).with_name("step_tables.py"),
+    *(
+        Path(__file__).parents[4] / "formulas/training" / n
+        for n in ("step_time.py", "step_memory.py")
+    ),
 )
 
 
 @dataclass(frozen=True)
-class StepTimes:
+class TrainingTimes:
     """Times [s] and memory [byte] of layouts, arrays of their shape; what was not asked is None.
 
     `terms` add up to `step`; `hidden` is communication behind arithmetic. `memory` is that of the
@@ -49,11 +52,11 @@ class StepTimes:
 
 @cache
 def lowered(table: str) -> Kernel:
-    """The kernel of a table of `equations`."""
+    """The kernel of a table of `step_tables`."""
 
     def make() -> Kernel:
         from formulas.numerics.evaluate import kernel
-        from planner.problems.training.step.equations import tabled
+        from planner.problems.training.step.step_tables import tabled
 
         return kernel(*tabled(table))
 
@@ -62,7 +65,7 @@ def lowered(table: str) -> Kernel:
 
 def step_times(
     task: TrainingTask, layouts: TrainingLayouts, outputs: Sequence[str] | None = None
-) -> StepTimes:
+) -> TrainingTimes:
     """Step times and memory of all layouts; the fewer `outputs`, the faster.
 
     Parameters
@@ -83,12 +86,13 @@ def step_times(
         values |= fed("step", symbols)
     elif wanted & {"used", "fits"}:
         values |= fed("used", symbols)
-    parts, stage = {}, None
+    parts: dict[str, np.ndarray] = {}
+    stage: np.ndarray | None = None
     if wanted & {"memory", "worst_stage"}:
         parts, stage = _memory(task, layouts, symbols)
     used = values.get("used")
     terms = {} if "terms" not in wanted else {n: values[n] for n in _term_names(values)}
-    return StepTimes(
+    return TrainingTimes(
         step=values["step"] if "step" in wanted else None,
         terms=terms,
         hidden={"dp_hidden": values["hidden.dp"]} if terms else {},

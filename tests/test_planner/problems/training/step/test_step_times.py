@@ -9,13 +9,13 @@ from formulas.numerics.evaluate import scalar_program
 from planner.catalogue.models import load
 from planner.catalogue.systems import system
 from planner.catalogue.training_stacks import training_stack
-from planner.problems.training.step.binding import bound_symbols
-from planner.problems.training.step.counts import training_counts
-from planner.problems.training.step.equations import tabled
-from planner.problems.training.step.layouts import TrainingLayouts
 from planner.problems.training.step.machine import training_machine
-from planner.problems.training.step.step import MEMORY, step_times
-from planner.problems.training.step.task import TrainingTask
+from planner.problems.training.step.step_symbols import bound_symbols
+from planner.problems.training.step.step_tables import tabled
+from planner.problems.training.step.step_times import MEMORY, step_times
+from planner.problems.training.step.training_counts import training_counts
+from planner.problems.training.step.training_layouts import TrainingLayouts
+from planner.problems.training.step.training_task import TrainingTask
 from planner.text.errors import InputError
 
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from planner.problems.training.step.layouts import RECOMPUTE, SCHEDULES, TrainingLayouts
-from planner.problems.training.step.task import TrainingTask
+from planner.problems.training.step.training_layouts import RECOMPUTE, SCHEDULES, TrainingLayouts
+from planner.problems.training.step.training_task import TrainingTask
 
 TILE = 128  # elements of a matrix product's tile
 WHOLE_TILE = 256  # widths that are multiples of it lose nothing to odd strides
@@ -39,7 +39,7 @@ def shared_symbols(task: TrainingTask) -> dict[str, float]:
         "P_routed": counts.routed, "P_rest": counts.rest, "P_head": counts.head,
         "P_emb": counts.embedding, "x_moe": counts.moe_share, "n_blocks": counts.n_layers,
         "a_score": counts.pair_flop(task.sequence), "x_scores": 2.0 if task.unfused else 1.0,
-        "x_odd": odd(counts.head_dim, HEAD_TILE),
+        "x_odd": float(odd(counts.head_dim, HEAD_TILE)),
         "h_norm": B16 * NORM_MOVES * counts.hidden, "h_cut": B16 * (rotary + wide),
         "h_model": B16 * counts.hidden, "h_kv": 2 * B16 * counts.keys,
         "h_pairs": B16 * SOFTMAX_MOVES * counts.heads if task.unfused else 0.0,
@@ -134,10 +134,10 @@ def _rates(
         pooled = near if task.stack.pooled_cards else 1.0
         return np.where(size * stride <= node, link, np.minimum(link, card * pooled))
 
-    one = np.ones(())
+    alone = np.ones(())
     experts = tp * cp * dp / (ep * etp)
     return {
-        "W_tp": rate(tp, one),
+        "W_tp": rate(tp, alone),
         "W_cp": rate(cp, tp),
         "W_ep": rate(ep, etp),
         "W_dp": rate(dp * cp, tp),

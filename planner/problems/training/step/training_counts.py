@@ -160,22 +160,22 @@ def shape_counts(
     """
     routed_layers = layers - dense_layers if experts else 0
     queries, keys = heads * head_dim, kv_heads * head_dim
-    attention = hidden * (2 * queries + 2 * keys)
+    attention = float(hidden * (2 * queries + 2 * keys))
     matrices = gates + 1
     width = (ffn * (layers - routed_layers) + shared_ffn * routed_layers) / layers
     dense = matrices * hidden * width
-    each = matrices * hidden * expert_ffn
+    expert = matrices * hidden * expert_ffn
     rest = 2 * hidden + experts * hidden * routed_layers / layers
     embedding = float(vocab * hidden)
-    routed_total = routed_layers * experts * each
+    routed_total = routed_layers * experts * expert
     ends = (1 if tied else 2) * embedding
     left = (total - routed_total - ends) / layers - dense - rest
     if LATENT * attention < left < attention * (1 - LATENT):
         attention = left
     total = total or layers * (attention + dense + rest) + routed_total + ends
     return TrainingCounts(
-        name, layers, hidden, heads, kv_heads, head_dim, width, gates, vocab, float(attention),
+        name, layers, hidden, heads, kv_heads, head_dim, width, gates, vocab, attention,
         dense, rest, embedding, 0.0 if tied else embedding,
         (AttentionKind(float(SCORES * queries * layers)),), experts, topk, expert_ffn,
-        routed_layers, float(topk * each), float(experts * each), total,
+        routed_layers, float(topk * expert), float(experts * expert), total,
     )  # fmt: skip

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from planner.catalogue.training_stacks import TrainingStack
-from planner.problems.training.step.counts import TrainingCounts
 from planner.problems.training.step.machine import TrainingMachine
+from planner.problems.training.step.training_counts import TrainingCounts
 
 FLASH, UNFUSED = "flash", "unfused"  # attention kernels; a stack may know more by name
 PLAIN, FUSED = "plain", "fused"  # norms

@@ -58,7 +58,10 @@ class TrainingLayouts:
         for name in choices:
             if name not in names:
                 raise InputError(f"a layout has no {name!r}{did_you_mean(name, names)}")
-        values = {**dict.fromkeys(names, 1), **dict.fromkeys(("recompute", "zero", "offload"), 0)}
+        values: dict[str, object] = {
+            **dict.fromkeys(names, 1),
+            **dict.fromkeys(("recompute", "zero", "offload"), 0),
+        }
         values |= {"sequence_parallel": 0, "overlap": 1, "schedule": 1}
         for name, value in choices.items():
             values[name] = _code(name, value)

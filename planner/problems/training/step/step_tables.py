@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import sympy as sp
 
 from formulas.algebra.notation import *
-from formulas.training.step import STEP
 from formulas.training.step_memory import STEP_MEMORY
+from formulas.training.step_time import STEP
 
 # What the answer calls each term of a step, and what it is: they add up to the step.
 RUNS = n_micro * n_full
