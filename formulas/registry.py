@@ -25,8 +25,8 @@ _IN_ORDER = (
     ("network", "collectives collective_algorithms"),
     (
         "serving",
-        "requests context_parallel speculation decode prefill_network prefill passes bounds throughput "
-        "queues",
+        "requests context_parallel speculation decode prefill_network prefill passes bounds "
+        "throughput queues",
     ),
     ("serving", "closed_loop older_kernels power outputs pools"),
     ("scaling", "sparsity"),

@@ -8,6 +8,7 @@ of `Math` and no name that comes from outside.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -100,7 +101,7 @@ class _Stages:
             return self._step(key, stage, numbers, lambda w: f"{w[0]}?{w[1]}:{w[2]}")
         if operation in _RELATIONS:
             sign = _RELATIONS[operation]
-            return self._step(key, stage, numbers, lambda w: sign.join(w))
+            return self._step(key, stage, numbers, sign.join)
         call = _CALLS[operation]
         return self._step(key, stage, numbers, lambda w: f"{call}({','.join(w)})")
 
@@ -122,7 +123,7 @@ class _Stages:
     def _chain(self, sign: str, stage: int, numbers: list[int]) -> int:
         if len(numbers) == 1:
             return numbers[0]
-        return self._step((sign, *numbers), stage, numbers, lambda w: sign.join(w))
+        return self._step((sign, *numbers), stage, numbers, sign.join)
 
     def _joined(self, adds: bool, result: int | None, part: int, up: bool) -> int:
         stage = max(self.steps[n].stage for n in (part, *([] if result is None else [result])))
@@ -132,7 +133,7 @@ class _Stages:
             first = "-" if adds else "1/"
             return self._step((first, part), stage, (part,), lambda w: f"{first}{w[0]}")
         sign = ("+" if up else "-") if adds else ("*" if up else "/")
-        return self._step((sign, result, part), stage, (result, part), lambda w: sign.join(w))
+        return self._step((sign, result, part), stage, (result, part), sign.join)
 
     def _step(
         self,
@@ -250,7 +251,7 @@ def _body(
 
 def _literal(value: float) -> str:
     """A number that JavaScript reads as the same double."""
-    if value != value:
+    if math.isnan(value):
         return "NaN"
     if value in (float("inf"), float("-inf")):
         return "Infinity" if value > 0 else "(-Infinity)"

@@ -1,4 +1,4 @@
-"""A page's search run in Node, and the file opened in a browser; both skipped aloud where absent."""
+"""A page's search run in Node, and the file opened in a browser; skipped where absent."""
 
 from __future__ import annotations
 

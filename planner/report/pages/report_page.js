@@ -4,13 +4,6 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   const $ = (id) => document.getElementById(id);
   const root = document.documentElement;
-  $("theme").hidden = false;
-  $("theme").addEventListener("click", () => {
-    const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-    root.dataset.theme = dark ? "light" : "dark";
-  });
-  if (!data.live) return;
-
   const model = pageModel(data.live, KERNELS), sliders = data.sliders, byName = new Map(sliders.map((s) => [s.name, s]));
   const outputs = data.live.outputs, main = outputs[0];
   let state = {}, held = false, ignored = [];
@@ -46,7 +39,7 @@
   };
   const shown = (slider, value) => value === undefined || value === null ? slider.empty
     : slider.high <= 1 && slider.unit === "1" ? FORMS.share(value) : show(value, slider.unit);
-  const change = (share) => `${share >= 0 ? "+" : "−"}${Math.abs(share * 100).toPrecision(Math.abs(share) < 0.0995 ? 1 : 2)} %`;
+  const change = (share) => `${share >= 0 ? "+" : "−"}${Number(Math.abs(share * 100).toPrecision(Math.abs(share) < 0.0995 ? 1 : 2))} %`;
 
   // ---- the state, in the address ----
   const valueOf = (slider) => state[slider.name] ?? slider.value;

@@ -45,7 +45,7 @@ def report_page(plan: Plan[Any], question: Question, source: str, sets: Sequence
         live = problem.live_page(question, plan)
     head, *others = problem.sections(plan)
     data = _data(plan, head, live, _command(source, sets))
-    script = "\n".join([*_scripts(live), _asset("report_pictures.js"), _asset("report_page.js")])
+    script = "\n".join(_scripts(live))
     style = f"{_tokens()}\n{_asset('report_page.css')}"
     written = json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
     policy = (
@@ -61,7 +61,8 @@ def report_page(plan: Plan[Any], question: Question, source: str, sets: Sequence
         f"<title>{escape(head.title)}</title>\n<style>{style}</style>\n</head>",
         '<body class="still">',
         '<div class="bar" id="mini" aria-hidden="true"></div>',
-        f'<header><h1>{escape(head.title)}</h1><button id="theme" hidden>Light / dark</button></header>',
+        f"<header><h1>{escape(head.title)}</h1>",
+        '<button id="theme" hidden>Light / dark</button></header>',
         f'<main><div class="columns">{_answer(plan, head, live)}{_controls(live)}',
         f'<div class="story">{_story(plan, head, others, live)}</div></div></main>',
         _footer(plan, live),
@@ -76,9 +77,11 @@ def _command(source: str, sets: Sequence[str]) -> str:
 
 
 def _scripts(live: LivePage) -> list[str]:
+    theme = _asset("theme.js")
     if not live.script:
-        return []
-    return [live.script, f"const KERNELS={live.kernels};"]
+        return [theme]
+    own = (_asset("report_pictures.js"), _asset("report_page.js"))
+    return [theme, live.script, f"const KERNELS={live.kernels};", *own]
 
 
 def _asset(name: str) -> str:
@@ -167,7 +170,8 @@ def _answer(plan: Plan[Any], head: Section, live: LivePage) -> str:
     said = "; ".join(f"{line.label}: {line.value}" for line in words)
     verdict = f"<p>{escape(said)}</p>" if plan.status == "optimal" else _missed(plan)
     return (
-        f'<section class="answer">{headline}{refused}<p id="notice" class="notice" role="status" hidden></p>'
+        f'<section class="answer">{headline}{refused}'
+        '<p id="notice" class="notice" role="status" hidden></p>'
         f'<div class="verdict" id="verdict" aria-live="polite">{verdict}</div></section>'
     )
 
@@ -179,7 +183,8 @@ def _card(line: Line) -> str:
         note = f"{low} to {high}"
     return (
         f'<div class="card"><span>{escape(line.label)}</span><b>'
-        f"{escape(quantity(line.value, line.unit))}</b><span>{escape(note or line.note)}</span></div>"
+        f"{escape(quantity(line.value, line.unit))}</b>"
+        f"<span>{escape(note or line.note)}</span></div>"
     )
 
 
@@ -217,11 +222,11 @@ def _places() -> str:
         '<section id="curve"><h2>Price against speed</h2><p class="quiet">Every layout at batches '
         "that double, with the promises on first token and memory kept; the line is the cheapest "
         'at each speed. Filled: the plan. Hollow: as solved.</p><figure id="frontier"></figure>'
-        '</section><section id="growing"><h2>Why not one sequence more</h2><p class="quiet">What a '
-        'step is made of as the batch grows, on this layout.</p><figure id="growth"></figure>'
-        '</section><section id="moving"><h2>What moves the price</h2><p class="quiet">Each quantity '
-        "20&nbsp;% down and up. Solid: this layout with its batch refitted. Outline: the layout "
-        'chosen anew, where that differs.</p><figure id="tornado"></figure><ul class="legend"><li>'
+        '</section><section id="growing"><h2>Why not one sequence more</h2><p class="quiet">What '
+        'a step is made of as the batch grows, on this layout.</p><figure id="growth"></figure>'
+        '</section><section id="moving"><h2>What moves the price</h2><p class="quiet">Each '
+        "quantity 20&nbsp;% down and up. Solid: this layout with its batch refitted. Outline: "
+        'the layout chosen anew, where that differs.</p><figure id="tornado"></figure><ul class="legend"><li>'
         '<svg class="swatch" viewBox="0 0 11 11" aria-hidden="true"><rect width="11" height="11" '
         'class="f-less"/></svg>20 % less</li><li><svg class="swatch" viewBox="0 0 11 11" '
         'aria-hidden="true"><rect width="11" height="11" class="f-more"/></svg>20 % more</li></ul>'
@@ -271,7 +276,8 @@ def _bar(section: Section) -> str:
     title = escape(f"{section.title}, {quantity(whole, section.lines[0].unit)}")
     rows = [line for line, _ in parts]
     return (
-        f'<h2>{title}</h2><figure><svg class="static" viewBox="0 0 1000 {HIGH}" role="img" aria-label="{title}">'
+        f'<h2>{title}</h2><figure><svg class="static" viewBox="0 0 1000 {HIGH}" role="img" '
+        f'aria-label="{title}">'
         f"{''.join(pieces)}</svg></figure>{_rows(rows)}"
     )
 
@@ -314,7 +320,8 @@ def _proof(plan: Plan[Any], live: LivePage) -> str:
     lines = [f"As solved: decided over {' and '.join(points)}." if points else ""]
     if proof.get("gap") is not None:
         lines.append(
-            f"None of them is better; a lower bound by other means lies {below(proof['gap'])} below."
+            "None of them is better; a lower bound by other means lies "
+            f"{below(proof['gap'])} below."
         )
     if live.script:
         lines.append(
@@ -355,7 +362,8 @@ def _symbols(live: LivePage) -> str:
     return (
         '<details><summary>Symbols, units and sources</summary><div class="wide"><table><tr>'
         '<th scope="col">symbol</th><th scope="col">meaning</th><th scope="col">value</th>'
-        f'<th scope="col">unit</th></tr>{rows}</table></div><ul class="quiet">{sources}</ul></details>'
+        f'<th scope="col">unit</th></tr>{rows}</table></div>'
+        f'<ul class="quiet">{sources}</ul></details>'
     )
 
 

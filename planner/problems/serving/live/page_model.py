@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from formulas.numerics.javascript import staged
+from formulas.numerics.javascript import StagedScript, staged
 from planner.problems.serving.deployment.missed_promises import PHYSICS
 from planner.problems.serving.live.equation_chain import chain
 from planner.problems.serving.live.pool_rows import DIGITS, PoolRows
@@ -104,68 +104,59 @@ class PageModel:
         """The search as a script, the layouts as data, and what may be moved."""
         if refused := self.refused():
             return LivePage(refused=refused)
-        scripts: list[str] = []
-        kernels: list[dict[str, Any]] = []
+        kernels = _Kernels([], [])
+        pools = [self._pool(task, kernels) for task in self.every]
+        pairs = [self._pair(number, pair, kernels) for number, pair in enumerate(self.tasks.pools)]
+        questions = [*({"pool": k} for k in range(len(self.tasks.tasks))), *pairs]
+        data = {**self._words(), "kernels": kernels.documents, "pools": pools,
+                "questions": questions}  # fmt: skip
+        here = files("planner.problems.serving.live")
+        script = "\n".join(here.joinpath(name).read_text("utf-8") for name in SCRIPTS)
+        left = [f"{label}: {why}" for label, why in self.unmoved.items()]
+        return LivePage(
+            script, f"[{','.join(kernels.scripts)}]", data, self.sliders, *chain(self.plan),
+            fixed=(*FIXED, *left),
+        )  # fmt: skip
 
-        def kernel(text: str, document: dict[str, Any]) -> int:
-            if text not in scripts:
-                scripts.append(text)
-                kernels.append(document)
-            return scripts.index(text)
-
-        pools = []
+    def _pool(self, task: Task, kernels: _Kernels) -> dict[str, Any]:
+        """The rows of a task, with the numbers of its kernels."""
         chosen = self.scenario.choose.cp is not None
-        for task in self.every:
-            rows = PoolRows.of(task, self.longest, parts_chosen=chosen)
-            made = rows.script()
-            follow = following(task)
-            after = staged(follow.tape, {}, {"batch": follow.outputs})
-            pools.append({
-                **rows.document(made),
-                "kernel": kernel(made.text, _order(made)),
-                "follow": kernel(after.text, _order(after)),
-            })  # fmt: skip
-        pairs = []
-        for number, pair in enumerate(self.tasks.pools):
-            powered = all(task.power is not None for task in pair.tasks)
-            tape = lowered("whole_pools", "none", powered)
-            whole = staged(tape.tape, {}, {"batch": tape.outputs})
-            place = len(self.tasks.tasks) + 2 * number
-            pairs.append({**_pair(pair), "read": place, "decode": place + 1,
-                          "kernel": kernel(whole.text, _order(whole))})  # fmt: skip
-        data = {
+        rows = PoolRows.of(task, self.longest, parts_chosen=chosen)
+        made, follow = rows.script(), following(task)
+        after = staged(follow.tape, {}, {"batch": follow.outputs})
+        numbers = {"kernel": kernels.number(made), "follow": kernels.number(after)}
+        return {**rows.document(made), **numbers}
+
+    def _pair(self, number: int, pair: TaskPair, kernels: _Kernels) -> dict[str, Any]:
+        """Two pools by the numbers of their rows, and what they give together."""
+        powered = all(task.power is not None for task in pair.tasks)
+        tape = lowered("whole_pools", "none", powered)
+        whole = staged(tape.tape, {}, {"batch": tape.outputs})
+        place = len(self.tasks.tasks) + 2 * number
+        numbers = {"read": place, "decode": place + 1, "kernel": kernels.number(whole)}
+        return {**_pair(pair), **numbers}
+
+    def _words(self) -> dict[str, Any]:
+        """What all pools share: outputs, sliders, names, and the plan as Python has it."""
+        outputs = ("name", "label", "unit", "word", "scale", "promise")
+        moves = ("name", "sets", "adds", "times", "limit", "inverse")
+        return {
             "letters": DIGITS,
             "largest_batch": LARGEST_BATCH,
             "same_price": SAME_PRICE,
             "physics": list(PHYSICS),
             "parts": list(PARTS),
+            "every": EVERY,
+            "stride": STEP,
             "absent": {mode: list(names) for mode, names in ABSENT.items()},
-            "outputs": [
-                {"name": x.name, "label": x.label, "unit": x.unit, "word": x.word,
-                 "scale": x.scale, "promise": x.promise}
-                for x in OUTPUTS
-            ],
+            "outputs": [{name: getattr(x, name) for name in outputs} for x in OUTPUTS],
             "titles": {limit.step: limit.title or limit.name for limit in LIMITS.values()},
             "carried": self._carried(),
             "sliders": [
-                {"name": row.name, "value": slider.value, "sets": list(row.sets),
-                 "adds": list(row.adds), "times": list(row.times), "limit": row.limit,
-                 "inverse": row.inverse}
+                {**{name: getattr(row, name) for name in moves}, "value": slider.value}
                 for row, slider in zip(self.rows, self.sliders, strict=False)
             ],
-            "kernels": kernels,
-            "pools": pools,
-            "every": EVERY,
-            "stride": STEP,
-            "questions": [*({"pool": k} for k in range(len(self.tasks.tasks))), *pairs],
-        }  # fmt: skip
-        here = files("planner.problems.serving.live")
-        script = "\n".join(here.joinpath(name).read_text("utf-8") for name in SCRIPTS)
-        left = [f"{label}: {why}" for label, why in self.unmoved.items()]
-        return LivePage(
-            script, f"[{','.join(scripts)}]", data, self.sliders, *chain(self.plan),
-            fixed=(*FIXED, *left),
-        )  # fmt: skip
+        }
 
     def refused(self) -> str:
         """Why the page cannot search by itself; empty if it can."""
@@ -253,12 +244,21 @@ def _symbols(task: Task, layouts: Any) -> dict[str, Any]:
     return step.values(np.ones(len(layouts)))
 
 
-def _order(script: Any) -> dict[str, Any]:
-    return {
-        "names": [list(names) for names in script.names],
-        "width": script.width,
-        "functions": {name: list(each) for name, each in script.outputs.items()},
-    }
+@dataclass(frozen=True)
+class _Kernels:
+    """Kernels as JavaScript, equal ones once, and the order of what each takes and gives."""
+
+    scripts: list[str]
+    documents: list[dict[str, Any]]
+
+    def number(self, script: StagedScript) -> int:
+        """The place of a kernel, where it is put if it is not there yet."""
+        if script.text not in self.scripts:
+            self.scripts.append(script.text)
+            names = [list(each) for each in script.names]
+            given = {name: list(each) for name, each in script.outputs.items()}
+            self.documents.append({"names": names, "width": script.width, "functions": given})
+        return self.scripts.index(script.text)
 
 
 def _refused(task: Task) -> str:

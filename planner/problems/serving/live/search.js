@@ -268,6 +268,7 @@ function pageModel(data, kernels) {
       if (output.word in values && !data.absent[pool.mode].includes(output.name))
         outputs[output.name] = values[output.word] * output.scale;
     const chips = pool.way("chips")[i], batch = Math.max(1, Math.round(values.sequences));
+    outputs.batch = batch;
     return {
       feasible: true, choice: point, score: point.score, outputs, symbols: values, values: b.values,
       layouts: [laid(pool, i)], chips: chips + " " + pool.words.chip,

@@ -287,6 +287,7 @@ function pairedPools({ data, kernels, bind, largest, worth, laid, memory, stepOf
       if (value !== undefined && !Number.isNaN(value)) outputs[output.name] = value * output.scale;
     }
     outputs.tokens_per_s_per_user = last.tokens_per_s_per_user;
+    outputs.batch = Math.max(1, Math.round(last.sequences));
     const busy = [share, fill].map((x) => Math.round(100 * x));
     const named = [laid(read.pool, i, pair.replicas[0]), laid(decode.pool, j, pair.replicas[1])];
     const counted = (pool, k) => `${pair.chips[k]} ${pool.words.chip}`;
@@ -296,7 +297,7 @@ function pairedPools({ data, kernels, bind, largest, worth, laid, memory, stepOf
       values: { ...read.values, ...decode.values },
       layouts: [`prefill ${named[0]}`, `decode ${named[1]}`], busy,
       chips: [counted(read.pool, 0), counted(decode.pool, 1)].join(" and "),
-      batch: Math.max(1, Math.round(last.sequences)), per_replica: pair.batch, ...broken(decode, j, pair.batch),
+      batch: outputs.batch, per_replica: pair.batch, ...broken(decode, j, pair.batch),
       steps: stepOf(last),
       memories: [{ title: "memory of one prefill chip", lines: memory(read, i, pair.reads, first) },
                  { title: "memory of one decode chip", lines: memory(decode, j, batch, last) }],

@@ -285,7 +285,7 @@ def _model(task: Task) -> dict[str, float]:
     streamed = sum(sizes.streamed_bytes.values()) - sizes.streamed_bytes["routed"]
     resident = sum(weights.values()) - weights["routed"]
     plain = [c for c in sizes.caches if c.limit is None]
-    bounded = [(c, float(c.limit)) for c in sizes.caches if c.limit is not None]
+    bounded = [(c, *_seen(context, prompt, c.limit)) for c in sizes.caches if c.limit is not None]
     growing = [c for c in sizes.caches if c.grows]
     return {
         "N_attn": float(active["attention"] + active["router"] + active["other"]),
@@ -297,18 +297,16 @@ def _model(task: Task) -> dict[str, float]:
         "M_fixed": resident,
         "M_routed": weights["routed"],
         "b_kv": sum(c.bytes_per_token for c in plain),
-        "R_bnd": sum(c.bytes_per_token * _reach(context, limit) for c, limit in bounded),
+        "R_bnd": sum(c.bytes_per_token * seen for c, seen, _ in bounded),
         "b_store": sum(c.bytes_per_token for c in growing),
-        "R_bnd_mem": sum(
-            c.bytes_per_token * _reach(context, limit) for c, limit in bounded if not c.grows
-        ),
+        "R_bnd_mem": sum(c.bytes_per_token * seen for c, seen, _ in bounded if not c.grows),
         "R_state": sizes.state_bytes_per_sequence,
         "a_kv": sum(c.flop_per_cached_token for c in plain),
-        "A_bnd": sum(c.flop_per_cached_token * _reach(context, limit) for c, limit in bounded),
+        "A_bnd": sum(c.flop_per_cached_token * seen for c, seen, _ in bounded),
         "A_state": sizes.state_flop_per_token,
         "a_pf": sum(c.flop_per_pair_prefill for c in plain),
         "A_bnd_pf": sizes.state_flop_per_token
-        + sum(c.flop_per_pair_prefill * _seen(prompt, limit) for c, limit in bounded),
+        + sum(c.flop_per_pair_prefill * read for c, _, read in bounded),
         # Without experts the coverage multiplies nothing; any k < E keeps it finite.
         "n_experts": float(sizes.n_experts or 2),
         "k_experts": float(sizes.n_experts_active or 1),
@@ -374,14 +372,10 @@ def _workload(task: Task) -> dict[str, float]:
     }
 
 
-def _seen(prompt: float, limit: float) -> np.ndarray:
-    """Mean number of keys that a prompt's token attends to under a window or top-k."""
-    return lowered("seen_prompt")(L_in=prompt, L_win=limit)["L_seen_pf"]  # type: ignore[return-value]
-
-
-def _reach(context: float, limit: float) -> np.ndarray:
-    """Keys that a decode step sees of the mean context under a window or top-k."""
-    return lowered("seen_context")(L_ctx=context, L_win=limit)["L_seen"]  # type: ignore[return-value]
+def _seen(context: float, prompt: float, limit: float) -> tuple[np.ndarray, np.ndarray]:
+    """Keys that a decode step, and the mean token of a prompt, see under a window or top-k."""
+    seen = lowered("seen_keys")(L_ctx=context, L_in=prompt, L_win=float(limit))
+    return seen["L_seen"], seen["L_seen_pf"]  # type: ignore[return-value]
 
 
 def _dispatch_bytes(sizes: Sizes) -> float:

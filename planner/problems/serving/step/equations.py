@@ -99,9 +99,7 @@ _STATIC = {"T_pf_beside", "T_pf_all", "T_batch", "L_new", "x_hid"}
 # What depends on nothing but its symbols: the equations, and the symbols that they are to give.
 ALONE: Mapping[str, tuple[Definitions, tuple[str, ...]]] = {
     # What follows from the lengths of requests.
-    "mean_context": ((requests.mean_context,), ("L_ctx",)),
-    "seen_context": ((requests.seen_context,), ("L_seen",)),
-    "seen_prompt": ((requests.seen_prompt,), ("L_seen_pf",)),
+    "seen_keys": ((requests.seen_context, requests.seen_prompt), ("L_seen", "L_seen_pf")),
     # The share of the experts that one microbatch reads under uniform routing.
     "expert_share": (DECODE, ("coverage",)),
     # Bytes that a step must move, with a real number of sequences on each rank.

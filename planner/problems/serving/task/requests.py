@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from planner.problems.serving.question import Scenario
-from planner.problems.serving.step.kernels import lowered
 from planner.problems.serving.step.layouts import HALVES
 from planner.scenario.keys.workload import Workload
 from planner.text.errors import FieldError
@@ -110,10 +109,9 @@ def outputs(mode: str, tokens: float, *, pooled: bool) -> float:
 
 
 def context(lengths: Workload) -> float:
-    """Mean context over the decode steps: I + E[O^2]/(2 E[O])."""
-    into, out = lengths.input_tokens, lengths.output_tokens
-    values = lowered("mean_context")(L_in=into.mean, L_out=out.mean, v_out=out.cv)
-    return values["L_ctx"]  # type: ignore[return-value]
+    """Mean context over the decode steps, as `formulas.serving.requests.mean_context` has it."""
+    output = lengths.output_tokens
+    return lengths.input_tokens.mean + output.mean * (1 + output.cv**2) / 2
 
 
 def promised(mode: str, scenario: Scenario, *, pooled: bool) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""A report is one file that fetches nothing, holds hostile names as text and finite numbers only."""
+"""A report is one file that fetches nothing, hostile names as text, finite numbers only."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import subprocess
 import time
 from base64 import b64encode
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -40,14 +40,15 @@ def page() -> str:
 
 
 def test_its_own_script_and_style_are_allowed_by_hash_and_nothing_else(page: str) -> None:
-    """The policy names the hashes of what stands in the file; no attribute carries style or code."""
+    """The policy has the hashes of what is in the file; no attribute carries style or code."""
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)
     assert policy is not None
     script = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
     style = re.findall(r"<style>(.*?)</style>", page, re.DOTALL)
     for text in (*script, *style):
         assert b64encode(sha256(text.encode()).digest()).decode() in policy[1]
-    assert "default-src 'none'" in policy[1] and "unsafe" not in policy[1]
+    assert "default-src 'none'" in policy[1]
+    assert "unsafe" not in policy[1]
     body = re.sub(r"<script.*?</script>|<style>.*?</style>", "", page, flags=re.DOTALL)
     assert not re.search(r"""\s(style|on\w+)\s*=\s*["']""", body)
     assert not re.search(r"(src|href)=[\"'](?!data:)", body)
@@ -57,7 +58,7 @@ def test_the_data_are_json_without_what_is_no_number(page: str) -> None:
     """The page reads them with a parser that knows neither NaN nor Infinity."""
     data = re.search(r'id="data">(.*?)</script>', page, re.DOTALL)
     assert data is not None
-    read = json.loads(data[1], parse_constant=lambda word: pytest.fail(word))
+    read = json.loads(data[1], parse_constant=pytest.fail)
     assert read["carried"]["feasible"]
     assert finite({"x": [float("nan"), 1.0, float("inf")]}) == {"x": [None, 1.0, None]}
 
@@ -72,15 +73,21 @@ def test_hostile_names_stay_text() -> None:
 def test_without_scripts_the_plan_is_all_there(page: str) -> None:
     """Price, bars and tables stand in the file itself."""
     assert re.search(r'id="price">\$0\.\d+', page)
-    assert page.count("<svg") >= 2 and page.count("<table") >= 4
-    assert "<math" in page and "How sure is it" in page
+    assert page.count("<svg") >= 2
+    assert page.count("<table") >= 4
+    assert "<math" in page
+    assert "How sure is it" in page
 
 
-@pytest.mark.parametrize("name", ["budget-70b-quality", "carry-a-load"])
+@pytest.mark.parametrize(
+    "name", ["budget-lecture-frontier", pytest.param("carry-a-load", marks=pytest.mark.slow)]
+)
 def test_other_answers_have_a_page_of_their_own(name: str) -> None:
     """From their sections, without a slider; where a kind could search and does not, it says so."""
     page = page_of(str(EXAMPLES / f"{name}.yaml"))
-    assert 'type="range"' not in page and "pageModel(data" not in page
+    assert 'type="range"' not in page
+    assert "pageModel(data" not in page
+    assert "Content-Security-Policy" in page
     assert ("No sliders: " in page) == (name == "carry-a-load")
     assert len(page) < 300_000
 
@@ -150,10 +157,10 @@ def driven(chromium: str, driver: str) -> Iterator[Any]:
                                stderr=subprocess.DEVNULL)  # fmt: skip
 
     def ask(path: str, body: dict[str, Any] | None = None, method: str = "POST") -> Any:
-        line = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         text = json.dumps(body or {}) if method == "POST" else None
-        line.request(method, path, text, {"Content-Type": "application/json"})
-        return json.loads(line.getresponse().read())["value"]
+        with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as line:
+            line.request(method, path, text, {"Content-Type": "application/json"})
+            return json.loads(line.getresponse().read())["value"]
 
     try:
         for _ in range(50):
@@ -175,7 +182,7 @@ def driven(chromium: str, driver: str) -> Iterator[Any]:
 
 @pytest.mark.slow
 def test_in_a_browser_it_asks_for_nothing_and_agrees_with_itself(tmp_path: Path, page: str) -> None:
-    """No request but the file, no error, the same choice; a slider in the address moves the price."""
+    """No request but the file, no error, the same choice; the address moves the price."""
     out = tmp_path / "report.html"
     out.write_text(page, "utf-8")
     with driven(*browser()) as ask:
@@ -191,7 +198,8 @@ def test_in_a_browser_it_asks_for_nothing_and_agrees_with_itself(tmp_path: Path,
         time.sleep(1.0)
         assert script("return document.getElementById('price').textContent") != before
         said = script("return document.getElementById('notice').textContent")
-        assert "unknown" in said and "ttft=900" in said
+        assert "unknown" in said
+        assert "ttft=900" in said
         wide = script(
             "document.body.style.width = '360px';"
             "return document.documentElement.scrollWidth <= window.innerWidth"

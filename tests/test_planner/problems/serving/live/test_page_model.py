@@ -9,6 +9,7 @@ import pytest
 
 import planner
 from planner.problems.serving.live.page_model import PageModel
+from planner.problems.serving.live.scenario_values import following
 from planner.problems.serving.point import layout_text
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.resolve import resolve
@@ -20,7 +21,7 @@ KEYS = {
     "cached": "workload.cached_input", "tpot": "promises.tpot", "ttft": "promises.ttft",
     "bandwidth": "system.memory_bandwidth", "memory": "system.memory", "price": "price",
 }  # fmt: skip
-HYBRID = "qwen3-next-80b-a3b"
+HYBRID = "nemotron-3-nano-30b-a3b"
 CASES = {
     "dense": DENSE,
     "two pools": {k: v for k, v in DENSE.items() if k != "choose"},
@@ -34,13 +35,13 @@ CASES = {
 def states(question: dict[str, Any], count: int, seed: int) -> list[dict[str, float]]:
     """Changes of a few sliders at once."""
     rng = np.random.default_rng(seed)
-    plan, page = live(question)
+    _plan, page = live(question)
     sliders = {s.name: s for s in page.sliders if s.name in KEYS}
     made = []
     for _ in range(count):
         names = rng.choice(sorted(sliders), size=int(rng.integers(1, 4)), replace=False)
         state = {}
-        for name in names:
+        for name in map(str, names):
             slider = sliders[name]
             if slider.unit == "1":
                 state[name] = round(float(rng.uniform(0.05, 0.9)), 3)
@@ -137,7 +138,8 @@ def test_what_the_page_cannot_search_has_no_slider_and_says_so(
     """A load, a closed loop and the roofline are searched otherwise."""
     _, page = live({**DENSE, **changes})
     assert words in page.refused
-    assert not page.sliders and not page.script
+    assert not page.sliders
+    assert not page.script
 
 
 def test_an_infeasible_state_names_the_promise_that_falls_short() -> None:
@@ -150,7 +152,7 @@ def test_an_infeasible_state_names_the_promise_that_falls_short() -> None:
 
 
 def test_longer_prompts_let_in_layouts_that_cut_contexts() -> None:
-    """Rows that only long prompts are cut for travel along, and wait until a slider lets them in."""
+    """Rows that only long prompts are cut for travel along until a slider lets them in."""
     question = scenario("llama-3.1-70b", workload={"input_tokens": 20000, "output_tokens": 500},
                         promises={"tpot": "60 ms"}, engine="none")  # fmt: skip
     plan = planner.solve(question)
@@ -158,3 +160,18 @@ def test_longer_prompts_let_in_layouts_that_cut_contexts() -> None:
     rows = model.page().data["pools"][0]
     assert rows["rows"] > len(_layouts(model.every[0]))
     assert compare(question, [{"input": 70000.0}]) == 1
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.7])
+def test_the_mean_context_is_the_equation(spread: float) -> None:
+    """What Python computes of lengths before any kernel is loaded is the registered equation."""
+    lengths = {
+        "input_tokens": {"mean": 900, "cv": 0.5},
+        "output_tokens": {"mean": 300, "cv": spread},
+    }
+    task = resolve(load({**DENSE, "workload": lengths})).tasks[0]
+    follow = following(task)
+    values = {"L_in": 900.0, "L_out": 300.0, "v_out": spread, "one_seq": 1.0, "one_token": 1.0}
+    made = follow(**{name: values[name] for name in follow.names})
+    assert made["L_ctx"] == pytest.approx(task.context, rel=1e-15)
+    assert made["L_dec"] == 299.0
