@@ -76,7 +76,7 @@ class PlannedColumn:
 
 
 @dataclass(frozen=True)
-class MarginalPrices:
+class FleetPrices:
     """Duals of the relaxation, whole numbers aside.
 
     `request` is what one request/s more of a model would cost in each hour [USD/hour]; `machine`
@@ -132,7 +132,7 @@ class FleetAnswer(Answer):
     certificate: FleetCertificate
     columns: tuple[PlannedColumn, ...] = ()
     dropped: tuple[str, ...] = ()
-    prices: MarginalPrices | None = None
+    prices: FleetPrices | None = None
     beside: tuple[RestrictedFleet, ...] = ()
     robust: RobustFleet | None = None
     provenance: Provenance
