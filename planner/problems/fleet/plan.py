@@ -111,12 +111,12 @@ class ChanceLevel:
 class RobustFleet:
     """What a plan with a chance keeps, and what that costs.
 
-    `kept` is the share of draws, none of which the plan saw, in which all demand was met; `margins`
+    `keeps` is the share of draws, none of which the plan saw, in which all demand was met; `margins`
     are the factors of each model's demand; `measured` is what knowing a model's speed would save.
     """
 
     chance: Share
-    kept: Share
+    keeps: Share
     margins: Mapping[str, float]
     curve: tuple[ChanceLevel, ...]
     measured: Mapping[str, Hourly]

@@ -159,7 +159,7 @@ def _searched(
         tasks.append(task)
         cells_of.append(cell)
     made: list[MadeColumn] = []
-    for cell, pool in zip(cells_of, _each(tasks, cells_of, refused), strict=True):
+    for cell, pool in zip(cells_of, _single(tasks, cells_of, refused), strict=True):
         points = ranked([pool]) if pool is not None else []
         if pool is None or not points:
             continue
@@ -177,7 +177,9 @@ def _searched(
     return made, refused
 
 
-def _each(tasks: list[Task], cells: list[Cell], refused: dict[Cell, str]) -> list[Question | None]:
+def _single(
+    tasks: list[Task], cells: list[Cell], refused: dict[Cell, str]
+) -> list[Question | None]:
     """Every task searched; those that admit no layout one by one, so that each is named."""
     try:
         return list(single_pools(tasks))

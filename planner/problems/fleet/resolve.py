@@ -40,7 +40,7 @@ def resolve_fleet(scenario: FleetScenario) -> ResolvedFleet:
         model.demand.rates(scenario.hours, model.tokens) for model in scenario.models.values()
     ])  # fmt: skip
     made = _made(scenario)
-    columns = (*_given(scenario), *(each.column for each in (made.made if made else ())))
+    columns = (*_measured(scenario), *(each.column for each in (made.made if made else ())))
     size = (3 * len(columns) + 2 * len(pools)) * scenario.hours + len(pools)
     if size > MOST_VARIABLES:
         raise FieldError(("hours", (
@@ -88,7 +88,7 @@ def _offer(name: str, pool: FleetPool, owned: int) -> PoolOffer:
     )  # fmt: skip
 
 
-def _given(scenario: FleetScenario) -> list[FleetColumn]:
+def _measured(scenario: FleetScenario) -> list[FleetColumn]:
     """The columns that the user gives."""
     pools = list(scenario.pools)
     columns = []

@@ -1,8 +1,8 @@
 """A lower bound from parts of a program by themselves: what links them is priced by duals.
 
 Rows within one part stay, rows between parts are priced; a variable that all parts share has a
-copy in each, whose cost is what the part's rows pay for it. The sum of the parts' optima is a bound for
-any prices (Geoffrion 1974), and one above the relaxation where the parts are whole.
+copy in each, whose cost is what the part's rows pay for it. The sum of the parts' optima is a bound
+for any prices (Geoffrion 1974), and one above the relaxation where the parts are whole.
 """
 
 from __future__ import annotations
