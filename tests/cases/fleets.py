@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from planner.problems.fleet.task import FleetColumn, FleetTask, PoolOffer
+from planner.problems.fleet.fleet_task import FleetColumn, FleetTask, PoolOffer
 
 
 def large_fleet(

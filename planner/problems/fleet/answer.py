@@ -7,13 +7,13 @@ import numpy as np
 from planner.problems.fleet import plan as records
 from planner.problems.fleet.bills import model_bills, restricted
 from planner.problems.fleet.evaluation import WholePlan, bill, broken_rules
+from planner.problems.fleet.fleet_task import FleetTask
 from planner.problems.fleet.program import fleet_program
 from planner.problems.fleet.question import FleetScenario
 from planner.problems.fleet.resolve import ResolvedFleet, resolve_fleet
 from planner.problems.fleet.robust import RobustChoice, errors_of, robust
 from planner.problems.fleet.search import FleetChoice, cheapest
 from planner.problems.fleet.shortage import shortfalls
-from planner.problems.fleet.task import FleetTask
 from planner.programs.integer import NoPoint
 from planner.protocol.plan import BindingLimit, KnownAnswer, Provenance
 from planner.scenario import resolved
@@ -130,7 +130,7 @@ def _utilisation(task: FleetTask, choice: FleetChoice) -> dict[str, float]:
     return shares
 
 
-def prices(task: FleetTask, choice: FleetChoice) -> records.MarginalPrices:
+def prices(task: FleetTask, choice: FleetChoice) -> records.FleetPrices:
     """Shadow prices of the relaxation [USD/hour]."""
     made, linear = fleet_program(task), choice.linear
     demand = linear.duals[made.demand_rows] * (1 + task.headroom)
@@ -138,7 +138,7 @@ def prices(task: FleetTask, choice: FleetChoice) -> records.MarginalPrices:
     sizes = np.array([pool.size for pool in task.pools])
     machine = -linear.duals[made.machine_rows] * sizes[:, None]
     more = -np.minimum(linear.reduced[made.reserved], 0.0) / task.hours
-    return records.MarginalPrices(
+    return records.FleetPrices(
         DUALS,
         {m: tuple(map(float, row)) for m, row in zip(task.models, demand, strict=True)},
         {p.name: tuple(map(float, row)) for p, row in zip(task.pools, machine, strict=True)},

@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from planner.problems.fleet import plan as records
+from planner.problems.fleet.fleet_task import FleetTask
 from planner.problems.fleet.program import fleet_program
 from planner.problems.fleet.search import SMALL, FleetChoice, cheapest
-from planner.problems.fleet.task import FleetTask
 from planner.programs.integer import NoPoint, relaxed
 
 TYPICAL = 48  # hours above which comparisons are of the mean day
@@ -25,9 +25,9 @@ def model_bills(task: FleetTask, choice: FleetChoice) -> dict[str, records.Model
         firm += choice.on_demand[k].sum() * (pool.on_demand or 0.0)
         spot = choice.spot_machines[k].sum() * (pool.spot or 0.0) * (1 + pool.lost * pool.redo)
         for paid, replicas in ((firm, choice.firm), (spot, choice.spot)):
-            held = task.used_chips * replicas.sum(axis=1) * (task.pool_of == k)
-            if held.sum():
-                np.add.at(usd, task.model_of, paid * held / held.sum())
+            chips = task.used_chips * replicas.sum(axis=1) * (task.pool_of == k)
+            if chips.sum():
+                np.add.at(usd, task.model_of, paid * chips / chips.sum())
     np.add.at(usd, task.model_of, task.start_costs * starts_of(choice).sum(axis=1))
     total = usd.sum() or 1.0
     bills = {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from planner.problems.fleet.task import FleetTask, PoolOffer
+from planner.problems.fleet.fleet_task import FleetTask, PoolOffer
 
 NEAR = 1e-6  # relative, of sums of rates and of bills
 Table = Sequence[Sequence[int]]
@@ -58,9 +58,9 @@ def bill(task: FleetTask, plan: WholePlan) -> float:
         usd += sum(plan.spot_machines[k]) * (pool.spot or 0.0) * (1 + pool.lost * pool.redo)
     for i, column in enumerate(task.columns):
         pool = task.pools[column.pool]
-        each = _chips(column.chips, pool.size) * pool.start_price / pool.size * column.start
+        starting = _chips(column.chips, pool.size) * pool.start_price / pool.size * column.start
         starts = sum(_started(plan, i, t) for t in range(task.hours))
-        usd += each * starts if task.starts_paid else 0.0
+        usd += starting * starts if task.starts_paid else 0.0
     return usd
 
 

@@ -76,7 +76,7 @@ class PlannedColumn:
 
 
 @dataclass(frozen=True)
-class MarginalPrices:
+class FleetPrices:
     """Duals of the relaxation, whole numbers aside.
 
     `request` is what one request/s more of a model would cost in each hour [USD/hour]; `machine`
@@ -111,12 +111,12 @@ class ChanceLevel:
 class RobustFleet:
     """What a plan with a chance keeps, and what that costs.
 
-    `kept` is the share of draws, none of which the plan saw, in which all demand was met; `margins`
+    `keeps` is the share of draws, none of which the plan saw, in which all demand was met; `margins`
     are the factors of each model's demand; `measured` is what knowing a model's speed would save.
     """
 
     chance: Share
-    kept: Share
+    keeps: Share
     margins: Mapping[str, float]
     curve: tuple[ChanceLevel, ...]
     measured: Mapping[str, Hourly]
@@ -132,7 +132,7 @@ class FleetAnswer(Answer):
     certificate: FleetCertificate
     columns: tuple[PlannedColumn, ...] = ()
     dropped: tuple[str, ...] = ()
-    prices: MarginalPrices | None = None
+    prices: FleetPrices | None = None
     beside: tuple[RestrictedFleet, ...] = ()
     robust: RobustFleet | None = None
     provenance: Provenance

@@ -19,9 +19,9 @@ def answer(plan: FleetPlan) -> str:
     """The whole answer as lines of at most 80 columns."""
     whole, point = plan.answer, plan.answer.plan
     if point is None:
-        return "\n\n".join(["\n".join(_asked(plan)), "\n".join(_missed(whole))])
+        return "\n\n".join(["\n".join(_question(plan)), "\n".join(_missed(whole))])
     blocks = (
-        _asked(plan), _bill(plan, point), _models(point), _hours(plan, point),
+        _question(plan), _bill(plan, point), _models(point), _hours(plan, point),
         _beside(whole), _sure(whole), _proof(whole),
     )  # fmt: skip
     return "\n\n".join("\n".join(block) for block in blocks if block)
@@ -57,7 +57,7 @@ def why(plan: FleetPlan) -> str:
     return "\n".join(lines)
 
 
-def _asked(plan: FleetPlan) -> list[str]:
+def _question(plan: FleetPlan) -> list[str]:
     question = plan.question
     spare = question.spare
     notes = [f"N+{spare.replicas}"] if spare.replicas else ["no spare replica"]
@@ -143,7 +143,7 @@ def _sure(whole: FleetAnswer) -> Iterator[str]:
         return
     sure = whole.robust
     yield (
-        f"keeps all promises in {say.percent(sure.kept, 3)} of draws it did not see "
+        f"keeps all promises in {say.percent(sure.keeps, 3)} of draws it did not see "
         f"({say.percent(sure.chance, 3)} asked)"
     )
     for name, margin in sure.margins.items():

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.problems.fleet.task import FleetTask
+from planner.problems.fleet.fleet_task import FleetTask
 from planner.programs.integer import IntegerProgram, TooManyWays, filling_ways, needs_ways
 from planner.text.errors import InputError
 
@@ -173,10 +173,10 @@ def _machines(
         mine = np.flatnonzero(task.pool_of == k)
         used = task.used_chips[mine]
         size = float(pool.size)
-        held = np.repeat(reserved[k], task.hours)
-        held_machines: list[Term] = [(held, -1.0), (on_demand[k], -1.0)]
+        all_hours = np.repeat(reserved[k], task.hours)
+        firm_machines: list[Term] = [(all_hours, -1.0), (on_demand[k], -1.0)]
         lent: list[Term] = [(spot_machines[k], -1.0)]
-        for replicas, machines, owned in ((firm, held_machines, pool.owned), (spot, lent, 0)):
+        for replicas, machines, owned in ((firm, firm_machines, pool.owned), (spot, lent, 0)):
             room: list[Term] = [(numbers, sign * size) for numbers, sign in machines]
             terms = [(replicas[mine].T, used[None, :].astype(float)), *room]
             counted = made.subject(terms if mine.size else room, high=owned * size)

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from planner.catalogue.systems import System, machine_chips
-from planner.problems.fleet import fields
+from planner.problems.fleet import fleet_fields as fields
 from planner.scenario.keys.fields import (
     Count,
     Faults,
@@ -122,12 +122,12 @@ class FleetModel(Record):
     @field_validator("workload")
     @classmethod
     def _once(cls, value: Workload | None) -> Workload | None:
-        said = value.model_fields_set & set(SAID_ONCE) if value is not None else ()
+        twice = value.model_fields_set & set(SAID_ONCE) if value is not None else ()
         words = {"spare_replicas": "spare: {replicas: 1}", "headroom": "spare: {headroom: 15%}"}
         faults: Faults = [
             ((key,), f"not inside a fleet: {words.get(key, 'demand beside workload')} says it once")
             for key in SAID_ONCE
-            if key in said
+            if key in twice
         ]
         if faults:
             raise Refusals(faults)
@@ -181,7 +181,7 @@ class Reserved(Record):
     """machines"""
 
 
-class Spot(Record):
+class SpotOffer(Record):
     """Machines that may be taken away."""
 
     price: Rent = Field(description="per chip [USD/(chip*s)]")
@@ -200,7 +200,7 @@ class FleetPool(Record):
     """per chip [USD/(chip*s)], or {price, most}"""
     reserved: Annotated[Reserved | None, BeforeValidator(fields.dollars_or_mapping)] = None
     """per chip [USD/(chip*s)], or {price, term, most}"""
-    spot: Spot | None = Field(None, description="{price, machines, lost, redo}")
+    spot: SpotOffer | None = Field(None, description="{price, machines, lost, redo}")
 
     @model_validator(mode="after")
     def _sized(self) -> FleetPool:
@@ -235,7 +235,7 @@ class Spare(Record):
     """share of the demand that is kept free"""
 
 
-class Start(Record):
+class ReplicaStart(Record):
     """What it takes to start a replica."""
 
     time: Annotated[float, Quantity("time", zero=True, at_most=3600.0)] | None = None
@@ -263,7 +263,7 @@ class FleetScenario(QuestionRecord):
     pools: dict[str, FleetPool] = Field(min_length=1, description="by name")
     hours: Annotated[int, Whole()] = Field(DAY, description="24, or 168 from Monday 0:00 UTC")
     spare: Spare = Field(default_factory=Spare, description="N+1 and headroom")
-    start: Start = Field(default_factory=Start, description="of a replica")
+    start: ReplicaStart = Field(default_factory=ReplicaStart, description="of a replica")
     have: dict[str, Annotated[int, fields.Machines()]] = Field(
         default_factory=dict, description="machines owned or reserved already, by pool"
     )

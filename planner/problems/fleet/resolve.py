@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from planner.problems.fleet.fleet_task import FleetColumn, FleetTask, PoolOffer
 from planner.problems.fleet.question import MOST_VARIABLES, FleetPool, FleetScenario
-from planner.problems.fleet.task import FleetColumn, FleetTask, PoolOffer
 from planner.text.errors import FieldError
 from planner.text.quantities import show
 
 if TYPE_CHECKING:
-    from planner.problems.fleet.columns import MadeColumns
+    from planner.problems.fleet.replica_columns import MadeColumns
 
 HOUR = 3600.0
 LOST = 0.05  # chance per hour that a spot machine is lost, where nothing says
@@ -40,7 +40,7 @@ def resolve_fleet(scenario: FleetScenario) -> ResolvedFleet:
         model.demand.rates(scenario.hours, model.tokens) for model in scenario.models.values()
     ])  # fmt: skip
     made = _made(scenario)
-    columns = (*_given(scenario), *(each.column for each in (made.made if made else ())))
+    columns = (*_measured(scenario), *(each.column for each in (made.made if made else ())))
     size = (3 * len(columns) + 2 * len(pools)) * scenario.hours + len(pools)
     if size > MOST_VARIABLES:
         raise FieldError(("hours", (
@@ -88,20 +88,20 @@ def _offer(name: str, pool: FleetPool, owned: int) -> PoolOffer:
     )  # fmt: skip
 
 
-def _given(scenario: FleetScenario) -> list[FleetColumn]:
+def _measured(scenario: FleetScenario) -> list[FleetColumn]:
     """The columns that the user gives."""
     pools = list(scenario.pools)
     columns = []
     for m, model in enumerate(scenario.models.values()):
         names: set[str] = set()
-        for given in model.columns or ():
-            label = given.name or f"{given.pool} x{given.chips}"
+        for column in model.columns or ():
+            label = column.name or f"{column.pool} x{column.chips}"
             while label in names:
                 label += "'"
             names.add(label)
             start = (scenario.start.time or 0.0) / HOUR
-            k = pools.index(given.pool)
-            columns.append(FleetColumn(m, k, label, given.chips, given.rate, start))
+            k = pools.index(column.pool)
+            columns.append(FleetColumn(m, k, label, column.chips, column.rate, start))
     return columns
 
 
@@ -110,35 +110,35 @@ def _made(scenario: FleetScenario) -> MadeColumns | None:
     wanted = [m for m, model in enumerate(scenario.models.values()) if model.columns is None]
     if not wanted:
         return None
-    from planner.problems.fleet.columns import serving_columns
+    from planner.problems.fleet.replica_columns import serving_columns
 
     return serving_columns(scenario, wanted)
 
 
 def _warnings(scenario: FleetScenario) -> list[str]:
     """What is worth saying of a scenario."""
-    said = []
+    notes: list[str] = []
     for name, pool in scenario.pools.items():
         if pool.spot is not None and pool.spot.lost is None:
-            said.append(f"pools.{name}.spot.lost: not given, {show(LOST, 'share')}/hour is taken")
+            notes.append(f"pools.{name}.spot.lost: not given, {show(LOST, 'share')}/hour is taken")
         if pool.reserved is None:
             continue
         if pool.on_demand is not None and pool.reserved.price > pool.on_demand.price:
-            said.append(
+            notes.append(
                 f"pools.{name}: reserved at {show(pool.reserved.price, 'price')} is dearer than on "
                 f"demand at {show(pool.on_demand.price, 'price')}: nothing is reserved"
             )
         term = pool.reserved.term
         if term is not None and term > scenario.hours * HOUR:
-            said.append(
+            notes.append(
                 f"pools.{name}.reserved.term: {show(term, 'time')} are longer than the "
                 f"{scenario.hours} hours of the plan: the price is that of {scenario.hours} hours, "
                 "as if they repeated through the term"
             )
-    given = [n for n, m in scenario.models.items() if m.columns is not None]
-    if given and scenario.start.time is None:
-        said.append(
+    measured = [n for n, m in scenario.models.items() if m.columns is not None]
+    if measured and scenario.start.time is None:
+        notes.append(
             f"start.time is not given, and nothing says how large the weights of "
-            f"{', '.join(given)} are: they start at once"
+            f"{', '.join(measured)} are: they start at once"
         )
-    return said
+    return notes

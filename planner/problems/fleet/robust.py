@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import ndtr
 
+from planner.problems.fleet.fleet_task import FleetTask
 from planner.problems.fleet.program import fleet_program
 from planner.problems.fleet.search import FleetChoice, cheapest
-from planner.problems.fleet.task import FleetTask
 from planner.programs.integer import NoPoint, relaxed
 
 Array = np.ndarray

@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from planner.problems.fleet.fleet_task import FleetTask
 from planner.problems.fleet.program import FleetProgram, fleet_program
-from planner.problems.fleet.task import FleetTask
 from planner.programs.integer import (
     SHARED,
+    UNLIMITED,
     LinearPoint,
     descend,
     lagrangian_bound,
@@ -27,7 +28,7 @@ Array = np.ndarray
 SMALL = 600  # variables up to which the whole program is solved to its optimum
 MIDDLE = 3000  # variables up to which the whole program is tried for a while too
 SECONDS = 60.0  # after which the whole program's best point is taken, with its bound
-WHILE = 8.0  # the same where hours give a plan anyway
+TRIED = 300  # nodes of the whole program where hours give a plan anyway
 MISS, HOUR_NODES = 0.01, 5  # of an hour's cost, and nodes, at which an hour's program ends
 PASSES, WANTED = 2, 0.03  # further passes while the gap is above what is wanted
 CONTRACT_NODES = 1000
@@ -75,14 +76,16 @@ def cheapest(task: FleetTask, by_hours: bool | None = None) -> FleetChoice:
         return _by_hours(task, made)
     if size <= SMALL or by_hours is False:
         return _whole(task, made, SECONDS) or _by_hours(task, made)
-    return _better(_by_hours(task, made), _whole(task, made, WHILE))
+    return _better(_by_hours(task, made), _whole(task, made, SECONDS, TRIED))
 
 
-def _whole(task: FleetTask, made: FleetProgram, seconds: float) -> FleetChoice | None:
+def _whole(
+    task: FleetTask, made: FleetProgram, seconds: float, nodes: int = UNLIMITED
+) -> FleetChoice | None:
     """The optimum of the whole program, or its best point when time is up; None without one."""
     program = made.program.compiled()
     linear = relaxed(program)
-    best = solved(program, 0.0, seconds=seconds)
+    best = solved(program, 0.0, nodes, seconds)
     if best is None:
         return None
     bound = max(best.bound, linear.value)

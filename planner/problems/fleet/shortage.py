@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from planner.problems.fleet.fleet_task import FleetTask
 from planner.problems.fleet.program import fleet_program
-from planner.problems.fleet.task import FleetTask
 from planner.programs.integer import NoPoint, solved
 from planner.protocol.plan import MissedPromise
 from planner.text.wording import money

@@ -30,8 +30,8 @@ def filling_ways(parts: Iterable[int], size: int) -> tuple[tuple[int, ...], list
     """
     sizes = tuple(int(each) for each in np.unique(list(parts))[::-1])
     ways = []
-    for way in _ways(sizes, size):
-        ways.append(way)
+    for counts in _ways(sizes, size):
+        ways.append(counts)
         if len(ways) > MOST_WAYS:
             raise TooManyWays(f"more than {MOST_WAYS} ways")
     return sizes, ways

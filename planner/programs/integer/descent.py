@@ -11,15 +11,15 @@ from collections.abc import Sequence
 import numpy as np
 import scipy.sparse as sp
 
-from planner.programs.integer.declaration import Array, Rows, Whole
-from planner.programs.integer.relaxation import NoPoint, relaxed
-from planner.programs.integer.solver import WholePoint, solved
+from planner.programs.integer.branch_and_bound import WholePoint, solved
+from planner.programs.integer.integer_program import Array, MixedProgram, SparseRows
+from planner.programs.integer.linear_relaxation import NoPoint, relaxed
 
 MOST_GAP = 0.5  # of a part that costs next to nothing
 
 
 def descend(
-    program: Whole, point: Array, parts: Sequence[Array], miss: float, nodes: int
+    program: MixedProgram, point: Array, parts: Sequence[Array], miss: float, nodes: int
 ) -> tuple[Array, int]:
     """The point after each part was solved in turn, whole in it; and the nodes looked at.
 
@@ -42,7 +42,9 @@ def descend(
     return point, looked
 
 
-def _restricted(program: Whole, columns: sp.csc_array, point: Array, part: Array) -> Whole:
+def _restricted(
+    program: MixedProgram, columns: sp.csc_array, point: Array, part: Array
+) -> MixedProgram:
     """The program of some variables, all others at their values."""
     inner = columns[:, part]
     touched = np.unique(inner.indices)
@@ -51,11 +53,13 @@ def _restricted(program: Whole, columns: sp.csc_array, point: Array, part: Array
     rest = rows.matrix[touched] @ point - matrix @ point[part]
     # What is held may miss a row by the rounding of solvers.
     slack = 1e-9 * (1 + np.abs(rest))
-    held_rows = Rows(matrix, rows.low[touched] - rest - slack, rows.high[touched] - rest + slack)
-    return Whole(program.cost[part], held_rows, program.most[part], program.whole[part])
+    held_rows = SparseRows(
+        matrix, rows.low[touched] - rest - slack, rows.high[touched] - rest + slack
+    )
+    return MixedProgram(program.cost[part], held_rows, program.most[part], program.whole[part])
 
 
-def _solved_part(inner: Whole, miss: float, nodes: int) -> WholePoint:
+def _solved_part(inner: MixedProgram, miss: float, nodes: int) -> WholePoint:
     least = relaxed(inner).value
     gap = min(MOST_GAP, miss / max(abs(least), 1e-9))
     best = solved(inner, gap, nodes)

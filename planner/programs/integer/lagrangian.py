@@ -1,8 +1,8 @@
 """A lower bound from parts of a program by themselves: what links them is priced by duals.
 
-Rows within one part stay, rows between parts are priced; a variable that all parts share has a copy
-in each, whose cost is what the part's rows pay for it. The sum of the parts' optima is a bound for
-any prices (Geoffrion 1974), and one above the relaxation where the parts are whole.
+Rows within one part stay, rows between parts are priced; a variable that all parts share has a
+copy in each, whose cost is what the part's rows pay for it. The sum of the parts' optima is a bound
+for any prices (Geoffrion 1974), and one above the relaxation where the parts are whole.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from planner.programs.integer.declaration import Array, Rows, Whole
-from planner.programs.integer.solver import least_value
+from planner.programs.integer.branch_and_bound import least_value
+from planner.programs.integer.integer_program import Array, MixedProgram, SparseRows
 
 SHARED = -1
 
 
 def lagrangian_bound(
-    program: Whole, part_of: Array, duals: Array, miss: float, nodes: int
+    program: MixedProgram, part_of: Array, duals: Array, miss: float, nodes: int
 ) -> tuple[float, int]:
     """What no whole point is below, and the nodes looked at.
 
@@ -52,9 +52,11 @@ def lagrangian_bound(
         mine = np.flatnonzero(part_of == part)
         touched = np.flatnonzero(inside == part)
         both = np.concatenate([mine, shared])
-        inner = Whole(
+        inner = MixedProgram(
             np.concatenate([cost[mine], pays]),
-            Rows(sp.csr_array(matrix[touched][:, both]), rows.low[touched], rows.high[touched]),
+            SparseRows(
+                sp.csr_array(matrix[touched][:, both]), rows.low[touched], rows.high[touched]
+            ),
             program.most[both],
             program.whole[both],
         )
@@ -63,7 +65,7 @@ def lagrangian_bound(
     return value, looked
 
 
-def _signed(duals: Array, rows: Rows) -> Array:
+def _signed(duals: Array, rows: SparseRows) -> Array:
     """Duals without the rounding by which they price a side that a row does not have."""
     duals = np.where(np.isfinite(rows.low), duals, np.minimum(duals, 0.0))
     return np.asarray(np.where(np.isfinite(rows.high), duals, np.maximum(duals, 0.0)))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from planner.programs.integer.declaration import Array, Rows, Whole
+from planner.programs.integer.integer_program import Array, MixedProgram, SparseRows
 
 VIOLATED = 1e-4  # of the right side, below which a cut is no use
 FRACTIONAL = 1e-3  # least f: coefficients of other cuts are too steep for solvers
@@ -18,7 +18,7 @@ PER_ROW = 3  # cuts of one row in one round
 PARTS = 3  # divisors: every coefficient over 1, 2, ... so many
 
 
-def rounding_cuts(program: Whole, point: Array, most: int) -> Rows:
+def rounding_cuts(program: MixedProgram, point: Array, most: int) -> SparseRows:
     """The cuts that a point violates most, at most so many; rows are all read as a x >= b."""
     rows = program.rows
     matrix = rows.matrix
@@ -38,7 +38,7 @@ def rounding_cuts(program: Whole, point: Array, most: int) -> Rows:
     values = np.concatenate([v for _, _, v, _ in chosen]) if chosen else np.zeros(0)
     cut_rows = sp.csr_array((values, columns, pointers), shape=(len(chosen), program.cost.size))
     low = np.array([side for _, _, _, side in chosen])
-    return Rows(cut_rows, low, np.full(low.size, np.inf))
+    return SparseRows(cut_rows, low, np.full(low.size, np.inf))
 
 
 def _cuts_of(

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, OptimizeResult, milp
 
-from planner.programs.integer.declaration import Array, Whole
-from planner.programs.integer.relaxation import NoPoint
+from planner.programs.integer.integer_program import Array, MixedProgram
+from planner.programs.integer.linear_relaxation import NoPoint
 
 UNLIMITED = 10**9
 INFEASIBLE = 2  # what SciPy's milp reports
@@ -27,7 +27,7 @@ class WholePoint:
 
 
 def solved(
-    program: Whole, gap: float = 0.0, nodes: int = UNLIMITED, seconds: float = math.inf
+    program: MixedProgram, gap: float = 0.0, nodes: int = UNLIMITED, seconds: float = math.inf
 ) -> WholePoint | None:
     """The best point within a relative gap, or the best within the nodes and seconds.
 
@@ -40,12 +40,12 @@ def solved(
     return WholePoint(float(result.fun), point, *_proved(result))
 
 
-def least_value(program: Whole, gap: float, nodes: int) -> tuple[float, int]:
+def least_value(program: MixedProgram, gap: float, nodes: int) -> tuple[float, int]:
     """What no whole point is below, and the nodes looked at; raises NoPoint as `solved`."""
     return _proved(_run(program, gap, nodes, math.inf))
 
 
-def _run(program: Whole, gap: float, nodes: int, seconds: float) -> OptimizeResult:
+def _run(program: MixedProgram, gap: float, nodes: int, seconds: float) -> OptimizeResult:
     options: dict[str, Any] = {"mip_rel_gap": gap, "node_limit": nodes}
     if math.isfinite(seconds):
         options["time_limit"] = seconds

@@ -1,6 +1,6 @@
 """A mixed integer program, declared by arrays: minimise c x subject to l <= A x <= u.
 
-Variables are not negative. Rows are sparse, and many are declared at a time.
+Variables are not negative. SparseRows are sparse, and many are declared at a time.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ Term = tuple[Array, "Array | float"]  # variables (n,) or (n, k) of n rows, and 
 
 
 @dataclass(frozen=True)
-class Rows:
+class SparseRows:
     """Rows in the form that solvers take: low <= matrix x <= high."""
 
     matrix: sp.csr_array
     low: Array
     high: Array
 
-    def with_rows(self, more: Rows) -> Rows:
+    def with_rows(self, more: SparseRows) -> SparseRows:
         """These and others below them."""
         matrix = sp.csr_array(sp.vstack([self.matrix, more.matrix], format="csr"))
-        return Rows(matrix, np.append(self.low, more.low), np.append(self.high, more.high))
+        return SparseRows(matrix, np.append(self.low, more.low), np.append(self.high, more.high))
 
     def excess(self, point: Array) -> Array:
         """By how much each row is missed at a point (n,); zero where it holds."""
@@ -35,15 +35,15 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Whole:
+class MixedProgram:
     """A program as arrays: costs, rows, bounds (0 <= x <= most), and which variables are whole."""
 
     cost: Array
-    rows: Rows
+    rows: SparseRows
     most: Array
     whole: Array
 
-    def with_rows(self, more: Rows) -> Whole:
+    def with_rows(self, more: SparseRows) -> MixedProgram:
         """The same program with further rows."""
         return replace(self, rows=self.rows.with_rows(more))
 
@@ -96,13 +96,13 @@ class IntegerProgram:
         self.height += count
         return rows
 
-    def compiled(self) -> Whole:
+    def compiled(self) -> MixedProgram:
         """The program as arrays."""
         parts = [np.concatenate(each) for each in zip(*self.entries, strict=True)]
         rows, columns, values = parts
         matrix = sp.csr_array((values, (rows, columns)), shape=(self.height, self.columns))
         matrix.sum_duplicates()
-        both = Rows(matrix, np.concatenate(self.lows), np.concatenate(self.highs))
+        both = SparseRows(matrix, np.concatenate(self.lows), np.concatenate(self.highs))
         arrays = (np.concatenate(each) for each in (self.costs, self.mosts, self.wholes))
         cost, most, whole = arrays
-        return Whole(cost, both, most, whole)
+        return MixedProgram(cost, both, most, whole)

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import linprog
 
-from planner.programs.integer.declaration import Array, Whole
+from planner.programs.integer.integer_program import Array, MixedProgram
 from planner.programs.integer.rounding_cuts import rounding_cuts
 
 LARGE = 3000  # variables from which the interior point method is the faster one
@@ -33,7 +33,7 @@ class LinearPoint:
     reduced: Array
 
 
-def relaxed(program: Whole) -> LinearPoint:
+def relaxed(program: MixedProgram) -> LinearPoint:
     """The linear program with all variables continuous.
 
     Raises NoPoint where nothing keeps the rows.
@@ -65,7 +65,9 @@ def relaxed(program: Whole) -> LinearPoint:
     return LinearPoint(float(result.fun), result.x, duals, reduced)
 
 
-def tightened(program: Whole, rounds: int, most: int = 20_000) -> tuple[Whole, LinearPoint, int]:
+def tightened(
+    program: MixedProgram, rounds: int, most: int = 20_000
+) -> tuple[MixedProgram, LinearPoint, int]:
     """The program with rounding cuts that lift its relaxation, that relaxation, and their number.
 
     Raises NoPoint.

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from statistics import NormalDist, median
 
 from planner.catalogue.listed_prices import tier, tier_names
+from planner.problems.fleet.fleet_task import FleetColumn
 from planner.problems.fleet.question import FleetModel, FleetPool, FleetScenario
-from planner.problems.fleet.task import FleetColumn
 from planner.problems.serving import (
     PROBLEM,
     Point,
@@ -147,7 +147,8 @@ def _searched(
     models, pools = list(scenario.models.values()), list(scenario.pools.values())
     names = list(scenario.pools)
     tasks: list[Task] = []
-    asked, refused = [], {}
+    cells_of: list[Cell] = []
+    refused: dict[Cell, str] = {}
     for cell in cells:
         try:
             resolution = resolve(_question(models[cell.m], pools[cell.k], cell.chips))
@@ -156,9 +157,9 @@ def _searched(
             refused[cell] = str(error).split(": ", 1)[-1]
             continue
         tasks.append(task)
-        asked.append(cell)
+        cells_of.append(cell)
     made: list[MadeColumn] = []
-    for cell, pool in zip(asked, _each(tasks, asked, refused), strict=True):
+    for cell, pool in zip(cells_of, _single(tasks, cells_of, refused), strict=True):
         points = ranked([pool]) if pool is not None else []
         if pool is None or not points:
             continue
@@ -176,7 +177,9 @@ def _searched(
     return made, refused
 
 
-def _each(tasks: list[Task], cells: list[Cell], refused: dict[Cell, str]) -> list[Question | None]:
+def _single(
+    tasks: list[Task], cells: list[Cell], refused: dict[Cell, str]
+) -> list[Question | None]:
     """Every task searched; those that admit no layout one by one, so that each is named."""
     try:
         return list(single_pools(tasks))
@@ -235,12 +238,12 @@ def _undominated(
     they have room wherever it has, start no later, and lose less when one of them is down.
     """
     remaining, dropped = [], []
-    for each in made:
-        mine = each.column
+    for candidate in made:
+        mine = candidate.column
         better = [
             (mine.chips // other.column.chips, other.column)
             for other in made
-            if other is not each
+            if other is not candidate
             and (other.column.model, other.column.pool) == (mine.model, mine.pool)
             and other.column.chips <= mine.chips
             and other.column.rate <= mine.rate * (1 + 1e-12)
@@ -248,11 +251,11 @@ def _undominated(
             and mine.chips // other.column.chips * other.column.rate >= mine.rate
         ]
         if better:
-            times, other = better[0]
+            times, smaller = better[0]
             dropped.append(
-                f"{names[mine.model]} on {mine.name}: {times} x {other.name} serve "
-                f"{times * other.rate:.4g} of its {mine.rate:.4g} requests/s in as many chips"
+                f"{names[mine.model]} on {mine.name}: {times} x {smaller.name} serve "
+                f"{times * smaller.rate:.4g} of its {mine.rate:.4g} requests/s in as many chips"
             )
         else:
-            remaining.append(each)
+            remaining.append(candidate)
     return remaining, dropped
