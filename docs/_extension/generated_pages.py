@@ -8,8 +8,10 @@ package exports.
 from __future__ import annotations
 
 import ast
+import inspect
 import tomllib
 from collections.abc import Iterator, Mapping
+from importlib import import_module
 from pathlib import Path
 
 import typer.main
@@ -161,10 +163,23 @@ def package_pages() -> Iterator[tuple[str, str]]:
     tool = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]
     names = tool["hatch"]["build"]["targets"]["wheel"]["packages"]
     for name in names:
-        setup = f".. testsetup:: *\n\n   from {name} import *\n\n"  # for doctests of docstrings
-        text = f"```{{eval-rst}}\n{setup}.. automodule:: {name}\n   :members:\n```\n"
+        module = import_module(name)
+        parts = [f".. testsetup:: *\n\n   from {name} import *", f".. automodule:: {name}"]
+        parts += [exported(f"{name}.{x}", getattr(module, x)) for x in sorted(module.__all__)]
+        text = "```{eval-rst}\n" + "\n\n".join(parts) + "\n```\n"
         yield f"api/{name}", head(words(name), f"api-{name}") + text
     yield "api/index", head("Python", "api") + "What the packages export.\n" + listing(names)
+
+
+def exported(name: str, value: object) -> str:
+    """The directive that documents a name: with its docstring, or as a constant of a type."""
+    if isinstance(value, type):
+        kind = "exception" if issubclass(value, Exception) else "class"
+        return f".. auto{kind}:: {name}\n   :members:"
+    if inspect.isroutine(value):
+        return f".. autofunction:: {name}"
+    about = f", {value.name}" if isinstance(value, Equation | Derivation) else ""
+    return f".. py:data:: {name}\n   :type: {type(value).__name__}\n\n   A constant{about}."
 
 
 def gallery_pages() -> Iterator[tuple[str, str]]:

@@ -13,8 +13,8 @@ def words(text: str) -> str:
 
 
 def code(text: str) -> str:
-    """A word set as code."""
-    return f"`{text}`" if text else ""
+    """A word set as code, for a cell of a table."""
+    return f"`{text}`".replace("|", "\\|") if text else ""
 
 
 def head(title: str, anchor: str) -> str:
