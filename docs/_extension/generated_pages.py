@@ -95,7 +95,8 @@ def command_pages() -> Iterator[tuple[str, str]]:
     ]
     text = f"{head('Commands', 'commands')}{words(root.help or '')}\n\n{table(('', ''), rows)}"
     text += f"## Options of every command\n\n{_parameters(context)}"
-    yield "commands/index", text + listing(each.command_path.replace(" ", "-") for each in listed)
+    entries = (each.command_path.replace(" ", "-") for each in listed)
+    yield "commands/index", text + listing(entries, hidden=True)
 
 
 def _commands(group: TyperGroup, context: typer.Context) -> Iterator[typer.Context]:
@@ -178,8 +179,10 @@ def exported(name: str, value: object) -> str:
         return f".. auto{kind}:: {name}\n   :members:"
     if inspect.isroutine(value):
         return f".. autofunction:: {name}"
-    about = f", {value.name}" if isinstance(value, Equation | Derivation) else ""
-    return f".. py:data:: {name}\n   :type: {type(value).__name__}\n\n   A constant{about}."
+    about = value.name if isinstance(value, Equation | Derivation) else "by name"
+    module, _, bare = name.rpartition(".")
+    options = f"   :module: {module}\n   :type: {type(value).__name__}"
+    return f".. py:data:: {bare}\n{options}\n\n   {about}"
 
 
 def gallery_pages() -> Iterator[tuple[str, str]]:
@@ -198,7 +201,7 @@ def gallery_pages() -> Iterator[tuple[str, str]]:
     for kind, entries in groups.items():
         rows = [(f"[{words(stem)}](#example-{stem})", words(about)) for stem, about in entries]
         text += f"## {kind}\n\n{table(('', ''), rows)}"
-        text += listing((stem for stem, _ in entries), title=kind)
+        text += listing((stem for stem, _ in entries), hidden=True)
     yield "gallery/index", text
 
 
