@@ -23,6 +23,7 @@ extensions = [
     "_extension",
 ]
 exclude_patterns = ["_build"]
+smartquotes = False  # two dashes begin an option
 default_role = "literal"  # one backtick is code, in docstrings as in Markdown
 nitpicky = False  # docstrings name types of other libraries, whose pages are not at hand offline
 

@@ -8,8 +8,10 @@ package exports.
 from __future__ import annotations
 
 import ast
+import inspect
 import tomllib
 from collections.abc import Iterator, Mapping
+from importlib import import_module
 from pathlib import Path
 
 import typer.main
@@ -93,7 +95,8 @@ def command_pages() -> Iterator[tuple[str, str]]:
     ]
     text = f"{head('Commands', 'commands')}{words(root.help or '')}\n\n{table(('', ''), rows)}"
     text += f"## Options of every command\n\n{_parameters(context)}"
-    yield "commands/index", text + listing(each.command_path.replace(" ", "-") for each in listed)
+    entries = (each.command_path.replace(" ", "-") for each in listed)
+    yield "commands/index", text + listing(entries, hidden=True)
 
 
 def _commands(group: TyperGroup, context: typer.Context) -> Iterator[typer.Context]:
@@ -161,10 +164,25 @@ def package_pages() -> Iterator[tuple[str, str]]:
     tool = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]
     names = tool["hatch"]["build"]["targets"]["wheel"]["packages"]
     for name in names:
-        setup = f".. testsetup:: *\n\n   from {name} import *\n\n"  # for doctests of docstrings
-        text = f"```{{eval-rst}}\n{setup}.. automodule:: {name}\n   :members:\n```\n"
+        module = import_module(name)
+        parts = [f".. testsetup:: *\n\n   from {name} import *", f".. automodule:: {name}"]
+        parts += [exported(f"{name}.{x}", getattr(module, x)) for x in sorted(module.__all__)]
+        text = "```{eval-rst}\n" + "\n\n".join(parts) + "\n```\n"
         yield f"api/{name}", head(words(name), f"api-{name}") + text
     yield "api/index", head("Python", "api") + "What the packages export.\n" + listing(names)
+
+
+def exported(name: str, value: object) -> str:
+    """The directive that documents a name: with its docstring, or as a constant of a type."""
+    if isinstance(value, type):
+        kind = "exception" if issubclass(value, Exception) else "class"
+        return f".. auto{kind}:: {name}\n   :members:"
+    if inspect.isroutine(value):
+        return f".. autofunction:: {name}"
+    about = value.name if isinstance(value, Equation | Derivation) else "by name"
+    module, _, bare = name.rpartition(".")
+    options = f"   :module: {module}\n   :type: {type(value).__name__}"
+    return f".. py:data:: {bare}\n{options}\n\n   {about}"
 
 
 def gallery_pages() -> Iterator[tuple[str, str]]:
@@ -183,7 +201,7 @@ def gallery_pages() -> Iterator[tuple[str, str]]:
     for kind, entries in groups.items():
         rows = [(f"[{words(stem)}](#example-{stem})", words(about)) for stem, about in entries]
         text += f"## {kind}\n\n{table(('', ''), rows)}"
-        text += listing((stem for stem, _ in entries), title=kind)
+        text += listing((stem for stem, _ in entries), hidden=True)
     yield "gallery/index", text
 
 

@@ -13,8 +13,8 @@ def words(text: str) -> str:
 
 
 def code(text: str) -> str:
-    """A word set as code."""
-    return f"`{text}`" if text else ""
+    """A word set as code, for a cell of a table."""
+    return f"`{text}`".replace("|", "\\|") if text else ""
 
 
 def head(title: str, anchor: str) -> str:
@@ -22,11 +22,11 @@ def head(title: str, anchor: str) -> str:
     return f"({anchor})=\n\n# {title}\n\n"
 
 
-def listing(entries: Iterable[str], *, title: str = "", depth: int = 1) -> str:
-    """A table of contents; entries are relative to the page."""
-    caption = f":caption: {title}\n" if title else ""
+def listing(entries: Iterable[str], *, hidden: bool = False) -> str:
+    """A table of contents; entries are relative to the page. Hidden where the page has its own."""
+    shown = ":hidden:\n" if hidden else ":maxdepth: 1\n"
     lines = "\n".join(entries)
-    return f"\n```{{toctree}}\n:maxdepth: {depth}\n{caption}\n{lines}\n```\n"
+    return f"\n```{{toctree}}\n{shown}\n{lines}\n```\n"
 
 
 def table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
