@@ -60,10 +60,7 @@ batch_from_ratio = derive(
 )
 
 least_batch_over_critical = Equation.of(
-    x_crit,
-    m_pos / q_mem,
-    "caches are not read: with them the batch is larger",
-    source=SHEET,
+    x_crit, m_pos / q_mem, "caches are not read: with them the batch is larger", source=SHEET
 )
 
 cache_below_ratio = derive(

@@ -170,7 +170,6 @@ L_window    = _symbol("L_window",    "token/seq",     "recent tokens read one by
 n_in        = _symbol("n_in",        "1",             "inputs of a network or a cipher: positions, bits")
 n_fan       = _symbol("n_fan",       "1",             "outputs of the round before that one output reads")
 n_depth     = _symbol("n_depth",     "1",             "rounds or layers until every output depends on every input")
-# fmt: on
 
 # making tokens on rented chips, or buying them from a host
 p_host_in   = _symbol("p_host_in",   "USD/token",     "price of an input token at a host")
@@ -189,3 +188,4 @@ X_even      = _symbol("X_even",      "token/s",       "tokens per second at whic
 p_fleet     = _symbol("p_fleet",     "USD/s",         "bill of one fleet for one second")
 n_fleets    = _symbol("n_fleets",    "1",             "whole fleets that are rented")
 mu_host     = _symbol("mu_host",     "1",             "price of a host over our cost at full use", r"\mu_{\mathrm{host}}")
+# fmt: on
