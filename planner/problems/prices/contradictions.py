@@ -126,13 +126,14 @@ class Reconciliation:
 class Contradiction:
     """Readings of one quantity whose intervals do not meet, and what clashes behind them.
 
-    `factor` is the gap between the intervals, `minimal` the assumptions of which none can be left
+    `factor` is the gap between the intervals, None where only all together clash and none of the
+    assumptions would settle it alone; `minimal` the assumptions of which none can be left
     out of the clash, `reconciled_by` those that alone would settle it, the cheapest first.
     """
 
     name: str
     between: tuple[str, ...]
-    factor: float
+    factor: float | None
     minimal: tuple[str, ...]
     reconciled_by: tuple[Reconciliation, ...]
     system: LogSystem | None = field(default=None, repr=False, compare=False)
@@ -156,7 +157,7 @@ def contradictions(
     if not clashing:
         return ()
     settled = _settled(system, clashing)
-    factor = min((each.factor for each in settled), default=math.inf)
+    factor = min((each.factor for each in settled), default=None)
     between = tuple(each for each in clashing if each in {line.origin for line in readings})
     return (Contradiction("together", between or clashing, factor, clashing, settled, system),)
 

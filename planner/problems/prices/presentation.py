@@ -138,16 +138,20 @@ def summary(clashes: Sequence[Contradiction]) -> str:
     """Whether the readings agree, and if not, by how much the worst two are apart."""
     if not clashes:
         return "the readings are consistent"
-    worst = max(clashes, key=lambda clash: clash.factor)
+    worst = max(clashes, key=lambda clash: clash.factor or 0.0)
     label = SHOWN.get(worst.name, (worst.name, digits))[0]
     many = f"{len(clashes)} contradictions" if len(clashes) > 1 else "one contradiction"
-    return f"{many}, the widest of {worst.factor:.3g}x in {label}"
+    return f"{many}, the widest{_by_factor(worst, ' of ')} in {label}"
 
 
 def clash_title(clash: Contradiction) -> str:
     """Which readings do not meet, and by which factor."""
     label = SHOWN.get(clash.name, (clash.name, digits))[0]
-    return f"Contradiction, {clash.factor:.3g}x: {label} by {', and by '.join(clash.between)}"
+    return f"Contradiction{_by_factor(clash, ', ')}: {label} by {', and by '.join(clash.between)}"
+
+
+def _by_factor(clash: Contradiction, before: str) -> str:
+    return "" if clash.factor is None else f"{before}{clash.factor:.3g}x"
 
 
 def clash_lines(clash: Contradiction) -> list[tuple[str, str]]:

@@ -14,7 +14,6 @@ from planner.problems.prices.assumptions import (
     rented_chips,
     stated_quantities,
 )
-from planner.problems.prices.cache_readings import cache_readings
 from planner.problems.prices.contradictions import contradictions
 from planner.problems.prices.inferences import SheetInference
 from planner.problems.prices.level_readings import (
@@ -34,7 +33,7 @@ from planner.problems.prices.plan import (
     SheetPrices,
 )
 from planner.problems.prices.presentation import sections
-from planner.problems.prices.tier_readings import tier_readings
+from planner.problems.prices.surcharge_readings import cache_readings, tier_readings
 from planner.protocol.output import Output
 from planner.protocol.parameter import Parameter, settable
 from planner.protocol.plan import KnownAnswer, Plan, Provenance

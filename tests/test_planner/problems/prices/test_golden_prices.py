@@ -173,19 +173,22 @@ def test_a_ratio_bounds_batch_and_cache():
     assert bound["high"] == pytest.approx(memory * 100e9 / 300 / 20e3)
 
 
-def test_few_open_models_are_priced_below_memory_cost():
-    """A bound at its loosest corner is broken by two of twenty at 7000 tokens, and by name."""
-    broken = []
+def test_open_models_priced_below_memory_cost_grow_with_the_context():
+    """Bounds at their loosest corner: none of twenty is broken at 4k tokens, two at 7k, more on."""
+    contexts = (4000, 7000, 16_000, 64_000)
+    broken = {context: set() for context in contexts}
     for name in api_prices.open_models():
         alike = {"deepseek-v3.1": "deepseek-v3"}.get(name, name)
         counted = sizes(models.load(alike))
-        plan = solved(name, chips=None, n_active=counted.n_active["no_input_embedding"],
-                      context="7k")  # fmt: skip
-        bound = lines(plan, "kv_bytes_per_token", "output over")[0]
-        if counted.read_bytes(7000) / 7000 > bound["high"]:
-            broken.append(name)
-    assert len(broken) == 2
-    assert set(broken) <= set(api_prices.open_models())
+        for context in contexts:
+            plan = solved(name, chips=None, n_active=counted.n_active["no_input_embedding"],
+                          context=context)  # fmt: skip
+            bound = lines(plan, "kv_bytes_per_token", "output over")[0]
+            if counted.read_bytes(context) / context > bound["high"]:
+                broken[context].add(name)
+    assert [len(broken[context]) for context in contexts[:2]] == [0, 2]
+    for fewer, more in itertools.pairwise(contexts):
+        assert broken[fewer] <= broken[more]
 
 
 def test_a_listed_sheet_is_its_rows():

@@ -5,6 +5,7 @@ import json
 import pytest
 
 import planner
+from planner.catalogue import api_prices
 from planner.cli import main
 from planner.text.errors import InputError
 
@@ -191,3 +192,17 @@ def test_the_answer_has_the_scenario_that_gives_it_again():
     first = planner.solve(asked(SHEET | rows, given=given, date="2026-11-24"))
     again = planner.solve(json.loads(json.dumps(dict(first.scenario))))
     assert again.document == first.document
+
+
+@pytest.mark.slow
+def test_every_listed_sheet_is_answered():
+    """A sheet of every twelfth listed model and host: JSON without a hole, ends in order."""
+    names = sorted({f"{row.host}/{row.model}" for row in api_prices.rows() if row.in_force(None)})
+    for name in names[::12]:
+        answer = planner.solve(asked(name, date="2026-11-24"))
+        plan = json.loads(json.dumps(answer.to_json(), allow_nan=False))["plan"]
+        for line in plan["inferences"]:
+            low, mid, high = (line[key] for key in ("low", "mid", "high"))
+            if None not in (low, mid, high):
+                assert low <= mid * (1 + 1e-12) <= high * (1 + 2e-12)
+        assert {"n_active", "n_total"} <= {x["name"] for x in plan["inferences"]}
