@@ -229,7 +229,7 @@ fitted_total = Equation(
 fitted_output = Equation(
     "output price by the sizes of open models",
     p_out,
-    p_ref * (N_active / N_ref) ** k_act * (N_total / N_ref) ** k_tot,
+    p_ref * (N_active / N_ref) ** k_active * (N_total / N_ref) ** k_tot,
     assumes=("fitted on listed prices of models whose weights are public",),
     source=derived,
 )

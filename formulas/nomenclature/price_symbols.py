@@ -42,6 +42,6 @@ f_reads  = _symbol("f_reads",  "1/s",           "reads of a held cache at which 
 N_ref    = _symbol("N_ref",    "param",         "size at the reference prices", r"N_{\mathrm{ref}}")
 k_in     = _symbol("k_in",     "1",             "power of the input price in a fitted size", r"k_{\mathrm{in}}")
 k_out    = _symbol("k_out",    "1",             "power of the output price in a fitted size", r"k_{\mathrm{out}}")
-k_act    = _symbol("k_act",    "1",             "power of the active parameters in a fitted price", r"k_{\mathrm{act}}")
+k_active    = _symbol("k_active",    "1",             "power of the active parameters in a fitted price", r"k_{\mathrm{active}}")
 k_tot    = _symbol("k_tot",    "1",             "power of all parameters in a fitted price", r"k_{\mathrm{tot}}")
 # fmt: on

@@ -87,7 +87,7 @@ def _price_of_size(
         between(f"given.{name}", symbol, ends, name)
         for name, symbol, ends in zip(law.by, ("N_active", "N_total"), ends_of_sizes, strict=True)
     ]
-    facts = {"N_ref": 1.0, "k_act": law.powers[0], "k_tot": law.powers[1]}
+    facts = {"N_ref": 1.0, "k_active": law.powers[0], "k_tot": law.powers[1]}
     line = Reading(
         "output_price", equations.fitted_output, facts, (*points, spread),
         "hosts of open models price by size", "size, empirical",
