@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from planner.catalogue.chips import chip
 from planner.catalogue.listed_prices import default_price
-from planner.catalogue.training_runs import training_rates
+from planner.catalogue.training.training_runs import training_rates
 from planner.text.errors import CatalogueError, FieldError
 
 WITH_RANGES = "rents (price), the MFU of training (phases.pretrain.mfu) and a profile (profile.e_w)"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from planner.catalogue.training_stacks import (
+from planner.catalogue.training.training_stacks import (
     TrainingStack,
     choose_training_stack,
     training_stack,

@@ -17,7 +17,7 @@ from planner.catalogue.chips import chip
 from planner.catalogue.listed_prices import Price
 from planner.catalogue.ranges import ListedRange, mfu_range, no_range, rent_range
 from planner.catalogue.systems import System
-from planner.catalogue.training_runs import TrainingRate, training_rate
+from planner.catalogue.training.training_runs import TrainingRate, training_rate
 from planner.laws.law_forms import reward_arithmetic
 from planner.protocol.plan import DataSource
 from planner.text.errors import CatalogueError, FieldError

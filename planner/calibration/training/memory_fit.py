@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from scipy.optimize import minimize
 
-from planner.catalogue.training_stacks import TrainingStack, coefficient_priors
+from planner.catalogue.training.training_stacks import TrainingStack, coefficient_priors
 from planner.measurements.readers.training_rows import TrainingRow
 from planner.measurements.training_steps import symbols_of, task_of
 from planner.problems.training.step.step_times import fed

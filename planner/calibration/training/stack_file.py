@@ -18,7 +18,7 @@ from planner.calibration.training.step_scores import (
     form_of,
     scores_of,
 )
-from planner.catalogue.training_stacks import (
+from planner.catalogue.training.training_stacks import (
     KNOWN,
     NEW_CHIP,
     NEW_MODEL,

@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 from scipy.optimize import least_squares
 
-from planner.catalogue.training_stacks import (
+from planner.catalogue.training.training_stacks import (
     EVERY,
     StackAdjustment,
     TrainingStack,

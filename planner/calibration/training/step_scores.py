@@ -16,7 +16,7 @@ import numpy as np
 from planner.calibration.training.memory_fit import UNFITTED, MemorySample, fit_memory
 from planner.calibration.training.step_fit import StepFit, StepSample, fit_steps
 from planner.catalogue.profile import COVERAGE
-from planner.catalogue.training_stacks import TrainingStack, training_stack
+from planner.catalogue.training.training_stacks import TrainingStack, training_stack
 from planner.measurements.readers.training_rows import TrainingRow
 
 HALF, MODEL, CHIP, WIDTH = "random half", "model out", "chip out", "width out"

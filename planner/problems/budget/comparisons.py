@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from planner.catalogue.training_runs import public_text
+from planner.catalogue.training.training_runs import public_text
 from planner.problems.budget.plan import (
     BudgetInterval,
     Comparison,

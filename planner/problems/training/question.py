@@ -21,7 +21,7 @@ from pydantic import (
 
 from planner.catalogue.listed_prices import Price, default_price, given_price
 from planner.catalogue.systems import System
-from planner.catalogue.training_stacks import training_stack_names
+from planner.catalogue.training.training_stacks import training_stack_names
 from planner.scenario.keys import fields
 from planner.scenario.keys.fields import (
     Count,

@@ -4,7 +4,7 @@ from math import log
 
 import pytest
 
-from planner.catalogue.training_stacks import (
+from planner.catalogue.training.training_stacks import (
     choose_training_stack,
     coefficient_priors,
     stack_from,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from planner.catalogue.training_stacks import training_stack
+from planner.catalogue.training.training_stacks import training_stack
 from planner.cli.app import app
 from planner.measurements.readers.training_rows import training_rows
 from planner.measurements.training_steps import predicted_seconds

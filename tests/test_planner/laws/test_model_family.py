@@ -13,7 +13,7 @@ from planner.catalogue import models
 from planner.catalogue.chips import chip
 from planner.catalogue.listed_prices import given_price
 from planner.catalogue.systems import system
-from planner.catalogue.training_runs import training_rates
+from planner.catalogue.training.training_runs import training_rates
 from planner.laws.model_family import TIED_BELOW, ModelFamily
 from planner.problems.lifecycle.members import FamilyRule, Formats, ScaledModel
 from planner.problems.lifecycle.question import Serving

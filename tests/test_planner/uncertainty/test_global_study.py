@@ -252,7 +252,7 @@ def test_a_coefficient_that_is_drawn_is_that_of_a_profile_of_ones_own(tmp_path):
 
 def test_published_runs_are_the_range_of_an_mfu():
     """Each against the dense peak of its own chip, none above one."""
-    from planner.catalogue.training_runs import training_rates
+    from planner.catalogue.training.training_runs import training_rates
 
     scenario = {
         "problem": "budget", "quality": {"loss": 2.0}, "inference": {"tokens": "2 T tokens"},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.catalogue.training_stacks import TrainingStack
+from planner.catalogue.training.training_stacks import TrainingStack
 from planner.problems.training.step.machine import TrainingMachine
 from planner.problems.training.step.training_counts import TrainingCounts
 

@@ -11,7 +11,11 @@ from planner.calibration.training.stack_file import stack_table, stack_text
 from planner.calibration.training.step_fit import NOISE, StepSample, fit_steps, robust, robust_slope
 from planner.calibration.training.step_scores import band_of, by_stack, cross_coverage, scores_of
 from planner.catalogue.systems import system
-from planner.catalogue.training_stacks import coefficient_priors, stack_from, training_stack
+from planner.catalogue.training.training_stacks import (
+    coefficient_priors,
+    stack_from,
+    training_stack,
+)
 from planner.measurements.readers.training_rows import TrainingRow, training_rows
 from planner.measurements.training_steps import predicted_seconds
 from planner.problems.training.step.machine import training_machine

@@ -8,7 +8,7 @@ import pytest
 from formulas.numerics.evaluate import scalar_program
 from planner.catalogue.models import load
 from planner.catalogue.systems import system
-from planner.catalogue.training_stacks import training_stack
+from planner.catalogue.training.training_stacks import training_stack
 from planner.problems.training.step.machine import training_machine
 from planner.problems.training.step.step_symbols import bound_symbols
 from planner.problems.training.step.step_tables import tabled
