@@ -1,0 +1,31 @@
+"""Fits the stacks that ship: python -m planner.calibration.training.shipped_stacks FILE..."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from planner.calibration.training.stack_file import stack_table, stack_text
+from planner.calibration.training.step_scores import by_stack
+from planner.catalogue import training_stacks
+from planner.measurements.readers.training_rows import training_rows
+
+CATALOGUE = Path(training_stacks.__file__).with_name(training_stacks.FILE)
+FIRST = "[stack.megatron"  # priors and the stack of physics alone stand before what is fitted
+
+
+def catalogue_text(kept_text: str, tables: Sequence[Path]) -> str:
+    """The catalogue's text, its fitted stacks replaced by fits of these tables."""
+    text = kept_text[: kept_text.index(FIRST)]
+    for path in tables:
+        for name, rows in by_stack(training_rows(path)).items():
+            if sum(row.usable for row in rows):
+                text += stack_text(stack_table(name, rows), f"stack.{name}.") + "\n"
+    return text
+
+
+if __name__ == "__main__":
+    before = CATALOGUE.read_text(encoding="utf-8")
+    after = catalogue_text(before, [Path(name) for name in sys.argv[1:]])
+    CATALOGUE.write_text(after, encoding="utf-8")
