@@ -21,7 +21,7 @@ from tests.scripts.transcripts import rewritten, transcribed
 README = ROOT / "README.md"
 DOCS = ROOT / "docs"
 PAGES = [README, *sorted(x for x in DOCS.rglob("*.md") if DOCS / "generated" not in x.parents)]
-FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^```(\w*)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 QUOTED = re.compile(r"`([^`\n]+)`")
 TOP = r"(?:planner|formulas|topologies|tests|examples|docs|\.ci)"
 PATH = re.compile(rf"{TOP}(?:/[\w.*-]+)+/?")
@@ -35,8 +35,9 @@ def text(page: Path) -> str:
 
 
 def blocks(page: Path, *languages: str) -> list[str]:
-    """The blocks of a page in one of the languages."""
-    return [body for language, body in FENCE.findall(text(page)) if language in languages]
+    """The blocks of a page in one of the languages; those that name a file are parts of one."""
+    listed = FENCE.findall(text(page))
+    return [body for language, file, body in listed if language in languages and not file]
 
 
 def named(page: Path) -> str:

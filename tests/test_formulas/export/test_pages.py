@@ -7,7 +7,8 @@ from itertools import pairwise
 import pytest
 
 from formulas.export import export
-from formulas.export.formula_document import Chapter
+from formulas.export.formula_document import Chapter, document
+from formulas.export.html import fragment
 from formulas.export.inline_maths import pieces
 from formulas.export.typesetting.layout import layout, relation
 from formulas.nomenclature.dimensions import unit
@@ -113,3 +114,14 @@ def test_chapters_say_what_they_are_about_in_the_order_of_their_pages():
     assert names.index("compute_time") < names.index("compute_time_attention")
     assert names.index("short_context_batch") < names.index("balance_context")
     assert names.index("passes_worth") < names.index("passes_convexity")
+
+
+def test_a_fragment_is_the_body_of_a_page_without_its_head():
+    """A site puts it inside a page of its own: steps, symbols and sources, no style, no title."""
+    entry = by_name()["critical_batch"]
+    inner, page = fragment(document([entry], {})), export(entry, "html")
+    assert inner.count('<p class="proof">') == page.count('<p class="proof">') >= len(entry.steps)
+    assert inner.count("<tr>") == page.count("<tr>") > len(entry.rhs.free_symbols)
+    assert "<style" not in inner
+    assert "<h1" not in inner
+    assert str(entry.source) in inner.replace("&amp;", "&")
