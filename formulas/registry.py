@@ -25,7 +25,7 @@ _IN_ORDER = (
     ("network", "collectives collective_algorithms"),
     (
         "serving",
-        "requests context_parallel speculation decode prefill_network prefill passes bounds "
+        "request_lengths context_parallel speculation decode prefill_network prefill passes bounds "
         "throughput queues",
     ),
     ("serving", "closed_loop older_kernels power outputs pools"),

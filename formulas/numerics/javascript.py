@@ -66,7 +66,7 @@ class _Stages:
     stage_of: Mapping[str, int]
     steps: list[_Step] = field(default_factory=list)
     words: dict[int, str] = field(default_factory=dict)  # of constants, which need no operation
-    known: dict[object, int] = field(default_factory=dict)
+    numbers: dict[object, int] = field(default_factory=dict)
 
     def add(self, tape: Tape) -> dict[str, int]:
         """The numbers of the outputs of a tape."""
@@ -142,10 +142,10 @@ class _Stages:
         operands: Iterable[int],
         write: Callable[[Sequence[str]], str],
     ) -> int:
-        if key not in self.known:
-            self.known[key] = len(self.steps)
+        if key not in self.numbers:
+            self.numbers[key] = len(self.steps)
             self.steps.append(_Step(stage, tuple(operands), write))
-        return self.known[key]
+        return self.numbers[key]
 
     def needed(self, wanted: Iterable[int]) -> set[int]:
         """All operations that some values need."""
@@ -184,27 +184,27 @@ def staged(
         word = _words(stages, places, BATCH)
         ends = "".join(f"r[{k}]={word(n)};" for k, n in enumerate(numbers))
         texts.append(f"{function}(s,l,o,b,r){{{body}{ends}}}")
-    kept = (tuple(names[SCENARIO]), tuple(names[LAYOUT]), tuple(names[BATCH]))
+    taken = (tuple(names[SCENARIO]), tuple(names[LAYOUT]), tuple(names[BATCH]))
     text = ",\n".join(texts)
-    given = {name: tuple(each) for name, each in functions.items()}
-    return StagedScript(f"{{{text}}}", kept, len(places[LAYOUT]), given)
+    results = {name: tuple(each) for name, each in functions.items()}
+    return StagedScript(f"{{{text}}}", taken, len(places[LAYOUT]), results)
 
 
 def _places(
     stages: _Stages, live: set[int], outputs: set[int]
 ) -> tuple[dict[int, int], dict[int, int]]:
     """Where values that a later stage needs are kept, by stage."""
-    kept: tuple[dict[int, int], dict[int, int]] = ({}, {})
+    places: tuple[dict[int, int], dict[int, int]] = ({}, {})
     for number in sorted(live):
         for operand in stages.steps[number].operands:
             stage = stages.steps[operand].stage
             if operand not in stages.words and stage < stages.steps[number].stage:
-                kept[stage].setdefault(operand, len(kept[stage]))
+                places[stage].setdefault(operand, len(places[stage]))
     for number in sorted(outputs):
         stage = stages.steps[number].stage
         if stage < BATCH and number not in stages.words:
-            kept[stage].setdefault(number, len(kept[stage]))
-    return kept
+            places[stage].setdefault(number, len(places[stage]))
+    return places
 
 
 def _words(

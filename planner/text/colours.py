@@ -41,9 +41,9 @@ def luminance(colour: str) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-def contrast(one: str, another: str) -> float:
+def contrast(colour: str, paper: str) -> float:
     """Contrast ratio of two colours, from 1 to 21 (WCAG 2.2)."""
-    low, high = sorted((luminance(one), luminance(another)))
+    low, high = sorted((luminance(colour), luminance(paper)))
     return (high + 0.05) / (low + 0.05)
 
 

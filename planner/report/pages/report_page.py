@@ -80,8 +80,8 @@ def _scripts(live: LivePage) -> list[str]:
     theme = _asset("theme.js")
     if not live.script:
         return [theme]
-    own = (_asset("report_pictures.js"), _asset("report_page.js"))
-    return [theme, live.script, f"const KERNELS={live.kernels};", *own]
+    page = (_asset("report_pictures.js"), _asset("report_page.js"))
+    return [theme, live.script, f"const KERNELS={live.kernels};", *page]
 
 
 def _asset(name: str) -> str:
@@ -167,8 +167,8 @@ def _answer(plan: Plan[Any], head: Section, live: LivePage) -> str:
         f'<p class="quiet" id="band">{escape(ends)}</p>'
     )
     refused = f'<p class="quiet">No sliders: {escape(live.refused)}.</p>' if live.refused else ""
-    said = "; ".join(f"{line.label}: {line.value}" for line in words)
-    verdict = f"<p>{escape(said)}</p>" if plan.status == "optimal" else _missed(plan)
+    choices = "; ".join(f"{line.label}: {line.value}" for line in words)
+    verdict = f"<p>{escape(choices)}</p>" if plan.status == "optimal" else _missed(plan)
     return (
         f'<section class="answer">{headline}{refused}'
         '<p id="notice" class="notice" role="status" hidden></p>'
@@ -226,7 +226,8 @@ def _places() -> str:
         'a step is made of as the batch grows, on this layout.</p><figure id="growth"></figure>'
         '</section><section id="moving"><h2>What moves the price</h2><p class="quiet">Each '
         "quantity 20&nbsp;% down and up. Solid: this layout with its batch refitted. Outline: "
-        'the layout chosen anew, where that differs.</p><figure id="tornado"></figure><ul class="legend"><li>'
+        'the layout chosen anew, where that differs.</p><figure id="tornado"></figure>'
+        '<ul class="legend"><li>'
         '<svg class="swatch" viewBox="0 0 11 11" aria-hidden="true"><rect width="11" height="11" '
         'class="f-less"/></svg>20 % less</li><li><svg class="swatch" viewBox="0 0 11 11" '
         'aria-hidden="true"><rect width="11" height="11" class="f-more"/></svg>20 % more</li></ul>'

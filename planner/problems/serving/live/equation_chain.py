@@ -29,10 +29,10 @@ def chain(plan: ServingPlan) -> tuple[tuple[LiveEquation, ...], tuple[LiveSymbol
     bound = plan.answer.provenance.estimate == "bound"
     first = closed_form(mode, bound=bound, load="none", tpot=False, energy=False, counted=False)
     phase = "decode" if mode == "disaggregated" else mode
-    known = {e.symbol.name: e for e in equations.pool(phase, bound, "none")}
+    defined = {e.symbol.name: e for e in equations.pool(phase, bound, "none")}
     parts = [name for names in PARTS.values() for name in names if name != "T_spec"]
     wanted = dict.fromkeys((*BEHIND, *parts, *MEMORY))
-    every = list(dict.fromkeys((*first, *(known[name] for name in wanted if name in known))))
+    every = list(dict.fromkeys((*first, *(defined[name] for name in wanted if name in defined))))
     return tuple(map(_set, every)), tuple(_letters(every))
 
 

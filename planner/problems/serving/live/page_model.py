@@ -14,7 +14,13 @@ from formulas.numerics.javascript import StagedScript, staged
 from planner.problems.serving.deployment.missed_promises import PHYSICS
 from planner.problems.serving.live.equation_chain import chain
 from planner.problems.serving.live.pool_rows import DIGITS, PoolRows
-from planner.problems.serving.live.scenario_values import ROWS, SliderRow, following, given, moved
+from planner.problems.serving.live.scenario_values import (
+    ROWS,
+    SliderRow,
+    following,
+    moved,
+    scenario_value,
+)
 from planner.problems.serving.outputs import ABSENT, OUTPUTS
 from planner.problems.serving.parameters import serving_parameters
 from planner.problems.serving.plan import ServingPlan
@@ -164,15 +170,15 @@ class PageModel:
         return next(filter(None, refused), "")
 
     def _slider(self, row: SliderRow) -> Slider:
-        value = given(row, self.scenario, self.every[0])
+        value = scenario_value(row, self.scenario, self.every[0]) or 0.0
         low, high = row.ends if row.ends[1] else (value / row.span, value * row.span)
         if row.whole:
             low, high = max(2.0, np.ceil(low)), np.floor(high)
         most = self.every[0].sizes.max_context
         if row.unit == "token" and most is not None:
             load = self.scenario.workload
-            other = load.output_tokens if row.name == "input" else load.input_tokens
-            high = max(value, min(high, most - other.mean))
+            beside = load.output_tokens if row.name == "input" else load.input_tokens
+            high = max(value, min(high, most - beside.mean))
         return Slider(
             row.name, row.label, row.group, row.unit, value, float(low), float(high),
             self._paths(row), whole=row.whole, logarithmic=not row.ends[1],
@@ -184,11 +190,11 @@ class PageModel:
             return {}
         if row.path == "system.flops":
             return {f"{row.path}.{unit}": rate for unit, rate in self.every[0].chip.flops.items()}
-        return {row.path: float(given(row, self.scenario, self.every[0]) or 0.0)}
+        return {row.path: float(scenario_value(row, self.scenario, self.every[0]) or 0.0)}
 
     def _unmoved(self, row: SliderRow) -> str:
         """Why a slider is left out; empty if it is there, or the question has nothing to move."""
-        value = given(row, self.scenario, self.every[0])
+        value = scenario_value(row, self.scenario, self.every[0])
         if value is None:
             return "nothing is promised of it"
         hardware = len(self.tasks.hardware)
@@ -207,9 +213,9 @@ class PageModel:
         others = (*varied.tasks, *(task for pair in varied.pools for task in pair.tasks))
         if len(others) != len(self.every):
             return "another value lets in other formats"
-        for task, other in zip(self.every, others, strict=True):
+        for task, changed in zip(self.every, others, strict=True):
             layouts = Step(task, _first(task), bound=task.uses_bound).layouts
-            mine, after = (_symbols(each, layouts) for each in (task, other))
+            mine, after = (_symbols(each, layouts) for each in (task, changed))
             predicted = moved((row,), mine, task, self.scenario, to)
             for name in after:
                 if not np.allclose(predicted[name], after[name], rtol=CLOSE, atol=0):
@@ -256,8 +262,8 @@ class _Kernels:
         if script.text not in self.scripts:
             self.scripts.append(script.text)
             names = [list(each) for each in script.names]
-            given = {name: list(each) for name, each in script.outputs.items()}
-            self.documents.append({"names": names, "width": script.width, "functions": given})
+            outputs = {name: list(each) for name, each in script.outputs.items()}
+            self.documents.append({"names": names, "width": script.width, "functions": outputs})
         return self.scripts.index(script.text)
 
 

@@ -70,8 +70,8 @@ class PoolRows:
         stages = dict.fromkeys(self.columns, LAYOUT) | dict.fromkeys(FOLLOWED, BATCH)
         limits = tuple(self.task.limits)
         scored = dict.fromkeys((*limits, *SCORES.values(), "latency", "slot", "ttft"))
-        known = tuple(name for name in scored if name in kernel.outputs)
-        functions = {"promised": limits, "scored": known, "batch": kernel.outputs}
+        scores = tuple(name for name in scored if name in kernel.outputs)
+        functions = {"promised": limits, "scored": scores, "batch": kernel.outputs}
         return staged(kernel.tape, stages, functions)
 
     def document(self, script: StagedScript) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
@@ -12,7 +12,7 @@ from formulas.nomenclature.symbols import SYMBOLS
 from formulas.numerics.evaluate import kernel
 from formulas.numerics.expressions import put
 from formulas.numerics.kernel import Kernel
-from formulas.serving.requests import emitted_tokens, mean_context, seen_context, seen_prompt
+from formulas.serving.request_lengths import emitted_tokens, mean_context, seen_context, seen_prompt
 from planner.problems.serving.question import Scenario
 from planner.text.tables import table
 
@@ -48,7 +48,7 @@ ROWS = tuple(
 )
 
 
-def given(row: SliderRow, scenario: Scenario, task: Task) -> float | None:
+def scenario_value(row: SliderRow, scenario: Scenario, task: Task) -> float | None:
     """What a scenario has where a slider moves it; 1 for a factor, None where there is nothing."""
     if row.times:
         return 1.0
@@ -98,27 +98,29 @@ def _seen(task: Task) -> list[tuple[sp.Symbol, sp.Expr]]:
     decode, prompt = seen_context.rhs, seen_prompt.rhs
     sums: dict[str, list[sp.Expr]] = {}
     if bounded and not task.lecture:
-        sums["R_bnd"] = _each(decode, ((c.bytes_per_token, c.limit) for c in bounded))
-        sums["A_bnd"] = _each(decode, ((c.flop_per_cached_token, c.limit) for c in bounded))
+        sums["R_bnd"] = _of_caches(decode, ((c.bytes_per_token, c.limit) for c in bounded))
+        sums["A_bnd"] = _of_caches(decode, ((c.flop_per_cached_token, c.limit) for c in bounded))
         sums["A_bnd_pf"] = [
             sp.Float(sizes.state_flop_per_token),
-            *_each(prompt, ((c.flop_per_pair_prefill, c.limit) for c in bounded)),
+            *_of_caches(prompt, ((c.flop_per_pair_prefill, c.limit) for c in bounded)),
         ]
-    held = [(c.bytes_per_token, c.limit) for c in bounded if not c.grows]
+    resident = [(c.bytes_per_token, c.limit) for c in bounded if not c.grows]
     if drafter is not None:
         drafted = [c for c in drafter.caches if c.limit]
         share = drafter.share
         if drafted:
-            sums["R_draft"] = _each(decode, ((share * c.bytes_per_token, c.limit) for c in drafted))
+            sums["R_draft"] = _of_caches(
+                decode, ((share * c.bytes_per_token, c.limit) for c in drafted)
+            )
             flop = ((share * c.flop_per_cached_token, c.limit) for c in drafted)
-            sums["A_draft"] = _each(decode, flop)
-        held += [(share * c.bytes_per_token, c.limit) for c in drafted if not c.grows]
-    if held:
-        sums["R_bnd_mem"] = _each(decode, held)
+            sums["A_draft"] = _of_caches(decode, flop)
+        resident += [(share * c.bytes_per_token, c.limit) for c in drafted if not c.grows]
+    if resident:
+        sums["R_bnd_mem"] = _of_caches(decode, resident)
     return [(SYMBOLS[name], sp.Add(*terms)) for name, terms in sums.items() if terms]
 
 
-def _each(seen: sp.Expr, caches: Iterable[tuple[float, float | None]]) -> list[sp.Expr]:
+def _of_caches(seen: sp.Expr, caches: Iterable[tuple[float, float | None]]) -> list[sp.Expr]:
     """So much per token of each cache, times what is seen of it."""
     return [
         sp.Float(float(much)) * put(seen, {L_WIN: sp.Float(float(limit or 0))})
@@ -129,11 +131,11 @@ def _each(seen: sp.Expr, caches: Iterable[tuple[float, float | None]]) -> list[s
 
 def moved(
     rows: Sequence[SliderRow],
-    values: Mapping[str, float],
+    values: Mapping[str, Any],
     task: Task,
     scenario: Scenario,
     to: Mapping[str, float],
-) -> dict[str, float]:
+) -> dict[str, Any]:
     """The symbols of a task with some sliders moved, by name: what the page does, in Python.
 
     Parameters
@@ -145,7 +147,7 @@ def moved(
     for row in rows:
         if row.name not in to:
             continue
-        before, after = given(row, scenario, task), to[row.name]
+        before, after = scenario_value(row, scenario, task), to[row.name]
         symbols |= {name: after for name in row.sets if name in symbols}
         for name in row.adds:
             if name in symbols:
@@ -154,4 +156,4 @@ def moved(
             if name in symbols:
                 symbols[name] = symbols[name] * (after / (before or 1.0))
     follow = following(task)
-    return symbols | follow(**{name: symbols[name] for name in follow.names})
+    return {**symbols, **follow(**{name: symbols[name] for name in follow.names})}

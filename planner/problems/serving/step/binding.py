@@ -372,7 +372,7 @@ def _workload(task: Task) -> dict[str, float]:
     }
 
 
-def _seen(context: float, prompt: float, limit: float) -> tuple[np.ndarray, np.ndarray]:
+def _seen(context: float, prompt: float, limit: float) -> tuple[float, float]:
     """Keys that a decode step, and the mean token of a prompt, see under a window or top-k."""
     seen = lowered("seen_keys")(L_ctx=context, L_in=prompt, L_win=float(limit))
     return seen["L_seen"], seen["L_seen_pf"]  # type: ignore[return-value]

@@ -15,7 +15,7 @@ import sympy as sp
 from formulas.algebra.notation import *
 from formulas.network.collectives import hop_latency
 from formulas.nomenclature.symbols import SYMBOLS
-from formulas.serving import outputs, power, queues, requests
+from formulas.serving import outputs, power, queues, request_lengths
 from formulas.serving.bounds import BOUNDS, least_weights_read, math_bound, prefill_math_bound
 from formulas.serving.closed_loop import CLOSED_LOOP, PREFILL_LOOP
 from formulas.serving.decode import DECODE, cache_read
@@ -99,7 +99,7 @@ _STATIC = {"T_pf_beside", "T_pf_all", "T_batch", "L_new", "x_hid"}
 # What depends on nothing but its symbols: the equations, and the symbols that they are to give.
 ALONE: Mapping[str, tuple[Definitions, tuple[str, ...]]] = {
     # What follows from the lengths of requests.
-    "seen_keys": ((requests.seen_context, requests.seen_prompt), ("L_seen", "L_seen_pf")),
+    "seen_keys": ((request_lengths.seen_context, request_lengths.seen_prompt), ("L_seen", "L_seen_pf")),
     # The share of the experts that one microbatch reads under uniform routing.
     "expert_share": (DECODE, ("coverage",)),
     # Bytes that a step must move, with a real number of sequences on each rank.
