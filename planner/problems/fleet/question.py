@@ -279,6 +279,14 @@ class FleetScenario(QuestionRecord):
     )
     uncertain: Uncertain | None = Field(None, description="distributions by path")
 
+    @model_validator(mode="before")
+    @classmethod
+    def _unanswered(cls, value: object) -> object:
+        if isinstance(value, Mapping) and value.get("regions") is not None:
+            words = "are not answered by this version; ask each region as a fleet of its own"
+            raise Refusals([(("regions",), words)])
+        return value
+
     @field_validator("hours")
     @classmethod
     def _a_year(cls, value: int) -> int:
