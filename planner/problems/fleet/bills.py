@@ -15,6 +15,7 @@ from planner.programs.integer import NoPoint, relaxed
 
 TYPICAL = 48  # hours above which comparisons are of the mean day
 DAY = 24
+PROVED = 1e-4  # gap below which a plan is the optimum that others are compared with
 
 
 def model_bills(task: FleetTask, choice: FleetChoice) -> dict[str, records.ModelBill]:
@@ -54,7 +55,7 @@ def restricted(task: FleetTask, choice: FleetChoice) -> tuple[records.Restricted
 
     Where they are large the relaxations are compared, and of a long horizon its mean day.
     """
-    exact = fleet_program(task).program.columns <= SMALL
+    exact = fleet_program(task).program.columns <= SMALL and choice.gap < PROVED
     base = task if exact or task.hours <= TYPICAL else mean_day(task)
     whole = choice.value / task.hours if exact else _relaxed(base)
     assert whole is not None

@@ -111,8 +111,8 @@ class ChanceLevel:
 class RobustFleet:
     """What a plan with a chance keeps, and what that costs.
 
-    `keeps` is the share of draws, none of which the plan saw, in which all demand was met; `margins`
-    are the factors of each model's demand; `measured` is what knowing a model's speed would save.
+    `keeps` is the share of draws, none of which the plan saw, in which all was met; `margins`
+    are the factors of demand; `measured` is what knowing a model's speed would save.
     """
 
     chance: Share

@@ -24,7 +24,7 @@ def answer(plan: FleetPlan) -> str:
         _question(plan), _bill(plan, point), _models(point), _hours(plan, point),
         _beside(whole), _sure(whole), _proof(whole),
     )  # fmt: skip
-    return "\n\n".join("\n".join(block) for block in blocks if block)
+    return "\n\n".join(text for block in blocks if (text := "\n".join(block)))
 
 
 def summary(plan: FleetPlan) -> str:
@@ -85,7 +85,7 @@ def _bill(plan: FleetPlan, point: FleetPoint) -> Iterator[str]:
             if any(row)
         ]
         yield say.row(label, ", ".join(parts) or "none")
-    used = [f"{name} {say.percent(share)}" for name, share in point.utilisation.items()]
+    used = [f"{name} {say.percent(share, 3)}" for name, share in point.utilisation.items()]
     yield say.row("chips in use", ", ".join(used))
 
 

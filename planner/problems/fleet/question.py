@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
@@ -32,6 +33,7 @@ DAY, WEEK = 24, 168
 LONGEST = 8784  # hours of a year
 MOST_VARIABLES = 1_000_000
 SAID_ONCE = ("demand", "utilisation", "concurrency", "spare_replicas", "headroom")
+UNSAID = {"spare_replicas": (None, 0), "headroom": (None, 0.0)}  # what a default resolves to
 Rate = Annotated[float, Quantity("request_rate", zero=True)]
 Fraction = Annotated[float, Quantity("share", zero=True, at_most=1.0)]
 
@@ -119,15 +121,14 @@ class FleetModel(Record):
         None, description="replicas of one's own; no serving question is asked then"
     )
 
-    @field_validator("workload")
+    @field_validator("workload", mode="before")
     @classmethod
-    def _once(cls, value: Workload | None) -> Workload | None:
-        twice = value.model_fields_set & set(SAID_ONCE) if value is not None else ()
+    def _once(cls, value: object) -> object:
         words = {"spare_replicas": "spare: {replicas: 1}", "headroom": "spare: {headroom: 15%}"}
         faults: Faults = [
             ((key,), f"not inside a fleet: {words.get(key, 'demand beside workload')} says it once")
             for key in SAID_ONCE
-            if key in twice
+            if isinstance(value, Mapping) and value.get(key) not in UNSAID.get(key, (None,))
         ]
         if faults:
             raise Refusals(faults)
@@ -277,6 +278,14 @@ class FleetScenario(QuestionRecord):
         default_factory=ForecastErrors, description="what is drawn, with chance"
     )
     uncertain: Uncertain | None = Field(None, description="distributions by path")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _unanswered(cls, value: object) -> object:
+        if isinstance(value, Mapping) and value.get("regions") is not None:
+            words = "are not answered by this version; ask each region as a fleet of its own"
+            raise Refusals([(("regions",), words)])
+        return value
 
     @field_validator("hours")
     @classmethod

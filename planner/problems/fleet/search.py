@@ -25,10 +25,10 @@ from planner.programs.integer import (
 )
 
 Array = np.ndarray
-SMALL = 600  # variables up to which the whole program is solved to its optimum
+SMALL = 350  # variables up to which the whole program is solved to its optimum
 MIDDLE = 3000  # variables up to which the whole program is tried for a while too
 SECONDS = 60.0  # after which the whole program's best point is taken, with its bound
-TRIED = 300  # nodes of the whole program where hours give a plan anyway
+TRIED = 500  # nodes of the whole program where hours give a plan anyway
 MISS, HOUR_NODES = 0.01, 5  # of an hour's cost, and nodes, at which an hour's program ends
 PASSES, WANTED = 2, 0.03  # further passes while the gap is above what is wanted
 CONTRACT_NODES = 1000

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,16 +55,34 @@ def _run(program: MixedProgram, gap: float, nodes: int, seconds: float) -> Optim
     if math.isfinite(seconds):
         options["time_limit"] = seconds
     rows = program.rows
-    result = milp(
-        program.cost,
-        integrality=program.whole.astype(int),
-        bounds=Bounds(np.zeros(program.most.size), program.most),
-        constraints=LinearConstraint(rows.matrix, rows.low, rows.high),
-        options=options,  # type: ignore[arg-type]
-    )
+    with _silent():
+        result = milp(
+            program.cost,
+            integrality=program.whole.astype(int),
+            bounds=Bounds(np.zeros(program.most.size), program.most),
+            constraints=LinearConstraint(rows.matrix, rows.low, rows.high),
+            options=options,  # type: ignore[arg-type]
+        )
     if result.status == INFEASIBLE:
         raise NoPoint(str(result.message))
     return result
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """Without what the solver's library writes to standard output though it is told not to."""
+    library = ctypes.CDLL(None)
+    sys.stdout.flush()
+    library.fflush(None)
+    before, nothing = os.dup(1), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nothing, 1)
+        yield
+        library.fflush(None)
+    finally:
+        os.dup2(before, 1)
+        os.close(before)
+        os.close(nothing)
 
 
 def _proved(result: OptimizeResult) -> tuple[float, int]:

@@ -1,0 +1,129 @@
+"""What a fleet's scenario may say, what is refused and in which words, and what it answers."""
+
+import json
+from copy import deepcopy
+
+import pytest
+
+import planner
+from planner.scenario import load
+from planner.text.errors import InputError
+
+BASE = {
+    "problem": "fleet",
+    "models": {
+        "chat": {
+            "demand": {"hourly": [4, 9]},
+            "columns": [{"pool": "big", "chips": 4, "rate": 2.5}],
+        }
+    },
+    "pools": {
+        "big": {"size": 8, "on_demand": "$4/hour", "reserved": {"price": "$3/hour", "most": 9}}
+    },
+    "hours": 2,
+}
+
+
+def scenario(**changes):
+    """The base with values at dotted paths."""
+    data = deepcopy(BASE)
+    for path, value in changes.items():
+        *above, last = path.split("__")
+        holder = data
+        for part in above:
+            holder = holder[part]
+        holder[last] = value
+    return data
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"models__chat__demand": {"tokens_per_day": "5 G"}}, "a demand in tokens needs lengths"),
+        ({"models__chat__demand": {"mean": 4, "peak_to_mean": 2.5}}, "give the demand as a list"),
+        ({"models__chat__demand": {"hourly": [1, 2, 3]}}, "expected 2 hours"),
+        ({"models__chat__demand": {"hourly": [1, -2]}}, "negative"),
+        ({"models__chat__columns": [{"pool": "bog", "chips": 4, "rate": 1}]}, "did you mean 'big'"),
+        ({"models__chat__columns": []}, "at least one column"),
+        ({"pools__big": {"size": 8}}, "has no contract"),
+        ({"pools__big": {"on_demand": "$4/hour"}}, "give system"),
+        ({"have": {"bag": 3}}, "did you mean 'big'"),
+        ({"hours": 9000}, "at most 8784"),
+        (
+            {"models__chat__workload": {"input_tokens": 9, "output_tokens": 9,
+                                        "spare_replicas": 1}},
+            "spare: {replicas: 1} says it once",
+        ),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_refused_in_words(changes, words):
+    """Every refusal says what would do."""
+    with pytest.raises(InputError, match=words.replace("{", r"\{").replace("}", r"\}")):
+        load(scenario(**changes))
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ("0,1\n2,1", "hour 1 is missing"),
+        ("0,1\n0,1", "hour 0 is doubled"),
+        ("1,1\n0,1", "hour 0 is missing"),
+        ("0,1\n1,-3", "at least 0"),
+        ("2026-05-01T00:00Z,1\n2026-05-01T01:00+01:00,1", "time zone shifts"),
+    ],
+)
+def test_a_file_of_hours_is_checked_line_by_line(tmp_path, rows, words):
+    """Missing, doubled and unordered hours, negative values, a shift of the time zone."""
+    (tmp_path / "day.csv").write_text(f"hour,requests/s\n{rows}\n")
+    file = tmp_path / "fleet.json"
+    file.write_text(json.dumps(scenario(models__chat__demand="day.csv")))
+    with pytest.raises(InputError, match=words):
+        load(str(file))
+
+
+def test_the_wave_is_that_of_the_specification():
+    """d(h) = mean (1 + (p - 1) cos 2 pi (h - peak)/24), less at the weekend of a week."""
+    wave = {"mean": 10, "peak_to_mean": 1.5, "peak_hour": 15, "weekend": 0.5}
+    demand = load(scenario(models__chat__demand=wave, hours=168)).models["chat"].demand
+    rates = demand.rates(168, None)
+    assert rates[15] == pytest.approx(15)
+    assert rates[3] == pytest.approx(5)
+    assert sum(rates[:24]) == pytest.approx(240)
+    assert rates[5 * 24 + 15] == pytest.approx(7.5)
+
+
+def test_a_small_fleet_has_the_bill_of_hand():
+    """4 and 9 requests/s are 2 and 4 replicas of 4 chips: 1 and 2 machines of 8."""
+    plan = planner.solve(scenario())
+    # One reserved at $24 in both hours, one on demand at $32 in one of them
+    assert plan.cost == pytest.approx((2 * 24 + 32) / 2)
+    assert plan.document["plan"]["reserved"] == {"big": 1}
+    assert plan.document["plan"]["on_demand"] == {"big": [0, 1]}
+    assert plan.document["plan"]["replicas"]["chat"] == {"big x4": [2, 4]}
+    assert plan.answer.certificate.gap == pytest.approx(0, abs=1e-6)
+    assert "proved" in str(plan)
+    assert plan.why()
+
+
+def test_an_infeasible_fleet_names_hour_model_and_repair():
+    """Hour 1 wants two machines where one is offered."""
+    pool = {"size": 8, "reserved": {"price": "$3/hour", "most": 1}}
+    plan = planner.solve(scenario(pools__big=pool))
+    assert plan.status == "infeasible"
+    (missed,) = plan.infeasible
+    assert missed.promise == "models.chat.demand"
+    assert "hour 1: 1 more machine of big would do" in missed.expression
+
+
+def test_owned_machines_cost_nothing_more():
+    """Two owned machines serve all; the bill is what is added."""
+    assert planner.solve(scenario(have={"big": "2 machines"})).cost == pytest.approx(0)
+
+
+def test_warnings_say_what_was_taken():
+    """A spot contract without a loss, a reservation that is dearer than renting."""
+    pool = {"size": 8, "on_demand": "$4/hour", "reserved": {"price": "$5/hour"},
+            "spot": {"price": "$2/hour", "machines": 1}}  # fmt: skip
+    warnings = " ".join(planner.solve(scenario(pools__big=pool)).warnings)
+    assert "5%/hour is taken" in warnings
+    assert "dearer than on demand" in warnings
