@@ -18,6 +18,7 @@ MODULES = {
     "dask": "distributed",
     "salib": "SALib",
     "myst-parser": "myst_parser",
+    "httpx": "starlette",  # its client for tests asks for it
 }
 # What is called, not imported: by .ci/run, by pytest, by mypy.
 TOOLS = {

@@ -8,37 +8,26 @@ spells it; a reseller passes another's price on, so that its rows are shown and 
 from __future__ import annotations
 
 import csv
+import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
 from importlib.resources import files
 from statistics import quantiles
+from typing import Any
 
 from planner.text.errors import CatalogueError
 
 FILE = "api_prices.csv"
 TOKENS = 1e6  # the file lists USD per million tokens
+HOSTS = "api_hosts.toml"  # one host under several names
 STANDARD, RESELLER, HOST = "standard", "reseller", "host"
 OUTLIER = "median"  # what the note of a row says that lies far from the other hosts of its model
 COUNTED = (
     "newest standard row of each host, one name per host; resellers, withdrawn and outlying "
     "rows out"
 )
-
-# One host under several names: prefixes of gateways, then spellings.
-GATEWAYS = ("huggingface_",)
-SPELLINGS = {
-    "novita-ai": "novita", "together_ai": "together", "togetherai": "together",
-    "fireworks_ai": "fireworks", "fireworks-ai": "fireworks", "lambda_ai": "lambda",
-    "azure_ai": "azure", "friendliai": "friendli", "gmicloud": "gmi", "zhipuai": "zai",
-    "alibaba-cn": "alibaba", "dashscope": "alibaba", "qwencloud": "alibaba",
-    "qwen_ai_platform": "alibaba", "minimax-cn": "minimax", "siliconflow-cn": "siliconflow",
-    "bedrock": "aws", "amazon-bedrock": "aws", "bedrock_converse": "aws", "bedrock_mantle": "aws",
-    "cloudflare-workers-ai": "cloudflare", "opencode_go": "opencode", "opencode-go": "opencode",
-    "vercel_ai_gateway": "vercel",
-}  # fmt: skip
-FAMILIES = {"vertex_ai-": "google-vertex"}  # one host with a name for each maker of models
 
 
 @dataclass(frozen=True)
@@ -81,14 +70,20 @@ class ListedPrice:
         return base and sound
 
 
+@cache
+def _hosts() -> dict[str, Any]:
+    return tomllib.loads(files("planner.catalogue").joinpath(HOSTS).read_text(encoding="utf-8"))
+
+
 def host_name(name: str) -> str:
     """The one name of a host: `huggingface_novita` and `novita-ai` are `novita`."""
-    for prefix in GATEWAYS:
+    hosts = _hosts()
+    for prefix in hosts["gateways"]:
         name = name.removeprefix(prefix)
-    for prefix, host in FAMILIES.items():
+    for prefix, host in hosts["families"].items():
         if name.startswith(prefix):
             return host
-    return SPELLINGS.get(name, name)
+    return hosts["spellings"].get(name, name)
 
 
 @cache

@@ -88,6 +88,10 @@ def show(value: float, dimension: str) -> str:
         return f"${value:.2f}"
     if dimension == "token_price":
         return f"${value * 1e6:{'.2f' if value >= 1e-7 or value == 0 else '.2g'}}/Mtoken"
+    if dimension == "byte_price":
+        return f"${value * 3.6e12:.4g}/GB/hour"
+    if dimension == "hold_price":
+        return f"${value * 3.6e9:.4g}/Mtok/hour"
     if dimension == "energy_price":
         return f"${value * 3.6e6:.4g}/kWh"
     if dimension == "carbon":

@@ -139,7 +139,7 @@ class FleetModel(Record):
         faults: Faults = []
         if self.columns is None:
             for key, example in (
-                ("model", "deepseek-v3"),
+                ("model", "a name of `planner catalog models`"),
                 ("workload", "{input_tokens: 3000, output_tokens: 800}"),
             ):
                 if getattr(self, key) is None:

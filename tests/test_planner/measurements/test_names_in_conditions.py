@@ -17,10 +17,10 @@ from formulas.nomenclature import sources
 from planner.catalogue.models import names
 from tests.paths import ROOT
 
-# Formats of configurations, wording, claims of a lecture and what is cited hold names and change no
-# time.
+# Formats of configurations, wording, claims of a lecture, a server's documents and what is cited
+# hold names and change no time.
 ASIDE = (
-    "planner/architecture", "planner/claims", "planner/report", "planner/scenario",
+    "planner/architecture", "planner/claims", "planner/pages", "planner/report", "planner/scenario",
     "formulas/nomenclature",
 )  # fmt: skip
 CITED = {source.key for source in vars(sources).values() if isinstance(source, sources.Source)}

@@ -141,5 +141,5 @@ def test_standard_input_is_read(monkeypatch):
 
 def test_a_byte_order_mark_and_windows_lines_are_no_mistake(tmp_path):
     """Text as other systems write it is read."""
-    file = written(tmp_path, b"\xef\xbb\xbfproblem: cache\r\nx: 1\r\n")
-    assert load(file).data == {"problem": "cache", "x": 1}
+    text = b"\xef\xbb\xbfproblem: schedule\r\ninterval: 20 ms\r\narrivals: 5 requests/s\r\n"
+    assert load(written(tmp_path, text)).interval == 0.02

@@ -51,7 +51,7 @@ def serving(**changes):
             "phases.pretrain.mfu: no published training run",
         ),
         (
-            scenario(phases={"pretrain": {"system": "mi300x-8", "mfu": 0.4}}),
+            scenario(phases={"pretrain": {"system": "hgx-h20", "mfu": 0.4}}),
             "phases.pretrain.price: no verified on-demand price",
         ),
         (scenario(extrapolate=False), "law: besiroglu-2024 was fitted on"),
