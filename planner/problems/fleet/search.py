@@ -7,6 +7,7 @@ every hour is solved once more beside its neighbours.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,12 +18,14 @@ from planner.programs.integer import (
     SHARED,
     UNLIMITED,
     LinearPoint,
+    NoPoint,
     descend,
     lagrangian_bound,
     relaxed,
     solved,
     tightened,
 )
+from planner.text.errors import SolverError
 
 Array = np.ndarray
 SMALL = 350  # variables up to which the whole program is solved to its optimum
@@ -68,15 +71,26 @@ class FleetChoice:
 def cheapest(task: FleetTask, by_hours: bool | None = None) -> FleetChoice:
     """The cheapest plan of a task; `by_hours` overrides what its size decides.
 
-    Raises NoPoint where nothing meets the demand.
+    Raises NoPoint where nothing meets the demand; SolverError where no plan is found and none is
+    excluded.
     """
     made = fleet_program(task)
     size = made.program.columns
-    if by_hours or (by_hours is None and size > MIDDLE):
-        return _by_hours(task, made)
-    if size <= SMALL or by_hours is False:
-        return _whole(task, made, SECONDS) or _by_hours(task, made)
-    return _better(_by_hours(task, made), _whole(task, made, SECONDS, TRIED))
+    tried: list[FleetChoice | None] = []
+    if by_hours or (by_hours is None and size > SMALL):
+        tried.append(_by_hours(task, made))
+    if not tried or (by_hours is None and size <= MIDDLE):
+        tried.append(_whole(task, made, SECONDS, TRIED if tried else UNLIMITED))
+    if not any(tried):  # neither says that there is no plan
+        last = _whole(task, made, SECONDS) if size > SMALL else _by_hours(task, made)
+        tried.append(last)
+    plans = [choice for choice in tried if choice is not None]
+    if not plans:
+        raise SolverError(
+            "no plan was found, though whole numbers aside there is one; give a pool an on_demand "
+            "contract without a limit, or fewer hours"
+        )
+    return _best(plans)
 
 
 def _whole(
@@ -92,16 +106,19 @@ def _whole(
     return _choice(task, made, best.point, linear, bound, best.nodes, WHOLE)
 
 
-def _better(first: FleetChoice, second: FleetChoice | None) -> FleetChoice:
-    """The cheaper of two plans, with the higher of their bounds."""
-    if second is None:
-        return first
-    cheaper = min(first, second, key=lambda choice: choice.value)
-    return replace(cheaper, bound=max(first.bound, second.bound), nodes=first.nodes + second.nodes)
+def _best(plans: Sequence[FleetChoice]) -> FleetChoice:
+    """The cheapest of some plans, with the highest of their bounds."""
+    cheapest_plan = min(plans, key=lambda choice: choice.value)
+    bound, nodes = max(plan.bound for plan in plans), sum(plan.nodes for plan in plans)
+    return replace(cheapest_plan, bound=bound, nodes=nodes)
 
 
-def _by_hours(task: FleetTask, made: FleetProgram) -> FleetChoice:
-    """A plan from the relaxation, hour by hour, and the bound that hours by themselves give."""
+def _by_hours(task: FleetTask, made: FleetProgram) -> FleetChoice | None:
+    """A plan from the relaxation, hour by hour, and the bound that hours by themselves give.
+
+    None where an hour has no plan beside what the others hold: that says nothing of the whole.
+    Raises NoPoint where the relaxation has no point.
+    """
     program = made.program.compiled()
     linear = relaxed(program)
     hours, middle = task.hours, made.program.columns <= MIDDLE
@@ -114,8 +131,11 @@ def _by_hours(task: FleetTask, made: FleetProgram) -> FleetChoice:
     point[made.reserved] = np.floor(point[made.reserved] + 0.5)
     peak = int(np.argmax(task.demand.sum(axis=0)))
     miss = MISS * linear.value / hours
-    point, nodes = descend(cut, point, parts[peak:] + parts[:peak], miss, HOUR_NODES)
-    point, more = descend(cut, point, [contracts], 0.0, CONTRACT_NODES)
+    try:
+        point, nodes = descend(cut, point, parts[peak:] + parts[:peak], miss, HOUR_NODES)
+        point, more = descend(cut, point, [contracts], 0.0, CONTRACT_NODES)
+    except NoPoint:
+        return None
     nodes, bound = nodes + more, max(lifted.value, linear.value)
     for turn in range(PASSES):
         if program.value(point) * (1 - WANTED) <= bound:
