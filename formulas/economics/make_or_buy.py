@@ -26,12 +26,11 @@ break_even_use = derive(
     assumes=(RENTED, "above one where even full chips cost more"),
 )
 
-cost_at_demand = Equation.of(
+cost_at_demand = Equation(
+    "cost of a token where fleets are rented whole",
     C_use,
     n_fleets * p_fleet / X_want,
-    RENTED,
-    "fleets are rented whole",
-    when(X_want <= n_fleets * X_full),
+    assumes=(RENTED, "fleets are rented whole", when(X_want <= n_fleets * X_full)),
     source=derived,
 )
 

@@ -59,8 +59,12 @@ batch_from_ratio = derive(
     assumes=(PREFILL, OVERLAP, MARKED),
 )
 
-least_batch_over_critical = Equation.of(
-    x_crit, m_pos / q_mem, "caches are not read: with them the batch is larger", source=SHEET
+least_batch_over_critical = Equation(
+    "least batch over the critical batch that prices tell",
+    x_crit,
+    m_pos / q_mem,
+    assumes=("caches are not read: with them the batch is larger",),
+    source=SHEET,
 )
 
 cache_below_ratio = derive(
@@ -133,7 +137,6 @@ mode_limit = derive(
             assumes=(when(x_price > 1), when(s_fast * x_price > 1)), source=MODES,
         )
     ),
-    rewrite((s_fast * x_price - 1) / (x_price - 1)),
     source=MODES,
     assumes=fast_price.assumes[:2],
 )  # fmt: skip

@@ -10,22 +10,22 @@ from formulas.nomenclature.symbols import symbol as _symbol
 
 p_in     = _symbol("p_in",     "USD/token",     "listed price of an input token", r"p_{\mathrm{in}}")
 p_out    = _symbol("p_out",    "USD/token",     "listed price of an output token", r"p_{\mathrm{out}}")
-p_cached = _symbol("p_cached", "USD/token",     "listed price of a cached input token", r"p_{\mathrm{hit}}")
+p_cached = _symbol("p_cached", "USD/token",     "listed price of a cached input token")
 p_ref    = _symbol("p_ref",    "USD/token",     "price at which a fitted size is the one at hand", r"p_{\mathrm{ref}}")
 mu_mark  = _symbol("mu_mark",  "1",             "price over cost", r"\mu")
 mu_hold  = _symbol("mu_hold",  "1",             "price of holding a cache over the cost of its memory", r"\mu_{\mathrm{hold}}")
 C_mark   = _symbol("C_mark",   "USD/token",     "cost of a token by a plan at hand", r"C_{\mathrm{plan}}")
 p_mix    = _symbol("p_mix",    "USD/token",     "listed price of a mix of tokens", r"p_{\mathrm{mix}}")
 e_dec    = _symbol("e_dec",    "1",             "attained share of bandwidth, decode", r"e_{\mathrm{dec}}")
-q_mem    = _symbol("q_mem",    "token/seq",     "time of memory over that of the arithmetic of one position", "q")
+q_mem    = _symbol("q_mem",    "token/seq",     "time of memory over that of the arithmetic of one position")
 
 # Steps of price at a length of prompt
-x_step   = _symbol("x_step",   "1",             "price above a step over that below it", "x")
+x_step   = _symbol("x_step",   "1",             "price above a step over that below it")
 L_below  = _symbol("L_below",  "token/seq",     "mean context of the requests below a step", "L_1")
 L_above  = _symbol("L_above",  "token/seq",     "mean context of the requests above a step", "L_2")
 
 # Tiers
-x_slow_m = _symbol("x_slow_m", "1",             "price of a slow mode over the normal price", r"x_{\mathrm{slow}}")
+x_slow_m = _symbol("x_slow_m", "1",             "price of a slow mode over the normal price", r"x_{\mathrm{slow},m}")
 u_idle   = _symbol("u_idle",   "1",             "share of the hours that a slow tier finds idle", r"u_{\mathrm{idle}}")
 
 # Caches held
