@@ -9,7 +9,7 @@ import pytest
 
 from planner.text.colours import PARTS
 
-# Linear RGB as readers with one kind of cone missing see it (Machado, Oliveira and Fernandes, 2009).
+# Linear RGB as seen with one kind of cone missing (Machado, Oliveira and Fernandes, 2009).
 SEEN = {
     "normal": np.eye(3),
     "deutan": np.array([[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413],
