@@ -217,7 +217,7 @@ def _words(
         if number in stages.words:
             return stages.words[number]
         if of == stage:
-            return f"v{number}"
+            return _name(number)
         return f"s[{places[of][number]}]" if of == SCENARIO else f"l[o+{places[of][number]}]"
 
     return word
@@ -240,13 +240,22 @@ def _body(
             if name not in names[stage]:
                 names[stage].append(name)
             text = f"{'b' if stage == BATCH else 'a'}[{names[stage].index(name)}]"
-        lines.append(f"v{number}={text}")
+        lines.append(f"{_name(number)}={text}")
     body = f"const {','.join(lines)};" if lines else ""
     if stage == SCENARIO:
-        return f"{body}return [{','.join(f'v{n}' for n in places[SCENARIO])}];"
+        return f"{body}return [{','.join(map(_name, places[SCENARIO]))}];"
     if stage == LAYOUT:
-        body += "".join(f"l[o+{place}]=v{n};" for n, place in places[LAYOUT].items())
+        body += "".join(f"l[o+{place}]={_name(n)};" for n, place in places[LAYOUT].items())
     return body
+
+
+def _name(number: int) -> str:
+    """A name of a value: a capital and base 36, so that none is a word of the language."""
+    digits = ""
+    while number or not digits:
+        number, digit = divmod(number, 36)
+        digits = "0123456789abcdefghijklmnopqrstuvwxyz"[digit] + digits
+    return f"V{digits}"
 
 
 def _literal(value: float) -> str:

@@ -309,7 +309,7 @@
     ? `✓ On opening, this page chose the plan again by itself and compared it with the answer it carries: same layout, same batch, numbers equal to ${figure(Math.max(data.carried.worst, 1e-16), 1)}.`
     : "✓ On opening, this page searched again by itself: no plan keeps every promise, as the answer it carries says.";
   for (const place of document.querySelectorAll("[data-live]")) place.hidden = false;
-  for (const place of document.querySelectorAll("[data-still]")) place.hidden = true;
+  $("still").open = false;
   $("free").addEventListener("click", () => { held = false; later(); });
   $("hold").addEventListener("click", () => { held = true; later(); });
   $("reset").addEventListener("click", () => { state = {}; held = false; ignored = []; later(); });

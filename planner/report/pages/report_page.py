@@ -45,7 +45,7 @@ def report_page(plan: Plan[Any], question: Question, source: str, sets: Sequence
         live = problem.live_page(question, plan)
     head, *others = problem.sections(plan)
     data = _data(plan, head, live, _command(source, sets))
-    script = "\n".join(_scripts(live))
+    script = _plain("\n".join(_scripts(live)))
     style = f"{_tokens()}\n{_asset('report_page.css')}"
     written = json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
     policy = (
@@ -86,6 +86,12 @@ def _scripts(live: LivePage) -> list[str]:
 
 def _asset(name: str) -> str:
     return files("planner.report.pages").joinpath(name).read_text("utf-8")
+
+
+def _plain(script: str) -> str:
+    """A script without its comments and the space before its lines."""
+    lines = (line.strip() for line in script.splitlines())
+    return "\n".join(line for line in lines if line and not line.startswith("//"))
 
 
 def _hash(text: str) -> str:
@@ -206,10 +212,10 @@ def _story(plan: Plan[Any], head: Section, others: Sequence[Section], live: Live
     still = "".join(parts) + _worth(plan)
     numbers = [line for line in head.lines if isinstance(line.value, int | float)]
     still += _table("all numbers of the plan as solved", numbers)
-    blocks = [f"<div data-still>{still}</div>"]
+    blocks = [still]
     if live.script:
-        blocks.append(_places())
-        blocks.append(f"<details><summary>The plan as solved, as tables</summary>{still}</details>")
+        title = "<summary>The plan as solved, as tables</summary>"
+        blocks = [_places(), f'<details id="still" open>{title}{still}</details>']
     blocks += [_proof(plan, live), _equations(live), _symbols(live)]
     return "".join(blocks)
 

@@ -13,7 +13,7 @@ import numpy as np
 from formulas.numerics.javascript import StagedScript, staged
 from planner.problems.serving.deployment.missed_promises import PHYSICS
 from planner.problems.serving.live.equation_chain import chain
-from planner.problems.serving.live.pool_rows import DIGITS, PoolRows
+from planner.problems.serving.live.pool_rows import DIGITS, ColumnTable, PoolRows
 from planner.problems.serving.live.scenario_values import (
     ROWS,
     SliderRow,
@@ -110,11 +110,11 @@ class PageModel:
         """The search as a script, the layouts as data, and what may be moved."""
         if refused := self.refused():
             return LivePage(refused=refused)
-        kernels = _Kernels([], [])
-        pools = [self._pool(task, kernels) for task in self.every]
+        kernels, table = _Kernels([], []), ColumnTable()
+        pools = [self._pool(task, kernels, table) for task in self.every]
         pairs = [self._pair(number, pair, kernels) for number, pair in enumerate(self.tasks.pools)]
         questions = [*({"pool": k} for k in range(len(self.tasks.tasks))), *pairs]
-        data = {**self._words(), "kernels": kernels.documents, "pools": pools,
+        data = {**self._words(), **table.document(), "kernels": kernels.documents, "pools": pools,
                 "questions": questions}  # fmt: skip
         here = files("planner.problems.serving.live")
         script = "\n".join(here.joinpath(name).read_text("utf-8") for name in SCRIPTS)
@@ -124,14 +124,14 @@ class PageModel:
             fixed=(*FIXED, *left),
         )  # fmt: skip
 
-    def _pool(self, task: Task, kernels: _Kernels) -> dict[str, Any]:
+    def _pool(self, task: Task, kernels: _Kernels, table: ColumnTable) -> dict[str, Any]:
         """The rows of a task, with the numbers of its kernels."""
         chosen = self.scenario.choose.cp is not None
         rows = PoolRows.of(task, self.longest, parts_chosen=chosen)
         made, follow = rows.script(), following(task)
         after = staged(follow.tape, {}, {"batch": follow.outputs})
         numbers = {"kernel": kernels.number(made), "follow": kernels.number(after)}
-        return {**rows.document(made), **numbers}
+        return {**rows.document(made, table), **numbers}
 
     def _pair(self, number: int, pair: TaskPair, kernels: _Kernels) -> dict[str, Any]:
         """Two pools by the numbers of their rows, and what they give together."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +17,8 @@ from planner.problems.serving.task.requests import PART_DECODED, PART_READ, part
 if TYPE_CHECKING:
     from planner.problems.serving.task.task import Task
 
-DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-"
+# Letters of an index: all that JSON and HTML leave as they are.
+DIGITS = "".join(letter for letter in map(chr, range(33, 127)) if letter not in "\"\\<&>'")
 WAYS = (*AXES, "replicas", "chips", "halves", "engines")
 FOLLOWED = ("B", "r_fill")  # symbols that a batch brings
 
@@ -74,17 +75,21 @@ class PoolRows:
         functions = {"promised": limits, "scored": scores, "batch": kernel.outputs}
         return staged(kernel.tape, stages, functions)
 
-    def document(self, script: StagedScript) -> dict[str, Any]:
+    def document(self, script: StagedScript, table: ColumnTable) -> dict[str, Any]:
         """The rows, the values and what is limited; plain and finite."""
         values, task = self.values, self.task
         columns = {name: np.asarray(values[name], float) for name in script.names[1]}
-        ways = {name: np.asarray(getattr(self.step.layouts, name), float) for name in WAYS}
+        layouts = self.step.layouts
+        ways = {f"way.{name}": np.asarray(getattr(layouts, name), float) for name in WAYS}
         return {
             "mode": task.mode,
             "rows": len(self.step.layouts),
             "values": {name: float(values[name]) for name in (*script.names[0], *_LENGTHS)
                        if name in values and name not in columns},
-            **packed({**columns, **{f"way.{name}": x for name, x in ways.items()}}),
+            "columns": {
+                name: table.place(column)
+                for name, column in {**columns, **ways}.items()
+            },
             "limits": {name: float(limit) for name, limit in task.limits.items()},
             "batches": list(task.batches or ()),
             "score": SCORES[task.objective],
@@ -118,22 +123,32 @@ _LENGTHS = ("L_in", "L_out", "L_dec", "v_out", "one_seq", "one_token", "x_hit", 
             "R_bnd_mem", "R_state", "p_chip", "p_power", "m_grid", "M_cap", "g")  # fmt: skip
 
 
-def packed(columns: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    """Columns as their distinct values and the index of each row, equal indices once.
+@dataclass(frozen=True)
+class ColumnTable:
+    """Columns of all pools as distinct values and indices, equal ones once.
 
-    An index is two letters of base 64, or one where that is enough.
+    An index is a text of letters: two of them, or one where that is enough; its first
+    letter says which.
     """
-    indices: dict[str, int] = {}
-    table: dict[str, Any] = {}
-    for name, column in columns.items():
+
+    indices: dict[str, int] = field(default_factory=dict)
+    columns: dict[tuple[int, tuple[float, ...]], int] = field(default_factory=dict)
+
+    def place(self, column: np.ndarray) -> int:
+        """The number of a column, which is put in if it is not there yet."""
         distinct, index = np.unique(column, return_inverse=True)
         order = list(dict.fromkeys(index.tolist()))
-        place = {old: new for new, old in enumerate(order)}
+        number_of = {old: new for new, old in enumerate(order)}
         wide = len(order) > len(DIGITS)
-        text = "".join(_letters(place[i], wide=wide) for i in index.tolist())
-        number = indices.setdefault(f"{int(wide)}{text}", len(indices))
-        table[name] = [number, [float(distinct[old]) for old in order]]
-    return {"indices": list(indices), "columns": table}
+        text = "".join(_letters(number_of[i], wide=wide) for i in index.tolist())
+        number = self.indices.setdefault(f"{int(wide)}{text}", len(self.indices))
+        values = tuple(float(distinct[old]) for old in order)
+        return self.columns.setdefault((number, values), len(self.columns))
+
+    def document(self) -> dict[str, Any]:
+        """The indices, and each column as the number of its index and its values."""
+        columns = [[number, list(values)] for number, values in self.columns]
+        return {"indices": list(self.indices), "columns": columns}
 
 
 def _letters(number: int, *, wide: bool) -> str:

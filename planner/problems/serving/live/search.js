@@ -4,18 +4,18 @@
 function pageModel(data, kernels) {
   const LETTERS = data.letters, LARGEST = data.largest_batch, SAME = data.same_price;
   const place = new Map([...LETTERS].map((letter, k) => [letter, k]));
+  const indices = data.indices.map((text) => {
+    const wide = text[0] === "1", letters = text.slice(1), index = [];
+    for (let k = 0; k < letters.length; k += wide ? 2 : 1)
+      index.push(wide ? place.get(letters[k]) * LETTERS.length + place.get(letters[k + 1]) : place.get(letters[k]));
+    return index;
+  });
+  const table = data.columns.map(([number, values]) => Float64Array.from(indices[number], (k) => values[k]));
   const pools = data.pools.map(unpacked);
 
   function unpacked(pool) {
-    const indices = pool.indices.map((text) => {
-      const wide = text[0] === "1", letters = text.slice(1), index = [];
-      for (let k = 0; k < letters.length; k += wide ? 2 : 1)
-        index.push(wide ? place.get(letters[k]) * 64 + place.get(letters[k + 1]) : place.get(letters[k]));
-      return index;
-    });
     const columns = {};
-    for (const [name, [number, values]] of Object.entries(pool.columns))
-      columns[name] = Float64Array.from(indices[number], (k) => values[k]);
+    for (const [name, number] of Object.entries(pool.columns)) columns[name] = table[number];
     const way = (name) => columns["way." + name];
     const size = pool.rows, replica = new Float64Array(size), group = new Float64Array(size);
     for (let i = 0; i < size; i++) {

@@ -99,10 +99,7 @@ _STATIC = {"T_pf_beside", "T_pf_all", "T_batch", "L_new", "x_hid"}
 # What depends on nothing but its symbols: the equations, and the symbols that they are to give.
 ALONE: Mapping[str, tuple[Definitions, tuple[str, ...]]] = {
     # What follows from the lengths of requests.
-    "seen_keys": (
-        (request_lengths.seen_context, request_lengths.seen_prompt),
-        ("L_seen", "L_seen_pf"),
-    ),
+    "seen_keys": (request_lengths.REQUESTS[2:], ("L_seen", "L_seen_pf")),
     # The share of the experts that one microbatch reads under uniform routing.
     "expert_share": (DECODE, ("coverage",)),
     # Bytes that a step must move, with a real number of sequences on each rank.

@@ -109,7 +109,7 @@ def outputs(mode: str, tokens: float, *, pooled: bool) -> float:
 
 
 def context(lengths: Workload) -> float:
-    """Mean context over the decode steps [token/seq], as `mean_context` of `formulas.serving`."""
+    """Mean context over the decode steps: `mean_context` of `formulas.serving.request_lengths`."""
     output = lengths.output_tokens
     return lengths.input_tokens.mean + output.mean * (1 + output.cv**2) / 2
 

@@ -102,7 +102,7 @@ def test_an_infeasible_question_names_what_falls_short() -> None:
 @pytest.mark.slow
 def test_the_largest_example_stays_small() -> None:
     """The file of 72 chips in one domain, with two pools."""
-    assert len(page_of(str(EXAMPLES / "serve-deepseek-v3-gb200.yaml")).encode()) < 420_000
+    assert len(page_of(str(EXAMPLES / "serve-deepseek-v3-gb200.yaml")).encode()) <= 300_000
 
 
 def test_text_on_every_surface_and_part_can_be_read() -> None:
