@@ -86,5 +86,5 @@ def test_a_share_above_one_is_refused():
         "title": "", "as_of": "2024-01", "source": "", "chips": ["a100"], "rows": 0,
         "coefficients": {"k_hide": 2.08}, "bands": {"dense": {"known": [0.9, 1.1, 9]}},
     }  # fmt: skip
-    with pytest.raises(CatalogueError, match="k_hide = 2.08 is a share"):
+    with pytest.raises(CatalogueError, match=r"k_hide = 2\.08 is a share"):
         stack_from("mine", table)
