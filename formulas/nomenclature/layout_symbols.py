@@ -105,6 +105,7 @@ k_loss    = _symbol("k_loss",    "1",                  "copies of the logits in 
 
 # times of a step
 D_rank    = _symbol("D_rank",    "token",              "tokens of a micro-batch on one chip")
+x_trained   = _symbol("x_trained",   "1",                  "share of the parameters that are trained, the others frozen")
 n_passes    = _symbol("n_passes",    "1",                  "passes through a layer, a forward one counting one")
 F_mat     = _symbol("F_mat",     "flop",               "arithmetic of a layer's dense products on one chip, forward")
 F_exp     = _symbol("F_exp",     "flop",               "arithmetic of a layer's routed experts on one chip, forward")

@@ -49,18 +49,20 @@ activations_at_work = Equation.of(A_work, x_again * A_one, CUTS)
 
 waves_in_flight = Equation.of(
     n_wave,
-    (x_gpipe * n_micro + (1 - x_gpipe) * minimum(pp, n_micro))
-    * (1 + minimum(1, n_virtual - 1) * (pp - 1) / (pp * n_virtual)),
-    "GPipe holds every micro-batch, 1F1B one for each stage ahead, interleaving a share more",
+    x_gpipe * n_micro
+    + (1 - x_gpipe) * minimum(n_micro, pp + minimum(1, n_virtual - 1) * (pp - 1) / n_virtual),
+    "GPipe holds every micro-batch, 1F1B one for each stage ahead, interleaving a share more, "
+    "and none more than there are",
     source=korthikanti_2022.at("section 4.2.3"),
 )
 
 waves_behind = Equation.of(
     n_wave_2,
-    (x_gpipe * n_micro + (1 - x_gpipe) * minimum(maximum(1, pp - 1), n_micro))
-    * (1 + minimum(1, n_virtual - 1) * (pp - 1) / (pp * n_virtual)),
-    "one micro-batch fewer than on the first stage",
-    source=korthikanti_2022.at("section 4.2.3"),
+    x_gpipe * n_micro
+    + (1 - x_gpipe)
+    * minimum(n_micro, maximum(1, pp - 1) + minimum(1, n_virtual - 1) * (1 + (pp - 3) / n_virtual)),
+    "one micro-batch fewer than on the first stage; interleaved, two of its virtual stages fewer",
+    source=narayanan_2021.at("section 2.2.2"),
 )
 
 first_stage_states = Equation.of(

@@ -26,7 +26,11 @@ dense_arithmetic = Equation.of(F_mat, c_fwd * (P_att + P_ffn) * D_rank / tp)
 
 matrix_time = Equation.of(
     T_mat,
-    n_passes * F_mat / F_peak * (k_mat + k_narrow * x_narrow + k_few * x_few + k_uneven * x_uneven),
+    (n_passes - 1 + x_trained)
+    * F_mat
+    / F_peak
+    * (k_mat + k_narrow * x_narrow + k_few * x_few + k_uneven * x_uneven),
+    "frozen weights have no gradients: of them one pass is not made",
     "products lose by local widths and rows that are few beside a tile, and by misalignment",
 )
 
@@ -34,7 +38,7 @@ routed_arithmetic = Equation.of(F_exp, c_fwd * x_moe * P_pick * D_rank / tp, BAL
 
 routed_time = Equation.of(
     T_expert,
-    n_passes * F_exp / F_peak * (k_expert + k_thin * x_thin),
+    (n_passes - 1 + x_trained) * F_exp / F_peak * (k_expert + k_thin * x_thin),
     BALANCED,
     "products of one expert are as narrow as it, and have the rows that pass it",
 )
@@ -106,7 +110,7 @@ layer_time = Equation.of(
 
 head_time = Equation.of(
     T_head,
-    3 * c_fwd * P_head * D_rank / (tp * F_half) * k_mat
+    (2 + x_trained) * c_fwd * P_head * D_rank / (tp * F_half) * k_mat
     + 3 * k_logit * v_head * D_rank / (tp * W_chip),
     "the head multiplies in 16 bits and is not run again",
     "logits are divided as the vocabulary is",
@@ -131,7 +135,9 @@ whole_chain = Equation.of(T_chain, n_blocks * T_layer + T_head + pp * T_hop_st)
 
 bubble_of_a_step = Equation.of(
     T_wait_pp,
-    maximum(0, T_chain - T_slow) / n_virtual * (1 - 2 * x_zero_b / n_passes),
+    maximum(0, T_chain - T_slow)
+    / n_virtual
+    * (1 - 2 * x_zero_b * x_trained / (n_passes - 1 + x_trained)),
     "the pipeline fills and drains once in a step, at the pace of all stages",
     "ZB-H1 waits for a forward and a backward pass less gradients of the weights",
     "n_virtual is 1 but where stages are interleaved",
@@ -154,10 +160,11 @@ expert_gradient_group = Equation.of(
 
 wire_bytes = Equation.of(
     V_wire,
-    b_wire * (1 - x_shard + 1 - x_grads + x_grads * n_micro)
-    + b_weight * (x_shard - x_params + 2 * x_params * n_micro),
+    b_wire * x_trained * (1 - x_shard + 1 - x_grads + x_grads * n_micro)
+    + b_weight * (x_trained * (x_shard - x_params) + 2 * x_params * n_micro),
     "unsharded, gradients are all-reduced: a reduce-scatter and an all-gather",
     "ZeRO-2 reduces gradients for every micro-batch",
+    "frozen weights are gathered too",
     "ZeRO-3 gathers weights for the forward and the backward pass of every micro-batch",
     source=rajbhandari_2019.at("section 7"),
 )
@@ -187,7 +194,7 @@ optimiser_time = Equation.of(
     T_optim,
     k_opt
     * 2
-    * (b_opt + b_weight)
+    * (b_opt + x_trained * b_weight)
     * (N_rank * (1 - x_shard + x_shard / n_dp) + N_experts * (1 - x_shard + x_shard / n_edp))
     / W_chip,
     "states are read and written once",
@@ -197,7 +204,7 @@ offload_time = Equation.of(
     T_offload,
     2
     * x_host
-    * (b_opt + b_weight)
+    * (b_opt + x_trained * b_weight)
     * (N_rank * (1 - x_shard + x_shard / n_dp) + N_experts * (1 - x_shard + x_shard / n_edp))
     / W_host
     + n_micro * maximum(0, x_host_a * (2 * n_full * D_rank * h_model / W_host - n_full * T_layer)),

@@ -41,6 +41,7 @@ def task_of(row: TrainingRow, stack: TrainingStack) -> TrainingTask:
         norm=row.norm,
         state=row.state,
         era=era_of(row),
+        trained=row.trained,
     )
 
 

@@ -7,11 +7,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from statistics import fmean, median
 
 from planner.calibration.training.step_scores import StackScores, by_stack, scores_of
+from planner.catalogue.training.training_stacks import training_stack, training_stack_names
 from planner.measurements.readers import recognised
 from planner.measurements.readers.sheets import opened
 from planner.measurements.readers.training_rows import TrainingRow, training_rows
+from planner.measurements.training_steps import predicted_seconds
 from planner.text.errors import InputError
 
 TRAINING = "training layouts"
@@ -26,6 +29,7 @@ class TrainingScores:
     refused: tuple[TrainingRow, ...]
     rows: int
     selective: tuple[TrainingRow, ...] = ()
+    tuned: tuple[TrainingRow, ...] = ()
 
     @property
     def document(self) -> dict[str, object]:
@@ -37,6 +41,10 @@ class TrainingScores:
             "selective": [
                 {"id": row.id, "line": row.line, "mfu_full": full, "mfu_causal": causal}
                 for row, full, causal in utilisations(self.selective)
+            ],
+            "fine-tunes": [
+                {"id": row.id, "line": row.line, "reason": row.reason, "error": 100 * error}
+                for row, error in tuned_errors(self.tuned)
             ],
             "refused": [
                 {"line": row.line, "id": row.id, "reason": row.reason} for row in self.refused
@@ -66,7 +74,18 @@ def training_scores(paths: Sequence[Path]) -> TrainingScores:
         raise InputError(f"{paths[0]}: no stack has enough rows with a step time to be fitted")
     refused = tuple(row for row in rows if row.reason)
     selective = tuple(row for row in rows if row.usable and _selective(row))
-    return TrainingScores(tuple(scores), refused, len(rows), selective)
+    tuned = tuple(row for row in rows if row.tuned and row.stack in training_stack_names())
+    return TrainingScores(tuple(scores), refused, len(rows), selective, tuned)
+
+
+def tuned_errors(rows: Sequence[TrainingRow]) -> Iterator[tuple[TrainingRow, float]]:
+    """Predicted over measured step time of fine-tunes, less one, by the stacks that ship [1].
+
+    Those were fitted to pre-training alone.
+    """
+    for row in rows:
+        if row.seconds:
+            yield row, predicted_seconds(row, training_stack(row.stack)) / row.seconds - 1
 
 
 def utilisations(rows: Sequence[TrainingRow]) -> Iterator[tuple[TrainingRow, float, float]]:
@@ -118,12 +137,26 @@ def _lines(report: TrainingScores) -> Iterator[str]:
             f"MFU of {row.id} (selective recomputation): {full:.2%} with full attention, "
             f"{causal:.2%} with its causal half"
         )
+    yield from _fine_tunes(report.tuned)
     reasons = Counter(row.reason for row in report.refused)
     yield f"{len(report.refused)} rows not used"
     for reason, count in reasons.most_common():
         lines = [str(row.line) for row in report.refused if row.reason == reason]
         more = ", ..." if len(lines) > SHOWN else ""
         yield f"  {count}: {reason} (lines {', '.join(lines[:SHOWN])}{more})"
+
+
+def _fine_tunes(rows: Sequence[TrainingRow]) -> Iterator[str]:
+    """Errors of fine-tunes, of all weights and of adapters apart."""
+    errors: dict[str, list[float]] = {}
+    for row, error in tuned_errors(rows):
+        errors.setdefault(row.reason, []).append(100 * error)
+    for reason, offs in sorted(errors.items()):
+        sizes = [abs(off) for off in offs]
+        yield (
+            f"{reason}: {len(offs)} rows, error {median(sizes):.1f} / {fmean(sizes):.1f} % "
+            f"(mean with its sign {fmean(offs):+.1f} %)"
+        )
 
 
 def _choices_and_memory(score: StackScores) -> Iterator[str]:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from planner.calibration.training.stack_file import stack_table, stack_text
 from planner.calibration.training.step_scores import by_stack
-from planner.catalogue import training_stacks
+from planner.catalogue.training import training_stacks
 from planner.measurements.readers.training_rows import training_rows
 
-CATALOGUE = Path(training_stacks.__file__).with_name(training_stacks.FILE)
+CATALOGUE = Path(training_stacks.__file__).parents[1] / training_stacks.FILE
 FIRST = "[stack.megatron"  # priors and the stack of physics alone stand before what is fitted
 
 

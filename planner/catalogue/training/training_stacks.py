@@ -8,6 +8,7 @@ a stack moved is that of the physical prior, which all stacks share.
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,16 +22,22 @@ from planner.text.tables import table
 FILE = "training_stacks.toml"
 EVERY = "every"  # an adjustment of all times together
 NO_TIME = frozenset({"k_hide", "M_base", "k_act", "k_state", "k_loss"})  # shares and memory
+SHARES = ("k_hide",)  # of a time: what no fit and no file may pass
 KNOWN, NEW_MODEL, NEW_CHIP = "known", "new-model", "new-chip"
 
 
 @dataclass(frozen=True)
 class PriorCoefficient:
-    """A coefficient before any row: its value, and the standard deviation of its logarithm [1]."""
+    """A coefficient before any row: its value, and the standard deviation of its logarithm [1].
+
+    No fit passes `least` or `most`: a share ends at one, no collective is faster than its links.
+    """
 
     value: float
     spread: float
     why: str
+    least: float = 0.0
+    most: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -199,6 +206,12 @@ def stack_from(name: str, raw: Mapping[str, Any]) -> TrainingStack:
                 hint = did_you_mean(coefficient, tuple(priors))
                 raise CatalogueError(f"stack {name}: no coefficient {coefficient!r}{hint}")
     values = {c: prior.value for c, prior in priors.items()} | raw["coefficients"]
+    for share in SHARES:
+        if not 0 <= values[share] <= priors[share].most:
+            raise CatalogueError(
+                f"stack {name}: {share} = {values[share]:g} is a share, between 0 and "
+                f"{priors[share].most:g}: communication hides in no more time than there is"
+            )
     spreads = {c: prior.spread for c, prior in priors.items()} | raw.get("spreads", {})
     bands = {
         part: {kind: TrainingBand(low, high, int(n)) for kind, (low, high, n) in kinds.items()}

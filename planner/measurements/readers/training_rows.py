@@ -44,6 +44,8 @@ NEEDED = (
     "value",
 )
 USUAL_STATE = StateBytes()
+PRE_TRAINING, LORA = "pre-training", "lora"
+BESIDE = "no pre-training, scored beside the fits"
 MEASURED, TOO_LARGE = "measured", "oom"
 
 
@@ -53,7 +55,8 @@ class TrainingRow:
 
     `seconds` of a step [s], None where only whether it fits was seen; `peak` memory [byte] or None;
     `fits` whether it ran. `latent` says that the table does not state recomputation. `published` is
-    FLOP/s of a chip as the table gives it, or None. `reason` is why a row is not used.
+    FLOP/s of a chip as the table gives it, or None. `reason` is why a row is not used. `trained`
+    is 0 where adapters alone are: their rank, which no table states, gives thousandths.
     """
 
     line: int
@@ -78,6 +81,12 @@ class TrainingRow:
     fits: bool = True
     published: float | None = None
     reason: str = ""
+    trained: float = 1.0
+
+    @property
+    def tuned(self) -> bool:
+        """Whether it is a timed fine-tune, which is scored but never fitted."""
+        return self.seconds is not None and self.reason.endswith(BESIDE)
 
     @property
     def usable(self) -> bool:
@@ -152,8 +161,6 @@ def _read(cells: sheets.Row, row: TrainingRow) -> TrainingRow:
     status = cells.get("status", "") or MEASURED
     if status not in (MEASURED, TOO_LARGE):
         raise Refused(f"the table itself says {status}")
-    if cells.get("task", "pre-training") not in ("", "pre-training"):
-        raise Refused(f"{cells['task']} is no pre-training: its passes are other ones")
     counts = _counts(cells)
     layout, latent = _layout(cells, counts)
     chips = sheets.count(cells, "chips", _chips(layout))
@@ -182,6 +189,10 @@ def _read(cells: sheets.Row, row: TrainingRow) -> TrainingRow:
         fits=status == MEASURED,
         published=_published(cells),
     )
+    task = cells.get("task", "") or PRE_TRAINING
+    if task != PRE_TRAINING:
+        share = 0.0 if task == LORA else 1.0
+        read = replace(read, trained=share, reason=f"{task}: {BESIDE}")
     return replace(read, seconds=_seconds(cells, batch * sequence, chips)) if read.fits else read
 
 

@@ -259,11 +259,4 @@ def _provenance(resolution: ResolvedTraining, best: RatedLayout, tally: Tally) -
             f"no layout uses all {best.chips.paid} chips: {idle} are idle, and paid; of fewer "
             f"chips the numbers from {tally.fewest} up were tried"
         )
-    times = point_of(best).time_per_step
-    if times.hidden_communication > sum(times.terms.values()):
-        warnings.append(
-            f"stack {best.chips.case.task.stack.name} hides more communication "
-            f"({times.hidden_communication:.3g} s) behind arithmetic than the step is long: its "
-            "rows do not reach such a layout; limit dp or zero in choose"
-        )
     return Provenance(data=resolution.data, warnings=tuple(warnings))

@@ -42,8 +42,7 @@ class ChipDraw:
 class TrainingCase:
     """One system with everything that its layouts need.
 
-    `draw` is None where nobody says what the chip is rated for; `trained` is the share of the
-    parameters that are trained.
+    `draw` is None where nobody says what the chip is rated for.
     """
 
     system: System
@@ -51,18 +50,11 @@ class TrainingCase:
     divisions: ModelDivisions
     price: Price
     draw: ChipDraw | None
-    trained: float = 1.0
 
     @cached_property
     def model_flop(self) -> float:
-        """Arithmetic of the model in one step, the causal half of attention [flop].
-
-        Frozen weights have no gradients of their own: of them one pass of three is not made.
-        """
-        task = self.task
-        weights = self._passed_weights
-        attention = task.counts.flop(task.batch, task.sequence) - weights
-        return weights * (2 + self.trained) / 3 + attention
+        """Arithmetic of the model in one step, the causal half of attention [flop]."""
+        return self.task.model_flop
 
     @cached_property
     def forward_again(self) -> tuple[float, ...]:
@@ -166,11 +158,11 @@ def _case(
         counts=counts, machine=machine, stack=stack, batch=float(question.work.sequences),
         sequence=question.work.sequence, state=StateBytes(**dict(question.state)),
         precision=question.precision, reversible=question.reversible,
+        trained=trained_share(model, question.train.lora),
     )  # fmt: skip
     warnings.extend(filter(None, (borrowed, price.warning(date.today()))))
     data.extend(_sources(question, system, price, stack))
-    trained = lora_parameters(model, question.train.lora) / counts.n_total
-    return TrainingCase(system, task, divisions, price, draw, trained)
+    return TrainingCase(system, task, divisions, price, draw)
 
 
 _shipped_stack = lru_cache(maxsize=256)(choose_training_stack)
@@ -206,8 +198,6 @@ def _unanswered(
     if draw is None and (question.power_price or question.objective == "energy"):
         words = f"nobody says what {chip.name} draws; give power, such as {{power: 700 W}}"
         yield "system", words
-    if question.train.lora:
-        yield "train", "frozen weights are not timed by this version; leave train out"
 
 
 def _sources(
@@ -239,13 +229,13 @@ def _of_the_batch(question: TrainingQuestion) -> Iterator[str]:
         )
 
 
-def lora_parameters(model: Model, rank: int) -> float:
-    """Parameters that are trained [param]: all, or adapters of a rank beside every matrix.
+def trained_share(model: Model, rank: int) -> float:
+    """Share of the parameters that are trained [1]: all, or adapters of a rank beside every matrix.
 
     A matrix of a rows and b columns has adapters of rank * (a + b); experts have one pair each.
     """
     if not rank:
-        return float(sum(weight.count for _, weight in model.all_weights()))
+        return 1.0
     adapters = 0.0
     for layer in model.layers:
         part = layer.feed_forward
@@ -253,7 +243,7 @@ def lora_parameters(model: Model, rank: int) -> float:
         for weight in layer.all_weights():
             copies = experts if weight.group == "routed" else 1
             adapters += _adapter(weight, model.hidden * copies, copies, rank)
-    return adapters
+    return adapters / sum(weight.count for _, weight in model.all_weights())
 
 
 def _adapter(weight: Weight, rows: int, copies: int, rank: int) -> float:

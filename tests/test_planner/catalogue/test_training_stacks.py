@@ -78,3 +78,13 @@ def test_an_unknown_name_or_coefficient_is_refused(tmp_path):
     path.write_text("engine = 'vllm'\n", encoding="utf-8")
     with pytest.raises(CatalogueError, match="is no training stack"):
         training_stack(str(path))
+
+
+def test_a_share_above_one_is_refused():
+    """14 seconds of traffic do not hide in a step of eight."""
+    table = {
+        "title": "", "as_of": "2024-01", "source": "", "chips": ["a100"], "rows": 0,
+        "coefficients": {"k_hide": 2.08}, "bands": {"dense": {"known": [0.9, 1.1, 9]}},
+    }  # fmt: skip
+    with pytest.raises(CatalogueError, match=r"k_hide = 2\.08 is a share"):
+        stack_from("mine", table)

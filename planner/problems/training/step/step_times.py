@@ -117,7 +117,7 @@ def least_time(task: TrainingTask, layouts: TrainingLayouts) -> np.ndarray:
         [np.broadcast_to(columns[n], layouts.shape) for n in ("tp", "pp", "dp", "cp")], 0
     )
     peak = max(task.machine.peak, task.machine.half)
-    return task.counts.flop(task.batch, task.sequence) / (chips * peak)
+    return task.model_flop / (chips * peak)
 
 
 def fed(table: str, symbols: Mapping[str, object]) -> dict[str, np.ndarray]:

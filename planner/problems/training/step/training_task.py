@@ -26,6 +26,7 @@ class TrainingTask:
     """A step of training: `batch` sequences of `sequence` tokens.
 
     `precision` of the matrix products; `reversible` where a model's layers can be inverted;
+    `trained` is the share of the parameters that have gradients; the others are frozen.
     `kernel` and `norm` by the words of the stack; `dropout` where masks stay for the backward pass.
     """
 
@@ -41,6 +42,16 @@ class TrainingTask:
     norm: str = PLAIN
     dropout: bool = False
     era: str = ""
+    trained: float = 1.0
+
+    @property
+    def model_flop(self) -> float:
+        """Arithmetic of the model in one step, the causal half of attention [flop].
+
+        Frozen weights have no gradients of their own: of them one pass of three is not made.
+        """
+        frozen = self.counts.multiplied * (1 - self.trained)
+        return self.counts.flop(self.batch, self.sequence) - 2 * frozen * self.batch * self.sequence
 
     @property
     def place(self) -> dict[str, str]:

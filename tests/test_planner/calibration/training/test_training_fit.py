@@ -171,3 +171,18 @@ def test_small_models_with_layouts_and_widths_left_out():
     assert score.errors["random half"].mean < 8
     assert score.errors["width out"].mean < 12
     assert score.errors["width out"].constant_mean > 50
+
+
+@pytest.mark.slow
+def test_fine_tunes_are_scored_by_stacks_that_never_saw_one():
+    """LoRA makes two passes of three: five rows of four chips, within a fifth on the mean."""
+    rows = [row for row in training_rows(shared("training_layouts.csv")) if row.tuned]
+    assert not any(row.usable for row in rows)
+    off = {
+        row.id: abs(predicted_seconds(row, training_stack(row.stack)) / row.seconds - 1)
+        for row in rows
+        if row.trained == 0 and row.stack == "megatron-bridge-2026"
+    }
+    assert len(off) == 5
+    assert np.median(list(off.values())) < 0.1
+    assert np.mean(list(off.values())) < 0.2

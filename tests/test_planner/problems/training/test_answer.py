@@ -189,3 +189,36 @@ def test_schedules_rank_as_their_formulas():
     assert wait("interleaved", 5) == pytest.approx(plain / 5, rel=0.2)
     assert wait("zero-bubble") == pytest.approx(plain / 3, rel=0.1)
     assert math.isfinite(plain)
+
+
+def test_adapters_are_counted_by_hand():
+    """Llama 3.1 70B, rank 16: q and o of 8192 x 8192, k and v of 8192 x 1024, three of 28672."""
+    counts = resolve_training(load(asked())).cases[0].task.counts
+    case = resolve_training(load(asked(train={"lora": 16}))).cases[0]
+    edges = 2 * (8192 + 8192) + 2 * (8192 + 1024) + 3 * (8192 + 28672)
+    assert case.task.trained * counts.n_total == pytest.approx(80 * 16 * edges, rel=1e-3)
+
+
+def test_frozen_weights_have_no_gradients():
+    """Two passes of three, gradients and optimiser states of the adapters alone."""
+    layout = TrainingLayouts.of(tp=8, dp=2, zero=1, sequence_parallel=1)
+    full, lora = (
+        step_times(resolve_training(load(asked(chips=16, train=train))).cases[0].task, layout)
+        for train in ("all", {"lora": 16})
+    )
+    share = resolve_training(load(asked(train={"lora": 16}))).cases[0].task.trained
+    assert lora.terms["matrix"] == pytest.approx((2 + share) / 3 * full.terms["matrix"])
+    assert lora.terms["attention"] == pytest.approx(full.terms["attention"])
+    for part in ("gradients", "optimizer"):
+        assert lora.memory[part] == pytest.approx(share * full.memory[part])
+    assert lora.memory["weights"] == pytest.approx(full.memory["weights"])
+    assert lora.bound == pytest.approx(full.bound * (2 + share) / 3, rel=0.05)
+    assert lora.bound < lora.step < full.step
+
+
+def test_a_larger_rank_is_never_cheaper():
+    costs = [
+        planner.solve(asked(SMALL, train={"lora": rank})).answer.plan.usd for rank in (4, 64, 256)
+    ]
+    assert costs == sorted(costs)
+    assert costs[-1] < planner.solve(asked(SMALL)).answer.plan.usd

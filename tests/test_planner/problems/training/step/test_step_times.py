@@ -8,7 +8,11 @@ import pytest
 from formulas.numerics.evaluate import scalar_program
 from planner.catalogue.models import load
 from planner.catalogue.systems import system
-from planner.catalogue.training.training_stacks import training_stack
+from planner.catalogue.training.training_stacks import (
+    coefficient_priors,
+    training_stack,
+    training_stack_names,
+)
 from planner.problems.training.step.machine import training_machine
 from planner.problems.training.step.step_symbols import bound_symbols
 from planner.problems.training.step.step_tables import tabled
@@ -147,3 +151,72 @@ def test_a_layout_in_words_and_back():
         TrainingLayouts.of(tpp=2)
     with pytest.raises(InputError, match="none of gpipe"):
         TrainingLayouts.of(schedule="2f2b")
+
+
+ARITHMETIC = (
+    "matrix", "attention", "element_wise", "quantisation", "tp", "cp", "ep", "launch", "head",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("stack", training_stack_names())
+@pytest.mark.parametrize("model", ["llama-3.1-70b", "deepseek-v3"])
+def test_communication_hides_in_no_more_time_than_there_is(stack, model):
+    """Behind the backward pass of the last micro-batch; under ZeRO-2 and 3 behind every one."""
+    task = task_of(model, "hgx-h100", stack, batch=1024, sequence=8192)
+    layouts = some_layouts(60, 40, seed=1)
+    times = step_times(task, layouts, ("step", "terms"))
+    work = sum(times.terms[name] for name in ARITHMETIC)
+    micro = task.batch / (layouts.dp * layouts.micro_batch)
+    window = np.where(np.asarray(layouts.zero) >= 2, work, work / micro * 2 / 3)
+    hidden = times.hidden["dp_hidden"]
+    assert np.all(hidden <= window * (1 + 1e-9))
+    assert np.all(window <= times.step)
+    assert np.any(hidden > 0)
+
+
+@pytest.mark.parametrize("stack", training_stack_names())
+def test_no_collective_of_a_stack_is_faster_than_its_links(stack):
+    """Where the prior says so, but for what a chip changes about all times."""
+    values, priors = training_stack(stack).values, coefficient_priors()
+    for name, prior in priors.items():
+        assert prior.least * (1 - 1e-3) <= values[name] <= prior.most * (1 + 1e-3)
+
+
+def in_flight(stage, stages, virtual, micro):
+    """Most chunks of layers that a stage has run forward and not back, interleaved, run in order:
+    Megatron's warm-up of 2 (stages behind) + (virtual - 1) * stages, then one each way in turn."""
+    chunks = micro * virtual
+    warm = min(chunks, 2 * (stages - 1 - stage) + (virtual - 1) * stages)
+    ahead, most = 0, 0
+    for change in [1] * warm + [1, -1] * (chunks - warm) + [-1] * warm:
+        ahead += change
+        most = max(most, ahead)
+    return most
+
+
+@pytest.mark.parametrize(("stages", "virtual"), [(2, 2), (4, 2), (8, 3), (16, 8)])
+@pytest.mark.parametrize("waves", [1, 2, 4])
+def test_micro_batches_in_flight_are_those_of_the_schedule(stages, virtual, waves):
+    from formulas.numerics.evaluate import kernel
+    from formulas.training.step_memory import waves_behind, waves_in_flight
+
+    micro = waves * stages
+    at = {"x_gpipe": 0, "n_micro": micro, "pp": stages, "n_virtual": virtual}
+    for stage, equation in enumerate((waves_in_flight, waves_behind)):
+        made = kernel((equation,), {"waves": equation.lhs})(**at)["waves"]
+        assert made * virtual == pytest.approx(in_flight(stage, stages, virtual, micro))
+
+
+@pytest.mark.parametrize(("virtual", "zero"), [(4, 1), (8, 1), (4, 2), (8, 2)])
+def test_llama_405b_as_it_was_trained(virtual, zero):
+    """The Llama 3 Herd of Models, table 4: 400 TFLOP/s a chip at tp 8, pp 16, dp 128 in bf16, its
+    optimiser states and gradients sharded, nothing run again. A stack of the same publisher."""
+    task = task_of("llama-3.1-405b", "hgx-h100", "torchtitan-2025", batch=2048, sequence=8192)
+    layout = TrainingLayouts.of(
+        tp=8, pp=16, dp=128, schedule="interleaved", virtual_stages=virtual, zero=zero,
+        sequence_parallel=1,
+    )  # fmt: skip
+    times = step_times(task, layout)
+    assert times.fits
+    rate = task.counts.flop(task.batch, task.sequence) / (16384 * times.step)
+    assert float(rate) == pytest.approx(400e12, rel=0.15)
