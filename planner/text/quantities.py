@@ -92,6 +92,8 @@ def show(value: float, dimension: str) -> str:
         return f"${value * 3.6e12:.4g}/GB/hour"
     if dimension == "hold_price":
         return f"${value * 3.6e9:.4g}/Mtok/hour"
+    if dimension == "mtbf":
+        return f"{value / 3600:.4g} hours/chip"
     if dimension == "energy_price":
         return f"${value * 3.6e6:.4g}/kWh"
     if dimension == "carbon":

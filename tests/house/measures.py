@@ -45,13 +45,15 @@ def _any(package: str) -> Callable[[], float]:
 
 
 FIGURES = (
-    Figure("modules", 441, sizes.module_count),
+    Figure("modules", 580, sizes.module_count),
     # 72,000 for the rooms that there were; beyond the fit (shared passes, overlap, drafts, power,
     # makers, ways of leaving out, bands, hulls, own rows) came 5,500 more; for sound answers
     # (engine rules, placement, rent, promises under arrivals, what an answer must say) 3,100; for
     # proofs (comparison over eighteen decades, conditions, calculus, verdicts) 2,100, the
-    # book 2,500, an optimum that answers what drives it 100.
-    Figure("lines", 85_400, sizes.lines),
+    # book 2,500, an optimum that answers what drives it 100; for the kinds training (4,300 with its
+    # fits), prices and buying (3,300), cache and schedule (1,900), fleet (3,200) and for the faces
+    # (page, diff, gate, import, server, tools) 6,500, with 132 modules of the 572.
+    Figure("lines", 106_500, sizes.lines),
     Figure("files of the fullest folder", sizes.FOLDER, lambda: sizes.largest_folder()[0]),
     Figure("lines of the longest file", sizes.FILE, lambda: sizes.largest_file()[0]),
     Figure("lines of the longest function", sizes.FUNCTION, lambda: sizes.largest_function()[0]),
