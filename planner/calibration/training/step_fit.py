@@ -16,6 +16,7 @@ from scipy.optimize import least_squares
 
 from planner.catalogue.training.training_stacks import (
     EVERY,
+    NO_TIME,
     StackAdjustment,
     TrainingStack,
     coefficient_priors,
@@ -132,11 +133,16 @@ def _predicted(sample: StepSample, fit: StepFit, theta: np.ndarray) -> np.ndarra
         here = np.array([[place.get(scope) == word] for place in sample.places], dtype=float)
         if here.any():
             more[of] = more.get(of, 0.0) + here * (theta[j] + usual.get((of, scope, word), 0.0))
-    values = {n: np.exp(v + more.get(n, 0.0)) for n, v in coefficients.items()}
+    every = more.pop(EVERY, 0.0)
+    values = {
+        n: np.maximum(
+            priors[n].least, np.exp(v + more.get(n, 0.0) + (0.0 if n in NO_TIME else every))
+        )
+        for n, v in coefficients.items()
+    }
     values |= {n: priors[n].value for n in kernel.names if n in priors and n not in values}
-    every = np.exp(more.get(EVERY, np.zeros((1, 1))))
     arguments = {n: values.get(n, sample.symbols.get(n)) for n in kernel.names}
-    return kernel(**arguments)["step"] * every
+    return np.asarray(kernel(**arguments)["step"])
 
 
 def fit_steps(sample: StepSample) -> StepFit:

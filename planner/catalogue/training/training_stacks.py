@@ -94,14 +94,18 @@ class TrainingStack:
     varied: tuple[str, ...] = ()
 
     def coefficients(self, place: Mapping[str, str]) -> dict[str, float]:
-        """Every coefficient at a place, such as {chip: h100, precision: fp8, kernel: flash}."""
+        """Every coefficient at a place, such as {chip: h100, precision: fp8, kernel: flash}.
+
+        No place makes one less than physics lets it be.
+        """
         values = dict(self.values)
         for change in self.adjustments:
             if place.get(change.scope) != change.at:
                 continue
             for name in sorted(values.keys() - NO_TIME) if change.of == EVERY else (change.of,):
                 values[name] *= change.factor
-        return values
+        priors = coefficient_priors()
+        return {name: max(priors[name].least, value) for name, value in values.items()}
 
     def band(self, *, routed: bool, model: str = "", chip: str = "") -> TrainingBand:
         """Factors on a step time that hold 80 % of rows as far from the fit as this one.
