@@ -70,6 +70,7 @@ def stack_table(
         "source": "; ".join(sorted({row.set for row in timed if row.set}))[:300],
         "chips": sorted({row.machine.chip for row in timed if row.machine}),
         "models": sorted({row.counts.name for row in timed if row.counts}),
+        "formats": sorted({f"{_part(row)} {row.precision}" for row in timed if row.counts}),
         "rows": len(timed),
         "varied": [axis for axis in AXES if _varies(timed, axis)],
         "identified": sorted(moved),
@@ -85,6 +86,10 @@ def stack_table(
 
 
 MOVED = 0.8  # of its prior's spread, below which a coefficient's spread says that rows moved it
+
+
+def _part(row: TrainingRow) -> str:
+    return "routed" if row.counts and row.counts.n_experts else "dense"
 
 
 def _tells(row: TrainingRow, rows: Sequence[TrainingRow]) -> bool:

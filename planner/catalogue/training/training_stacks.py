@@ -64,7 +64,7 @@ class TrainingStack:
     """Coefficients of one generation of training software, and how far they may be off.
 
     `values` by coefficient [1, s or byte], `spreads` the standard deviations of their logarithms.
-    `chips` and `models` were fitted; `rows` counts the measurements; `varied` are the parts of a
+    `chips`, `models` and `formats` (such as "dense fp8") were fitted; `rows` counts the measurements; `varied` are the parts of a
     layout that they varied. `pooled_cards`: members of a group in one domain share their network
     cards. `embedding_layers` are layers that embedding and head count as where that evens the
     stages; `wire` the bytes of a gradient on the wire; `zero_pipeline` whether ZeRO-2 and 3 run
@@ -92,6 +92,7 @@ class TrainingStack:
     memory_share: float = 1.0
     eras: Mapping[str, str] = field(default_factory=dict)
     varied: tuple[str, ...] = ()
+    formats: tuple[str, ...] = ()
 
     def coefficients(self, place: Mapping[str, str]) -> dict[str, float]:
         """Every coefficient at a place, such as {chip: h100, precision: fp8, kernel: flash}.
@@ -107,11 +108,18 @@ class TrainingStack:
         priors = coefficient_priors()
         return {name: max(priors[name].least, value) for name, value in values.items()}
 
-    def band(self, *, routed: bool, model: str = "", chip: str = "") -> TrainingBand:
+    def measured_in(self, precision: str, *, routed: bool) -> bool:
+        """Whether a row ran such models in this format; a stack that lists none is not asked."""
+        part = "routed" if routed else "dense"
+        return not self.formats or f"{part} {precision}" in self.formats
+
+    def band(
+        self, *, routed: bool, model: str = "", chip: str = "", precision: str = ""
+    ) -> TrainingBand:
         """Factors on a step time that hold 80 % of rows as far from the fit as this one.
 
-        A kind of distance that no row measured is taken twice as wide, in logarithms, as the
-        farthest that one did.
+        A kind of distance that no row measured, a number format among them, is taken twice as
+        wide, in logarithms, as the farthest that one did.
         """
         part = "routed" if routed and "routed" in self.bands else "dense"
         kinds, kind = self.bands[part], KNOWN
@@ -121,7 +129,8 @@ class TrainingStack:
             kind = NEW_CHIP
         farthest = kinds.get(NEW_CHIP) or kinds.get(NEW_MODEL) or kinds[KNOWN]
         band = kinds.get(kind) or _twice(farthest)
-        return _twice(band) if routed and part == "dense" else band
+        strange = precision and not self.measured_in(precision, routed=routed)
+        return _twice(band) if strange or (routed and part == "dense") else band
 
 
 def _twice(band: TrainingBand) -> TrainingBand:
@@ -228,6 +237,7 @@ def stack_from(name: str, raw: Mapping[str, Any]) -> TrainingStack:
         chips=tuple(raw["chips"]),
         models=tuple(raw.get("models", ())),
         varied=tuple(raw.get("varied", ())),
+        formats=tuple(raw.get("formats", ())),
         values={c: float(v) for c, v in values.items()},
         spreads={c: float(v) for c, v in spreads.items()},
         adjustments=_adjustments(raw.get("adjustments", ())),

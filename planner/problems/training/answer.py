@@ -96,7 +96,10 @@ def _band(best: RatedLayout, point: records.TrainingPoint) -> records.RunBand:
     """What measured steps were beside those predicted, of rows as far from the fit."""
     task = best.chips.case.task
     counts, stack = task.counts, task.stack
-    band = stack.band(routed=counts.n_experts > 0, model=counts.name, chip=task.machine.chip)
+    band = stack.band(
+        routed=counts.n_experts > 0, model=counts.name, chip=task.machine.chip,
+        precision=task.precision,
+    )  # fmt: skip
     low, high = band.low, band.high
 
     def ends(value: float | None) -> records.Ends | None:

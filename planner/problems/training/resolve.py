@@ -160,9 +160,22 @@ def _case(
         precision=question.precision, reversible=question.reversible,
         trained=trained_share(model, question.train.lora),
     )  # fmt: skip
-    warnings.extend(filter(None, (borrowed, price.warning(date.today()))))
+    strange = _strange_format(question.precision, stack, routed=routed)
+    warnings.extend(filter(None, (borrowed, strange, price.warning(date.today()))))
     data.extend(_sources(question, system, price, stack))
     return TrainingCase(system, task, divisions, price, draw)
+
+
+def _strange_format(precision: str, stack: TrainingStack, *, routed: bool) -> str | None:
+    """What to say of a number format in which no row of the stack ran such a model."""
+    if stack.measured_in(precision, routed=routed):
+        return None
+    part = "routed" if routed else "dense"
+    measured = ", ".join(each.split()[1] for each in stack.formats if each.startswith(part))
+    return (
+        f"no {part} model that stack {stack.name} was fitted on ran in {precision} "
+        f"({measured or 'none did at all'}): its time rests on data sheets, and its band is wider"
+    )
 
 
 _shipped_stack = lru_cache(maxsize=256)(choose_training_stack)

@@ -88,3 +88,18 @@ def test_a_share_above_one_is_refused():
     }  # fmt: skip
     with pytest.raises(CatalogueError, match=r"k_hide = 2\.08 is a share"):
         stack_from("mine", table)
+
+
+def test_a_format_that_no_row_ran_widens_the_band():
+    """Twice in logarithms, as every distance that was never measured."""
+    for name in training_stack_names():
+        stack = training_stack(name)
+        if not stack.formats:
+            continue
+        part, precision = stack.formats[0].split()
+        routed = part == "routed"
+        known = stack.band(routed=routed, precision=precision)
+        strange = stack.band(routed=routed, precision="fp6")
+        assert not stack.measured_in("fp6", routed=routed)
+        assert strange.high == pytest.approx(known.high**2)
+        assert strange.low == pytest.approx(known.low**2)
