@@ -64,8 +64,8 @@ class TrainingStack:
     """Coefficients of one generation of training software, and how far they may be off.
 
     `values` by coefficient [1, s or byte], `spreads` the standard deviations of their logarithms.
-    `chips`, `models` and `formats` (such as "dense fp8") were fitted; `rows` counts the measurements; `varied` are the parts of a
-    layout that they varied. `pooled_cards`: members of a group in one domain share their network
+    `chips`, `models` and `formats` (such as "dense fp8") were fitted; `rows` counts the
+    measurements; `varied` are the parts of a layout that they varied. `pooled_cards`: members of a group in one domain share their network
     cards. `embedding_layers` are layers that embedding and head count as where that evens the
     stages; `wire` the bytes of a gradient on the wire; `zero_pipeline` whether ZeRO-2 and 3 run
     under a pipeline. `bands` by `dense` or `routed`, then by kind of distance. `errors` are, by
