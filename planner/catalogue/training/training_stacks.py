@@ -65,12 +65,13 @@ class TrainingStack:
 
     `values` by coefficient [1, s or byte], `spreads` the standard deviations of their logarithms.
     `chips`, `models` and `formats` (such as "dense fp8") were fitted; `rows` counts the
-    measurements; `varied` are the parts of a layout that they varied. `pooled_cards`: members of a group in one domain share their network
-    cards. `embedding_layers` are layers that embedding and head count as where that evens the
-    stages; `wire` the bytes of a gradient on the wire; `zero_pipeline` whether ZeRO-2 and 3 run
-    under a pipeline. `bands` by `dense` or `routed`, then by kind of distance. `errors` are, by
-    what was left out, median and mean absolute error, those of a constant MFU [%], and the rows.
-    `eras` are the latest releases, of dense and of routed models.
+    measurements; `varied` are the parts of a layout that they varied. `pooled_cards`: members of a
+    group in one domain share their network cards. `embedding_layers` are layers that embedding and
+    head count as where that evens the stages; `wire` the bytes of a gradient on the wire;
+    `zero_pipeline` whether ZeRO-2 and 3 run under a pipeline. `bands` by `dense` or `routed`, then
+    by kind of distance. `errors` are, by what was left out, median and mean absolute error, those
+    of a constant MFU [%], and the rows. `eras` are the latest releases, of dense and of routed
+    models.
     """
 
     name: str
