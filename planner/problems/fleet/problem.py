@@ -18,6 +18,8 @@ from planner.protocol.problem import NO_PLAN, Problem, Search
 
 if TYPE_CHECKING:
     from planner.problems.fleet.question import FleetScenario
+    from planner.protocol.plan import Plan
+    from planner.report.pictures.stacked_hours import StackedHours
 
 PRICES = ("on_demand.price", "reserved.price", "spot.price")
 
@@ -70,6 +72,13 @@ class FleetProblem(Problem["FleetScenario"]):
     def answer(self, question: FleetScenario) -> FleetPlan:
         """The plan with its certificate, prices and comparisons."""
         return answer(question)
+
+    def picture(self, plan: Plan) -> StackedHours:
+        """Machines by contract over the hours, demand above."""
+        from planner.problems.fleet.presentation import picture
+
+        assert isinstance(plan, FleetPlan)
+        return picture(plan)
 
 
 PROBLEM = FleetProblem()
