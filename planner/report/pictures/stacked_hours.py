@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from planner.report.pictures import style
@@ -88,7 +89,7 @@ class StackedHours:
             )
             if any(row)
         ]
-        for _, label, row, shade, colour in sorted(rows, key=lambda each: each[0]):
+        for _, label, row, shade, colour in sorted(rows, key=itemgetter(0)):
             top = [x + y for x, y in zip(below, row, strict=True)]
             axes.stairs(top, range(len(row) + 1), baseline=below, fill=True, lw=0, color=colour,
                         alpha=shade, label=label)  # fmt: skip

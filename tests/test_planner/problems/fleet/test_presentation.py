@@ -2,12 +2,17 @@
 
 import xml.etree.ElementTree as ET
 
+import numpy as np
 import pytest
+from ruamel.yaml import YAML
 
 import planner
+from planner.engines import export
+from planner.engines.kubernetes import schedule
 from planner.problems.fleet.plan import FleetPlan
-from planner.protocol.problem import problem_of
+from planner.protocol.problem import ReplicaHours, problem_of
 from planner.report.pictures.stacked_hours import MOST_LINES, StackedHours
+from planner.text.errors import Infeasible, InputError
 
 PRICES = {"on_demand": "$4/hour", "reserved": {"price": "$2.5/hour", "term": "1 day"}}
 
@@ -28,6 +33,36 @@ def small_fleet(models: int, hours: int = 24) -> dict:
     pools = {"a": {"size": 8, **PRICES, "spot": spot}, "b": {"size": 8, **PRICES}}
     return {"problem": "fleet", "hours": hours, "models": rows, "pools": pools,
             "have": {"b": 2}, "spare": {"replicas": 1}, "start": {"time": 0.0}}  # fmt: skip
+
+
+def hour_of(cron: str, hours: int) -> int:
+    """The hour of a cron expression, of the day or of the week from Monday."""
+    minute, hour, day, month, weekday = cron.split()
+    assert (minute, day, month) == ("0", "*", "*")
+    assert (weekday == "*") == (hours == 24)
+    return int(hour) if weekday == "*" else int(hour) + 24 * ((int(weekday) - 1) % 7)
+
+
+def scheduled(text: str, hours: int) -> dict[tuple[str, str], np.ndarray]:
+    """Replicas by (model, column) and hour, as the triggers of all its scaled objects say."""
+    rows: dict[tuple[str, str], np.ndarray] = {}
+    names = set()
+    for found in YAML(typ="safe").load_all(text):
+        spec, facts = found["spec"], found["metadata"]["annotations"]
+        names.add(found["metadata"]["name"])
+        counts = np.full(hours, spec["minReplicaCount"])
+        for trigger in spec["triggers"]:
+            each = trigger["metadata"]
+            assert each["timezone"] == "Etc/UTC"
+            start, end = hour_of(each["start"], hours), hour_of(each["end"], hours)
+            assert start != end
+            for t in range(start, end if end > start else end + hours):
+                counts[t % hours] = max(counts[t % hours], int(each["desiredReplicas"]))
+        assert spec["maxReplicaCount"] == counts.max()
+        key = facts["model"], facts["column"]
+        rows[key] = rows.get(key, 0) + counts
+    assert len(names) == len(list(YAML(typ="safe").load_all(text)))
+    return rows
 
 
 @pytest.fixture(scope="module")
@@ -59,3 +94,42 @@ def test_a_picture_of_many_models_names_the_largest_and_sums_the_others():
     assert next(iter(lines)) == "m20"
     assert len(lines) == MOST_LINES + 1
     assert sum(row[1] for row in lines.values()) == sum(row[1] for row in demand.values())
+
+
+def test_replicas_read_back_from_the_schedule_are_those_of_the_plan(plan):
+    """Every model, column and hour; no engine starts them."""
+    text = export(plan, "kubernetes").files["kubernetes.yaml"]
+    read = scheduled(text, 24)
+    for model, columns in plan.answer.plan.replicas.items():
+        for column, row in columns.items():
+            assert read.pop((model, column)).tolist() == list(row)
+    assert not read
+    with pytest.raises(InputError, match="--engine kubernetes"):
+        export(plan, "vllm")
+
+
+@pytest.mark.parametrize("hours", [24, 168])
+def test_any_row_of_hours_is_read_back(hours):
+    """Runs over midnight and over the end of the week, the same all day, names that clash."""
+    draw = np.random.default_rng(0)
+    rows = [np.repeat(draw.integers(0, 3, hours // 4), 4) for _ in range(5)]
+    rows += [np.full(hours, 4), np.arange(hours) == hours - 1]
+    kinds = [ReplicaHours("A b", {"model": "m", "column": str(i)}, 1, tuple(map(int, row)))
+             for i, row in enumerate(rows)]  # fmt: skip
+    read = scheduled(schedule(kinds), hours)
+    for i, row in enumerate(rows):
+        assert read["m", str(i)].tolist() == row.astype(int).tolist()
+
+
+def test_replicas_of_several_machines_are_groups_of_pods():
+    """Each is scaled by the resource that its pods belong to."""
+    rows = [ReplicaHours(f"m{n}", {}, n, (1,) * 24) for n in (1, 2)]
+    found = YAML(typ="safe").load_all(schedule(rows))
+    targets = [each["spec"]["scaleTargetRef"]["kind"] for each in found]
+    assert targets == ["Deployment", "LeaderWorkerSet"]
+
+
+def test_a_schedule_of_some_hours_is_refused():
+    """Cron triggers repeat by day or week."""
+    with pytest.raises(Infeasible, match="hours: 24"):
+        schedule([ReplicaHours("m", {}, 1, (1, 2, 3))])
