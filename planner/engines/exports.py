@@ -12,10 +12,11 @@ from typing import Any
 from planner.engines.benchmark_script import benchmark_script
 from planner.engines.deployment import ROLES, Deployment, checkpoint, deployments
 from planner.engines.engine import ENGINES, Engine
-from planner.engines.kubernetes import manifest
+from planner.engines.kubernetes import manifest, schedule
 from planner.engines.launch import Launch, Reason, configuration, script
 from planner.problems.serving.question import Scenario
 from planner.protocol.plan import Plan
+from planner.protocol.problem import HasReplicaHours, problem_of
 from planner.scenario import checked
 from planner.scenario.tree import Tree
 from planner.text.errors import Infeasible, InputError, did_you_mean, quoted
@@ -33,7 +34,8 @@ class Export:
     """Files that start a plan, by name, and what they were written for.
 
     `launches` holds one replica of each pool: one, or the pool that prefills and that which
-    decodes. `text` are the scripts or the manifest, which stand alone; `document` is for programs.
+    decodes; none where the files only say how many replicas run. `text` are the scripts or the
+    manifest, which stand alone; `document` is for programs.
     """
 
     target: str
@@ -48,6 +50,8 @@ class Export:
     @property
     def document(self) -> dict[str, object]:
         """Engine, version, date, options of each pool with their reasons, files; JSON types."""
+        if not self.launches:
+            return {"target": self.target, "files": dict(self.files)}
         release = self.launches[0].release
         return {
             "target": self.target,
@@ -80,6 +84,12 @@ def export(
     runs = engine_of(target, engine)
     if not plan.chosen:
         raise Infeasible(_nothing(plan))
+    problem = problem_of(plan.problem)
+    if isinstance(problem, HasReplicaHours):
+        if target != MANIFEST or engine is not None:
+            raise InputError(f"this plan is replicas by hour: export it with --engine {MANIFEST}")
+        text = schedule(problem.replica_hours(plan))
+        return Export(target, (), MappingProxyType({MAIN[1]: text}))
     tree = Tree("scenario", dict(plan.document["scenario"]))
     scenario = checked(tree, Path() if folder is None else Path(folder))
     if not isinstance(scenario, Scenario):
@@ -114,6 +124,8 @@ def benchmark(
     them. Raises what `export` raises.
     """
     written = export(plan, target, engine, folder)
+    if not written.launches:
+        raise InputError("replicas by hour are no launch that a benchmark measures")
     scenario = checked(
         Tree("scenario", dict(plan.document["scenario"])),
         Path() if folder is None else Path(folder),

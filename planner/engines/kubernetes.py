@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.resources import files
+from itertools import pairwise
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -21,6 +22,7 @@ from ruamel.yaml.scalarstring import LiteralScalarString
 
 from planner.engines.deployment import Deployment
 from planner.engines.launch import LEADER, MODEL, RANK, Launch, comment, configuration, word
+from planner.protocol.problem import ReplicaHours
 from planner.text.errors import Infeasible
 
 # Resource names of the vendors' device plugins (NVIDIA/k8s-device-plugin, ROCm/k8s-device-plugin).
@@ -29,6 +31,8 @@ SETTINGS = "/etc/planner"
 NODE = {RANK: "$(LWS_WORKER_INDEX)", LEADER: "$(LWS_LEADER_ADDRESS)"}
 Manifest: TypeAlias = dict[str, object]
 LONGEST_NAME = 40
+DAY = 24
+TOLERANCE = 0.1  # kube-controller-manager, --horizontal-pod-autoscaler-tolerance
 HEALTH = "/health"  # where every engine answers
 
 
@@ -45,6 +49,71 @@ def manifest(pools: Iterable[tuple[Launch, Deployment]], model: str, heading: It
         placeholders += [line for line in _placeholders(launch, plan) if line not in placeholders]
     head = "\n".join(comment([*heading, "", "Replace before use:", *placeholders]))
     return f"{head}\n{_yaml(documents)}"
+
+
+def schedule(rows: Iterable[ReplicaHours]) -> str:
+    """Replicas by hour as ScaledObjects of KEDA with cron triggers in UTC, as one YAML file.
+
+    Raises Infeasible where the hours are no day and no week, for a cron trigger repeats by those.
+    """
+    documents: list[Manifest] = []
+    unmoved, names = 0, set[str]()
+    for row in rows:
+        if len(row.replicas) not in (DAY, 7 * DAY):
+            raise Infeasible(
+                f"a schedule repeats by day or by week, and the plan has {len(row.replicas)} hours;"
+                " what would work: hours: 24, or 168"
+            )
+        name = base = _dns(row.name)
+        while name in names:
+            name = f"{base}-{len(names)}"
+        names.add(name)
+        unmoved += sum(_unmoved(*pair) for pair in pairwise((*row.replicas, row.replicas[0])))
+        triggers = [
+            _filled("trigger", {"start": _cron(start, len(row.replicas)),
+                                "end": _cron(end, len(row.replicas)), "replicas": str(count)})
+            for start, end, count in _runs(row.replicas)
+        ]  # fmt: skip
+        target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
+        if row.machines > 1:
+            target |= {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet"}
+        facts: Manifest = {"name": name, "target": target, "triggers": triggers}
+        facts |= {"most": max(row.replicas), "labels": dict(row.labels)}
+        documents.append(_filled("schedule", facts))
+    head = [
+        "Replicas by hour (UTC) for KEDA, written by token-planner. Every ScaledObject scales the "
+        "Deployment or LeaderWorkerSet of its name, which is not part of this: planner export of "
+        "a serving plan writes one. Replicas of contract spot belong on spot machines."
+    ]
+    if unmoved:
+        head.append(
+            f"{unmoved} changes from hour to hour are of at most a tenth of the replicas, which an "
+            "autoscaler leaves undone by default: set --horizontal-pod-autoscaler-tolerance of "
+            "the controller manager to 0."
+        )
+    return "\n".join(comment(head)) + f"\n{_yaml(documents)}"
+
+
+def _unmoved(now: int, later: int) -> bool:
+    """Whether an autoscaler of the default tolerance leaves a change of replicas undone."""
+    return now != later and abs(later - now) <= TOLERANCE * now
+
+
+def _runs(replicas: tuple[int, ...]) -> Iterator[tuple[int, int, int]]:
+    """(first hour, hour after the last, count) of hours with as many replicas, cyclic, none at 0.
+
+    A run of all hours is two: a trigger that starts when it ends is refused.
+    """
+    hours = len(replicas)
+    starts = [t for t in range(hours) if replicas[t] != replicas[t - 1]] or [0, hours // 2]
+    for start, end in zip(starts, (*starts[1:], starts[0]), strict=True):
+        if replicas[start]:
+            yield start, end, replicas[start]
+
+
+def _cron(hour: int, hours: int) -> str:
+    """An hour of the day, or of the week from Monday, as a cron expression (Sunday is 0)."""
+    return f"0 {hour % DAY} * * {'*' if hours == DAY else (1 + hour // DAY) % 7}"
 
 
 def _documents(launch: Launch, plan: Deployment, model: str) -> Iterator[Manifest]:
@@ -157,9 +226,13 @@ def _word(word: str, model: str) -> str:
 
 def _name(plan: Deployment, launch: Launch) -> str:
     """A name that Kubernetes takes: lower case letters, digits and dashes, a letter first."""
-    words_of = re.sub(r"[^a-z0-9]+", "-", plan.checkpoint.sizes.name.lower()).strip("-")
-    short = f"{words_of[:LONGEST_NAME].strip('-') or 'model'}-{launch.release.name}"
-    short += f"-{launch.role}" if launch.role else ""
+    return _dns(plan.checkpoint.sizes.name, launch.release.name, launch.role)
+
+
+def _dns(name: str, *endings: str) -> str:
+    """A name as Kubernetes takes it, cut to its length, with what it ends in."""
+    words_of = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+    short = "-".join([words_of[:LONGEST_NAME].strip("-") or "model", *filter(None, endings)])
     return short if short[0].isalpha() else f"m-{short}"
 
 

@@ -236,6 +236,32 @@ class HasPicture(Protocol):
         """A description of the drawing."""
 
 
+@dataclass(frozen=True)
+class ReplicaHours:
+    """One kind of replica and how many of it run in each hour, which repeat.
+
+    Attributes
+    ----------
+    name : What tells it from all others of the plan.
+    labels : Facts about it, in words.
+    machines : Machines that one replica takes.
+    replicas : Counts by hour (T,): a day, or a week from Monday, in UTC.
+    """
+
+    name: str
+    labels: Mapping[str, str]
+    machines: int
+    replicas: tuple[int, ...]
+
+
+@runtime_checkable
+class HasReplicaHours(Protocol):
+    """An answer that says how many replicas run in each hour."""
+
+    def replica_hours(self, plan: Plan) -> Sequence[ReplicaHours]:
+        """Every kind of replica that runs in some hour."""
+
+
 @runtime_checkable
 class HasLivePage(Protocol[Q_contra]):
     """An answer that a page can choose again, with what a reader changes."""

@@ -9,6 +9,7 @@ from planner.text import wording as say
 
 if TYPE_CHECKING:
     from planner.problems.fleet.plan import FleetAnswer, FleetPlan, FleetPoint
+    from planner.report.pictures.stacked_hours import StackedHours
 
 BARS = " ▁▂▃▄▅▆▇█"
 WIDEST = 56  # signs of a line of hours
@@ -55,6 +56,30 @@ def why(plan: FleetPlan) -> str:
     lines += [f"  one more reserved machine of {k} saves {say.money(v)}/hour"
               for k, v in worth.items()]  # fmt: skip
     return "\n".join(lines)
+
+
+def picture(plan: FleetPlan) -> StackedHours:
+    """Machines by pool and contract over the hours, with every model's demand above."""
+    from planner.report.pictures.stacked_hours import StackedHours
+
+    question, point = plan.question, plan.answer.plan
+    assert point is not None
+    hours = question.hours
+    return StackedHours(
+        f"{summary(plan)} (mean of {hours} hours)",
+        "demand [requests/s]",
+        {n: m.demand.rates(hours, m.tokens) for n, m in question.models.items()},
+        "machines",
+        {
+            pool: {
+                "owned": [question.have.get(pool, 0)] * hours,
+                "reserved": [point.reserved[pool]] * hours,
+                "on demand": point.on_demand[pool],
+                "spot": point.spot[pool],
+            }
+            for pool in question.pools
+        },
+    )
 
 
 def _question(plan: FleetPlan) -> list[str]:

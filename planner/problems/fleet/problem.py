@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from planner.problems.fleet.answer import answer, point_of
@@ -14,10 +14,12 @@ from planner.problems.fleet.shortage import shortfalls
 from planner.programs.integer import NoPoint
 from planner.protocol.output import Output, values_in
 from planner.protocol.parameter import Parameter, settable, value_at
-from planner.protocol.problem import NO_PLAN, Problem, Search
+from planner.protocol.problem import NO_PLAN, Problem, ReplicaHours, Search
 
 if TYPE_CHECKING:
     from planner.problems.fleet.question import FleetScenario
+    from planner.protocol.plan import Plan
+    from planner.report.pictures.stacked_hours import StackedHours
 
 PRICES = ("on_demand.price", "reserved.price", "spot.price")
 
@@ -70,6 +72,34 @@ class FleetProblem(Problem["FleetScenario"]):
     def answer(self, question: FleetScenario) -> FleetPlan:
         """The plan with its certificate, prices and comparisons."""
         return answer(question)
+
+    def picture(self, plan: Plan) -> StackedHours:
+        """Machines by contract over the hours, demand above."""
+        from planner.problems.fleet.presentation import picture
+
+        assert isinstance(plan, FleetPlan)
+        return picture(plan)
+
+    def replica_hours(self, plan: Plan) -> Sequence[ReplicaHours]:
+        """Replicas of each model and column over the hours, firm ones and those on spot apart."""
+        assert isinstance(plan, FleetPlan)
+        point = plan.answer.plan
+        assert point is not None
+        rows = []
+        for used in plan.answer.columns:
+            if not used.in_plan:
+                continue
+            every = point.replicas[used.model][used.column]
+            spot = point.on_spot[used.model].get(used.column, (0,) * len(every))
+            firm = tuple(x - y for x, y in zip(every, spot, strict=True))
+            machines = -(-used.chips // plan.question.pools[used.pool].machine)
+            for contract, counts in (("firm", firm), ("spot", spot)):
+                if any(counts):
+                    labels = {"model": used.model, "column": used.column, "pool": used.pool,
+                              "contract": contract}  # fmt: skip
+                    name = f"{used.model} {used.column} {contract}"
+                    rows.append(ReplicaHours(name, labels, machines, counts))
+        return rows
 
 
 PROBLEM = FleetProblem()
