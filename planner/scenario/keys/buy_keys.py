@@ -11,35 +11,11 @@ from pydantic import Field, PlainValidator, ValidationError, ValidationInfo, fie
 
 from planner.catalogue.api_prices import host_name, open_models, rows
 from planner.scenario.keys.fields import Kind, Quantity, Record, Refusals, collected, plausible_rent
+from planner.scenario.keys.price_keys import MILLION, TokenPrice
 from planner.text.errors import did_you_mean, quoted
-from planner.text.quantities import parse
 
 CATALOGUE = "catalogue"
-CHEAPEST, DEAREST = 1e-9, 7e-4  # USD/token: $0.001 to $700 per million
-MILLION = 1e6
 Ends = tuple[float, float]
-
-
-@dataclass(frozen=True)
-class HostTokenPrice(Kind):
-    """A price of a token at a host [USD/token], within what any host has charged."""
-
-    free: bool = False
-
-    def read(self, value: object) -> float:
-        """The price [USD/token]; refuses one that looks like a price per million."""
-        price = parse(value, "token_price")
-        if (self.free and price == 0) or CHEAPEST <= price <= DEAREST:
-            return price
-        meant = price / MILLION
-        hint = f'; did you mean "${price:g}/Mtok"?' if CHEAPEST <= meant <= DEAREST else ""
-        raise ValueError(
-            f'expected a price such as "$0.30/Mtok", from $0.001 to $700 per million tokens, got '
-            f"{quoted(value)}, which is ${price * MILLION:,.10g} per million{hint}"
-        )
-
-    def schema(self) -> dict[str, object]:
-        return {"type": ["string", "number"], "examples": ["$0.30/Mtok"]}
 
 
 @dataclass(frozen=True)
@@ -61,9 +37,9 @@ class HostRow(Record):
     """What one host charges; rows of one host are averaged by their shares of the tokens."""
 
     host: str = Field(description="name of the host")
-    input: Annotated[float, HostTokenPrice()] = Field(description="of an input token [USD/token]")
-    output: Annotated[float, HostTokenPrice()] = Field(description="of an output token [USD/token]")
-    cached: Annotated[float, HostTokenPrice(free=True)] | None = Field(
+    input: Annotated[float, TokenPrice()] = Field(description="of an input token [USD/token]")
+    output: Annotated[float, TokenPrice()] = Field(description="of an output token [USD/token]")
+    cached: Annotated[float, TokenPrice(free=True)] | None = Field(
         None, description="of a cached input token; that of input when absent [USD/token]"
     )
     share: Annotated[float, Quantity("share", at_most=1.0)] = Field(
