@@ -130,6 +130,9 @@ FALSE_STEPS: dict[str, Made] = {
     "percent per percent on another path": lambda: (
         Derivation("false").begin(y**2 * n, k).respond(y, k, z, n, y * n).solve(z, sp.Integer(2))
     ),
+    "percent per percent of a square": lambda: (
+        Derivation("false").begin(y**2 * n, k).respond(y, k**2, z, n, y * n)
+    ),
     "a bound that is broken far out": lambda: (
         Derivation("false").begin(y, n / (1 + n / 10**7)).bound(sp.Integer(10) ** 6, "<=")
     ),

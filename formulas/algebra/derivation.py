@@ -194,6 +194,8 @@ class Derivation(Readable, Verbal):
         `named` is that percent; the traded symbol moves as well, to leave `constant` as it is.
         """
         called = {"x": x, "by": by, "named": named, "traded": traded, "constant": constant}
+        if not all(part.is_Symbol for part in (x, by, named, traded)):
+            self._refuse("what drives, follows or is traded is a symbol")
         sides = self._last.lhs, self._last.rhs
         lhs, rhs = calculus.response_sides(sides, x, by, named, traded, constant)
         why = f"{x.name} and {traded.name} follow {by.name}, at the same {text(constant)}"

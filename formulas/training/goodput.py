@@ -42,13 +42,16 @@ least_failure_loss = derive(
     "share of the time that failures and checkpoints take, at the best interval",
     begin(failure_loss),
     substitute(best_checkpoint_interval, why="saving and repeating lose equally much"),
+    rewrite(
+        (t_again + sqrt(2 * t_save * M_run)) / M_run, why="what one failure costs, and how often"
+    ),
     source=young_1974.at("equation 2"),
     assumes=(RARE,),
 )
 
 goodput_share = Equation.of(
     x_good,
-    1 - sqrt(2 * t_save / M_run) - t_again / M_run,
+    1 - least_failure_loss.rhs,
     RARE,
     "checkpoints are saved at the best interval",
     where=(time_between_failures,),

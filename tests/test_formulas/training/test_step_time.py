@@ -78,20 +78,27 @@ def test_bubbles_of_equal_stages_are_those_of_the_schedules(equation, virtual, z
         n_stages=8, t_fwd=pass_time, t_bwd=pass_time * (1 + again), t_wgt=pass_time
     )  # fmt: skip
     ours = step.bubble_of_a_step.numpy()(
-        T_chain=96.0, T_slow=12.0, n_virtual=virtual, x_zero_b=zero_bubble, n_passes=passes
+        T_chain=96.0,
+        T_slow=12.0,
+        n_virtual=virtual,
+        x_zero_b=zero_bubble,
+        n_passes=passes,
+        x_trained=1,
     )
     assert ours == pytest.approx(published)
 
 
 @pytest.mark.parametrize(
-    ("zero", "bytes_per_parameter"),
-    [(0, 4 + 4), (1, 4 + 2), (2, 16 * 4 + 2), (3, 16 * 4 + 16 * 2 * 2)],
-)
-def test_zero_levels_on_the_wire(zero, bytes_per_parameter):
-    """Gradients of 4 bytes and weights of 2, 16 micro-batches."""
+    ("zero", "trained", "bytes_per_parameter"),
+    [(0, 1, 4 + 4), (1, 1, 4 + 2), (2, 1, 16 * 4 + 2), (3, 1, 16 * 4 + 16 * 2 * 2),
+     (0, 0, 0), (1, 0, 0), (2, 0, 0), (3, 0, 16 * 2 * 2)],
+)  # fmt: skip
+def test_zero_levels_on_the_wire(zero, trained, bytes_per_parameter):
+    """Gradients of 4 bytes and weights of 2, 16 micro-batches; frozen weights are gathered alone."""
     wire = step.wire_bytes.numpy()(
-        b_wire=4, b_weight=2, n_micro=16, x_shard=zero >= 1, x_grads=zero >= 2, x_params=zero >= 3
-    )
+        b_wire=4, b_weight=2, n_micro=16, x_shard=zero >= 1, x_grads=zero >= 2, x_params=zero >= 3,
+        x_trained=trained,
+    )  # fmt: skip
     assert wire == bytes_per_parameter
 
 
