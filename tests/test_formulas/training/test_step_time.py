@@ -94,7 +94,7 @@ def test_bubbles_of_equal_stages_are_those_of_the_schedules(equation, virtual, z
      (0, 0, 0), (1, 0, 0), (2, 0, 0), (3, 0, 16 * 2 * 2)],
 )  # fmt: skip
 def test_zero_levels_on_the_wire(zero, trained, bytes_per_parameter):
-    """Gradients of 4 bytes and weights of 2, 16 micro-batches; frozen weights are gathered alone."""
+    """Gradients of 4 bytes, weights of 2, 16 micro-batches; frozen weights are but gathered."""
     wire = step.wire_bytes.numpy()(
         b_wire=4, b_weight=2, n_micro=16, x_shard=zero >= 1, x_grads=zero >= 2, x_params=zero >= 3,
         x_trained=trained,
