@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
@@ -20,6 +21,8 @@ MODULES = {
     "myst-parser": "myst_parser",
     "httpx": "starlette",  # its client for tests asks for it
 }
+# What another package is made of, and asks for by name in every release: its module.
+PART_OF = {"pydantic_core": "pydantic", "anyio": "starlette", "dask": "distributed"}
 # What is called, not imported: by .ci/run, by pytest, by mypy.
 TOOLS = {
     "pytest-xdist": "-n auto",
@@ -58,6 +61,15 @@ def test_every_dependency_is_imported_by_the_packages():
     asked = [*PROJECT["dependencies"], *(x for e in extras if e not in apart for x in extras[e])]
     modules = imported(files())
     assert not {name for name in names(asked) if MODULES.get(name, name) not in modules}
+
+
+def test_whatever_is_imported_is_asked_for():
+    """By the core or an extra: what another package happens to bring may be gone tomorrow."""
+    extras = PROJECT["optional-dependencies"]
+    asked = [*PROJECT["dependencies"], *(x for e in extras if e != "dev" for x in extras[e])]
+    known = {MODULES.get(name, name) for name in names(asked)} | sys.stdlib_module_names
+    known |= {"planner", "formulas", "topologies"}
+    assert not {name for name in imported(files()) if PART_OF.get(name, name) not in known}
 
 
 def test_the_site_is_made_of_what_its_extra_asks_for():

@@ -10,13 +10,12 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import ClassVar, NoReturn, TextIO
+from typing import ClassVar, NoReturn, Protocol, TextIO
 
 import typer
-from click import HelpFormatter
 from typer.core import TyperGroup
 
 from planner.text.errors import InputError, PlannerError, SolverError
@@ -25,6 +24,16 @@ from planner.text.terminal import SPINNER, for_terminal
 
 QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
 EVERYWHERE = {"--quiet", "-q", "--no-color"}
+
+
+class HelpLines(Protocol):
+    """What help is written to, whichever library typer takes its own from."""
+
+    def section(self, name: str) -> AbstractContextManager[None]:
+        """A title, and what is indented below it."""
+
+    def write_dl(self, rows: Sequence[tuple[str, str]]) -> None:
+        """Names beside their sentences."""
 
 
 class Commands(TyperGroup):
@@ -42,7 +51,7 @@ class Commands(TyperGroup):
         rest = [word for word in args[:end] if word not in EVERYWHERE]
         return super().parse_args(ctx, [*ours, *rest, *args[end:]])
 
-    def format_commands(self, ctx: typer.Context, formatter: HelpFormatter) -> None:  # type: ignore[override]
+    def format_commands(self, ctx: typer.Context, formatter: HelpLines) -> None:  # type: ignore[override]
         """The commands under the titles of their groups, each with its whole sentence."""
         for title, names in self.groups.items():
             rows = [
