@@ -223,8 +223,8 @@ def fit_profile(
     `assumed_setup` rows are in no fit; how far predictions are from them is a band of their own.
     Where there are `others`, errors of a fit that chooses among them are reported too.
     """
-    refit = fit_of(spec)
-    fit = refit(sample)
+    fit = fit_of(spec)(sample)
+    refit = fit_of(spec, fit, ROUGHLY)
     floor = sample.columns.roofline
     study = LeaveOutStudy.of(sample, refit, choosing(others) if others else None)
     left = study.left
@@ -311,8 +311,9 @@ def _intervals(spec: FitSpec, sample: Sample, fit: Hierarchy) -> tuple[Hierarchy
     for _ in range(DRAWS):
         chosen = np.concatenate([members[i] for i in draw.integers(0, len(names), len(names))])
         refit = hierarchy.fitted(
-            sample.take(chosen), fit.effects, spec.prior, start=fit, loss=spec.loss
-        )
+            sample.take(chosen), fit.effects, spec.prior,
+            start=fit, loss=spec.loss, settled=ROUGHLY,
+        )  # fmt: skip
         shared.append(refit.shared)
         adjusted.append(refit.adjusted)
     low, high = np.quantile(shared, [0.1, 0.9], axis=0)

@@ -148,6 +148,7 @@ def fitted(
     start: Hierarchy | None = None,
     loss: Loss | None = None,
     settled: float = SETTLED,
+    rounds: int = ROUNDS,
 ) -> Hierarchy:
     """The unknowns that fit the rows best.
 
@@ -160,13 +161,14 @@ def fitted(
     start : where to begin; the prior by default.
     loss : how errors count; logarithms by default.
     settled : the gain, as a share of what is to be least, below which a descent ends.
+    rounds : steps of a descent at most.
     """
     if len(sample.seconds) == 0:
         raise ValueError("nothing to fit: no rows")
     problem = _Problem(sample, candidates, prior, loss or Loss())
     theta = problem.start(start)
     value, damping = problem.value(theta), 1e-3
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         gradient, curvature = problem.slopes(theta)
         for _ in range(12):
             damped = curvature + damping * np.diag(np.diag(curvature))
@@ -243,7 +245,7 @@ class _Problem:
         self, sample: Sample, candidates: Sequence[Effect], prior: Prior, loss: Loss
     ) -> None:
         self.sample, self.candidates, self.loss = sample, tuple(candidates), loss
-        self.counts, self.touched = _design(sample.places, self.candidates)
+        self.places = _by_place(sample.places, self.candidates)
         expected = [_logarithm(c, prior[c][0]) for c in COEFFICIENTS]
         self.shared = len(expected)
         self.mean = np.concatenate([expected, np.zeros(len(self.candidates))])
@@ -261,17 +263,26 @@ class _Problem:
 
     def value(self, theta: np.ndarray) -> float:
         """What is to be least."""
-        error = self._errors(theta)[0] / self.loss.outlier
+        error = self._error(self.sample.columns.times(self._rounded(theta)[0])) / self.loss.outlier
         robust = 2 * (np.sqrt(1 + error**2) - 1)
         return float(self.sample.weights @ robust + self.precision @ (theta - self.mean) ** 2)
 
     def slopes(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Half the gradient, and half the curvature of the reweighted squares."""
-        error, slope = self._errors(theta)
+        """Half the gradient, and half the curvature of the reweighted squares.
+
+        Rows of one place differ in their shares alone, and few effects count there: what they add
+        up to is spread over the unknowns place by place.
+        """
+        error, shares = self._errors(theta)
         outlier = self.loss.outlier
         weighted = self.sample.weights / np.sqrt(1 + (error / outlier) ** 2) / outlier**2
-        gradient = slope.T @ (weighted * error) + self.precision * (theta - self.mean)
-        return gradient, (slope.T * weighted) @ slope + np.diag(self.precision)
+        pulled, heavy = (weighted * error)[:, None] * shares, weighted[:, None] * shares
+        gradient, curvature = self.precision * (theta - self.mean), np.diag(self.precision)
+        for rows, unknown, spread in self.places:
+            gradient[unknown] += spread @ pulled[rows].sum(axis=0)
+            between = heavy[rows].T @ shares[rows]
+            curvature[np.ix_(unknown, unknown)] += spread @ between @ spread.T
+        return gradient, curvature
 
     def result(self, theta: np.ndarray) -> Hierarchy:
         """The unknowns by kind, with what the rows identified of each."""
@@ -280,16 +291,44 @@ class _Problem:
         shared, adjusted = np.split(theta, [self.shared])
         return Hierarchy(shared, self.candidates, adjusted, freedom, covariance)
 
+    def _rounded(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The unknowns of every row, and d ln of them / d ln x, both (n_rows, n_coefficients)."""
+        x = np.empty(self.sample.columns.matrix.shape)
+        for rows, unknown, spread in self.places:
+            x[rows] = theta[unknown] @ spread
+        return _rounded(np.exp(x))
+
+    def _error(self, times: np.ndarray) -> np.ndarray:
+        """Errors of times [s], both of shape (n_rows,)."""
+        ratio: np.ndarray = times / self.sample.seconds
+        return ratio - 1 if self.loss.relative else np.log(ratio)
+
     def _errors(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Errors, shape (n_rows,), and their slopes, shape (n_rows, n_unknowns)."""
-        shared, adjusted = np.split(theta, [self.shared])
-        x, moved = _rounded(np.exp(shared + (self.counts * adjusted) @ self.touched))
+        """Errors, shape (n_rows,), and d of them / d ln of a row's own (n_rows, n_coefficients)."""
+        x, moved = self._rounded(theta)
         times, parts = self.sample.columns.times(x), self.sample.columns.parts(x) * moved
-        if self.loss.relative:
-            error, shares = times / self.sample.seconds - 1, parts / self.sample.seconds[:, None]
-        else:
-            error, shares = np.log(times / self.sample.seconds), parts / times[:, None]
-        return error, np.hstack([shares, self.counts * (shares @ self.touched.T)])
+        over = self.sample.seconds if self.loss.relative else times
+        return self._error(times), parts / over[:, None]
+
+
+def _by_place(
+    places: Sequence[Place], candidates: Sequence[Effect]
+) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Of each place its rows, the unknowns that count there, and how often in each coefficient.
+
+    The last has shape (n_unknowns_there, n_coefficients).
+    """
+    rows: dict[Place, list[int]] = {}
+    for i, place in enumerate(places):
+        rows.setdefault(place, []).append(i)
+    counts, touched = _design(list(rows), candidates)
+    shared, parts = len(COEFFICIENTS), []
+    for count, members in zip(counts, rows.values(), strict=True):
+        here = np.flatnonzero(count)
+        unknown = np.concatenate([np.arange(shared), shared + here])
+        spread = np.vstack([np.eye(shared), count[here, None] * touched[here]])
+        parts.append((np.array(members), unknown, spread))
+    return parts
 
 
 def _design(places: Sequence[Place], candidates: Sequence[Effect]) -> tuple[np.ndarray, np.ndarray]:
