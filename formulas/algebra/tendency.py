@@ -21,8 +21,8 @@ from formulas.algebra.points import (
     shown,
     symbols_of,
 )
-from formulas.numerics.closeness import AGREE, WORKING
-from formulas.numerics.digits import LostDigitsError, Number, UnrealError, alike, real_value
+from formulas.numerics.closeness import WORKING
+from formulas.numerics.digits import AGREE, LostDigitsError, Number, UnrealError, alike, real_value
 from formulas.numerics.expressions import put, text
 
 

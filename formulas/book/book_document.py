@@ -31,21 +31,21 @@ from formulas.book.blocks import (
     ProseWords,
     Statement,
 )
-from formulas.book.book_cells import (
+from formulas.book.book_chapter import BookChapter, chosen
+from formulas.book.book_values import CASES, BookError, answer_words, exact
+from formulas.book.chapter_rows import Failure, WorkedRow
+from formulas.book.curves import drawn
+from formulas.book.prose import (
     claim_line,
     condition_cell,
     condition_words,
+    number,
+    prose,
     size_words,
     symbol_row,
     unsolved,
     worked,
 )
-from formulas.book.book_chapter import BookChapter, chosen
-from formulas.book.book_values import CASES, BookError, exact
-from formulas.book.chapter_rows import Failure, WorkedRow
-from formulas.book.curves import drawn
-from formulas.book.exercises import answer_words
-from formulas.book.prose import number, prose
 from formulas.claims.claim import UNITS, all_claims
 from formulas.export.bibtex import bibtex
 from formulas.export.formula_document import FormulaEntry, document

@@ -14,10 +14,11 @@ import mpmath
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from formulas.numerics.closeness import AGREE, WORKING
+from formulas.numerics.closeness import WORKING
 
 Number: TypeAlias = Any  # Fraction, or mpmath's mpf
 Values: TypeAlias = Mapping[sp.Symbol, Number]
+AGREE = mpmath.mpf(10) ** -50  # relative: two sides are equal, and so are a limit and its claim
 LARGEST_POWER = 4096  # bits of a power that is still worked out as a fraction
 LARGEST_EXPONENT = 10**400  # beyond it even the exponent of an exponential has too many digits
 

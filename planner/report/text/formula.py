@@ -14,9 +14,9 @@ import sympy as sp
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.domains import outside
 from formulas.algebra.equation import Assignment, Equation
-from formulas.algebra.undefined import top_extreme, undefined_because
 from formulas.nomenclature.symbols import SymbolError, describe, meaning, unit_of_symbol
 from formulas.numerics.evaluate import Kernel, collect, kernel, scalar, unfolded
+from formulas.numerics.expressions import top_extreme, undefined_because
 from formulas.numerics.slopes import elasticities
 from formulas.registry import by_name, find, name_of, subject, tags
 from planner.protocol.document import json_key
