@@ -25,7 +25,7 @@ from formulas.algebra.points import (
     symbols_of,
 )
 from formulas.numerics.closeness import SEARCHING
-from formulas.numerics.digits import LostDigitsError, Number, alike, near, real_value
+from formulas.numerics.digits import LostDigitsError, Number, comparable, near, real_value
 from formulas.numerics.expressions import text
 
 WITH_ROOTS = 12  # points at which the roots of a slope are looked for
@@ -57,7 +57,7 @@ class OneSided:
             candidates += [point for point in steered if point is not None]
         for point in candidates:
             try:
-                a, b = alike(real_value(self.left, point), real_value(self.right, point))
+                a, b = comparable(real_value(self.left, point), real_value(self.right, point))
             except UNDETERMINED:
                 continue
             if a > b and not near(a, b):

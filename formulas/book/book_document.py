@@ -43,7 +43,7 @@ from formulas.book.prose import (
     prose,
     size_words,
     symbol_row,
-    unsolved,
+    without_solved,
     worked,
 )
 from formulas.claims.claim import UNITS, all_claims
@@ -275,7 +275,7 @@ class _Setter:
             item = by_name().get(failure.of)
             if not isinstance(item, Derivation) or item.exact:
                 raise BookError(f"chapter {chapter.anchor}: {failure.of} neglects nothing")
-            strains = [item.strain(unsolved(item, chapter.sets[case])) for case in CASES]
+            strains = [item.strain(without_solved(item, chapter.sets[case])) for case in CASES]
             for step in approximations(item):
                 assert step.size is not None  # that is what makes it approximate
                 boxes, typed = layout(step.size), text(step.size)

@@ -120,15 +120,15 @@ class _ExpressionReader:
         raise BookError(f"{self.whole!r} holds more than {words}")
 
 
-def worth(expression: str, case: Mapping[str, Fraction | float]) -> float:
+def number_at(expression: str, case: Mapping[str, Fraction | float]) -> float:
     """The value of an expression at a set of values, by the equations it names. [base units]
 
     Raises MissingValueError if a symbol has no value there.
     """
-    return worth_of(parsed(expression), case)
+    return number_of(parsed(expression), case)
 
 
-def worth_of(expression: sp.Basic, case: Mapping[str, Fraction | float]) -> float:
+def number_of(expression: sp.Basic, case: Mapping[str, Fraction | float]) -> float:
     """The same of an expression that has been read."""
     numbers = {name: float(value) for name, value in case.items()}
     try:
@@ -170,7 +170,7 @@ def condition(relation: str, name: str, case: Mapping[str, Fraction | float]) ->
     read = parsed(relation)
     if not isinstance(read, sp.core.relational.Relational):
         raise BookError(f"{relation!r} is no relation, such as B < 100")
-    left, right = (worth_of(side, case) for side in read.args)
+    left, right = (number_of(side, case) for side in read.args)
     return ComparedSides(read, name, left, right)
 
 
@@ -179,7 +179,7 @@ def answer_value(exercise: Exercise, case: Mapping[str, Fraction | float]) -> fl
 
     Raises BookError if a symbol has no value.
     """
-    value = worth(exercise.answer, {**case, **exact(exercise.values)})
+    value = number_at(exercise.answer, {**case, **exact(exercise.values)})
     return value / float(UNITS.get(exercise.unit, 1))
 
 

@@ -23,8 +23,8 @@ from formulas.book.book_values import (
     MissingValueError,
     condition,
     equation_of,
+    number_at,
     parsed,
-    worth,
 )
 from formulas.claims.claim import Claim, shown
 from formulas.export.typesetting.boxes import BoxRow, Layout, Mark
@@ -66,7 +66,7 @@ def _spans(line: str, sets: Sets) -> Iterator[Span]:
         elif match["strong"]:
             yield ProseWords(match["strong"], strong=True)
         else:
-            yield from number(worth(match["value"], _set(match["case"] or "teaching", sets)))
+            yield from number(number_at(match["value"], _set(match["case"] or "teaching", sets)))
     if end < len(line):
         yield ProseWords(line[end:])
 
@@ -111,7 +111,7 @@ def condition_cell(relation: str, case: str, chapter: BookChapter) -> Prose:
 def worked(expression: str, case: Mapping[str, Fraction], scale: float) -> float | None:
     """The value, or None where the set leaves a symbol open, as the lecture often does."""
     try:
-        return worth(expression, case) / scale
+        return number_at(expression, case) / scale
     except MissingValueError:
         return None
 
@@ -142,7 +142,7 @@ def condition_words(relation: str) -> ProseWords | Formula:
     return formula(relation)
 
 
-def unsolved(item: Derivation, case: object) -> dict[str, float]:
+def without_solved(item: Derivation, case: object) -> dict[str, float]:
     """The set of values without what the derivation finds."""
     solved = {step.solved for step in item.steps if step.solved} | {item.lhs}
     names = {x.name for x in solved if not item.rhs.has(x)}

@@ -77,7 +77,7 @@ class FormulaRow:
     text: str
 
 
-def one_formula(name: str, solve_for: str | None, sets: Sequence[str]) -> FormulaCard:
+def formula_card(name: str, solve_for: str | None, sets: Sequence[str]) -> FormulaCard:
     """One equation with its symbols and source; its value and elasticities where all is given.
 
     Raises InputError if the name, a symbol or a value is not what it should be, if nothing can be
@@ -232,7 +232,7 @@ def _elasticity_lines(symbol: str, slopes: Slopes | None) -> list[str]:
     return lines if ranked else []
 
 
-def the_formulas() -> list[FormulaRow]:
+def formula_rows() -> list[FormulaRow]:
     """Every equation and derivation."""
     return [
         FormulaRow(name, subject(name), value.name, str(_equation(value)))
