@@ -20,6 +20,7 @@ Number: TypeAlias = Any  # Fraction, or mpmath's mpf
 Values: TypeAlias = Mapping[sp.Symbol, Number]
 AGREE = mpmath.mpf(10) ** -50  # relative: two sides are equal, and so are a limit and its claim
 LARGEST_POWER = 4096  # bits of a power that is still worked out as a fraction
+SMALL_POWER = 16  # up to which multiplying is faster than a logarithm
 LARGEST_EXPONENT = 10**400  # beyond it even the exponent of an exponential has too many digits
 
 
@@ -32,7 +33,13 @@ class NotRealError(ValueError):
 
 
 class LostDigitsError(ValueError):
-    """A sum cancels, or a step lies so near, that the digits carried do not decide."""
+    """A sum cancels, or a step lies so near, that the digits carried do not decide.
+
+    Most are met and passed by in a search: the sentence is put together when it is read.
+    """
+
+    def __str__(self) -> str:
+        return " ".join(map(str, self.args))
 
 
 def real_value(x: sp.Basic, values: Values, digits: int = WORKING) -> Number:
@@ -118,7 +125,7 @@ class _TreeEvaluation:
             return sum(parts)
         total = self.sound(sum(parts, self.context.zero))
         if abs(total) < max(map(abs, parts)) * self.lost:
-            raise LostDigitsError(f"{x} cancels")
+            raise LostDigitsError(x, "cancels")
         return total
 
     def product(self, _: sp.Basic, parts: list[Number]) -> Number:
@@ -147,7 +154,7 @@ class _TreeEvaluation:
         if not isinstance(part, Fraction):
             near = self.context.nint(part)
             if abs(part - near) <= max(1, abs(part)) * self.lost:
-                raise LostDigitsError(f"{x} lies at a step")
+                raise LostDigitsError(x, "lies at a step")
         up = isinstance(x, sp.ceiling)
         if isinstance(part, Fraction):
             return Fraction(-(-part // 1) if up else part // 1)
@@ -170,6 +177,8 @@ class _TreeEvaluation:
             bits = max(base.numerator.bit_length(), base.denominator.bit_length()) if exact else 0
             if exact and abs(power) * bits <= LARGEST_POWER:
                 return base ** int(power)
+            if not exact and abs(power) <= SMALL_POWER:
+                return base ** int(power)
             sign = -1 if base < 0 and power % 2 else 1
             base = abs(base)
         else:
@@ -187,7 +196,7 @@ class _TreeEvaluation:
         left, right = self.alike([self.value(side) for side in x.args])
         exact = isinstance(left, Fraction)
         if not exact and abs(left - right) <= max(abs(left), abs(right)) * self.lost:
-            raise LostDigitsError(f"{x} is a tie")
+            raise LostDigitsError(x, "is a tie")
         return bool(_COMPARE[type(x)](left, right))
 
     def _any_function(self, x: AppliedUndef) -> Number:
