@@ -21,7 +21,7 @@ from typing import cast
 
 from topologies.builders import BUILDERS
 from topologies.fabric.fabric import Fabric
-from topologies.fabric.limits import TopologyError, count_fault, nearest_or_known, shown
+from topologies.fabric.limits import TopologyError, closest, count_fault, shown
 from topologies.fabric.overrides import Change, override
 from topologies.files.arc_counts import MOST_ARCS, arcs
 from topologies.files.located_yaml import Located, YamlDocument
@@ -194,7 +194,7 @@ def _which(node: Located, document: YamlDocument, place: str) -> None:
             node.keys["machine"], f"{place}: kind and machine are both given; one was expected"
         )
         return
-    close = [nearest_or_known(key, ("kind", "machine")) for key in node.value]
+    close = [closest(key, ("kind", "machine")) for key in node.value]
     hint = next((f"; {said}" for said in close if said.startswith("did")), "")
     if "nodes" in node.value:
         hint = "; nodes and links are listed in a .json file"
@@ -218,7 +218,7 @@ def _made(node: Located, document: YamlDocument, path: str, depth: int) -> Fabri
     key = "kind" if "kind" in node.value else "machine"
     which, choices = node.value[key], BUILDERS if key == "kind" else names()
     if not isinstance(which.value, str) or which.value not in choices:
-        fault = f"{_join(path, key)} is {as_given(which)}; {nearest_or_known(which.plain, choices)}"
+        fault = f"{_join(path, key)} is {as_given(which)}; {closest(which.plain, choices)}"
         document.fault(which, fault)
         return None
     make, wanted = _maker(key, which.value)
@@ -274,7 +274,7 @@ def _refuse_unknown_keys(
     node: Located, document: YamlDocument, path: str, allowed: tuple[str, ...]
 ) -> None:
     for key in (key for key in node.value if key not in allowed):
-        fault = f"unknown key {shown(key)}; {nearest_or_known(key, allowed)}"
+        fault = f"unknown key {shown(key)}; {closest(key, allowed)}"
         document.fault(node.keys[key], f"{path}: {fault}" if path else fault)
 
 

@@ -17,7 +17,7 @@ import networkx as nx
 import numpy as np
 
 from topologies.fabric.fabric import ACCELERATOR, Arc, Attributes, Fabric, Group, Node, fabric
-from topologies.fabric.limits import TopologyError, nearest_or_known
+from topologies.fabric.limits import TopologyError, closest
 from topologies.rates.concurrent_collectives import ConcurrentRate, joint_rate
 from topologies.rates.cut import Cut, all_gather_rate
 from topologies.rates.equal_domains import GroupRate
@@ -33,9 +33,7 @@ SAME = 1e-9  # rates that differ by less are equal: far below the 1e-6 that engi
 def served(G: Fabric, traffic: Traffic, *, routing: str = "optimal") -> ConcurrentRate:
     """Largest rate at which all of a traffic is served at once, per unit of weight. [byte/s]"""
     if routing not in ROUTINGS:
-        raise TopologyError(
-            "traffic", f"unknown routing {routing!r}; {nearest_or_known(routing, ROUTINGS)}"
-        )
+        raise TopologyError("traffic", f"unknown routing {routing!r}; {closest(routing, ROUTINGS)}")
     routed = ecmp(G, traffic)
     if routing != "optimal" or _limit(G, traffic, routed) <= routed.rate * (1 + SAME):
         return ConcurrentRate(routed.rate, routed.binding, "paths and cut")

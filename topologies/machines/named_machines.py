@@ -8,7 +8,7 @@ from functools import cache
 from math import prod
 from typing import TYPE_CHECKING
 
-from topologies.fabric.limits import TopologyError, count_fault, nearest_or_known
+from topologies.fabric.limits import TopologyError, closest, count_fault
 from topologies.machines.hardware import Machine
 from topologies.machines.machine_figures import aliases, entries, figures, written
 from topologies.rates.closed_forms import Sides, box
@@ -214,7 +214,7 @@ def _domain(what: Machine, chips: int) -> Fabric:
 def _named(name: str) -> Machine:
     key = aliases().get(name, name) if isinstance(name, str) else name
     if key not in entries():
-        hint = nearest_or_known(name, [*entries(), *aliases()])
+        hint = closest(name, [*entries(), *aliases()])
         raise TopologyError("machines", f"unknown machine {name!r}; {hint}")
     plain = {field: value for field, value in entries()[key].items() if not isinstance(value, dict)}
     sourced = figures(key)

@@ -24,7 +24,7 @@ from scipy.sparse import csc_array, csr_array, hstack
 from scipy.sparse.csgraph import dijkstra
 
 from topologies.fabric.fabric import Arc, Fabric, Node, accelerators
-from topologies.fabric.limits import TopologyError, nearest_or_known
+from topologies.fabric.limits import TopologyError, closest
 from topologies.rates.flow_network import Floats, demand, network
 from topologies.rates.flow_program import FlowSolution, ReducedProgram, by_program, maximum
 from topologies.rates.orbits import orbits
@@ -206,7 +206,7 @@ def concurrent_flow(G: Fabric, traffic: Traffic, *, routing: str = "optimal") ->
     """
     if routing not in ROUTINGS:
         raise TopologyError(
-            "concurrent_flow", f"unknown routing {routing!r}; {nearest_or_known(routing, ROUTINGS)}"
+            "concurrent_flow", f"unknown routing {routing!r}; {closest(routing, ROUTINGS)}"
         )
     if routing == "shortest_ecmp":
         routed = ecmp(G, traffic)
