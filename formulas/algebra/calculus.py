@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import islice
 
 import sympy as sp
@@ -25,7 +25,7 @@ from formulas.algebra.points import (
     symbols_of,
 )
 from formulas.numerics.closeness import SEARCHING
-from formulas.numerics.digits import LostDigitsError, Number, alike, near, real_value
+from formulas.numerics.digits import LostDigitsError, Number, comparable, near, real_value
 from formulas.numerics.expressions import text
 
 WITH_ROOTS = 12  # points at which the roots of a slope are looked for
@@ -57,7 +57,7 @@ class OneSided:
             candidates += [point for point in steered if point is not None]
         for point in candidates:
             try:
-                a, b = alike(real_value(self.left, point), real_value(self.right, point))
+                a, b = comparable(real_value(self.left, point), real_value(self.right, point))
             except UNDETERMINED:
                 continue
             if a > b and not near(a, b):
@@ -138,12 +138,12 @@ class Optimum:
             raise NoPointError(f"the slope by {self.x.name} has no root at any point tried")
         return None
 
-    def _roots(self, seed: int) -> Iterator[list[Point]]:
+    def _roots(self, seed: int) -> Iterator[tuple[Point, ...]]:
         """The roots at every point tried that satisfies the relations."""
         symbols = symbols_of((self.slope, self.curvature, *self.relations))
         for _, point in zip(range(TRIES), points(symbols, seed), strict=False):
             if satisfied(self.relations, point):
-                yield list(_roots(self.slope, self.x, point))
+                yield _roots(self.slope, self.x, tuple(point.items()))
 
     @cached_property
     def roots(self) -> tuple[int, ...]:
@@ -182,22 +182,50 @@ def curvature_at(curvature: sp.Expr, root: Point) -> Number | None:
     return None
 
 
-def _roots(slope: sp.Expr, x: sp.Symbol, point: Point) -> Iterator[Point]:
+@cache  # counted for the proof after the check has looked at each
+def _roots(
+    slope: sp.Expr, x: sp.Symbol, at: tuple[tuple[sp.Symbol, Fraction], ...]
+) -> tuple[Point, ...]:
     """Where the slope changes sign as one symbol runs over many orders of magnitude."""
+    point, values = dict(at), dict(at)
+    try:
+        along = _fixed_parts_evaluated(slope, x, values)
+    except UNDETERMINED:
+        return ()
 
     def sign(at: Fraction) -> int | None:
         try:
-            value = real_value(slope, {**point, x: at}, SEARCHING)
+            value = real_value(along, {**values, x: at}, SEARCHING)
         except UNDETERMINED:
             return None
         return (value > 0) - (value < 0)
 
     decades = [point[x] * Fraction(10) ** order for order in range(-ORDERS, ORDERS + 1)]
+    roots: list[Fraction] = []
     for near_root in _changes(sign, decades):
         # Three roots in one decade are one change of sign: the neighbourhood again, finer.
         steps = range(-NEIGHBOURS, NEIGHBOURS)
         around = [Fraction(float(near_root) * FINER ** (step + 0.5)) for step in steps]
-        yield from ({**point, x: root} for root in _changes(sign, around))
+        roots += _changes(sign, around)
+    return tuple({**point, x: root} for root in roots)
+
+
+def _fixed_parts_evaluated(expression: sp.Expr, x: sp.Symbol, values: Point) -> sp.Expr:
+    """The expression with a symbol for each term and factor without `x`; `values` gains theirs."""
+    if not expression.has(x):
+        if expression.is_Symbol or expression.is_Rational:
+            return expression
+        fixed = sp.Dummy("fixed")
+        values[fixed] = real_value(expression, values, SEARCHING)
+        return fixed
+    if not isinstance(expression, sp.Add | sp.Mul | sp.Pow):
+        return expression
+    parts = expression.args
+    if isinstance(expression, sp.Mul):
+        constant, varying = expression.as_independent(x, as_Add=False)
+        parts = (constant, *sp.Mul.make_args(varying))
+    within = (_fixed_parts_evaluated(part, x, values) for part in parts)
+    return expression.func(*within, evaluate=False)
 
 
 def _changes(sign: Callable[[Fraction], int | None], grid: list[Fraction]) -> Iterator[Fraction]:

@@ -81,7 +81,7 @@ class Derivation(Readable, Verbal):
             raise DerivationError(f"{self.name}: begin needs two sides, or an Equation")
         left, right = (e.rhs if isinstance(e, Equation | Derivation) else e for e in (lhs, rhs))
         parts += of
-        step = domains.begun(as_expression(left), as_expression(right), why, tuple(parts))
+        step = domains.first_form(as_expression(left), as_expression(right), why, tuple(parts))
         return self._with(parts)._then(step, called)
 
     def substitute(self, equation: Equation | Derivation, why: str = "") -> Derivation:
@@ -133,7 +133,7 @@ class Derivation(Readable, Verbal):
         """
         called = {"x": x, "claim": claim, "why": why, "named": named}
         last, claim = self._last, as_expression(claim)
-        if reason := domains.unfit(x, claim):
+        if reason := domains.impossible_claim(x, claim):
             self._refuse(reason)
         stricter = self._with((), tuple(domains.domain_of(x, claim, self._in_force(), self.where)))
         back = {x: claim}
@@ -232,7 +232,7 @@ class Derivation(Readable, Verbal):
     def at(self, values: Mapping[sp.Symbol, Rational | sp.Expr], why: str = "") -> Derivation:
         """Put in exact numbers, or expressions, for symbols."""
         exact = {x: as_expression(value) for x, value in values.items()}
-        if reason := domains.unfit_values(exact, domains.relations_of(self.assumes, self.where)):
+        if reason := domains.refused_values(exact, domains.relations_of(self.assumes, self.where)):
             self._refuse(reason)
         for x, value in exact.items():
             if value.free_symbols:

@@ -76,7 +76,7 @@ def _holds(relation: sp.Basic, point: Mapping[sp.Symbol, float]) -> bool:
     return satisfied((relation,), {x: Fraction(value) for x, value in point.items()})
 
 
-def begun(lhs: sp.Expr, rhs: sp.Expr, why: str, parts: tuple[object, ...]) -> DerivationStep:
+def first_form(lhs: sp.Expr, rhs: sp.Expr, why: str, parts: tuple[object, ...]) -> DerivationStep:
     """The first form. Raises DerivationError if no positive values make the two sides equal."""
     side = sign_of(lhs - rhs) if lhs.free_symbols & rhs.free_symbols else 0
     if side and side == sign_of(lhs - rhs, seed=1):
@@ -86,7 +86,7 @@ def begun(lhs: sp.Expr, rhs: sp.Expr, why: str, parts: tuple[object, ...]) -> De
     return DerivationStep("begin", lhs, rhs, why, borrowed=borrowed)
 
 
-def unfit(x: sp.Symbol, claim: sp.Expr) -> str:
+def impossible_claim(x: sp.Symbol, claim: sp.Expr) -> str:
     """Why a claim cannot be a value of a symbol, whatever the equation; empty when it can."""
     if claim.has(x):
         return f"the claim for {x.name} still contains {x.name}"
@@ -103,7 +103,7 @@ def contradiction(relations: tuple[sp.Basic, ...]) -> str:
     return f"no positive values satisfy {', '.join(map(text, relations))}"
 
 
-def unfit_values(values: Mapping[sp.Symbol, sp.Expr], relations: tuple[sp.Basic, ...]) -> str:
+def refused_values(values: Mapping[sp.Symbol, sp.Expr], relations: tuple[sp.Basic, ...]) -> str:
     """Why some values cannot be put in: floats, or outside a condition; empty when they can."""
     for x, value in values.items():
         if value.atoms(sp.Float):
@@ -112,23 +112,25 @@ def unfit_values(values: Mapping[sp.Symbol, sp.Expr], relations: tuple[sp.Basic,
     return f"outside: {text(broken[0])} is not true of these values" if broken else ""
 
 
-class PutIn(NamedTuple):
+class SolvedDefinition(NamedTuple):
     """A symbol that was solved for, and what it is."""
 
     symbol: sp.Symbol
     rhs: sp.Expr
 
 
-def put_in(derivation: Any) -> list[PutIn]:
+def solved_for(derivation: Any) -> list[SolvedDefinition]:
     """Definitions of solved symbols, of this derivation and of the approximate ones it uses."""
-    definitions: dict[sp.Symbol, PutIn] = {}
+    definitions: dict[sp.Symbol, SolvedDefinition] = {}
     if derivation.lhs.is_Symbol and not derivation.numeric:
         roots = {s.solved for s in derivation.steps if s.solved} | {derivation.lhs}
-        definitions = {x: PutIn(x, derivation.rhs) for x in roots if not derivation.rhs.has(x)}
+        definitions = {
+            x: SolvedDefinition(x, derivation.rhs) for x in roots if not derivation.rhs.has(x)
+        }
     for step in derivation.steps:
         inner = (step.arguments.get("equation"), *step.arguments.get("where", ()))
         for item in inner if step.borrowed else ():
-            for definition in put_in(item) if approximations(item) else ():
+            for definition in solved_for(item) if approximations(item) else ():
                 definitions.setdefault(definition.symbol, definition)
     return list(definitions.values())
 
@@ -140,5 +142,7 @@ def strain_of(derivation: Any, case: Mapping[str | sp.Symbol, float]) -> dict[st
     if not sizes:
         return {}
     defined = collect(derivation.where)
-    inner = [definition for definition in put_in(derivation) if definition.symbol not in defined]
+    inner = [
+        definition for definition in solved_for(derivation) if definition.symbol not in defined
+    ]
     return scalar([*derivation.where, *inner], sizes, values)

@@ -12,7 +12,6 @@ import sympy as sp
 from formulas.algebra.cards import card, display
 from formulas.algebra.conditions import sentences
 from formulas.algebra.identity import inverse
-from formulas.algebra.undefined import branches_of, top_extreme
 from formulas.nomenclature.dimensions import UnitError, unit_of
 from formulas.nomenclature.sources import Citation, definition
 from formulas.nomenclature.symbols import (
@@ -23,7 +22,7 @@ from formulas.nomenclature.symbols import (
     unit_of_symbol,
 )
 from formulas.numerics.evaluate import Kernel, collect, kernel, ordered, unfolded
-from formulas.numerics.expressions import as_expression, tex, text
+from formulas.numerics.expressions import as_expression, branches_of, tex, text, top_extreme
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,14 @@ from formulas.algebra.points import (
 )
 from formulas.nomenclature.symbols import describe
 from formulas.numerics.closeness import WORKING
-from formulas.numerics.digits import LostDigitsError, Number, UnrealError, alike, near, real_value
+from formulas.numerics.digits import (
+    LostDigitsError,
+    NotRealError,
+    Number,
+    comparable,
+    near,
+    real_value,
+)
 from formulas.numerics.expressions import put, text
 
 STEPS = (sp.ceiling, sp.floor, sp.Piecewise)
@@ -161,11 +168,11 @@ def compared(left: sp.Expr, right: sp.Expr, point: Point) -> Difference | str:
 
 def _compared(left: sp.Expr, right: sp.Expr, point: Point, digits: int) -> Difference | str:
     sides: list[Number] = []
-    unreal: list[UnrealError] = []
+    unreal: list[NotRealError] = []
     for side in (left, right):
         try:
             sides.append(real_value(side, point, digits))
-        except UnrealError as error:
+        except NotRealError as error:
             unreal.append(error)
             sides.append(None)
         except ZeroDivisionError:
@@ -177,7 +184,7 @@ def _compared(left: sp.Expr, right: sp.Expr, point: Point, digits: int) -> Diffe
         return Difference(point, a, b, domain=needs) if len(unreal) == 1 else NOWHERE
     if near(*sides):
         return SAME
-    a, b = alike(*sides, digits=digits)
+    a, b = comparable(*sides, digits=digits)
     return Difference(point, short(a), short(b), short(a - b))
 
 
@@ -189,7 +196,7 @@ def positive_somewhere(expression: sp.Expr) -> bool:
             if real_value(expression, point) > 0:
                 return True
             real = True
-        except (UnrealError, ZeroDivisionError, LostDigitsError):
+        except (NotRealError, ZeroDivisionError, LostDigitsError):
             continue
     return not real
 
@@ -209,7 +216,7 @@ def sign_of(expression: sp.Expr, relations: tuple[sp.Basic, ...] = (), seed: int
                 value = real_value(expression, point)
                 signs |= {value > 0} if value else set()
                 checked += 1
-        except (UnrealError, ZeroDivisionError, LostDigitsError):
+        except (NotRealError, ZeroDivisionError, LostDigitsError):
             continue
         if len(signs) > 1 or checked == THOROUGH:
             break

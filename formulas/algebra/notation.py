@@ -35,13 +35,11 @@ from formulas.algebra.equation import Equation, equations_of
 from formulas.nomenclature.layout_symbols import *
 from formulas.nomenclature.lecture import *
 from formulas.nomenclature.network import *
-from formulas.nomenclature.price_symbols import *
 from formulas.nomenclature.schedule_symbols import *
 from formulas.nomenclature.serving_symbols import *
 from formulas.nomenclature.sources import *
 from formulas.nomenclature.sources import Citation as _Citation
 from formulas.nomenclature.training import *
-from formulas.nomenclature.training_run_symbols import *
 from formulas.numerics.expressions import maximum, minimum
 
 _P = _ParamSpec("_P")

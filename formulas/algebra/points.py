@@ -15,7 +15,7 @@ import mpmath
 import sympy as sp
 
 from formulas.numerics.closeness import SEARCHING
-from formulas.numerics.digits import LostDigitsError, Number, UnrealError, alike, real_value
+from formulas.numerics.digits import LostDigitsError, NotRealError, Number, comparable, real_value
 
 QUICK, THOROUGH = 4, 36  # points when a step is made, and when a derivation is checked
 TRIES = 1200
@@ -25,7 +25,7 @@ POWERS = {power: Fraction(10) ** power for power in DECADES}
 STEPS = tuple(Fraction(10) ** power for power in (9, -9, 3, -3, 1, -1))
 FARTHEST = Fraction(10) ** 45  # from 1: branches are looked for beyond the decades, too
 CLIMBS, STARTS = 12, 2
-UNDETERMINED = (UnrealError, ZeroDivisionError, LostDigitsError)
+UNDETERMINED = (NotRealError, ZeroDivisionError, LostDigitsError)
 
 Point = dict[sp.Symbol, Fraction]
 
@@ -132,7 +132,7 @@ def _orders(margin: sp.Expr, point: Point) -> float:
         values = [real_value(term, point, SEARCHING) for term in sp.Add.make_args(margin)]
     except (*UNDETERMINED, TypeError):
         return -math.inf
-    zero, *terms = alike(mpmath.mpf(0), *values, digits=SEARCHING)
+    zero, *terms = comparable(mpmath.mpf(0), *values, digits=SEARCHING)
     above = sum((term for term in terms if term > 0), zero)
     below = sum((-term for term in terms if term < 0), zero)
     if above and below:

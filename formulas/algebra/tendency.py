@@ -21,8 +21,15 @@ from formulas.algebra.points import (
     shown,
     symbols_of,
 )
-from formulas.numerics.closeness import AGREE, WORKING
-from formulas.numerics.digits import LostDigitsError, Number, UnrealError, alike, real_value
+from formulas.numerics.closeness import WORKING
+from formulas.numerics.digits import (
+    AGREE,
+    LostDigitsError,
+    NotRealError,
+    Number,
+    comparable,
+    real_value,
+)
 from formulas.numerics.expressions import put, text
 
 
@@ -117,7 +124,7 @@ def _limit_gap(
     sides = (1,) if to in (sp.oo, 0) else (1, -1)
     try:
         gaps = [_nearest_gap(before, after, point, x, to, side) for side in sides]
-    except (ZeroDivisionError, UnrealError, LostDigitsError):
+    except (ZeroDivisionError, NotRealError, LostDigitsError):
         return None
     for gap in gaps:
         if not gap <= AGREE:  # also where it is not a number
@@ -139,7 +146,7 @@ def _nearest_gap(
         digits = 2 * decades + WORKING
         here = {**point, x: value}
         sides = (real_value(before, here, digits), real_value(after, point, digits))
-        value, claim = alike(*sides, digits=digits)
+        value, claim = comparable(*sides, digits=digits)
         gap = mpmath.mpf(0) if value == claim else _relative(value - claim, claim)
         if gap <= AGREE:
             break

@@ -31,21 +31,21 @@ from formulas.book.blocks import (
     ProseWords,
     Statement,
 )
-from formulas.book.book_cells import (
+from formulas.book.book_chapter import BookChapter, chosen
+from formulas.book.book_values import CASES, BookError, answer_words, exact
+from formulas.book.chapter_rows import Failure, WorkedRow
+from formulas.book.curves import drawn
+from formulas.book.prose import (
     claim_line,
     condition_cell,
     condition_words,
+    number,
+    prose,
     size_words,
     symbol_row,
-    unsolved,
+    without_solved,
     worked,
 )
-from formulas.book.book_chapter import BookChapter, chosen
-from formulas.book.book_values import CASES, BookError, exact
-from formulas.book.chapter_rows import Failure, WorkedRow
-from formulas.book.curves import drawn
-from formulas.book.exercises import answer_words
-from formulas.book.prose import number, prose
 from formulas.claims.claim import UNITS, all_claims
 from formulas.export.bibtex import bibtex
 from formulas.export.formula_document import FormulaEntry, document
@@ -275,7 +275,7 @@ class _Setter:
             item = by_name().get(failure.of)
             if not isinstance(item, Derivation) or item.exact:
                 raise BookError(f"chapter {chapter.anchor}: {failure.of} neglects nothing")
-            strains = [item.strain(unsolved(item, chapter.sets[case])) for case in CASES]
+            strains = [item.strain(without_solved(item, chapter.sets[case])) for case in CASES]
             for step in approximations(item):
                 assert step.size is not None  # that is what makes it approximate
                 boxes, typed = layout(step.size), text(step.size)

@@ -20,7 +20,10 @@ import sympy as sp
 
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
-from formulas.claims.claim import LECTURE
+from formulas.algebra.steps import DerivationError
+from formulas.book.chapter_rows import Exercise, FalseStep
+from formulas.claims.claim import LECTURE, UNITS, shown
+from formulas.nomenclature.dimensions import UnitError
 from formulas.nomenclature.symbols import SYMBOLS, SymbolError, auxiliary
 from formulas.numerics.evaluate import scalar
 from formulas.numerics.expressions import maximum, minimum
@@ -117,15 +120,15 @@ class _ExpressionReader:
         raise BookError(f"{self.whole!r} holds more than {words}")
 
 
-def worth(expression: str, case: Mapping[str, Fraction | float]) -> float:
+def number_at(expression: str, case: Mapping[str, Fraction | float]) -> float:
     """The value of an expression at a set of values, by the equations it names. [base units]
 
     Raises MissingValueError if a symbol has no value there.
     """
-    return worth_of(parsed(expression), case)
+    return number_of(parsed(expression), case)
 
 
-def worth_of(expression: sp.Basic, case: Mapping[str, Fraction | float]) -> float:
+def number_of(expression: sp.Basic, case: Mapping[str, Fraction | float]) -> float:
     """The same of an expression that has been read."""
     numbers = {name: float(value) for name, value in case.items()}
     try:
@@ -167,5 +170,37 @@ def condition(relation: str, name: str, case: Mapping[str, Fraction | float]) ->
     read = parsed(relation)
     if not isinstance(read, sp.core.relational.Relational):
         raise BookError(f"{relation!r} is no relation, such as B < 100")
-    left, right = (worth_of(side, case) for side in read.args)
+    left, right = (number_of(side, case) for side in read.args)
     return ComparedSides(read, name, left, right)
+
+
+def answer_value(exercise: Exercise, case: Mapping[str, Fraction | float]) -> float:
+    """The answer in its unit, at the teaching set with the exercise's own values on top.
+
+    Raises BookError if a symbol has no value.
+    """
+    value = number_at(exercise.answer, {**case, **exact(exercise.values)})
+    return value / float(UNITS.get(exercise.unit, 1))
+
+
+def answer_words(exercise: Exercise, case: Mapping[str, Fraction | float]) -> str:
+    """The answer in one line: a number with its unit, or what the checker says to a false step."""
+    if exercise.refused is not None:
+        return refusal(exercise.refused)
+    return shown(answer_value(exercise, case), exercise.unit)
+
+
+def refusal(false: FalseStep) -> str:
+    """What refuses the false step, in the checker's words.
+
+    Raises BookError if there is no such derivation, or the step follows after all.
+    """
+    entry = by_name().get(false.of)
+    if not isinstance(entry, Derivation):
+        raise BookError(f"{false.of} is no derivation of the catalogue")
+    changes = {name: parsed(words) for name, words in false.put.items()}
+    try:
+        entry.replayed({false.step: changes}).check()
+    except (DerivationError, UnitError) as error:
+        return " ".join(str(error).split())
+    raise BookError(f"step {false.step} of {false.of} follows, where it should be refused")

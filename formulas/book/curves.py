@@ -15,7 +15,7 @@ from itertools import pairwise, product
 import numpy as np
 
 from formulas.algebra.equation import Equation
-from formulas.book.book_values import BookError, equation_of, parsed, worth, worth_of
+from formulas.book.book_values import BookError, equation_of, number_at, number_of, parsed
 from formulas.book.chapter_rows import CurveRow, DrawnFigure
 from formulas.book.drawing import SIZE, Area, Drawing, Label, Point, Spot, Stroke
 from formulas.claims.claim import UNITS, shown
@@ -55,7 +55,7 @@ class Traced:
 def traced(row: DrawnFigure, curve: CurveRow, case: Case) -> Traced:
     """The points of a curve by its equation's kernel; kinks are (x, y, the branches that meet)."""
     numbers = {name: float(Fraction(v)) for name, v in {**case, **curve.values}.items()}
-    scale = worth(curve.over, numbers) * float(UNITS.get(row.unit, 1))
+    scale = number_at(curve.over, numbers) * float(UNITS.get(row.unit, 1))
     whole = _unfolded(equation_of(curve.of), {*numbers, row.axis})
     free = {x.name for x in whole.symbols}
     others = {n: v for n, v in numbers.items() if n in free and n != row.axis}
@@ -141,7 +141,7 @@ def _marked(
             yield Spot(frame.place(x, y), "ink")
     places = []
     for words, expression in row.marks.items():
-        x = worth(expression, case)
+        x = number_at(expression, case)
         y = float(np.interp(x, lines[0].x, lines[0].y))
         places.append((frame.place(x, y), words))
     for number, ((across, up), words) in enumerate(sorted(places)):
@@ -244,13 +244,13 @@ def bars(row: DrawnFigure, case: Case) -> list[Bar]:
     for number, kind in enumerate(row.bars):
         for i, j in product(range(stages), range(count)):
             at = {**numbers, "i": float(i), "j": float(j)}
-            start, length = (worth_of(parsed(x, INDICES), at) for x in (kind.start, kind.length))
+            start, length = (number_of(parsed(x, INDICES), at) for x in (kind.start, kind.length))
             listed.append(Bar(i, j, start, length, number))
     for stage in range(stages):
         line = sorted((b.start, b.start + b.length) for b in listed if b.stage == stage)
         if any(end > start + 1e-9 for (_, end), (start, _) in pairwise(line)):
             raise BookError(f"figure {row.name}: stage {stage + 1} does two pieces of work at once")
-    idle, wanted = idle_share(listed, stages), worth(row.share, numbers)
+    idle, wanted = idle_share(listed, stages), number_at(row.share, numbers)
     if abs(idle - wanted) > 1e-9:
         raise BookError(f"figure {row.name} leaves {idle:.4g} idle, {row.share} says {wanted:.4g}")
     return listed

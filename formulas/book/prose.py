@@ -1,4 +1,4 @@
-"""Prose of the book: words with formulas, numbers that are computed, and links, read from one line.
+"""Prose of the book, in lines and in cells: words with formulas, computed numbers and links.
 
 `$N_total*b_w/W$` is set as a formula, `{critical_batch}` is the number under the teaching set (or
 `{critical_batch:lecture}`), `[how it follows](critical_batch)` leads to an entry, a chapter or an
@@ -12,12 +12,27 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import TypeAlias
 
+import sympy as sp
+
+from formulas.algebra.derivation import Derivation
 from formulas.book.blocks import Formula, Prose, ProseLink, ProseWords, Span
-from formulas.book.book_values import BookError, parsed, worth
-from formulas.claims.claim import shown
+from formulas.book.book_chapter import BookChapter
+from formulas.book.book_values import (
+    CASES,
+    BookError,
+    MissingValueError,
+    condition,
+    equation_of,
+    number_at,
+    parsed,
+)
+from formulas.claims.claim import Claim, shown
 from formulas.export.typesetting.boxes import BoxRow, Layout, Mark
 from formulas.export.typesetting.layout import figure, layout
+from formulas.nomenclature.symbols import SYMBOLS, meaning, unit_of_symbol
+from formulas.numerics.closeness import NOT_SMALL
 from formulas.numerics.expressions import text
+from formulas.registry import by_name
 
 _SPAN = re.compile(
     r"\$(?P<maths>[^$]+)\$|\[(?P<words>[^\]]+)\]\((?P<to>[^)\s]+)\)"
@@ -51,7 +66,7 @@ def _spans(line: str, sets: Sets) -> Iterator[Span]:
         elif match["strong"]:
             yield ProseWords(match["strong"], strong=True)
         else:
-            yield from number(worth(match["value"], _set(match["case"] or "teaching", sets)))
+            yield from number(number_at(match["value"], _set(match["case"] or "teaching", sets)))
     if end < len(line):
         yield ProseWords(line[end:])
 
@@ -83,10 +98,65 @@ def number(value: float, unit: str = "") -> Prose:
     return (Formula(figure(value), shown(value)), ProseWords(f" {unit}" if unit else ""))
 
 
-def plain_words(line: Prose) -> str:
-    """The line without any markup."""
-    return "".join(x.typed if isinstance(x, Formula) else _text(x) for x in line)
+def condition_cell(relation: str, case: str, chapter: BookChapter) -> Prose:
+    """Whether a relation holds in a set of values, with both its sides."""
+    try:
+        met = condition(relation, case, chapter.sets[case])
+    except MissingValueError:
+        return (ProseWords("not stated"),)
+    word = ProseWords("holds: " if met.holds else "outside: ")
+    return (word, *number(met.left), ProseWords(" against "), *number(met.right))
 
 
-def _text(span: ProseWords | ProseLink) -> str:
-    return span.text if isinstance(span, ProseWords) else span.words
+def worked(expression: str, case: Mapping[str, Fraction], scale: float) -> float | None:
+    """The value, or None where the set leaves a symbol open, as the lecture often does."""
+    try:
+        return number_at(expression, case) / scale
+    except MissingValueError:
+        return None
+
+
+def symbol_row(x: sp.Symbol, chapter: BookChapter, *, computed: bool) -> tuple[Prose, ...]:
+    """A symbol, its meaning and unit, and its values unless the chapter computes it."""
+    unit = str(unit_of_symbol(x))
+    values = [None if computed else chapter.sets[case].get(x.name) for case in CASES]
+    cells = (() if value is None else number(float(value)) for value in values)
+    return (
+        (formula(x.name),),
+        (ProseWords(meaning(x)),),
+        (ProseWords("" if unit == "1" else unit),),
+        *cells,
+    )
+
+
+def condition_words(relation: str) -> ProseWords | Formula:
+    """The relation as a formula, with what the catalogue gives under its symbol."""
+    names = {x.name for x in formula(relation).symbols if SYMBOLS.get(x.name) != x}
+    symbols = {name: equation_of(name).symbol.name for name in names}
+    if len(set(symbols.values())) < len(symbols):  # two of them would read alike
+        for name in names:
+            relation = relation.replace(name, by_name()[name].name)
+        return ProseWords(relation)
+    for name, symbol in symbols.items():
+        relation = relation.replace(name, symbol)
+    return formula(relation)
+
+
+def without_solved(item: Derivation, case: object) -> dict[str, float]:
+    """The set of values without what the derivation finds."""
+    solved = {step.solved for step in item.steps if step.solved} | {item.lhs}
+    names = {x.name for x in solved if not item.rhs.has(x)}
+    return {x: float(v) for x, v in dict(case).items() if x not in names}  # type: ignore[call-overload]
+
+
+def size_words(size: float) -> str:
+    remark = ": not small" if size >= NOT_SMALL else ""
+    return f"{shown(size)} of what is kept{remark}"
+
+
+def claim_line(claim: Claim, verdict: str) -> Prose:
+    """What the lecture claims, the verdict on it, and our numbers."""
+    ours = f" Ours: {claim.ours}." if claim.worked else ""
+    remark = f"Verdict: {verdict}.{ours}" if verdict else ours.strip()
+    words = ProseWords(f"{claim.statement} "), ProseWords(remark)
+    return (ProseWords(f"{claim.id}. ", strong=True), *words)

@@ -110,10 +110,7 @@ class FormulaEntry:
     @property
     def unit(self) -> str:
         """Unit of the left side, where that is a symbol without numbers put in."""
-        numeric = isinstance(self.item, Derivation) and self.item.numeric
-        return (
-            unit_of_symbol(self.item.lhs).written if self.item.lhs.is_Symbol and not numeric else ""
-        )
+        return unit_in(self.item)
 
     @property
     def title(self) -> str:
@@ -143,7 +140,7 @@ def _entry(
     item: Equation | Derivation, cases: Cases, claims: Sequence[ClaimEntry], home: str, python: str
 ) -> FormulaEntry:
     item.check()
-    numbers = [(case, _value(item, values)) for case, values in cases.items()]
+    numbers = [(case, value_in(item, values)) for case, values in cases.items()]
     values = tuple((case, value) for case, value in numbers if value is not None)
     sizes = tuple(size for case in cases for size in _sizes(item, case, cases[case]))
     broken = {case: outside(item.assumes, item.where, cases[case]) for case, _ in values}
@@ -172,7 +169,7 @@ def solved_symbols(item: Equation | Derivation) -> set[str]:
     return {x.name for x in solved if not item.rhs.has(x)}
 
 
-def _value(item: Equation | Derivation, case: Case) -> float | None:
+def value_in(item: Equation | Derivation, case: Case) -> float | None:
     """The left side, a symbol, in a case that gives every symbol it takes; else nothing.
 
     Not a number where the right side has no value there: a zero below a line, a root of less.
@@ -188,6 +185,12 @@ def _value(item: Equation | Derivation, case: Case) -> float | None:
         return scalar(item.where, {"value": item.rhs}, case)["value"]
     except ValueError:  # it is undefined there, and the page says so
         return math.nan
+
+
+def unit_in(item: Equation | Derivation) -> str:
+    """Unit of the left side, empty where that is no symbol or numbers were put in."""
+    numeric = isinstance(item, Derivation) and item.numeric
+    return unit_of_symbol(item.lhs).written if item.lhs.is_Symbol and not numeric else ""
 
 
 GUIDE = (

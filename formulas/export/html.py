@@ -12,7 +12,7 @@ import sympy as sp
 from sympy.core.relational import Relational
 
 from formulas.algebra.steps import DerivationStep
-from formulas.export.document_markup import SET, size_words, value_words
+from formulas.export.document_markup import SET, pieces, size_words, value_words
 from formulas.export.formula_document import (
     Chapter,
     ClaimEntry,
@@ -20,7 +20,6 @@ from formulas.export.formula_document import (
     FormulaEntry,
     SymbolRow,
 )
-from formulas.export.inline_maths import pieces
 from formulas.export.typesetting.boxes import BoxRow, Layout, fitted
 from formulas.export.typesetting.layout import figure, layout, relation
 from formulas.export.typesetting.markup import mathml

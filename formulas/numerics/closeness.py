@@ -2,13 +2,9 @@
 
 from fractions import Fraction
 
-import mpmath
-
 # Where the value at a point is irrational, digits that are carried, of which a sum may cancel a
-# third; two sides are equal if they agree to AGREE, and so are a limit and its claim. In a search
-# for a branch, where a point is looked at again, the digits of floats do.
+# third. In a search for a branch, where a point is looked at again, the digits of floats do.
 WORKING, SEARCHING = 120, 24
-AGREE = mpmath.mpf(10) ** -50
 
 # Relative distance at which two branches of a Max tie: a few roundings of what computes them.
 TIE = 1e-12

@@ -14,15 +14,17 @@ import mpmath
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from formulas.numerics.closeness import AGREE, WORKING
+from formulas.numerics.closeness import WORKING
 
 Number: TypeAlias = Any  # Fraction, or mpmath's mpf
 Values: TypeAlias = Mapping[sp.Symbol, Number]
+AGREE = mpmath.mpf(10) ** -50  # relative: two sides are equal, and so are a limit and its claim
 LARGEST_POWER = 4096  # bits of a power that is still worked out as a fraction
+SMALL_POWER = 16  # up to which multiplying is faster than a logarithm
 LARGEST_EXPONENT = 10**400  # beyond it even the exponent of an exponential has too many digits
 
 
-class UnrealError(ValueError):
+class NotRealError(ValueError):
     """The value is not a real number here: why not, and the part that would have to be positive."""
 
     def __init__(self, part: sp.Basic, reason: str) -> None:
@@ -31,28 +33,34 @@ class UnrealError(ValueError):
 
 
 class LostDigitsError(ValueError):
-    """A sum cancels, or a step lies so near, that the digits carried do not decide."""
+    """A sum cancels, or a step lies so near, that the digits carried do not decide.
+
+    Most are met and passed by in a search: the sentence is put together when it is read.
+    """
+
+    def __str__(self) -> str:
+        return " ".join(map(str, self.args))
 
 
 def real_value(x: sp.Basic, values: Values, digits: int = WORKING) -> Number:
     """The value of an expression, or the truth of a relation.
 
-    Raises UnrealError where it is not real; ZeroDivisionError at a pole, or where it is not
+    Raises NotRealError where it is not real; ZeroDivisionError at a pole, or where it is not
     determined; LostDigitsError if the digits do not suffice; TypeError if a node has no rule.
     """
-    return _Walk(values, _context(digits)).value(x)
+    return _TreeEvaluation(values, _context(digits)).value(x)
 
 
-def alike(*numbers: Number, digits: int = WORKING) -> list[Number]:
+def comparable(*numbers: Number, digits: int = WORKING) -> list[Number]:
     """All fractions, or all with digits, so that they can be compared."""
-    return _Walk({}, _context(digits)).alike(list(numbers))
+    return _TreeEvaluation({}, _context(digits)).alike(list(numbers))
 
 
 def near(a: Number, b: Number) -> bool:
     """Whether two values agree to fifty digits."""
     if isinstance(a, Fraction) and isinstance(b, Fraction):
         return a == b
-    a, b = alike(a, b)
+    a, b = comparable(a, b)
     largest = max(abs(a), abs(b))
     return bool(a == b or (mpmath.isfinite(largest) and abs(a - b) <= largest * AGREE))
 
@@ -65,7 +73,7 @@ def _context(digits: int) -> Any:
     return context
 
 
-class _Walk:
+class _TreeEvaluation:
     """The rules node by node, at one point and precision."""
 
     def __init__(self, values: Values, context: Any) -> None:
@@ -117,7 +125,7 @@ class _Walk:
             return sum(parts)
         total = self.sound(sum(parts, self.context.zero))
         if abs(total) < max(map(abs, parts)) * self.lost:
-            raise LostDigitsError(f"{x} cancels")
+            raise LostDigitsError(x, "cancels")
         return total
 
     def product(self, _: sp.Basic, parts: list[Number]) -> Number:
@@ -138,7 +146,7 @@ class _Walk:
         if parts[0] == 0:
             raise ZeroDivisionError(f"{x} is infinite")
         if parts[0] < 0:
-            raise UnrealError(x.args[0], "is negative under a logarithm")
+            raise NotRealError(x.args[0], "is negative under a logarithm")
         return Fraction(0) if parts[0] == 1 else self.context.log(self.mpf(parts[0]))
 
     def rounded(self, x: sp.Basic, parts: list[Number]) -> Number:
@@ -146,7 +154,7 @@ class _Walk:
         if not isinstance(part, Fraction):
             near = self.context.nint(part)
             if abs(part - near) <= max(1, abs(part)) * self.lost:
-                raise LostDigitsError(f"{x} lies at a step")
+                raise LostDigitsError(x, "lies at a step")
         up = isinstance(x, sp.ceiling)
         if isinstance(part, Fraction):
             return Fraction(-(-part // 1) if up else part // 1)
@@ -163,11 +171,13 @@ class _Walk:
             return Fraction(1) if power == 0 or base == 1 else Fraction(0)
         whole = isinstance(power, Fraction) and power.denominator == 1
         if base < 0 and not whole:
-            raise UnrealError(x.args[0], "is negative under a root")
+            raise NotRealError(x.args[0], "is negative under a root")
         if whole:
             exact = isinstance(base, Fraction)
             bits = max(base.numerator.bit_length(), base.denominator.bit_length()) if exact else 0
             if exact and abs(power) * bits <= LARGEST_POWER:
+                return base ** int(power)
+            if not exact and abs(power) <= SMALL_POWER:
                 return base ** int(power)
             sign = -1 if base < 0 and power % 2 else 1
             base = abs(base)
@@ -180,13 +190,13 @@ class _Walk:
         for value, condition in x.args:
             if self.value(condition):
                 return self.value(value)
-        raise UnrealError(x, "has no piece that applies")
+        raise NotRealError(x, "has no piece that applies")
 
     def _holds(self, x: sp.Basic) -> bool:
         left, right = self.alike([self.value(side) for side in x.args])
         exact = isinstance(left, Fraction)
         if not exact and abs(left - right) <= max(abs(left), abs(right)) * self.lost:
-            raise LostDigitsError(f"{x} is a tie")
+            raise LostDigitsError(x, "is a tie")
         return bool(_COMPARE[type(x)](left, right))
 
     def _any_function(self, x: AppliedUndef) -> Number:
@@ -201,7 +211,7 @@ class _Walk:
         if x.is_infinite:
             return self.context.inf if x.is_extended_positive else -self.context.inf
         if not x.is_extended_real:
-            raise UnrealError(x, "is not real")
+            raise NotRealError(x, "is not real")
         return self.context.mpf(str(sp.N(x, self.context.dps)))
 
 
@@ -213,15 +223,15 @@ _COMPARE: Mapping[type, Callable[[Number, Number], Any]] = {
     sp.Equality: operator.eq,
     sp.Unequality: operator.ne,
 }
-_RULES: Mapping[type, Callable[[_Walk, sp.Basic, list[Number]], Number]] = {
-    sp.Add: _Walk.sum,
-    sp.Mul: _Walk.product,
-    sp.Max: _Walk.extreme,
-    sp.Min: _Walk.extreme,
-    sp.exp: _Walk.exp,
-    sp.log: _Walk.log,
-    sp.ceiling: _Walk.rounded,
-    sp.floor: _Walk.rounded,
+_RULES: Mapping[type, Callable[[_TreeEvaluation, sp.Basic, list[Number]], Number]] = {
+    sp.Add: _TreeEvaluation.sum,
+    sp.Mul: _TreeEvaluation.product,
+    sp.Max: _TreeEvaluation.extreme,
+    sp.Min: _TreeEvaluation.extreme,
+    sp.exp: _TreeEvaluation.exp,
+    sp.log: _TreeEvaluation.log,
+    sp.ceiling: _TreeEvaluation.rounded,
+    sp.floor: _TreeEvaluation.rounded,
     sp.Abs: lambda _, __, parts: abs(parts[0]),
     sp.And: lambda _, __, parts: all(parts),
     sp.Or: lambda _, __, parts: any(parts),

@@ -69,7 +69,7 @@ def message_sizes(*, quick: bool = False) -> tuple[int, ...]:
 
 def _streams(facts: Facts, times: int) -> list[works.Stream]:
     """Read, copy and triad over arrays `times` as large as need be."""
-    size = times * 2 ** math.ceil(math.log2(_beyond(facts)))
+    size = times * 2 ** math.ceil(math.log2(_bytes_off_chip(facts)))
     return [works.Stream(kind, size) for kind in ("read", "copy", "triad")]
 
 
@@ -88,10 +88,10 @@ def _attention_work(facts: Facts, context: int) -> works.Attention:
     """As many sequences as make the cache several times the last on-chip level."""
     dtype: works.Floating = "fp32" if facts.kind == "cpu" else "bf16"
     single = works.Attention(dtype, 1, context, HEADS, KV_HEADS, HEAD_DIM)
-    return replace(single, batch=math.ceil(_beyond(facts) / single.amount))
+    return replace(single, batch=math.ceil(_bytes_off_chip(facts) / single.amount))
 
 
-def _beyond(facts: Facts) -> int:
+def _bytes_off_chip(facts: Facts) -> int:
     """Bytes of which nothing to speak of stays on the chip."""
     return max(2 * works.BEYOND * facts.cache, LEAST)
 

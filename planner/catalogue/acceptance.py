@@ -63,7 +63,7 @@ class Acceptance:
         middle = self.lengths(most)
         position = np.array([_logit(self.first), np.log(self.decay)])
         moved = [
-            np.log(lengths(*_back(position + step), most) / middle)
+            np.log(lengths(*_chance_and_decay(position + step), most) / middle)
             for step in np.diag([self.odds, self.factor])
         ]
         far = np.exp(deviations * np.hypot(*moved))
@@ -146,7 +146,7 @@ def acceptance(
         wide = np.sqrt(1 + 1 / len(alike)) * np.array([spread["odds"], spread["factor"]])
         works = dict.fromkeys(row.workload for row in alike)
         words = f"{method} of {model}: {'; '.join(works)} ({alike[0].source})"
-        return _at(middle, wide, words, measured=True)
+        return _acceptance(middle, wide, words, measured=True)
     looks_up = not draft_method(method).passes
     others = [row for row in rows if draft_method(row.method).passes != looks_up]
     same = [row for row in others if row.method == method] or others
@@ -157,7 +157,7 @@ def acceptance(
     wide = np.array([spread["odds_of_models"], spread["factor_of_models"]])
     whose = method if same is not others else "other methods"
     words = f"no curve of {method} of {model} is known: the middle of {len(groups)} of {whose}"
-    return _at(middle, wide, words, measured=False)
+    return _acceptance(middle, wide, words, measured=False)
 
 
 def fitted(points: Sequence[tuple[int, float]], before: Acceptance) -> Acceptance:
@@ -176,10 +176,12 @@ def fitted(points: Sequence[tuple[int, float]], before: Acceptance) -> Acceptanc
     measured = np.log([length for _, length in points])
 
     def off(at: np.ndarray) -> np.ndarray:
-        curve = lengths(*_back(at), max(depths))
+        curve = lengths(*_chance_and_decay(at), max(depths))
         return np.concatenate([(np.log(curve[depths]) - measured) / noise, (at - expected) / wide])
 
-    return _at(least_squares(off, expected).x, wide, "accepted lengths as given", measured=True)
+    return _acceptance(
+        least_squares(off, expected).x, wide, "accepted lengths as given", measured=True
+    )
 
 
 def lengths(first: float, decay: float, most: int) -> np.ndarray:
@@ -211,12 +213,14 @@ def _family(model: str) -> str:
     return _table()["same"].get(model, model)
 
 
-def _at(position: np.ndarray, wide: np.ndarray, source: str, *, measured: bool) -> Acceptance:
-    first, decay = _back(position)
+def _acceptance(
+    position: np.ndarray, wide: np.ndarray, source: str, *, measured: bool
+) -> Acceptance:
+    first, decay = _chance_and_decay(position)
     return Acceptance(first, decay, float(wide[0]), float(wide[1]), measured, source)
 
 
-def _back(position: np.ndarray) -> tuple[float, float]:
+def _chance_and_decay(position: np.ndarray) -> tuple[float, float]:
     return float(1 / (1 + np.exp(-position[0]))), float(np.exp(position[1]))
 
 

@@ -120,11 +120,11 @@ class CoefficientSpread:
         reach = np.zeros((n + len(effects), n))
         reach[:n] = np.eye(n)
         for i, effect in enumerate(effects):
-            reach[n + i] = times_at(effect, place) * touched(effect.of, coefficients)
+            reach[n + i] = times_at(effect, place) * indicator_of(effect.of, coefficients)
         factor = reach.T @ self.factor
         spread: np.ndarray = factor @ factor.T
         for family in self.unmeasured(effects, place):
-            on = touched(family.of, coefficients)
+            on = indicator_of(family.of, coefficients)
             by = family.width * (place.months if family.monthly else 1.0)
             spread += by**2 * np.outer(on, on)
         return spread
@@ -231,6 +231,6 @@ def times_at(effect: Effective, place: Place) -> float:
     return (place.months if effect.monthly else 1.0) * holds_at(effect, place)
 
 
-def touched(of: Sequence[str], coefficients: Sequence[str]) -> np.ndarray:
+def indicator_of(of: Sequence[str], coefficients: Sequence[str]) -> np.ndarray:
     """One for each coefficient that is among some, shape (n_coefficients,)."""
     return np.array([float(name in of) for name in coefficients])

@@ -36,13 +36,13 @@ def formula(
 ) -> None:
     """Show one equation: text, symbols with units, source, value."""
     from planner.protocol.document import document_of
-    from planner.report.text.formula import formula_text, formulas_text, one_formula, the_formulas
+    from planner.report.text.formula import formula_card, formula_rows, formula_text, formulas_text
 
     if name is None:
-        rows = the_formulas()
+        rows = formula_rows()
         show(dumps(document_of(rows)) if json else formulas_text(rows))
         return
-    card = one_formula(name, solve_for, sets or ())
+    card = formula_card(name, solve_for, sets or ())
     show(dumps(document_of(card)) if json else formula_text(card))
 
 

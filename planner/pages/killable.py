@@ -19,7 +19,7 @@ from multiprocessing.context import SpawnProcess
 from pathlib import Path
 
 from planner.pages.operations import FAILED, Arguments, Reply, operate
-from planner.scenario.keys.file_access import ACCESS, FileAccess
+from planner.scenario.keys.references import ACCESS, FileAccess
 
 STARTING = 60.0  # seconds that a process may take to load before its first answer
 

@@ -157,12 +157,12 @@ def _schema(arguments: Arguments) -> tuple[int, str]:
 
 def _formula(arguments: Arguments) -> tuple[int, str]:
     from planner.protocol.document import document_of
-    from planner.report.text.formula import one_formula, the_formulas
+    from planner.report.text.formula import formula_card, formula_rows
 
     name = _name(arguments, "name")
     if name is None:
-        return 0, dumps(document_of(the_formulas()))
-    card = one_formula(name, _name(arguments, "solve_for"), _texts(arguments, "set"))
+        return 0, dumps(document_of(formula_rows()))
+    card = formula_card(name, _name(arguments, "solve_for"), _texts(arguments, "set"))
     return 0, dumps(document_of(card))
 
 

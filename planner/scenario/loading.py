@@ -19,8 +19,7 @@ from planner.scenario.keys.fields import QuestionRecord, Record, Refusals
 from planner.scenario.kinds import ROOMS, question_type, question_types
 from planner.scenario.schema_document import resolved
 from planner.scenario.tree import Path, Tree, changed, dotted, yaml_tree
-from planner.text.errors import InputError, Mistake, did_you_mean, printed, quoted
-from planner.text.source_excerpt import PIPED
+from planner.text.errors import PIPED, InputError, Mistake, did_you_mean, printed, quoted
 from topologies.files.located_yaml import DEEPEST
 
 LARGEST = 1_000_000  # bytes of a scenario file

@@ -1,19 +1,33 @@
-"""Elasticities of an answer: what one percent of each given quantity is worth."""
+"""Elasticities of an answer by each given quantity, by duals, slopes or solving again; tornado."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from planner.protocol import elasticity
 from planner.protocol.elasticity import Elasticity
+from planner.protocol.parameter import Parameter
+from planner.protocol.problem import Problem, search
 from planner.text.errors import Infeasible, InputError
 
 if TYPE_CHECKING:
     from planner.protocol.output import Output
     from planner.protocol.problem import Search
     from planner.scenario.loading import Question, Source
+
+
+Q = TypeVar("Q", bound="Question")
+
+AGAIN = "solved again on either side"
+COUNTED = "solved again with a few fewer and a few more"
+DUAL = "multipliers (envelope theorem)"
+SLOPE = "slopes of the equations, layout held"
+MOST = 14
+NOTHING = 1e-3  # elasticity below which there is no bar
 
 
 def _rank(row: Elasticity) -> tuple[bool, float, str]:
@@ -66,7 +80,7 @@ def elasticity_table(
     from planner.protocol.output import output_named
     from planner.protocol.problem import problem_of
     from planner.scenario import opened
-    from planner.sensitivity.re_solve import rows_of, tornado_bars
+    from planner.sensitivity.elasticities import rows_of, tornado_bars
     from planner.sensitivity.switch_point import switched
 
     _, question = opened(source, sets)
@@ -112,3 +126,88 @@ def _document(kind: str, question: Question, best: Search, target: Output) -> di
         "bars": None,
         "provenance": {"version": version("token-planner")},
     }
+
+
+def rows_of(problem: Problem[Q], question: Q, name: str) -> list[Elasticity]:
+    """The rows of every parameter: duals and slopes where the kind has them, else solved again."""
+    table = problem.elasticities(question, name)
+    if table is not None:
+        return elasticity.one_per_parameter(table)
+    duals, slopes = problem.duals(question, name), problem.slopes(question, name)
+    rows = []
+    for parameter in problem.parameters(question):
+        begin = (parameter.path, parameter.value, parameter.unit, parameter.group)
+        dual, slope = duals.get(parameter.path), slopes.get(parameter.path)
+        if dual is not None:
+            rows.append(Elasticity(*begin, dual, dual, "dual", DUAL, elasticity.EVERYTHING_FOLLOWS))
+        elif parameter.to is not None:
+            rows.append(re_solved_row(problem, question, parameter, name))
+        if slope is not None:
+            rows.append(Elasticity(*begin, *slope, "slope", SLOPE, elasticity.LAYOUT_HELD))
+    return elasticity.one_per_parameter(rows)
+
+
+def re_solved_row(problem: Problem[Q], question: Q, row: Parameter, name: str) -> Elasticity:
+    """The elasticity of an output to a parameter by searching again on either side of it."""
+    begin = (row.path, row.value, row.unit, row.group)
+    if row.whole:
+        value = row.value or 1.0
+        left, right = elasticity.counted_sides(value, lambda n: _log(row, n / value, name))
+        return Elasticity(*begin, left, right, "re-solve", COUNTED, elasticity.EVERYTHING_FOLLOWS)
+
+    at = math.log(problem.search(question).outputs[name])
+
+    def logs(step: float) -> list[float | None]:
+        """The output's logarithm at the offsets; None where there is no answer."""
+        return [_log(row, math.exp(offset * step), name) for offset in elasticity.OFFSETS]
+
+    left, right = elasticity.one_sided(at, logs(elasticity.STEP), logs)
+    return Elasticity(*begin, left, right, "re-solve", AGAIN, elasticity.EVERYTHING_FOLLOWS)
+
+
+def _log(row: Parameter, factor: float, name: str) -> float | None:
+    """The output's logarithm with a parameter times a factor; None where there is no answer."""
+    value = _solved(row, factor, name)
+    return math.log(value) if value else None
+
+
+def tornado_bars(
+    parameters: Sequence[Parameter],
+    rows: Sequence[Elasticity],
+    document: Mapping[str, Any],
+    swing: float,
+) -> list[dict[str, Any]]:
+    """A bar for each quantity that matters, the longest first.
+
+    `less` and `more` are the output with the quantity less or more by the share `swing`, None where
+    nothing keeps the promises; `solved` says that the problem was solved again.
+    """
+    varied = {parameter.path: parameter for parameter in parameters}
+    name, middle = document["of"], document["value"]
+    ranked = sorted((row for row in rows if row.solved), key=lambda row: -abs(row.elasticity))
+    bars = []
+    for row in [row for row in ranked if abs(row.elasticity) >= NOTHING][:MOST]:
+        parameter = varied.get(row.path)
+        if parameter is not None and parameter.to is not None and not parameter.whole:
+            less, more = (_solved(parameter, factor, name) for factor in (1 - swing, 1 + swing))
+            solved = True
+        else:
+            less = middle * (1 - swing) ** row.left
+            more, solved = middle * (1 + swing) ** row.right, False
+        bars.append({"path": row.path, "less": less, "more": more, "solved": solved,
+                     "swing": swing})  # fmt: skip
+    return sorted(bars, key=lambda bar: -_length(bar, middle))
+
+
+def _solved(parameter: Parameter, factor: float, name: str) -> float | None:
+    """The output with a parameter times a factor; None where there is no answer."""
+    if parameter.to is None:
+        return None
+    try:
+        return search(parameter.to(factor)).outputs.get(name)
+    except InputError:
+        return None
+
+
+def _length(bar: Mapping[str, Any], middle: float) -> float:
+    return max(abs(value - middle) for value in (bar["less"], bar["more"], middle) if value)

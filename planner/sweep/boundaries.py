@@ -24,7 +24,7 @@ from planner.protocol.problem import HasParts
 from planner.report.pictures.sweep_axes import arranged, line_of, varied
 from planner.report.pictures.sweep_lines import PartCrossing
 from planner.report.pictures.sweep_maps import Boundary
-from planner.sweep.closed_form_boundary import relaxed_times, turned_round
+from planner.sweep.closed_form_boundary import relaxed_times, solved_boundary
 from planner.sweep.table import Table
 from planner.sweep.vectorized import ClosedForm, numbers
 
@@ -46,7 +46,7 @@ def crossings(closed: ClosedForm | None, table: Table) -> list[PartCrossing]:
     if closed is None or len(table) > MOST:
         return []
     along, others = line_of(table)
-    swept = _swept(closed, table, along)
+    swept = _axis_rows(closed, table, along)
     if swept is None:
         return []
     apart = list(zip(*(table[name] for name in others), strict=True)) or [()] * len(table)
@@ -119,7 +119,7 @@ class SweptLine:
         def enough(bracket: Bracket) -> bool:
             return bracket.far - bracket.near <= (1 if whole else WITHIN * bracket.far)
 
-        inside = partial(_inside, whole=whole)
+        inside = partial(_between, whole=whole)
         bracket = bracketed(differs, Bracket(low, high), inside, enough)
         return bracket.near, bracket.far, names[bracket.far]
 
@@ -147,7 +147,7 @@ class SweptLine:
         why = ""
         # What goes up a map is written out where it can be.
         for more, steady in ((shown, even or self.up in self.batches), (set[str](), even)):
-            turned = turned_round(
+            turned = solved_boundary(
                 *sides, plain, moving, shown=more, equations=self.model.equations, even=steady
             )
             if not isinstance(turned, str):
@@ -187,7 +187,7 @@ class SweptLine:
             return np.where(second >= first, -1.0, 1.0).tolist()
 
         bracket = bracketed(
-            difference, Bracket(low, kink.at), _inside, lambda b: b.far - b.near <= WITHIN * b.far
+            difference, Bracket(low, kink.at), _between, lambda b: b.far - b.near <= WITHIN * b.far
         )
         return self._turned(replace(kink, at=bracket.far), {"B"}, even=True)
 
@@ -197,7 +197,7 @@ def _first(values: SymbolValues) -> dict[str, float]:
     return {name: float(np.ravel(value)[0]) for name, value in values.items()}
 
 
-def _inside(bracket: Bracket, *, whole: bool = False) -> Sequence[float]:
+def _between(bracket: Bracket, *, whole: bool = False) -> Sequence[float]:
     """Values inside a bracket, evenly; whole numbers of them."""
     points = np.linspace(bracket.near, bracket.far, CLOSER)
     inside: list[float] = (np.unique(np.round(points)) if whole else points)[1:-1].tolist()
@@ -205,7 +205,7 @@ def _inside(bracket: Bracket, *, whole: bool = False) -> Sequence[float]:
 
 
 @dataclass(frozen=True)
-class _Swept:
+class _AxisRows:
     """A table along one of its axes: values of the axis and largest parts, by row."""
 
     closed: ClosedForm
@@ -224,11 +224,11 @@ class _Swept:
                     yield (i, j), line, self.x[i], self.x[j]
 
 
-def _swept(closed: ClosedForm, table: Table, along: str | None) -> _Swept | None:
+def _axis_rows(closed: ClosedForm, table: Table, along: str | None) -> _AxisRows | None:
     """A table along the axis of this name; None where it does not become an array."""
     for axis in closed.dials:
         if closed.survey.columns[axis].name == along:
-            return _Swept(closed, axis, _numbers(table, along), table["bottleneck"])
+            return _AxisRows(closed, axis, _numbers(table, along), table["bottleneck"])
     return None
 
 
@@ -256,7 +256,7 @@ def _line_at(closed: ClosedForm, axis: int, row: int, up: str | None = None) -> 
 
 
 @dataclass(frozen=True)
-class _Spot:
+class _LineCrossing:
     """One crossing: on which line of the table it is, counted from the first one, and where."""
 
     number: int
@@ -274,8 +274,8 @@ def boundaries(closed: ClosedForm | None, table: Table) -> list[Boundary]:
     if len(numeric) != 2:
         return []
     up, along = numeric
-    sides = [_spots(closed, table, along, up), _spots(closed, table, up, along, flat=False)]
-    pairs: dict[tuple[str, str], list[list[_Spot]]] = {}
+    sides = [_crossed(closed, table, along, up), _crossed(closed, table, up, along, flat=False)]
+    pairs: dict[tuple[str, str], list[list[_LineCrossing]]] = {}
     for side, row in enumerate(sides):
         for spot in row:
             first, second = sorted((spot.step.before, spot.step.after))
@@ -283,11 +283,11 @@ def boundaries(closed: ClosedForm | None, table: Table) -> list[Boundary]:
     return [_boundary(pair, row) for pair, row in pairs.items()]
 
 
-def _spots(
+def _crossed(
     closed: ClosedForm, table: Table, along: str, up: str, *, flat: bool = True
-) -> list[_Spot]:
+) -> list[_LineCrossing]:
     """The crossings along one of the axes, at values of the other; `flat`: along goes the map."""
-    swept = _swept(closed, table, along)
+    swept = _axis_rows(closed, table, along)
     if swept is None:
         return []
     y = _numbers(table, up)
@@ -302,15 +302,15 @@ def _spots(
             for step in line.steps(low, high):
                 middle = fmean((step.low, step.high))
                 point = (middle, value) if flat else (value, middle)
-                points.append(_Spot(number, line, step, point))
+                points.append(_LineCrossing(number, line, step, point))
     return points
 
 
-def _boundary(pair: tuple[str, str], sides: Sequence[Sequence[_Spot]]) -> Boundary:
+def _boundary(pair: tuple[str, str], sides: Sequence[Sequence[_LineCrossing]]) -> Boundary:
     """One boundary from its crossings along and up."""
     # Between whole numbers a line is known less well than between others.
     fine = [row for row in sides if len(row) > 1 and row[0].line.along not in row[0].line.whole]
-    lines = tuple(line for row in fine or sides for line in _joined(row))
+    lines = tuple(line for row in fine or sides for line in _joined_lines(row))
     whys: dict[str, None] = {}
     for row in sides:
         spots = row[:: max(1, -(-len(row) // PLACES))]
@@ -322,9 +322,9 @@ def _boundary(pair: tuple[str, str], sides: Sequence[Sequence[_Spot]]) -> Bounda
     return Boundary(*pair, (), ", ".join(whys), lines)
 
 
-def _joined(spots: Sequence[_Spot]) -> Iterator[tuple[tuple[float, float], ...]]:
+def _joined_lines(spots: Sequence[_LineCrossing]) -> Iterator[tuple[tuple[float, float], ...]]:
     """Crossings of neighbouring lines of the table as lines of the map."""
-    lines: list[list[_Spot]] = []
+    lines: list[list[_LineCrossing]] = []
     for spot in spots:
         for line in lines:
             if line[-1].number == spot.number - 1 and line[-1].step.before == spot.step.before:

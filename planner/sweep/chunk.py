@@ -82,10 +82,10 @@ def solved(chunk: Chunk) -> list[Row]:
             return [_row(chunk, question, point, share) for question, point in pairs]
         except Exception:
             # Whose fault it was is said by the row of that point.
-            return [_alone(chunk, sets) for sets in chunk.points]
+            return [_solved_alone(chunk, sets) for sets in chunk.points]
 
 
-def _alone(chunk: Chunk, sets: Sequence[str]) -> Row:
+def _solved_alone(chunk: Chunk, sets: Sequence[str]) -> Row:
     """The row of one point, with its reason where it has no answer."""
     start = perf_counter()
     try:

@@ -25,7 +25,7 @@ MOST_TIMES = 2  # that a symbol may occur; SymPy is not asked to isolate what oc
 
 
 @dataclass(frozen=True)
-class Turned:
+class SolvedBoundary:
     """`symbol = expression` where two parts are equal, and its value in base units."""
 
     symbol: str
@@ -33,7 +33,7 @@ class Turned:
     value: float
 
 
-def turned_round(
+def solved_boundary(
     first: Sequence[str],
     second: Sequence[str],
     values: Mapping[str, float],
@@ -42,7 +42,7 @@ def turned_round(
     shown: Collection[str] = (),
     equations: tuple[Definition, ...],
     even: bool = False,
-) -> Turned | str:
+) -> SolvedBoundary | str:
     """The closed form of the symbol at which two sums of symbols are equal, or why there is none.
 
     Parameters
@@ -67,7 +67,7 @@ def turned_round(
     if quotient.has(sp.ceiling, sp.floor):
         return "ceilings"
     short: dict[sp.Basic, sp.Basic] = {}
-    shape = _collapsed(quotient, x, short)
+    shape = _simplified(quotient, x, short)
     if sum(each == x for each in sp.preorder_traversal(shape)) > MOST_TIMES:
         return f"{x.name} cannot be isolated"
     unity = sp.Dummy("one", positive=True)
@@ -79,7 +79,7 @@ def turned_round(
     value = local.value(solution)
     if not abs(value - values[x.name]) <= AGREE * abs(values[x.name]):
         return "several roots"
-    return Turned(x.name, solution, value)
+    return SolvedBoundary(x.name, solution, value)
 
 
 def relaxed_times(
@@ -124,7 +124,7 @@ def _relaxed(equations: tuple[Definition, ...]) -> dict[sp.Symbol, sp.Expr]:
     return {x: without(expression) for x, expression in definitions.items()}
 
 
-def _collapsed(expression: sp.Basic, x: sp.Symbol, short: dict[sp.Basic, sp.Basic]) -> sp.Basic:
+def _simplified(expression: sp.Basic, x: sp.Symbol, short: dict[sp.Basic, sp.Basic]) -> sp.Basic:
     """The expression with one symbol for whatever `x` is not in, which `short` explains."""
     if not expression.has(x):
         if expression.is_Number:
@@ -135,11 +135,11 @@ def _collapsed(expression: sp.Basic, x: sp.Symbol, short: dict[sp.Basic, sp.Basi
     if expression == x:
         return expression
     apart = [part for part in expression.args if not part.has(x)]
-    within = [_collapsed(part, x, short) for part in expression.args if part.has(x)]
+    within = [_simplified(part, x, short) for part in expression.args if part.has(x)]
     if isinstance(expression, sp.Add | sp.Mul):
-        rest = [_collapsed(expression.func(*apart), x, short)] if apart else []
+        rest = [_simplified(expression.func(*apart), x, short)] if apart else []
         return expression.func(*rest, *within)
-    return expression.func(*(_collapsed(part, x, short) for part in expression.args))
+    return expression.func(*(_simplified(part, x, short) for part in expression.args))
 
 
 _definitions = cache(collect)

@@ -82,7 +82,7 @@ def survey(
     problem = ""
     values: list[dict[int, Cell]] = [{} for _ in grid.axes]
     for number, axis in enumerate(grid.axes):
-        for i in _looked_at(axis):
+        for i in _tested_places(axis):
             # This axis at a place, the others all first or all last.
             places = [[*corner[:number], i, *corner[number + 1 :]] for corner in corners]
             scenario = _first_sound(tree, folder, map(grid.sets_at, places))
@@ -109,7 +109,7 @@ def scenario_at(tree: Tree, folder: Path, sets: Sequence[str]) -> Question:
     return checked(changed(tree, sets), folder)
 
 
-def _looked_at(axis: Axis) -> Sequence[int]:
+def _tested_places(axis: Axis) -> Sequence[int]:
     """Places that are read first: the ends, and whether steps between them are whole numbers."""
     if isinstance(axis.values, Span):
         return sorted({0, min(1, len(axis) - 1), min(2, len(axis) - 1), len(axis) - 1})

@@ -48,7 +48,7 @@ class ClosedForm:
         start = perf_counter()
         places = _places(self.survey, first, last)
         count = last - first + 1
-        table = _Filled(count, self.models, problem_of(self.survey.problem).columns)
+        table = _ColumnBuffer(count, self.models, problem_of(self.survey.problem).columns)
         which = np.zeros(count, dtype=np.int64)
         for axis in self.fixed:
             which = which * len(self.survey.grid.axes[axis]) + places[axis]
@@ -93,7 +93,7 @@ def closed_form(survey: Survey) -> ClosedForm | None:
     if not isinstance(problem, HasArrays):
         return None
     axes = range(len(survey.grid.axes))
-    dials = tuple(i for i in axes if _turns(problem, survey.columns[i]))
+    dials = tuple(i for i in axes if _becomes_array(problem, survey.columns[i]))
     fixed = tuple(i for i in axes if i not in dials)
     shape = [len(survey.grid.axes[i]) for i in fixed]
     if prod(shape) > MOST_MODELS:
@@ -150,7 +150,7 @@ def _places(survey: Survey, first: int, last: int) -> list[np.ndarray]:
     return places[::-1]
 
 
-def _turns(problem: HasArrays[Any], column: Column) -> bool:
+def _becomes_array(problem: HasArrays[Any], column: Column) -> bool:
     """Whether an axis is a number of the equations at all its values."""
     if not column.numeric or not problem.is_array(column.name):
         return False
@@ -196,7 +196,7 @@ def _ends(column: Column) -> tuple[int, int]:
     return int(values.argmin()), int(values.argmax())
 
 
-class _Filled:
+class _ColumnBuffer:
     """Columns of one piece, filled model by model."""
 
     def __init__(

@@ -18,8 +18,7 @@ from typing import ClassVar, NoReturn, Protocol, TextIO
 import typer
 from typer.core import TyperGroup
 
-from planner.text.errors import InputError, PlannerError, SolverError
-from planner.text.source_excerpt import pointed
+from planner.text.errors import InputError, PlannerError, SolverError, pointed
 from planner.text.terminal import SPINNER, for_terminal
 
 QUIET: ContextVar[bool] = ContextVar("quiet", default=False)

@@ -21,7 +21,7 @@ FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 PAUSE, STEP = 0.5, 0.1  # seconds before the first sign of life, and between two
 
 
-def watched(stream: TextIO | None) -> bool:
+def is_terminal(stream: TextIO | None) -> bool:
     """Whether a stream is a terminal that somebody reads."""
     return stream is not None and stream.isatty() and os.environ.get("TERM") != "dumb"
 
@@ -33,11 +33,11 @@ def columns() -> int:
 
 def laid_out_for_terminal() -> None:
     """Let texts that are composed from now on be as wide as the terminal."""
-    if watched(sys.stdout):
+    if is_terminal(sys.stdout):
         COLUMNS.set(columns() - MARGIN)
 
 
-def folded(text: str, width: int) -> str:
+def wrapped_lines(text: str, width: int) -> str:
     """The text without a line longer than `width`: the rest of one goes below it, indented."""
     lines: list[str] = []
     for whole in text.split("\n"):
@@ -51,7 +51,7 @@ def folded(text: str, width: int) -> str:
     return "\n".join(lines)
 
 
-def weighted(text: str) -> str:
+def emphasised(text: str) -> str:
     """The text with its titles bold, and its verdicts in colour beside their words.
 
     A title stands at the left edge, and what it is of is indented below it.
@@ -69,10 +69,10 @@ def weighted(text: str) -> str:
 
 def for_terminal(text: str) -> str:
     """A text as a terminal shows it; JSON stays as it is, and with NO_COLOR there is no weight."""
-    if not watched(sys.stdout) or text[:1] in ("{", "["):
+    if not is_terminal(sys.stdout) or text[:1] in ("{", "["):
         return text
-    narrow = folded(text, columns())
-    return narrow if "NO_COLOR" in os.environ else weighted(narrow)
+    narrow = wrapped_lines(text, columns())
+    return narrow if "NO_COLOR" in os.environ else emphasised(narrow)
 
 
 class Spinner:
@@ -84,7 +84,7 @@ class Spinner:
 
     def start(self) -> None:
         """Begin to wait; nothing is drawn where nobody watches."""
-        if self.thread is None and watched(sys.stderr):
+        if self.thread is None and is_terminal(sys.stderr):
             self.done.clear()
             self.thread = threading.Thread(target=self._draw, daemon=True)
             self.thread.start()

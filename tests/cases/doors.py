@@ -12,7 +12,7 @@ from typing import Any
 
 from planner.pages.operations import Reply, operate
 from planner.scenario import read
-from planner.scenario.keys.file_access import ACCESS, FileAccess
+from planner.scenario.keys.references import ACCESS, FileAccess
 from tests.paths import EXAMPLES
 
 CHEAP = ("lecture", "budget-70b-quality", "infeasible")

@@ -62,12 +62,6 @@ def banned_bindings() -> list[str]:
     ]
 
 
-def banned_share() -> float:
-    """Share of all bindings that are banned."""
-    total = sum(1 for file in files() for _ in bindings(file))
-    return len(banned_bindings()) / total
-
-
 def classes_twice() -> list[str]:
     """Class names that more than one class bears, each with its files."""
     where: dict[str, list[str]] = defaultdict(list)

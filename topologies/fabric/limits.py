@@ -144,7 +144,7 @@ def did_you_mean(word: object, candidates: Iterable[str]) -> str:
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
-def meant(word: object, candidates: Iterable[str]) -> str:
+def closest(word: object, candidates: Iterable[str]) -> str:
     """`did you mean 'tpot'?` for the nearest candidate, else `known: ...` with all of them."""
     words = list(candidates)
     close = get_close_matches(str(word), words, n=1)
@@ -192,7 +192,7 @@ def flag_fault(value: object) -> str | None:
 
 def choice_fault(name: str, value: object, choices: Sequence[str]) -> str | None:
     """Why `value` is none of the `choices`."""
-    return None if value in choices else f"{name} is {value!r}; {meant(value, choices)}"
+    return None if value in choices else f"{name} is {value!r}; {closest(value, choices)}"
 
 
 def ratio_fault(name: str, value: object) -> str | None:

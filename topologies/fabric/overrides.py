@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from typing import Any, TypeAlias
 
 from topologies.fabric.fabric import TIERS, Arc, Fabric, Node, without_orbits
-from topologies.fabric.limits import TopologyError, latency_fault, meant, rate_fault, tupled
+from topologies.fabric.limits import TopologyError, closest, latency_fault, rate_fault, tupled
 from topologies.fabric.soundness import check
 
 KEYS = {
@@ -133,7 +133,7 @@ def _form_faults(change: object) -> list[str]:
     """Faults of a change that do not depend on the fabric."""
     if not isinstance(change, Mapping):
         return [f"{change!r} is no mapping; one with link or node was expected"]
-    faults = [f"unknown key {key!r}; {meant(key, KEYS)}" for key in change if key not in KEYS]
+    faults = [f"unknown key {key!r}; {closest(key, KEYS)}" for key in change if key not in KEYS]
     if ("link" in change) == ("node" in change):
         faults.append("either link or node is to be given, and not both")
     if not any(key in change for key in ABOUT):
@@ -153,7 +153,7 @@ def _form_faults(change: object) -> list[str]:
     if "tier" in change and "link" in change:
         faults.append("tier goes with node: a link has one tier")
     elif "tier" in change and change["tier"] not in TIERS:
-        faults.append(f"tier is {change['tier']!r}; {meant(change['tier'], TIERS)}")
+        faults.append(f"tier is {change['tier']!r}; {closest(change['tier'], TIERS)}")
     return faults
 
 

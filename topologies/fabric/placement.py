@@ -13,7 +13,7 @@ from itertools import product
 from math import prod
 
 from topologies.fabric.fabric import ACCELERATOR, Fabric, Group, Node, accelerators, by_domain
-from topologies.fabric.limits import TopologyError, count_fault, meant
+from topologies.fabric.limits import TopologyError, closest, count_fault
 
 # Fastest first: what talks most sits closest together.
 AXES = ("tp", "ep", "cp", "dp", "pp")
@@ -91,7 +91,7 @@ class Placement:
     def _places(self, axes: Sequence[str]) -> list[int]:
         """Positions of the axes in the order."""
         names = [name for name, _ in self.axes]
-        problems = [f"unknown axis {axis!r}; {meant(axis, names)}" for axis in axes]
+        problems = [f"unknown axis {axis!r}; {closest(axis, names)}" for axis in axes]
         problems = [p for p, axis in zip(problems, axes, strict=True) if axis not in names]
         if len(set(axes)) < len(axes):
             problems.append(f"an axis is named twice in {', '.join(axes)}")
@@ -154,7 +154,7 @@ def filling(G: Fabric, order: str = "domains") -> list[Node]:
         back, so that neighbours in rank are neighbours in the torus.
     """
     if order not in ORDERS:
-        raise TopologyError("placement", f"unknown order {order!r}; {meant(order, ORDERS)}")
+        raise TopologyError("placement", f"unknown order {order!r}; {closest(order, ORDERS)}")
     domains = by_domain(G)
     if order == "domains":
         return [chip for members in domains.values() for chip in members]
@@ -193,7 +193,7 @@ def _folded(coord: Sequence[int]) -> tuple[int, ...]:
 
 def _layout_faults(layout: Mapping[str, int], order: Sequence[str]) -> list[str]:
     problems = [
-        f"unknown axis {axis!r}; {meant(axis, order)}" for axis in layout if axis not in order
+        f"unknown axis {axis!r}; {closest(axis, order)}" for axis in layout if axis not in order
     ]
     problems += [
         f"{axis}: size {fault}"

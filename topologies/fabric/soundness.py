@@ -24,7 +24,7 @@ from topologies.fabric.fabric import (
     Node,
     accelerators,
 )
-from topologies.fabric.limits import TopologyError, meant, shown
+from topologies.fabric.limits import TopologyError, closest, shown
 
 ISLANDS = 16  # of which a member is named
 
@@ -162,7 +162,7 @@ def _is_label(value: object) -> bool:
 def _unknown(attributes: Attributes, vocabulary: Mapping[str, str]) -> Iterator[str]:
     for name in attributes:
         if name not in vocabulary:
-            yield f"unknown attribute {shown(name)}; {meant(name, vocabulary)}"
+            yield f"unknown attribute {shown(name)}; {closest(name, vocabulary)}"
 
 
 def _reach_faults(G: Fabric) -> Iterator[str]:

@@ -34,7 +34,7 @@ from topologies.fabric.fabric import (
     fabric,
     link,
 )
-from topologies.fabric.limits import TopologyError, meant, shown
+from topologies.fabric.limits import TopologyError, closest, shown
 from topologies.fabric.soundness import check
 from topologies.files.arc_counts import MOST_ARCS
 from topologies.files.located_yaml import Located, YamlDocument
@@ -277,7 +277,7 @@ def _dimensions(root: Located, document: YamlDocument) -> list[AstraDimension]:
     """The dimensions of a document, slowest first; what is wrong with them is noted."""
     for key in root.value:
         if key not in KEYS:
-            document.fault(root.keys[key], f"unknown key {shown(key)}; {meant(key, KEYS)}")
+            document.fault(root.keys[key], f"unknown key {shown(key)}; {closest(key, KEYS)}")
     lists: dict[str, list[Located]] = {}
     for key in KEYS:
         node = root.value.get(key)
@@ -312,7 +312,7 @@ def _dimensions(root: Located, document: YamlDocument) -> list[AstraDimension]:
 def _fault(key: str, value: object) -> str | None:
     """Why `value` is no entry of the list `key`."""
     if key == "topology":
-        return None if value in BLOCKS else f"is {shown(value)}; {meant(value, BLOCKS)}"
+        return None if value in BLOCKS else f"is {shown(value)}; {closest(value, BLOCKS)}"
     if key == "npus_count":
         fault = limits.count_fault(value)
         return "is 1; a dimension joins at least 2 chips" if fault is None and value == 1 else fault

@@ -21,7 +21,7 @@ from typing import cast
 
 from topologies.builders import BUILDERS
 from topologies.fabric.fabric import Fabric
-from topologies.fabric.limits import TopologyError, count_fault, meant, shown
+from topologies.fabric.limits import TopologyError, closest, count_fault, shown
 from topologies.fabric.overrides import Change, override
 from topologies.files.arc_counts import MOST_ARCS, arcs
 from topologies.files.located_yaml import Located, YamlDocument
@@ -194,7 +194,7 @@ def _which(node: Located, document: YamlDocument, place: str) -> None:
             node.keys["machine"], f"{place}: kind and machine are both given; one was expected"
         )
         return
-    close = [meant(key, ("kind", "machine")) for key in node.value]
+    close = [closest(key, ("kind", "machine")) for key in node.value]
     hint = next((f"; {said}" for said in close if said.startswith("did")), "")
     if "nodes" in node.value:
         hint = "; nodes and links are listed in a .json file"
@@ -218,12 +218,12 @@ def _made(node: Located, document: YamlDocument, path: str, depth: int) -> Fabri
     key = "kind" if "kind" in node.value else "machine"
     which, choices = node.value[key], BUILDERS if key == "kind" else names()
     if not isinstance(which.value, str) or which.value not in choices:
-        fault = f"{_join(path, key)} is {as_given(which)}; {meant(which.plain, choices)}"
+        fault = f"{_join(path, key)} is {as_given(which)}; {closest(which.plain, choices)}"
         document.fault(which, fault)
         return None
     make, wanted = _maker(key, which.value)
     before = len(document.faults)
-    _no_strangers(node, document, path, (key, *wanted, *COMMON))
+    _refuse_unknown_keys(node, document, path, (key, *wanted, *COMMON))
     arguments = _arguments(node, wanted, document, path, depth)
     for name, parameter in wanted.items():
         if parameter.default is parameter.empty and name not in node.value:
@@ -239,7 +239,7 @@ def _made(node: Located, document: YamlDocument, path: str, depth: int) -> Fabri
         G = make(**arguments)
     except TopologyError as error:
         for problem in error.problems:
-            document.fault(_concerned(node, problem, which), _join(path, problem))
+            document.fault(_faulty_value(node, problem, which), _join(path, problem))
         return None
     # What a fabric is made of says where its figures come from, unless the file does.
     parts = [value.graph for value in arguments.values() if hasattr(value, "graph")]
@@ -263,18 +263,18 @@ def _maker(key: str, which: str) -> tuple[Callable[..., Fabric], Mapping[str, in
     return make, wanted
 
 
-def _concerned(node: Located, problem: str, which: Located) -> Located:
+def _faulty_value(node: Located, problem: str, which: Located) -> Located:
     """The value that a builder's problem begins with, else what it was to make."""
     word = re.match(r"\w+", problem)
     named = node.value.get(word.group()) if word else None
     return which if named is None else named
 
 
-def _no_strangers(
+def _refuse_unknown_keys(
     node: Located, document: YamlDocument, path: str, allowed: tuple[str, ...]
 ) -> None:
     for key in (key for key in node.value if key not in allowed):
-        fault = f"unknown key {shown(key)}; {meant(key, allowed)}"
+        fault = f"unknown key {shown(key)}; {closest(key, allowed)}"
         document.fault(node.keys[key], f"{path}: {fault}" if path else fault)
 
 
@@ -316,7 +316,7 @@ def _link(
     node: Located, document: YamlDocument, at: str, target: str, late: dict[str, tuple[object, str]]
 ) -> Located | None:
     """The bandwidth of a link that is described by more than one figure."""
-    _no_strangers(node, document, at, LINK)
+    _refuse_unknown_keys(node, document, at, LINK)
     if "latency" in node.value:
         value = node.value["latency"]
         seconds = read_value(value, latency, document, f"{at}.latency")

@@ -16,7 +16,7 @@ from pathlib import Path
 import networkx as nx
 
 from topologies.fabric.fabric import Attributes, Fabric, Node
-from topologies.fabric.limits import TopologyError, meant
+from topologies.fabric.limits import TopologyError, closest
 from topologies.fabric.soundness import check, suspicions
 from topologies.files import astra, description, links
 from topologies.files.located_yaml import document
@@ -74,7 +74,7 @@ def write(G: Fabric, path: str | os.PathLike[str], form: str | None = None) -> N
         suffixes = ", ".join(suffix for each in SUFFIXES.values() for suffix in each)
         raise TopologyError(where, f"a file that ends in one of {suffixes} was expected")
     if form not in SUFFIXES:
-        raise TopologyError(where, f"unknown form {form!r}; {meant(form, SUFFIXES)}")
+        raise TopologyError(where, f"unknown form {form!r}; {closest(form, SUFFIXES)}")
     if suffix not in SUFFIXES[form]:
         ends = " or ".join(SUFFIXES[form])
         raise TopologyError(where, f"a file of the form {form!r} ends in {ends}")
@@ -128,7 +128,7 @@ def _near(file: Path) -> str:
         return f"; there is no directory {str(file.parent)!r} either"
     beside = (other for other in file.parent.iterdir() if other.suffix.lower() in READ)
     names = [other.name for other in beside if other.is_file()]
-    close = meant(file.name, names)
+    close = closest(file.name, names)
     return f"; {close}" if close.startswith("did you mean") else ""
 
 

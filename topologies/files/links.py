@@ -23,7 +23,7 @@ from topologies.fabric.fabric import (
     Node,
     fabric,
 )
-from topologies.fabric.limits import TopologyError, meant, shown, tupled
+from topologies.fabric.limits import TopologyError, closest, shown, tupled
 from topologies.fabric.soundness import arc_faults, check, graph_faults, node_faults
 
 DEEPEST = 12
@@ -195,7 +195,7 @@ def _records(
 def _top_faults(whole: Attributes) -> Iterator[str]:
     for key in whole:
         if key not in TOP:
-            yield f"file: unknown key {shown(key)}; {meant(key, TOP)}"
+            yield f"file: unknown key {shown(key)}; {closest(key, TOP)}"
     for key in ("directed", "multigraph"):
         if not isinstance(whole.get(key, True), bool):
             yield f"file: {key} is {shown(whole[key])}; true or false was expected"
@@ -283,7 +283,7 @@ def _end_faults(record: Attributes, nodes: dict[Node, Attributes], *, guess: boo
             continue
         ends.append(tupled(record[end]))
         if ends[-1] not in nodes:
-            close = meant(ends[-1], map(str, nodes)) if guess else ""
+            close = closest(ends[-1], map(str, nodes)) if guess else ""
             hint = f"; {close}" if close.startswith("did you mean") else ""
             yield f"{end} {shown(ends[-1])} is no node{hint}"
     if len(ends) == 2 and ends[0] == ends[1]:

@@ -108,7 +108,7 @@ class YamlDocument:
         return [f"line {line}, column {column}: {text}" for line, column, text in sorted(places)]
 
 
-class _TooMuch(Exception):  # noqa: N818 - ends the reading, never seen outside
+class _LimitExceeded(Exception):  # noqa: N818 - ends the reading, never seen outside
     def __init__(self, fault: Fault) -> None:
         self.fault = fault
         super().__init__(fault.message)
@@ -120,7 +120,7 @@ def document(text: str, most_values: int = MOST_VALUES) -> YamlDocument:
     try:
         reader.run()
         return reader.document
-    except _TooMuch as error:
+    except _LimitExceeded as error:
         fault = error.fault
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -263,7 +263,7 @@ class _Reader:
         elif depth > DEEPEST:
             message = f"more than {DEEPEST} levels deep"
         if message:
-            raise _TooMuch(Fault(*_place(event), message, path[:3]))
+            raise _LimitExceeded(Fault(*_place(event), message, path[:3]))
 
 
 def core_value(text: str) -> Scalar:

@@ -12,7 +12,7 @@ from math import isfinite
 from types import MappingProxyType
 
 from topologies.fabric.fabric import Arc, Fabric, Group, Node, by_domain
-from topologies.fabric.limits import TopologyError, meant
+from topologies.fabric.limits import TopologyError, closest
 from topologies.fabric.placement import Placement
 from topologies.groups.closed_form_match import inner_nodes, own_links
 from topologies.groups.concurrent_groups import GroupPaths, served
@@ -125,7 +125,7 @@ def _pattern(axes: Sequence[str], pattern: str | None, crossing: float | None) -
     if kind is None:
         problems.append(f"what {' and '.join(axes)} send is open; give one of {', '.join(KINDS)}")
     elif kind not in KINDS:
-        problems.append(f"unknown pattern {kind!r}; {meant(kind, KINDS)}")
+        problems.append(f"unknown pattern {kind!r}; {closest(kind, KINDS)}")
     if crossing is not None:
         if kind != EXCHANGE:
             problems.append(f"crossing is given, which belongs to an exchange, not to a {kind}")

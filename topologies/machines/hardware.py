@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from math import isclose, prod
 
-from topologies.fabric.limits import TopologyError, count_fault, latency_fault, meant, rate_fault
+from topologies.fabric.limits import TopologyError, closest, count_fault, latency_fault, rate_fault
 from topologies.machines.machine_figures import MachineFigure, Slices, usual_latency
 from topologies.rates.closed_forms import Sides, best_box
 
@@ -106,7 +106,7 @@ class Machine:
         """
         attributes = {f.name for f in fields(cls)} - {"figures"}
         strange = [
-            f"unknown figure {o!r}; {meant(o, attributes)}" for o in others if o not in attributes
+            f"unknown figure {o!r}; {closest(o, attributes)}" for o in others if o not in attributes
         ]
         if strange:
             raise TopologyError(f"machine {name!r}", strange)
@@ -202,7 +202,7 @@ def _number_problems(m: Machine) -> list[str]:
 
 def _shape_problems(m: Machine) -> list[str]:
     if m.kind not in KINDS:
-        return [f"kind is {m.kind!r}; {meant(m.kind, KINDS)}"]
+        return [f"kind is {m.kind!r}; {closest(m.kind, KINDS)}"]
     if m.kind != "torus":
         return [f"dims is {m.dims}; only a torus has them"] if m.dims else []
     problems = []
@@ -218,9 +218,9 @@ def _shape_problems(m: Machine) -> list[str]:
 def _joint_problems(m: Machine) -> list[str]:
     problems = []
     if m.join not in JOINS:
-        problems.append(f"join is {m.join!r}; {meant(m.join, JOINS)}")
+        problems.append(f"join is {m.join!r}; {closest(m.join, JOINS)}")
     if m.certainty not in CERTAINTIES:
-        problems.append(f"certainty is {m.certainty!r}; {meant(m.certainty, CERTAINTIES)}")
+        problems.append(f"certainty is {m.certainty!r}; {closest(m.certainty, CERTAINTIES)}")
     ratio = m.oversubscription
     if isinstance(ratio, bool) or not isinstance(ratio, int | float) or not 1 <= ratio < 1e6:
         problems.append(f"oversubscription is {ratio!r}; a number of at least 1 was expected")

@@ -8,7 +8,7 @@ from functools import cache
 from math import prod
 from typing import TYPE_CHECKING
 
-from topologies.fabric.limits import TopologyError, count_fault, meant
+from topologies.fabric.limits import TopologyError, closest, count_fault
 from topologies.machines.hardware import Machine
 from topologies.machines.machine_figures import aliases, entries, figures, written
 from topologies.rates.closed_forms import Sides, box
@@ -53,7 +53,7 @@ def machine(
         return whole
     if whole.kind != "torus":
         raise TopologyError(f"machine {name!r}", f"a {whole.kind} has no slices")
-    sides = _sides(whole, chips, shape)
+    sides = _slice_sides(whole, chips, shape)
     if twisted and not (whole.twists and _twistable(sides, whole.cube or 1)):
         raise TopologyError(f"machine {name!r}", _untwisted(whole, sides))
     return replace(whole, dims=sides, chips_per_domain=prod(sides), twisted=twisted)
@@ -87,7 +87,7 @@ def graph(
     (218, 576)
     """
     what = machine(which, chips) if isinstance(which, str) else which
-    wanted = _wanted(what, chips)
+    wanted = _chip_count(what, chips)
     G = _domain(what, min(wanted, what.chips_per_domain))
     if wanted > what.chips_per_domain:
         from topologies.builders.clusters import hierarchy
@@ -95,7 +95,7 @@ def graph(
         if what.scale_out is None:
             fault = f"{wanted} chips are several domains of {what.chips_per_domain}"
             raise TopologyError(f"machine {what.name!r}", f"{fault} and scale_out is not known")
-        join, leaf, oversubscription = _joint(what, join, leaf, oversubscription)
+        join, leaf, oversubscription = _joined_domains(what, join, leaf, oversubscription)
         G = hierarchy(
             G,
             wanted // what.chips_per_domain,
@@ -115,7 +115,7 @@ def graph(
     return G
 
 
-def _joint(
+def _joined_domains(
     what: Machine, join: str | None, leaf: int | None, oversubscription: float | None
 ) -> tuple[str, int | None, float | None]:
     """What joins domains; where it is of the machine's kind, the machine's figures fill in."""
@@ -129,7 +129,7 @@ def _joint(
     )
 
 
-def _wanted(what: Machine, number: int | None) -> int:
+def _chip_count(what: Machine, number: int | None) -> int:
     """Chips of a fabric: a part of a domain or whole domains; one domain if none are named."""
     size, where = what.chips_per_domain, f"machine {what.name!r}"
     chips = size if number is None else number
@@ -142,7 +142,7 @@ def _wanted(what: Machine, number: int | None) -> int:
     return chips
 
 
-def _sides(whole: Machine, chips: int | None, shape: Sequence[int] | None) -> Sides:
+def _slice_sides(whole: Machine, chips: int | None, shape: Sequence[int] | None) -> Sides:
     """The sides of a slice, as its maker offers it."""
     offered, where = whole.offered, f"machine {whole.name!r}"
     if shape is None:
@@ -150,7 +150,7 @@ def _sides(whole: Machine, chips: int | None, shape: Sequence[int] | None) -> Si
             return whole.dims
         offers = offered.of(chips)
         if offers:
-            return min(offers, key=lambda sides: _worth(whole, sides))
+            return min(offers, key=lambda sides: _shape_rank(whole, sides))
         near = " or ".join(f"{prod(sides)} ({written(sides)})" for sides in offered.near(chips))
         fault = f"no slice of {chips} chips: none fits into {written(whole.dims)} as it is offered"
         raise TopologyError(where, f"{fault}; {near} chips do")
@@ -168,7 +168,7 @@ def _sides(whole: Machine, chips: int | None, shape: Sequence[int] | None) -> Si
     return sides
 
 
-def _worth(whole: Machine, sides: Sides) -> tuple[float, int, Sides]:
+def _shape_rank(whole: Machine, sides: Sides) -> tuple[float, int, Sides]:
     """Orders shapes of equal size: where chips exchange most, then the most compact."""
     if prod(sides) == 1:
         return 0.0, sum(sides), sides
@@ -214,7 +214,7 @@ def _domain(what: Machine, chips: int) -> Fabric:
 def _named(name: str) -> Machine:
     key = aliases().get(name, name) if isinstance(name, str) else name
     if key not in entries():
-        hint = meant(name, [*entries(), *aliases()])
+        hint = closest(name, [*entries(), *aliases()])
         raise TopologyError("machines", f"unknown machine {name!r}; {hint}")
     plain = {field: value for field, value in entries()[key].items() if not isinstance(value, dict)}
     sourced = figures(key)

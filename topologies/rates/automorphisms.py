@@ -103,14 +103,11 @@ class Orbits:
 
     nodes: Ints
     arcs: Ints
-    symmetries: int = 0
 
     def join(self, move: Ints, images: Ints) -> bool:
         """Merge the orbits that a symmetry joins; True if any of nodes were joined."""
         nodes, arcs = _joined(self.nodes, move), _joined(self.arcs, images)
         grew = nodes.max() < self.nodes.max()
-        if grew or arcs.max() < self.arcs.max():
-            self.symmetries += 1
         self.nodes, self.arcs = nodes, arcs
         return bool(grew)
 

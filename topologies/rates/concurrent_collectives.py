@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array, vstack
 
 from topologies.fabric.fabric import Arc, Fabric, Node
-from topologies.fabric.limits import TopologyError, count_fault, meant
+from topologies.fabric.limits import TopologyError, closest, count_fault
 from topologies.rates.color_refinement import shrunk
 from topologies.rates.cut import CutSearch
 from topologies.rates.flow_network import Floats, SparseMatrix, demand, network
@@ -97,7 +97,7 @@ def joint_rate(
     """
     if collective not in COLLECTIVES:
         raise TopologyError(
-            "joint_rate", f"unknown collective {collective!r}; {meant(collective, COLLECTIVES)}"
+            "joint_rate", f"unknown collective {collective!r}; {closest(collective, COLLECTIVES)}"
         )
     chosen = disjoint("joint_rate", G, groups)
     net = network(G)

@@ -24,7 +24,7 @@ from scipy.sparse import csc_array, csr_array, hstack
 from scipy.sparse.csgraph import dijkstra
 
 from topologies.fabric.fabric import Arc, Fabric, Node, accelerators
-from topologies.fabric.limits import TopologyError, meant
+from topologies.fabric.limits import TopologyError, closest
 from topologies.rates.flow_network import Floats, demand, network
 from topologies.rates.flow_program import FlowSolution, ReducedProgram, by_program, maximum
 from topologies.rates.orbits import orbits
@@ -42,7 +42,7 @@ PATIENCE = 6
 IDLE = 12
 
 
-def by_columns(task: ReducedProgram) -> FlowSolution | None:
+def column_generation(task: ReducedProgram) -> FlowSolution | None:
     """Optimum of the flow program by generation of columns, or None after `ROUNDS` rounds."""
     router, mixtures = _Router(task), _Mixtures(task)
     whole = task.members * task.capacity
@@ -206,7 +206,7 @@ def concurrent_flow(G: Fabric, traffic: Traffic, *, routing: str = "optimal") ->
     """
     if routing not in ROUTINGS:
         raise TopologyError(
-            "concurrent_flow", f"unknown routing {routing!r}; {meant(routing, ROUTINGS)}"
+            "concurrent_flow", f"unknown routing {routing!r}; {closest(routing, ROUTINGS)}"
         )
     if routing == "shortest_ecmp":
         routed = ecmp(G, traffic)
@@ -247,7 +247,7 @@ def all_to_all_rate(
 
 def _solved(program: ReducedProgram) -> FlowSolution:
     if program.members.size <= FEW or program.most_columns > LARGE:
-        solution = by_columns(program)
+        solution = column_generation(program)
         if solution is not None:
             return solution
     return by_program(program)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import shortest_path
 
 from topologies.fabric.fabric import Arc, Fabric, Node
-from topologies.fabric.limits import TopologyError, meant
+from topologies.fabric.limits import TopologyError, closest
 from topologies.rates.automorphisms import Orbits
 from topologies.rates.flow_network import Floats, FlowNetwork, Ints, NodeDemand, demand, network
 from topologies.rates.orbits import orbits
@@ -179,7 +179,7 @@ def ecmp(G: Fabric, traffic: Traffic, *, split: str = "hop") -> Routed:
     1.0
     """
     if split not in SPLITS:
-        raise TopologyError("ecmp", f"unknown split {split!r}; {meant(split, SPLITS)}")
+        raise TopologyError("ecmp", f"unknown split {split!r}; {closest(split, SPLITS)}")
     traffic_checked(G, traffic)
     paths = NetworkPaths(G)
     what = demand(paths.net, traffic)

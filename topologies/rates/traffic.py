@@ -116,7 +116,7 @@ def _exchange_faults(G: Fabric, number: int, what: GroupExchange) -> Iterator[st
                     yield f"{place}, group {i}: {node!r} is a member {times} times"
         for node in dict.fromkeys(group):
             if node not in G or kinds[node] != ACCELERATOR:
-                yield f"{place}, group {i}: {_stranger(G, node)}"
+                yield f"{place}, group {i}: {_unknown_node(G, node)}"
             elif home.setdefault(node, i) != i:
                 yield f"{place}: {node!r} is in group {home[node]} and in group {i}"
 
@@ -125,14 +125,14 @@ def _pair_faults(G: Fabric, a: Node, b: Node, weight: object) -> Iterator[str]:
     place = f"pair {a!r} to {b!r}"
     for node in dict.fromkeys((a, b)):
         if node not in G or G.nodes[node].get("kind") != ACCELERATOR:
-            yield f"{place}: {_stranger(G, node)}"
+            yield f"{place}: {_unknown_node(G, node)}"
     if a == b:
         yield f"{place}: a node sends nothing to itself"
     if (fault := _weight_fault(weight)) is not None:
         yield f"{place}: weight {fault}"
 
 
-def _stranger(G: Fabric, node: Node) -> str:
+def _unknown_node(G: Fabric, node: Node) -> str:
     if node not in G:
         return f"the fabric has no node {node!r}"
     return f"{node!r} is of kind {G.nodes[node].get('kind')!r}, not {ACCELERATOR!r}"

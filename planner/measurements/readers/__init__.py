@@ -1,12 +1,12 @@
 """Published tables of measurements in, typed rows out; every row comes back, computed or with why.
 
 `read` takes any file that `recognised` knows. `runs` takes runs of whole engines,
-`steadies` steady batches with phases apart, `owns` a user's own table.
+`steadies` steady batches with phases apart, `own_runs` a user's own table.
 """
 
 from planner.measurements.readers.engine_runs import runs
 from planner.measurements.readers.file_kinds import read, recognised
-from planner.measurements.readers.own_table import owns
+from planner.measurements.readers.own_table import own_runs
 from planner.measurements.readers.steady_batches import steadies
 
-__all__ = ["owns", "read", "recognised", "runs", "steadies"]
+__all__ = ["own_runs", "read", "recognised", "runs", "steadies"]

@@ -110,7 +110,7 @@ def _configuration(row: sheets.Row) -> tuple[object, ...] | None:
             ranks = sheets.count(row, "decode_tp_size") * copies
             layout: tuple[object, ...] = (ranks, row["measured_on"])
         else:
-            ways = run_layouts.ways_of(row, 1)
+            ways = run_layouts.parallel_sizes(row, 1)
             layout = (run_layouts.chips_of(ways), ways["dp_attention"] > 1)
     except published_names.Refused:
         return None
@@ -254,7 +254,7 @@ def run(row: sheets.Row, line: str, repeats: str, refused: list[NotComputed]) ->
 def _placed(run: Measurement, row: sheets.Row, sizes: Sizes, chip: Chip) -> dict[str, Measurement]:
     """The run where each quantity is made: layout, chips and batch of one replica or one worker."""
     if row["mode"] != "disagg" and not _added_up(row):
-        layout = run_layouts.ways_of(row, sizes.n_experts)
+        layout = run_layouts.parallel_sizes(row, sizes.n_experts)
         chips = run_layouts.chips_of(layout)
         alone = replace(run, layout=layout, chips=chips, batch=_batch(row))
         return dict.fromkeys(QUANTITIES.values(), alone)

@@ -152,7 +152,7 @@ def read(
     if kind == OWN:
         cells = table(content, facts, folders)
         facts, more = _located_fact(facts, models)
-        return replace(own_table.owns(cells.sheet, **facts), models={**cells.models, **more})
+        return replace(own_table.own_runs(cells.sheet, **facts), models={**cells.models, **more})
     _says_itself(content, kind, facts)
     readings = KINDS[kind].readings
     if readings is None:

@@ -47,7 +47,7 @@ LOADS = ("concurrency", "batch")
 BESIDE = re.compile(r"(notes?|comments?|remarks?|date|name|source|url|id)$|(p\d+|std|min|max)_")
 
 
-def owns(path: sheets.Source, /, **facts: str | float) -> Readings:
+def own_runs(path: sheets.Source, /, **facts: str | float) -> Readings:
     """Every run of a user's own table; `facts` fill columns that the table lacks.
 
     Raises InputError if columns are missing, given twice or misspelt; every such mistake in one

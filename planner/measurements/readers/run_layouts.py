@@ -52,7 +52,7 @@ def refuse_overfull(sizes: Sizes, chip: Chip, chips: int) -> None:
     )
 
 
-def copies_left_out(tp: int, expert_ways: int) -> int:
+def attention_copies(tp: int, expert_ways: int) -> int:
     """Copies of attention where a table gives tensor ways and the experts' ways alone.
 
     Every chip of a stage holds a share of the experts: tp x dp = tp_expert x ep. Raises Refused if
@@ -77,7 +77,7 @@ def refuse_unequal(tp: int, copies: int, tp_expert: int, ep: int) -> None:
     )
 
 
-def ways_of(row: Row, experts: int, pool: str = "") -> dict[str, int]:
+def parallel_sizes(row: Row, experts: int, pool: str = "") -> dict[str, int]:
     """Ways of one worker by axis.
 
     Copies of attention that are not given follow from the experts' ways. Raises Refused if tensor
@@ -95,7 +95,7 @@ def ways_of(row: Row, experts: int, pool: str = "") -> dict[str, int]:
     experts_stated = [number_or_none(row, name) is not None for name in columns]
     copies_stated = number_or_none(row, f"{pool}attention_dp_size") is not None
     if experts and all(experts_stated) and not copies_stated and tp_expert * ep > tp:
-        dp = copies_left_out(tp, tp_expert * ep)
+        dp = attention_copies(tp, tp_expert * ep)
     side = math.isqrt(tp * dp)
     if experts and side > 1 and side * side == tp * dp and tp_expert == ep == side:
         tp, dp, tp_expert = (1, side, 1) if dp > 1 else (side, 1, 1)
@@ -209,7 +209,7 @@ def rate_of_prefill(pool: RunPool, prompt: float, sizes: Sizes, chip: Chip) -> f
 def _pools_stated(row: Row, sizes: Sizes) -> RunPools:
     sides = []
     for name in ("prefill", "decode"):
-        ways = ways_of(row, sizes.n_experts, f"{name}_")
+        ways = parallel_sizes(row, sizes.n_experts, f"{name}_")
         n = count(row, f"{name}_num_workers", 1)
         sides.append(RunPool(ways, chips_of(ways), n, n, n, True))
     requests = number_or_none(row, "concurrency")
@@ -297,7 +297,7 @@ def _prefill(chips: int, row: Row, sizes: Sizes) -> dict[str, int]:
     if chips != count(row, "prefill_tp_size", 1) * count(row, "prefill_attention_dp_size", 1):
         spread = bool(sizes.n_experts) and chips > 1
         return {**ONE, "dp_attention": chips, "ep": chips} if spread else {**ONE, "tp": chips}
-    layout = ways_of(row, sizes.n_experts, "prefill_")
+    layout = parallel_sizes(row, sizes.n_experts, "prefill_")
     latent = any(cache.kind == "latent" for cache in sizes.caches)
     if latent and layout["ep"] == chips > 1:  # experts on all chips go with copied attention
         return {**ONE, "dp_attention": chips, "ep": chips}

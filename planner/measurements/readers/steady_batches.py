@@ -49,14 +49,14 @@ def steadies(path: sheets.Source) -> Readings:
         name = row.get("id") or str(line)
         key = tuple(value for column, value in row.items() if column not in ("id", "url"))
         try:
-            rows.append(replace(steady(row), id=name, repeats=seen.get(key, "")))
+            rows.append(replace(steady_batch(row), id=name, repeats=seen.get(key, "")))
         except published_names.Refused as why:
             refused.append(NotComputed(name, str(why)))
         seen.setdefault(key, name)
     return Readings("steady batches", tuple(rows), tuple(refused), len(table))
 
 
-def steady(row: sheets.Row) -> Measurement:
+def steady_batch(row: sheets.Row) -> Measurement:
     """One row of the steady-batch columns.
 
     Raises Refused if a name has no entry in the catalogue, a number is missing, or is none.

@@ -19,7 +19,7 @@ from planner.measurements.published_names import Refused
 from planner.measurements.readers.collective_rows import collective_row, exchange_row, fitted_on
 from planner.measurements.readers.engine_runs import QUANTITIES, runs
 from planner.measurements.readers.sheets import MeasurementTable, positive_or_none
-from planner.measurements.readers.steady_batches import steady
+from planner.measurements.readers.steady_batches import steady_batch
 from planner.text.tolerances import SAME
 
 # What may differ between two rows of one configuration.
@@ -58,7 +58,7 @@ def steady_entries(table: MeasurementTable) -> list[Entry]:
     for row, line, cells in table.numbered:
         batch, reason = None, ""
         try:
-            batch = steady({name: text.strip() for name, text in cells.items()})
+            batch = steady_batch({name: text.strip() for name, text in cells.items()})
         except Refused as why:
             reason = str(why)
         except KeyError as why:

@@ -74,7 +74,7 @@ class Lowering:
         self._choices = choices
         self._relax = relax
         self._definitions = definitions
-        self._of_givens, self._varying = _sorted_out(title, choices, definitions, relax)
+        self._of_givens, self._varying = _dependency_order(title, choices, definitions, relax)
         self._signomials: dict[sp.Expr, posynomial.Signomial] = {}
         self._where = ""
 
@@ -88,7 +88,7 @@ class Lowering:
         """Add the row objective <= epigraph."""
         self._where = OBJECTIVE
         small, large = self._signomial(objective), posynomial.monomial(epigraph)
-        self._row(OBJECTIVE, OBJECTIVE, small, large, posynomial.short(objective), owner=epigraph)
+        self._row(OBJECTIVE, OBJECTIVE, small, large, posynomial.clipped(objective), owner=epigraph)
 
     def _row(
         self,
@@ -129,7 +129,7 @@ class Lowering:
                 source = self.auxiliaries.get(symbol)
                 if source is None or symbol is owner or exponent.is_nonnegative:
                     continue
-                text = posynomial.short(source)
+                text = posynomial.clipped(source)
                 raise ProblemError(
                     f"{self.title}: {self._where}: no geometric program: {text} stands where a "
                     f"larger value would help, but it can only be held from below\n  {WAY_OUT}"
@@ -138,7 +138,7 @@ class Lowering:
     def _not_one_monomial(self, right: posynomial.Signomial, text: str) -> ProblemError:
         why = "its larger side is not positive"
         if right:
-            several = posynomial.short(posynomial.spelled(right).xreplace(self.auxiliaries))
+            several = posynomial.clipped(posynomial.expression_of(right).xreplace(self.auxiliaries))
             why = f"{several} is a sum on the side that must stay large"
         rule = "a constraint is 'sum of positive monomials <= one monomial'; "
         return self._refusal(text, why, rule)
@@ -168,7 +168,7 @@ class Lowering:
             return self._above(expression, expression.args)
         if isinstance(expression, sp.Min):
             return self._below(expression)
-        raise self._refusal(posynomial.short(expression), _why_not(expression))
+        raise self._refusal(posynomial.clipped(expression), _reason_not_lowered(expression))
 
     def _product(self, expression: sp.Expr) -> posynomial.Signomial:
         varying = [factor_ for factor_ in expression.args if factor_.free_symbols & self._varying]
@@ -187,7 +187,7 @@ class Lowering:
 
     def _power(self, expression: sp.Expr, base: sp.Expr, exponent: sp.Expr) -> posynomial.Signomial:
         if exponent.free_symbols & self._varying:
-            raise self._refusal(posynomial.short(expression), "a choice stands in an exponent")
+            raise self._refusal(posynomial.clipped(expression), "a choice stands in an exponent")
         exponent = exponent.xreplace(self._of_givens)
         inner = self._signomial(base)
         positive, negative = posynomial.parts(inner)
@@ -198,7 +198,7 @@ class Lowering:
             return multiplied or posynomial.monomial_power(self._above(base, (base,)), exponent)
         if len(positive) == 1:
             return posynomial.monomial_power(self._below(base), exponent)
-        raise self._refusal(posynomial.short(expression), "its base has negative terms")
+        raise self._refusal(posynomial.clipped(expression), "its base has negative terms")
 
     def _above(self, source: sp.Expr, branches: tuple[sp.Expr, ...]) -> posynomial.Signomial:
         """A variable that is at least every branch."""
@@ -207,7 +207,7 @@ class Lowering:
         for branch, signomial in zip(branches, lowered, strict=True):
             if not signomial:
                 continue  # The variable is above zero as it is.
-            text = f"{posynomial.short(source)} >= {posynomial.short(branch)}"
+            text = f"{posynomial.clipped(source)} >= {posynomial.clipped(branch)}"
             name = f"{self._where}: {text}"
             self._row(
                 name, AUXILIARY, signomial, posynomial.monomial(variable), text, owner=variable
@@ -221,7 +221,7 @@ class Lowering:
         variable = self._auxiliary(source)
         inverse = posynomial.monomial(variable, sp.S.NegativeOne)
         for branch, signomial in zip(branches, lowered, strict=True):
-            text = f"{posynomial.short(source)} <= {posynomial.short(branch)}"
+            text = f"{posynomial.clipped(source)} <= {posynomial.clipped(branch)}"
             positive, negative = posynomial.parts(signomial)
             self._row(
                 f"{self._where}: {text}",
@@ -244,7 +244,7 @@ class Lowering:
         return ProblemError(f"{where}: {why}, in\n    {text}\n  {rule}{WAY_OUT}")
 
 
-def _sorted_out(
+def _dependency_order(
     title: str,
     choices: frozenset[sp.Symbol],
     definitions: Mapping[sp.Symbol, sp.Expr],
@@ -275,7 +275,7 @@ def _sorted_out(
     return of_givens, frozenset(varying)
 
 
-def _why_not(expression: sp.Expr) -> str:
+def _reason_not_lowered(expression: sp.Expr) -> str:
     if isinstance(expression, ROUNDING):
         return "rounding is not convex; a ceiling is at least Max(1, its argument)"
     return f"{type(expression).__name__} of a choice is no sum of monomials"

@@ -76,7 +76,7 @@ def parts(signomial: Signomial) -> tuple[Signomial, Signomial]:
     return positive, negative
 
 
-def spelled(signomial: Signomial) -> sp.Expr:
+def expression_of(signomial: Signomial) -> sp.Expr:
     """The signomial as one SymPy expression, for messages."""
     return sp.Add(
         *(
@@ -86,7 +86,7 @@ def spelled(signomial: Signomial) -> sp.Expr:
     )
 
 
-def short(expression: sp.Basic, width: int = 240) -> str:
+def clipped(expression: sp.Basic, width: int = 240) -> str:
     """The expression as text, its floats without padding, not longer than `width`."""
     text: str = sp.sstr(expression, full_prec=False)
     return text if len(text) <= width else text[: width - 3] + "..."

@@ -57,7 +57,7 @@ class Shortage(Infeasible):
         super().__init__(_message(title, shortfalls, common, conflict))
 
 
-class Stretching:
+class ProgramRelaxation:
     """The program with one extra variable, compiled the first time something is infeasible."""
 
     def __init__(self, problem: ProgramStructure) -> None:

@@ -26,7 +26,7 @@ import numpy.typing as npt
 from planner.programs.geometric import cone
 from planner.programs.geometric.cone import Array, ConePoint, Indices, LogProgram
 from planner.programs.geometric.instance import Instance, instance
-from planner.programs.geometric.relaxation import SOLVED, Stretching
+from planner.programs.geometric.relaxation import SOLVED, ProgramRelaxation
 from planner.programs.geometric.solution import FIRST, Envelope, ProgramSolution, proven, read
 from planner.programs.geometric.structure import ProgramStructure
 from planner.text.errors import SolverError
@@ -75,7 +75,7 @@ def _balance(problem: ProgramStructure, matrix: Array, weights: Array, multiplie
                 multipliers[row] = needed / -pull[rows == row].sum()
 
 
-def brought_down(problem: ProgramStructure, at: Instance, point: ConePoint) -> ConePoint:
+def lowered_auxiliaries(problem: ProgramStructure, at: Instance, point: ConePoint) -> ConePoint:
     """The point with no auxiliary above what holds it up.
 
     One whose every use is zero at these givens, or in a row with room to spare, lies anywhere above
@@ -101,7 +101,7 @@ BROKEN = 1e-12
 NEGATIVE = -1e-6
 
 
-def polished(problem: ProgramStructure, at: Instance, point: ConePoint) -> ConePoint:
+def newton_refined(problem: ProgramStructure, at: Instance, point: ConePoint) -> ConePoint:
     """The point after as many steps as help."""
     nothing = np.zeros(len(problem.rows), dtype=bool)
     start = _Conditions(at, problem.table.rows, point.logs, point.multipliers, nothing)
@@ -228,7 +228,7 @@ class Program:
         if solved is None:
             raise self._stretching.shortage(at)
         point, bound = solved
-        point = brought_down(self.structure, at, point)
+        point = lowered_auxiliaries(self.structure, at, point)
         envelope = Envelope(self.structure, at, point.logs, point.multipliers)
         return replace(read(envelope, bound), solver=solver)
 
@@ -253,7 +253,7 @@ class Program:
         if point.status not in SOLVED:
             return None
         for _ in range(1 + RETRIES):
-            point = polished(self.structure, at, point)
+            point = newton_refined(self.structure, at, point)
             bound = lower_bound(self.structure, at, point)
             if point.status == "optimal" or float(point.logs[-1]) - bound <= WIDEST_GAP:
                 return point, bound
@@ -264,5 +264,5 @@ class Program:
         raise SolverError(f"{self.structure.title}: the solver stopped early; rescale the givens")
 
     @cached_property
-    def _stretching(self) -> Stretching:
-        return Stretching(self.structure)
+    def _stretching(self) -> ProgramRelaxation:
+        return ProgramRelaxation(self.structure)

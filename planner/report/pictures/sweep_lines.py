@@ -18,7 +18,7 @@ from planner.protocol.columns import Cell
 from planner.report.pictures import sweep_axes
 from planner.report.pictures.style import PALETTE, pictured, ruled, titled
 from planner.report.pictures.sweep_axes import Scaled, SweptTable, factor_of, regions, scaled
-from planner.report.pictures.sweep_maps import WIDTH, Boundary, mapped
+from planner.report.pictures.sweep_maps import WIDTH, Boundary, map_drawn
 from planner.text.errors import InputError
 from planner.text.wording import figure
 
@@ -93,7 +93,7 @@ def _filled(
     numeric, others = sweep_axes.arranged(table, names)
     if len(numeric) == 2:
         edges = [kink for kink in crossings if isinstance(kink, Boundary)]
-        mapped(canvas, axes, table, numeric, quantity, edges)
+        map_drawn(canvas, axes, table, numeric, quantity, edges)
     elif not numeric or len(others) > 1:
         _bars(axes, table, names, quantity)
     else:

@@ -47,7 +47,7 @@ class Boundary:
         return f"{self.before} = {self.after}{' ' if self.forms else ', '}{form}"
 
 
-def mapped(
+def map_drawn(
     canvas: Figure,
     axes: Axes,
     table: SweptTable,

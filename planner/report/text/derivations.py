@@ -83,12 +83,12 @@ def answered(
     """What the command answers: the list, the table of claims, a document, or the book.
 
     A format or a file without a name means all of them. Raises InputError if the arguments
-    contradict each other, or as `rows` and `derived` do.
+    contradict each other, or as `rows` and `derived_text` do.
     """
     if whole_book:
         if every or json or plan:
             raise InputError("--book is a text of its own; leave out --all, --json and --at")
-        return booked(names, format_of(form, out))
+        return book_text(names, format_of(form, out))
     if names and every:
         raise InputError("name what to derive or say --all, not both")
     if json and form is not None:
@@ -107,7 +107,7 @@ def answered(
         return dumps([asdict(row) for row in listed]) if json else rows_text(listed)
     if plan is not None and not (names or every or form or out):
         return plan_text(plan)
-    return derived(names, format_of(form, out), plan)
+    return derived_text(names, format_of(form, out), plan)
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ def format_of(form: str | None, out: Path | None) -> str:
     return form
 
 
-def derived(
+def derived_text(
     names: Sequence[str],
     form: str,
     plan: Path | None = None,
@@ -224,10 +224,10 @@ def derived(
     return pdf(written) if form == "pdf" else written
 
 
-def booked(names: Sequence[str], form: str) -> str | bytes:
+def book_text(names: Sequence[str], form: str) -> str | bytes:
     """The book, or the chapters named by anchor or number, in a format; PDF as bytes.
 
-    Raises InputError if a chapter is unknown or cannot be set; SolverError as `derived`.
+    Raises InputError if a chapter is unknown or cannot be set; SolverError as `derived_text`.
     """
     try:
         if form == "lean":
@@ -313,11 +313,13 @@ def claims_text(claims: Sequence[Claim]) -> str:
 def claims_document(form: str) -> str | bytes:
     """The table, then every derivation that a claim rests on, in a format; links lead both ways.
 
-    Raises as `derived` does.
+    Raises as `derived_text` does.
     """
     rests = {name for claim in all_claims() for name in claim.equations}
     names = [name for name in by_name() if name in rests]
-    return derived(names, form, title="The claims of the lecture, derived and judged", whole=True)
+    return derived_text(
+        names, form, title="The claims of the lecture, derived and judged", whole=True
+    )
 
 
 def _rests_on_checked(claim: Claim) -> bool:

@@ -14,9 +14,9 @@ import sympy as sp
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.domains import outside
 from formulas.algebra.equation import Assignment, Equation
-from formulas.algebra.undefined import top_extreme, undefined_because
 from formulas.nomenclature.symbols import SymbolError, describe, meaning, unit_of_symbol
 from formulas.numerics.evaluate import Kernel, collect, kernel, scalar, unfolded
+from formulas.numerics.expressions import top_extreme, undefined_because
 from formulas.numerics.slopes import elasticities
 from formulas.registry import by_name, find, name_of, subject, tags
 from planner.protocol.document import json_key
@@ -77,7 +77,7 @@ class FormulaRow:
     text: str
 
 
-def one_formula(name: str, solve_for: str | None, sets: Sequence[str]) -> FormulaCard:
+def formula_card(name: str, solve_for: str | None, sets: Sequence[str]) -> FormulaCard:
     """One equation with its symbols and source; its value and elasticities where all is given.
 
     Raises InputError if the name, a symbol or a value is not what it should be, if nothing can be
@@ -232,7 +232,7 @@ def _elasticity_lines(symbol: str, slopes: Slopes | None) -> list[str]:
     return lines if ranked else []
 
 
-def the_formulas() -> list[FormulaRow]:
+def formula_rows() -> list[FormulaRow]:
     """Every equation and derivation."""
     return [
         FormulaRow(name, subject(name), value.name, str(_equation(value)))

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from formulas.claims.claim import shown
-from formulas.export.formula_document import document
+from formulas.export.formula_document import unit_in, value_in
 from formulas.nomenclature.symbols import SYMBOLS, meaning, unit_of_symbol
 from formulas.registry import by_name
 from planner.architecture.quantization import dtype
@@ -111,10 +111,11 @@ def plan_text(file: Path) -> str:
 
 
 def _worked(case: Mapping[str, float]) -> Iterator[str]:
-    entries = by_name()
-    (*listed,) = document(entries.values(), {"the plan": case}).entries
-    for name, entry in zip(entries, listed, strict=True):
-        for _, value in entry.values:
-            unit = "" if entry.unit == "1" else entry.unit
-            number = shown(value, unit) if value >= 0 else "none"  # nor where it is undefined
-            yield f"  {name:<26} {number:<26} {entry.item.name}"
+    for name, item in by_name().items():
+        value = value_in(item, case)
+        if value is not None:
+            unit = unit_in(item)
+            number = "none"  # nor where it is undefined
+            if value >= 0:
+                number = shown(value, "" if unit == "1" else unit)
+            yield f"  {name:<26} {number:<26} {item.name}"

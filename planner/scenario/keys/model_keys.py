@@ -11,8 +11,7 @@ from pydantic import Field, PlainValidator, ValidationInfo, field_validator
 from planner.catalogue.hub import hub_config, is_hub_name
 from planner.catalogue.models import names, of_repository
 from planner.scenario.keys.fields import Count, Dtype, Faults, Params, Quantity, Record
-from planner.scenario.keys.file_access import ACCESS
-from planner.scenario.keys.references import File, HubFile, name_or_file, nested
+from planner.scenario.keys.references import ACCESS, File, HubFile, name_or_file, nested
 from planner.text.quantities import show
 
 MODEL_REQUIRED = ("total_params", "kv_bytes_per_token")

@@ -1,16 +1,20 @@
-"""What a scenario points to by name or by path, and how a mapping in its place is read."""
+"""What a scenario points to by name or by path, and how a mapping in its place is read.
+
+What answers somebody else's scenario (a server, an agent's tool) opens no path that stands in it,
+and does not say whether there is one: it is refused where names are read, before it is opened.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
-from pathlib import Path as FilePath
+from pathlib import Path
 from typing import Annotated, TypeVar
 
 from pydantic import PlainValidator, ValidationError, ValidationInfo, WithJsonSchema
 
 from planner.scenario.keys.fields import Faults, Record, Refusals
-from planner.scenario.keys.file_access import ACCESS, FileAccess
 from planner.text.errors import CatalogueError, did_you_mean, quoted
 from planner.text.tables import file_names
 
@@ -20,11 +24,33 @@ FILE_SUFFIXES = (".json", ".yaml", ".yml", ".toml")
 
 
 @dataclass(frozen=True)
+class FileAccess:
+    """Where files may lie that a scenario names: below `folder`, nowhere if it is None."""
+
+    folder: Path | None = None
+
+    def path_of(self, written: str) -> Path | None:
+        """The file below the folder, links followed; None where it leads out of it or is none."""
+        if self.folder is None:
+            return None
+        root = self.folder.resolve()
+        try:
+            path = (root / written).resolve()
+            return path if path.is_relative_to(root) and path.is_file() else None
+        except (OSError, ValueError, RuntimeError):
+            return None
+
+
+ACCESS: ContextVar[FileAccess | None] = ContextVar("file_access", default=None)
+"""None: a scenario is the user's own, and points wherever it says."""
+
+
+@dataclass(frozen=True)
 class File:
     """A file a scenario points to: `written` as it stands there, `path` as found."""
 
     written: str
-    path: FilePath
+    path: Path
 
     @classmethod
     def __get_pydantic_json_schema__(cls, *_: object) -> dict[str, str]:
@@ -70,7 +96,7 @@ def name_or_file(
     value: object, kind: str, example: str, names: tuple[str, ...], info: ValidationInfo
 ) -> str | File:
     """A known name as it is, else an existing regular file beside the scenario."""
-    if isinstance(value, FilePath):
+    if isinstance(value, Path):
         value = str(value)
     if not isinstance(value, str) or not value.strip():
         raise ValueError(f"expected a {kind} such as {example}, got {quoted(value)}")
@@ -79,9 +105,9 @@ def name_or_file(
     access = ACCESS.get()
     if access is not None:
         return _below_folder(access, value, kind, names)
-    folder = (info.context or {}).get("folder") or FilePath()
+    folder = (info.context or {}).get("folder") or Path()
     try:
-        path = (folder / FilePath(value).expanduser()) if len(value) <= LONGEST_NAME else None
+        path = (folder / Path(value).expanduser()) if len(value) <= LONGEST_NAME else None
         if path is not None and path.is_file():
             return File(value, path)
         is_folder = path is not None and path.is_dir()

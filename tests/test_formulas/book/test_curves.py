@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from formulas.book.book_chapter import chapters
-from formulas.book.book_values import BookError, exact, worth
+from formulas.book.book_values import BookError, exact, number_at
 from formulas.book.chapter_rows import BarRow
 from formulas.book.curves import bars, drawn, idle_share, short, ticks, traced
 from formulas.book.drawing import Label, Spot, characters, pdf_strokes, svg
@@ -27,9 +27,9 @@ def test_a_curve_is_its_equation(name, number):
     line = traced(figure, curve, values(name))
     assert np.isfinite(line.y).all()
     case = {**values(name), **exact(curve.values)}
-    scale = worth(curve.over, case) * {"ms": 1e-3, "us": 1e-6, "GB": 1e9}.get(figure.unit, 1)
+    scale = number_at(curve.over, case) * {"ms": 1e-3, "us": 1e-6, "GB": 1e9}.get(figure.unit, 1)
     for k in (0, 57, len(line.x) - 1):
-        value = worth(curve.of, {**case, figure.axis: float(line.x[k])}) / scale
+        value = number_at(curve.of, {**case, figure.axis: float(line.x[k])}) / scale
         assert line.y[k] == pytest.approx(value, rel=1e-9)
 
 

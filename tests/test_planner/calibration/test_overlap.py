@@ -10,7 +10,7 @@ from formulas.serving.older_kernels import reading_beside
 from planner.calibration.features import features, unknowns
 from planner.catalogue.profile import COEFFICIENTS, OFF, profile
 from planner.measurements.prediction import RowStep
-from planner.measurements.readers.steady_batches import steady
+from planner.measurements.readers.steady_batches import steady_batch
 
 
 def step_reading(row, tokens):
@@ -41,7 +41,7 @@ TIMES = np.array([1e-6, 1e-3, 1.0])
 
 def part(name, engine="", **changes):
     """What one coefficient contributes to a prompt at full efficiency [s]."""
-    row = steady({**ROW, **changes})
+    row = steady_batch({**ROW, **changes})
     row = replace(row, engine=engine) if engine else row
     return features([row]).matrix[0, COEFFICIENTS.index(name)]
 
@@ -65,7 +65,7 @@ def test_both_together_take_between_the_longer_and_the_sum():
 def test_engines_of_the_runs_add_both():
     """Their coefficients were fitted as a sum, and so they stay."""
     assert added(0.0, TIMES, TIMES) == pytest.approx(TIMES)
-    row = replace(steady(ROW), engine="vllm")
+    row = replace(steady_batch(ROW), engine="vllm")
     assert features([row]).matrix[0, COEFFICIENTS.index("e_w")] == pytest.approx(
         part("e_w", engine="vllm", context_or_isl="1")
     )
@@ -81,7 +81,7 @@ def test_long_prompts_hide_reading_and_short_ones_do_not():
 
 def test_widening_a_pass_hides_nothing():
     """llama.cpp writes four-bit weights out, 2 bytes each: that comes on top of any arithmetic."""
-    row = steady({**ROW, "source": "llama.cpp-XiongjieDai", "weight_dtype": "q4_k_m"})
+    row = steady_batch({**ROW, "source": "llama.cpp-XiongjieDai", "weight_dtype": "q4_k_m"})
     stored = sum(row.sizes.streamed_bytes.values())
     narrow = sum(
         n for part, n in row.sizes.params.items() if row.sizes.weight_dtype[part] == "int4"
@@ -98,7 +98,7 @@ WIDE = {
     "weight_dtype": "fp8", "kv_dtype": "bf16", "batch": "1024",
 }  # fmt: skip
 HALVED = [
-    steady({**ROW, **WIDE, "phase": phase, "metric": metric, "context_or_isl": length})
+    steady_batch({**ROW, **WIDE, "phase": phase, "metric": metric, "context_or_isl": length})
     for phase, metric, length in (("prefill", "ttft_ms", "1024"), ("decode", "step_ms", "2048"))
 ]
 

@@ -7,7 +7,7 @@ import pytest
 from planner.calibration.features import features
 from planner.catalogue.profile import COEFFICIENTS
 from planner.measurements.published_names import Refused
-from planner.measurements.readers.steady_batches import steady
+from planner.measurements.readers.steady_batches import steady_batch
 
 PLAIN = {
     "source": "trtllm-0.9.0-static",
@@ -33,7 +33,7 @@ FALCON = {"model": "Falcon-180B", "phase": "decode", "metric": "step_ms", "osl":
 
 def part(name, **changes):
     """What one coefficient contributes to a row: a count for an overhead, a time at full rate."""
-    return features([steady({**PLAIN, **changes})]).matrix[0, COEFFICIENTS.index(name)]
+    return features([steady_batch({**PLAIN, **changes})]).matrix[0, COEFFICIENTS.index(name)]
 
 
 @pytest.mark.parametrize("name", ["t_ar", "t_layer", "t_pf_chunk", "t_request"])
@@ -79,17 +79,17 @@ def test_quantised_weights_are_written_out_before_prompts_are_multiplied():
 def test_geforce_cards_add_up_in_half_precision_twice_as_fast(chip, times):
     """llama.cpp asks for sums in fp16; other engines do not."""
     row = {**PLAIN, **LLAMA_CPP, "chip": chip}
-    half, single = (steady({**row, **source}).chip for source in ({}, {"source": "another"}))
+    half, single = (steady_batch({**row, **source}).chip for source in ({}, {"source": "another"}))
     assert half.peak("fp16") == times * single.peak("fp16")
 
 
 def test_large_groups_of_query_heads_run_on_vector_units():
     """Falcon's groups of 29 do, Llama's of 8 do not; nor did later engines' kernels."""
-    row = steady({**PLAIN, **FALCON})
+    row = steady_batch({**PLAIN, **FALCON})
     later = replace(row, engine="trtllm-2025")
     slow, fast = features([row, later]).matrix[:, COEFFICIENTS.index("e_at")]
     assert slow / fast == pytest.approx(989 / 67, rel=1e-3)
-    row = steady({**PLAIN, **FALCON, "model": "Llama-2-70B"})
+    row = steady_batch({**PLAIN, **FALCON, "model": "Llama-2-70B"})
     later = replace(row, engine="trtllm-2025")
     slow, fast = features([row, later]).matrix[:, COEFFICIENTS.index("e_at")]
     assert slow == fast > 0
@@ -122,12 +122,12 @@ def test_chips_that_gather_the_weights_exchange_no_tokens():
     """Weights that fit on no single chip come from all; 512 prompts on 64 chips are 8 on one."""
     row = {"model": "PaLM-540B", "chip": "TPUv4", "n_chips": "64", "weight_dtype": "bf16"}
     row |= {"kv_dtype": "bf16", "batch": "512", "context_or_isl": "2048", "phase": "prefill"}
-    gathered = steady({**PLAIN, **row, "metric": "mfu", "value": "0.5", "layout": "WG-XYZ"})
+    gathered = steady_batch({**PLAIN, **row, "metric": "mfu", "value": "0.5", "layout": "WG-XYZ"})
     assert (gathered.chips, gathered.batch) == (1, 8)
     arithmetic = 2 * gathered.sizes.n_total * 512 * 2048 / (64 * 275e12)
     assert gathered.seconds == pytest.approx(2 * arithmetic, rel=1e-6)
     with pytest.raises(Refused, match="do not fit on 1 tpu-v4"):
-        steady({**PLAIN, **row, "metric": "mfu", "value": "0.5", "layout": "DP"})
+        steady_batch({**PLAIN, **row, "metric": "mfu", "value": "0.5", "layout": "DP"})
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_chips_that_gather_the_weights_exchange_no_tokens():
 )
 def test_mixed_formats_take_what_their_files_do(model, file, weights):
     """Published files of Q4_K_M, less the embedding in 4.5 bits, of which a step reads a row."""
-    row = steady({**PLAIN, **LLAMA_CPP, "model": model, "weight_dtype": "q4_k_m"})
+    row = steady_batch({**PLAIN, **LLAMA_CPP, "model": model, "weight_dtype": "q4_k_m"})
     read = sum(row.sizes.streamed_bytes.values())
     assert read == pytest.approx(file - weights * 4.5 / 8, rel=0.01)
 

@@ -15,7 +15,7 @@ from planner.catalogue.hub import hub_config, is_hub_name
 from planner.cli import main
 from planner.engines import export
 from planner.scenario import resolved
-from planner.scenario.keys.file_access import ACCESS, FileAccess
+from planner.scenario.keys.references import ACCESS, FileAccess
 from planner.text.errors import InputError
 
 COMMITS = ["a" * 40, "b" * 40]

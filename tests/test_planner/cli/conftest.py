@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -22,3 +24,21 @@ def run(request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]) -> R
         return int(exit_.value.code or 0), told.out, told.err
 
     return ran
+
+
+def document(run: Run, *words: object) -> Any:
+    """The JSON document that a command prints, and nothing else on standard output."""
+    status, out, _ = run(*words, "--json")
+    assert status == 0
+    return json.loads(out, parse_constant=lambda text: pytest.fail(f"{text} is no JSON"))
+
+
+def numbers(value: Any) -> Iterator[float]:
+    """Every number in a document."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        for each in value:
+            yield from numbers(each)
+    elif isinstance(value, float):
+        yield value

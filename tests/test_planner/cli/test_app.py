@@ -7,15 +7,13 @@ import math
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.paths import ROOT
 from tests.sizes import first
-from tests.test_planner.cli.conftest import Run
+from tests.test_planner.cli.conftest import document, numbers
 
 SMALL = """\
 problem: serving
@@ -48,24 +46,6 @@ def small(tmp_path: Path) -> Path:
     file = tmp_path / "small.yaml"
     file.write_text(SMALL, encoding="utf-8")
     return file
-
-
-def document(run: Run, *words: object) -> Any:
-    """The JSON document that a command prints, and nothing else on standard output."""
-    status, out, _ = run(*words, "--json")
-    assert status == 0
-    return json.loads(out, parse_constant=lambda text: pytest.fail(f"{text} is no JSON"))
-
-
-def numbers(value: Any) -> Iterator[float]:
-    """Every number in a document."""
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, list):
-        for each in value:
-            yield from numbers(each)
-    elif isinstance(value, float):
-        yield value
 
 
 # solve

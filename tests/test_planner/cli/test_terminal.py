@@ -15,7 +15,7 @@ import pytest
 
 from planner.cli.app import app
 from planner.text.console import Commands
-from planner.text.terminal import FRAMES, folded, weighted
+from planner.text.terminal import FRAMES, emphasised, wrapped_lines
 from tests.paths import EXAMPLES, ROOT
 from tests.sizes import first
 
@@ -88,7 +88,7 @@ def test_a_long_answer_gives_a_sign_of_life():
 def test_lines_are_folded_at_words_below_their_indent():
     """Nothing is lost; a word without a blank is cut."""
     text = "title\n  one two three four five six\n  " + "x" * 50
-    lines = folded(text, 20).split("\n")
+    lines = wrapped_lines(text, 20).split("\n")
     assert max(map(len, lines)) <= 20
     assert "".join("".join(lines).split()) == "".join(text.split())
     assert lines[2].startswith("    ")
@@ -96,7 +96,7 @@ def test_lines_are_folded_at_words_below_their_indent():
 
 def test_titles_and_verdicts_have_weight():
     """A line at the edge with lines below it, and the word of a verdict beside its text."""
-    text = weighted("a title\n  BROKEN  x: 1\n  kept    y: 2\nno title")
+    text = emphasised("a title\n  BROKEN  x: 1\n  kept    y: 2\nno title")
     assert text.startswith("\x1b[1ma title\x1b[0m")
     assert "\x1b[1;31mBROKEN\x1b[0m  x: 1" in text
     assert text.endswith("\nno title")

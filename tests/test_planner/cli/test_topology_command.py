@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -17,7 +15,7 @@ from planner.network.network_source import network
 from planner.report.files import dumps
 from planner.report.text.topology import topology_text
 from tests.cases.messages import bare
-from tests.test_planner.cli.conftest import Run
+from tests.test_planner.cli.conftest import document, numbers
 
 COMMAND = ("topology",)
 
@@ -31,24 +29,6 @@ KEYS = {
     "leaving", "in_network_reduce", "groups", "collectives", "faults", "warnings", "doubts",
     "source", "as_of", "figures",
 }  # fmt: skip
-
-
-def document(run: Run, *words: object) -> Any:
-    """The one JSON document that the command prints."""
-    status, out, _ = run(*words, "--json")
-    assert status == 0
-    return json.loads(out, parse_constant=lambda text: pytest.fail(f"{text} is no JSON"))
-
-
-def numbers(value: Any) -> Iterator[float]:
-    """Every number in a document."""
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, list):
-        for each in value:
-            yield from numbers(each)
-    elif isinstance(value, float):
-        yield value
 
 
 @pytest.fixture

@@ -14,8 +14,7 @@ from planner.protocol.elasticity import EVERYTHING_FOLLOWS, LAYOUT_HELD
 from planner.protocol.output import output_named
 from planner.protocol.problem import problem_of, search, search_many
 from planner.scenario import kinds, load
-from planner.sensitivity.elasticities import elasticity_table
-from planner.sensitivity.re_solve import re_solved_row
+from planner.sensitivity.elasticities import elasticity_table, re_solved_row
 from planner.sensitivity.switch_point import break_even, next_switches
 from tests.cases import toy
 from tests.paths import ROOT

@@ -10,7 +10,7 @@ from planner.measurements.measurement import Measurement
 from planner.measurements.prediction import BANDS, RowStep, predict
 from planner.measurements.readers import runs
 from planner.measurements.readers.engine_runs import run
-from planner.measurements.readers.steady_batches import steady
+from planner.measurements.readers.steady_batches import steady_batch
 from tests.paths import SHARED
 from tests.test_planner.measurements.test_measurement import RUNS_HEADER
 
@@ -107,13 +107,13 @@ def test_runs_in_a_closed_loop_are_planned_as_they_are_predicted(changes):
 )
 def test_static_batches_are_planned_as_they_are_predicted(changes):
     """Steps with unsplit caches, and a prompt that hides the reading of weights."""
-    assert agree(steady({**STATIC, **changes}))
+    assert agree(steady_batch({**STATIC, **changes}))
 
 
 def test_the_effects_of_old_engines_are_felt():
     """What is compared above is not two sums: a small batch reads its caches with few processors,
     and a prompt hides its weights."""
-    step, prompt = steady(STATIC), steady({**STATIC, **PROMPT})
+    step, prompt = steady_batch(STATIC), steady_batch({**STATIC, **PROMPT})
     for row, slower in ((step, True), (prompt, False)):
         other = replace(row, engine="vllm-2026")
         values = {"e_w": 0.8, "e_kv": 0.8, "e_c": 0.8, "e_at": 0.8, "e_pf": 0.6, "e_pf_x": 0.6,

@@ -110,7 +110,7 @@ def test_every_reduction_leaves_the_rate(G, columns):
     program = ReducedProgram(net, what, orbits(net, what), "any")
     folded, whole = by_program(program), by_program(program, fold=False)
     assert folded.theta == pytest.approx(whole.theta, rel=1e-7)
-    mixed = engine.by_columns(program)
+    mixed = engine.column_generation(program)
     assert mixed is not None
     assert mixed.theta == pytest.approx(whole.theta, rel=1e-7)
     for found in (folded, whole, mixed):

@@ -15,7 +15,7 @@ from planner.measurements.published_names import (
     sizes_on,
 )
 from planner.measurements.readers import runs
-from planner.measurements.readers.run_layouts import chips_of, pools_of, ways_of
+from planner.measurements.readers.run_layouts import chips_of, parallel_sizes, pools_of
 from planner.measurements.roofline_bound import bounds_of
 from planner.text.errors import InputError
 from tests.paths import SHARED, shared
@@ -90,7 +90,7 @@ def test_columns_of_both_exports_mean_ways(columns, experts, ways):
         "moe_tp_size": columns["moe_tp"],
         "moe_ep_size": columns["moe_ep"],
     }
-    found = ways_of({name: str(value) for name, value in row.items()}, experts)
+    found = parallel_sizes({name: str(value) for name, value in row.items()}, experts)
     assert tuple(found[axis] for axis in ("tp", "dp_attention", "ep", "tp_expert")) == ways
 
 
@@ -106,7 +106,7 @@ def test_runs_in_both_exports_have_one_layout():
         if not row["image"] or "DeepSeek" not in row["model_path"]:
             continue
         key = (f"{float(row['ttft_ms']):.12g}", f"{float(row['tpot_ms']):.12g}")
-        ways = ways_of(row, 256)
+        ways = parallel_sizes(row, 256)
         same.setdefault(key, set()).add((chips_of(ways), ways["ep"]))
     assert all(len(layouts) == 1 for layouts in same.values())
 
@@ -114,7 +114,7 @@ def test_runs_in_both_exports_have_one_layout():
 def test_experts_that_do_not_divide_the_chips_are_refused():
     """A layout that cannot be is named."""
     with pytest.raises(Refused, match="3 expert groups on 8 chips"):
-        ways_of({"tp_size": "8", "moe_ep_size": "3"}, 256)
+        parallel_sizes({"tp_size": "8", "moe_ep_size": "3"}, 256)
 
 
 def test_replicas_share_the_concurrency(table):

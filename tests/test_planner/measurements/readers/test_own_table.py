@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from planner.measurements.readers import owns, read, recognised
+from planner.measurements.readers import own_runs, read, recognised
 from planner.measurements.readers.own_table import COLUMNS, columns_of
 from planner.text.errors import InputError
 
@@ -100,7 +100,7 @@ def result(tmp_path):
 
 def test_a_run_gives_both_of_its_times(table):
     """Times in s, requests in flight, ways, and the machine of the system."""
-    first, token = owns(table(HEAD, LLAMA)).rows
+    first, token = own_runs(table(HEAD, LLAMA)).rows
     assert (first.quantity, token.quantity) == ("ttft", "tpot")
     assert (first.seconds, token.seconds) == (0.25, 0.0215)
     assert (token.id, token.batch, token.chips, token.layout["tp"]) == ("2", 32, 4, 4)
@@ -111,7 +111,7 @@ def test_a_run_gives_both_of_its_times(table):
 def test_words_of_others_are_understood(table):
     """Columns as engines and dashboards call them, whatever their case, spaces and brackets."""
     head = "Model ID,GPU,Backend,Precision,TP Size,Max Concurrency,ISL,OSL,Mean TTFT (ms),TPOT [s]"
-    rows = owns(table(head, "Llama-3.1-70B,H100,vLLM,fp8,4,32,1024,256,250,0.0215")).rows
+    rows = own_runs(table(head, "Llama-3.1-70B,H100,vLLM,fp8,4,32,1024,256,250,0.0215")).rows
     assert [row.seconds for row in rows] == [0.25, 0.0215]
     assert rows[0].chip.name == "h100"
 
@@ -155,7 +155,7 @@ def test_columns_of_something_else_are_left_alone():
 def test_what_cannot_be_is_refused_by_name(table, change, reason):
     """The line is counted and the reason says what is wrong."""
     row = {**dict(zip(HEAD.split(","), LLAMA.split(","), strict=True)), **change}
-    readings = owns(table(HEAD, ",".join(row.values()), LLAMA))
+    readings = own_runs(table(HEAD, ",".join(row.values()), LLAMA))
     assert reason in next(each.reason for each in readings.refused if each.id == "2")
     assert {row.id for row in readings.rows} >= {"3"}
     assert readings.lines == 2
@@ -163,28 +163,28 @@ def test_what_cannot_be_is_refused_by_name(table, change, reason):
 
 def test_the_same_line_again_is_a_repeat(table):
     """It is read, and does not count twice."""
-    readings = owns(table(HEAD, LLAMA, LLAMA))
+    readings = own_runs(table(HEAD, LLAMA, LLAMA))
     assert [row.repeats for row in readings.rows] == ["", "", "2", "2"]
     assert sum(not row.repeats for row in readings.rows) == 2
 
 
 def test_chips_that_are_a_multiple_are_replicas(table):
     """Eight chips hold two replicas of four, which share the requests."""
-    rows = owns(table(f"{HEAD},n_chips", f"{LLAMA},8")).rows
+    rows = own_runs(table(f"{HEAD},n_chips", f"{LLAMA},8")).rows
     assert (rows[0].chips, rows[0].batch) == (4, 16)
 
 
 def test_chips_without_ways_are_tensor_parallel(table):
     """What is assumed is said."""
     line = LLAMA.replace(",4,,32", ",,,32")
-    row = owns(table(f"{HEAD},n_chips", f"{line},4")).rows[0]
+    row = own_runs(table(f"{HEAD},n_chips", f"{line},4")).rows[0]
     assert row.layout["tp"] == 4
     assert "tensor" in row.assumed
 
 
 def test_chips_that_are_no_multiple_are_refused(table):
     """Six chips are no replicas of four."""
-    assert "no multiple" in owns(table(f"{HEAD},n_chips", f"{LLAMA},6")).refused[0].reason
+    assert "no multiple" in own_runs(table(f"{HEAD},n_chips", f"{LLAMA},6")).refused[0].reason
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_chips_that_are_no_multiple_are_refused(table):
 def test_every_way_to_tell_a_time(table, columns, values, quantity, seconds):
     """Steps, whole batches and rates, under a fixed batch and under a closed loop."""
     head = f"model,chip,weights,tp,input_tokens,output_tokens,{columns}"
-    rows = owns(table(head, f"llama-3.1-70b,h100,fp8,4,1024,256,{values}")).rows
+    rows = own_runs(table(head, f"llama-3.1-70b,h100,fp8,4,1024,256,{values}")).rows
     assert (rows[-1].quantity, rows[-1].seconds) == (quantity, pytest.approx(seconds))
 
 
@@ -229,7 +229,7 @@ def test_a_configuration_of_ones_own_is_a_model(table, tmp_path):
     own = tmp_path / "config.json"
     own.write_text(json.dumps(config), encoding="utf-8")
     line = LLAMA.replace("llama-3.1-70b", str(own)).replace(",fp8,4,", ",,1,")
-    assert owns(table(HEAD, line)).rows[0].sizes.n_layers == 16
+    assert own_runs(table(HEAD, line)).rows[0].sizes.n_layers == 16
 
 
 def test_results_of_vllm_are_read(result):
@@ -414,6 +414,6 @@ def test_two_batches_are_a_column(tmp_path, word, halves):
     head = "model,system,dp,ep,enable_two_batch_overlap,batch,input_tokens,output_tokens,step_ms"
     row = f"deepseek-v3,hgx-h200,8,8,{word},512,2000,200,60"
     path.write_text(f"{head}\n{row}\n", encoding="utf-8")
-    assert [each.halves for each in owns(path).rows] == [halves]
+    assert [each.halves for each in own_runs(path).rows] == [halves]
     path.write_text(f"{head}\n{row.replace(f',{word},512', ',maybe,512')}\n", encoding="utf-8")
-    assert "unknown overlap 'maybe'" in owns(path).refused[0].reason
+    assert "unknown overlap 'maybe'" in own_runs(path).refused[0].reason

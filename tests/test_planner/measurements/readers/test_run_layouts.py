@@ -7,7 +7,12 @@ import pytest
 from planner.catalogue.chips import chip
 from planner.measurements.published_names import Refused, sizes_of
 from planner.measurements.readers import runs
-from planner.measurements.readers.run_layouts import capacity, chips_of, refuse_overfull, ways_of
+from planner.measurements.readers.run_layouts import (
+    capacity,
+    chips_of,
+    parallel_sizes,
+    refuse_overfull,
+)
 from tests.paths import shared
 
 EXPERTS = 128
@@ -28,7 +33,7 @@ EXPERTS = 128
 def test_ways_multiply(tp, copies, tp_expert, ep, meant):
     """For experts tp x dp = tp_expert x ep, whichever of them a table leaves out."""
     row = {"tp_size": tp, "attention_dp_size": copies, "moe_tp_size": tp_expert, "moe_ep_size": ep}
-    layout = ways_of(row, EXPERTS)
+    layout = parallel_sizes(row, EXPERTS)
     assert tuple(layout[name] for name in ("tp", "dp_attention", "ep", "tp_expert")) == meant
     assert layout["tp"] * layout["dp_attention"] == layout["tp_expert"] * layout["ep"]
 
@@ -47,7 +52,7 @@ def test_ways_that_do_not_multiply_are_refused_with_those_that_would(
     """A layout that cannot be is named, with the copies that would make it one."""
     row = {"tp_size": tp, "attention_dp_size": copies, "moe_tp_size": tp_expert, "moe_ep_size": ep}
     with pytest.raises(Refused, match=reason):
-        ways_of(row, EXPERTS)
+        parallel_sizes(row, EXPERTS)
 
 
 def test_weights_beyond_the_memory_are_refused():
