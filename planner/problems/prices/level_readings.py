@@ -103,7 +103,7 @@ def _judged(line: SheetInference, size: tuple[float, float] | None) -> SheetInfe
     words = f"spans {line.width:.0f}x" if line.width > WIDE else line.verdict
     if size is not None:
         holds = low <= size[1] and size[0] <= high
-        words += f"; {'holds' if holds else 'misses'} the size given"
+        words = "; ".join([*words.split("; "), f"{'holds' if holds else 'misses'} the size given"])
     return replace(line, verdict=words)
 
 

@@ -36,11 +36,16 @@ class SheetPrices:
 
 @dataclass(frozen=True)
 class PriceInferences:
-    """What a sheet says: `values` are the middles of the first reading of each quantity."""
+    """What a sheet says: `values` are the middles of the first reading of each quantity.
+
+    `left_out` are the fewest assumptions without which all readings can hold together; empty where
+    they can as they are.
+    """
 
     sheet: SheetPrices
     inferences: tuple[SheetInference, ...]
     contradictions: tuple[Contradiction, ...]
+    left_out: tuple[str, ...]
     values: Mapping[str, float]
 
 

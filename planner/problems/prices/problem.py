@@ -140,7 +140,7 @@ def _point(question: PricesScenario) -> tuple[PriceInferences, Provenance]:
     machines, sources = rented_chips(question)
     counts = known_sizes(question.stated)
     lines = tuple(_readings(question, counts, machines))
-    clashes = contradictions(lines, stated_quantities(question.stated, counts))
+    clashes, left_out = contradictions(lines, stated_quantities(question.stated, counts))
     values: dict[str, float] = {}
     for line in lines:
         ends = (line.mid, line.low, line.high)
@@ -149,7 +149,7 @@ def _point(question: PricesScenario) -> tuple[PriceInferences, Provenance]:
             values.setdefault(line.name, value)
     prices = SheetPrices(sheet.name, sheet.input, sheet.output, sheet.cached)
     provenance = Provenance(data=(*sheet.data, *sources), warnings=sheet.warnings)
-    return PriceInferences(prices, lines, clashes, values), provenance
+    return PriceInferences(prices, lines, clashes, left_out, values), provenance
 
 
 def _readings(
