@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -138,15 +139,37 @@ def ratio_readings(
         "an output token pays for its share of the weights", origin, ">=",
     )  # fmt: skip
     yield batch.inference("larger where contexts are long")
+    behind = (replace(within, derived=True), size, chips)
+    if counts is not None:
+        yield _context_paid_for(counts, behind, origin)
     context = assumed.fact(stated, "context")
     if context is None:
         return
     room = Reading(
-        "kv_bytes_per_token", last_step(equations.cache_below_ratio), {},
-        (replace(within, derived=True), size, chips, context),
+        "kv_bytes_per_token", last_step(equations.cache_below_ratio), {}, (*behind, context),
         "an output token pays for reading its caches", origin, "<=",
     ).inference("a bound from above")  # fmt: skip
     yield _afforded(room, context, counts)
+
+
+def _context_paid_for(counts: Sizes, behind: tuple[Assumption, ...], origin: str) -> SheetInference:
+    """The mean context from which on the model is priced below memory cost, at any of its corners.
+
+    Where what is read of a token changes with the length, it is that of the length answered.
+    """
+    equation = last_step(equations.context_below_ratio)
+
+    def paid_for(per_token: float) -> Reading:
+        read = between("model", "b_kv", (per_token, per_token), "bytes that the model reads")
+        words = "an output token pays for reading its caches"
+        return Reading("afforded_context", equation, {}, (*behind, read), words, origin, "<=")
+
+    room = paid_for(1.0).ends[1]  # bytes of the caches of one sequence
+    low, high = 1.0, room
+    while high > low * (1 + 1e-12):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if counts.read_bytes(middle) <= room else (low, middle)
+    return paid_for(room / low).inference("above it priced below memory cost")
 
 
 def _afforded(room: SheetInference, context: Assumption, counts: Sizes | None) -> SheetInference:

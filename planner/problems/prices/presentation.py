@@ -40,6 +40,7 @@ SHOWN: Mapping[str, tuple[str, Callable[[float], str]]] = {
     "output_price": ("output price by size", _per_million),
     "memory_over_arithmetic": ("memory over arithmetic", _times),
     "batch_over_critical": ("batch over critical", _times),
+    "afforded_context": ("context paid for", lambda x: f"{_tokens(x)} tokens"),
     "balance_context": ("balance context, tokens", _tokens),
     "attention_context": ("attention = weights at", _tokens),
     "fixed_share": ("fixed share of a step", lambda x: percent(x, 3)),
@@ -59,7 +60,7 @@ TITLES = {
 }  # fmt: skip
 GROUPS = {
     "level": ("n_active", "n_total", "output_price"),
-    "ratio": ("memory_over_arithmetic", "batch_over_critical"),
+    "ratio": ("memory_over_arithmetic", "batch_over_critical", "afforded_context"),
     "step": ("balance_context", "attention_context", "output_step", "input_step"),
     "tier": ("fixed_share", "batch_over_normal", "speed_limit", "idle_share"),
     "cache": ("hold_price", "write_surcharge", "hold_over_input", "break_even_reads"),

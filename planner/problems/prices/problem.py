@@ -52,6 +52,7 @@ EQUATIONS: Mapping[str, Any] = {
     "kv_bytes_per_token": equations.cache_from_step, "output_price": equations.fitted_output,
     "memory_over_arithmetic": equations.memory_share,
     "batch_over_critical": equations.least_batch_over_critical,
+    "afforded_context": equations.context_below_ratio,
     "balance_context": equations.balance_from_step,
     "attention_context": equations.attention_from_step, "fixed_share": fixed_share,
     "batch_over_normal": equations.mode_batch, "speed_limit": equations.mode_limit,
