@@ -122,7 +122,7 @@ def _listed(name: str, rows: Sequence[ListedPrice], day: date) -> PriceSheet:
             for x in sorted(above, key=lambda x: x.above)
         ),
         tuple(SheetTier(x.tier, x.output / first.output) for x in tiers),
-        (DataSource(f"prices of {name}", first.source, first.as_of),),
+        (DataSource(f"prices of {name}{api_prices.chosen_file()}", first.source, first.as_of),),
         tuple(_of_the_rows(name, rows, first, day)),
     )
 
@@ -159,7 +159,7 @@ def _median(name: str, day: date) -> PriceSheet:
     middle = api_prices.median_prices(name, day)
     rule = f"{MEDIAN} ({len(hosts)}): {api_prices.COUNTED}"
     newest = max(row.as_of for row in hosts)
-    data = (DataSource(f"prices of {name}", rule, newest),)
+    data = (DataSource(f"prices of {name}{api_prices.chosen_file()}", rule, newest),)
     return PriceSheet(name, middle[0], middle[1], data=data)
 
 

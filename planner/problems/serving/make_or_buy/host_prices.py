@@ -130,7 +130,7 @@ def _catalogue(scenario: Scenario, buy: Buy, mix: TokenMix) -> HostList:
         tuple(_listed(row, mix, counted=False) for row in resellers),
         api_prices.COUNTED,
         (),
-        f"listed prices of {wanted}, {len(rows)} hosts",
+        f"listed prices of {wanted}, {len(rows)} hosts{api_prices.chosen_file()}",
         max((row.as_of for row in rows), default=None),
     )
 
