@@ -44,7 +44,7 @@ def _refreshed_prices(
     from datetime import date
 
     from planner.catalogue.api_prices import CHOSEN, model_names
-    from planner.catalogue.price_refresh import price_refresh
+    from planner.catalogue.refresh.price_refresh import price_refresh
     from planner.protocol.document import document_of
     from planner.report.text.price_table import refresh_text
     from planner.text.errors import CatalogueError

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import replace
+
+from scipy.optimize import bisect
 
 from formulas.economics import price_sheet as equations
 from formulas.roofline.kvcache import cache_bytes_from_cliff
@@ -165,11 +166,10 @@ def _context_paid_for(counts: Sizes, behind: tuple[Assumption, ...], origin: str
         return Reading("afforded_context", equation, {}, (*behind, read), words, origin, "<=")
 
     room = paid_for(1.0).ends[1]  # bytes of the caches of one sequence
-    low, high = 1.0, room
-    while high > low * (1 + 1e-12):
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if counts.read_bytes(middle) <= room else (low, middle)
-    return paid_for(room / low).inference("above it priced below memory cost")
+    if counts.read_bytes(room) <= room:
+        return without_reading("afforded_context", origin, "any: what is read does not grow")
+    longest = bisect(lambda length: counts.read_bytes(length) - room, 1.0, room)
+    return paid_for(room / longest).inference("above it priced below memory cost")
 
 
 def _afforded(room: SheetInference, context: Assumption, counts: Sizes | None) -> SheetInference:

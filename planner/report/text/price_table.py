@@ -14,7 +14,7 @@ from planner.text.errors import CatalogueError
 from planner.text.quantities import show
 
 if TYPE_CHECKING:
-    from planner.catalogue.price_refresh import PriceChange, PriceRefresh
+    from planner.catalogue.refresh.price_refresh import PriceChange, PriceRefresh
 
 HEADINGS = (
     "host",
@@ -104,8 +104,8 @@ def refresh_text(refresh: PriceRefresh, model: str | None = None) -> str:
     """What is new, gone and priced otherwise, of one model or of all, with dates."""
     shown = [x for x in refresh.changes if model in (None, x.model)]
     counts = Counter(each.what for each in shown)
-    told = ", ".join(f"{counts[what]} {what}" for what in ("changed", "new", "gone"))
-    lines = [f"{refresh.source} beside the snapshot, {UNIT}: {told}"]
+    totals = ", ".join(f"{counts[what]} {what}" for what in ("changed", "new", "gone"))
+    lines = [f"{refresh.source} beside the snapshot, {UNIT}: {totals}"]
     if shown:
         lines += ["", *laid_in_columns(OF_CHANGES, [_change(x) for x in shown], words=(0, 1, 2, 3))]
     if refresh.left_out and model is None:

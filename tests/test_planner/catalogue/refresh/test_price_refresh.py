@@ -7,8 +7,9 @@ from textwrap import dedent
 
 import pytest
 
-from planner.catalogue import api_prices, price_refresh
+from planner.catalogue import api_prices
 from planner.catalogue.api_prices import CHOSEN, rows
+from planner.catalogue.refresh import price_refresh
 from planner.cli.app import main
 from planner.report.text.price_table import refresh_text
 from planner.text.errors import CatalogueError, MissingExtra

@@ -85,10 +85,10 @@ def price_refresh(day: date) -> PriceRefresh:
     Raises MissingExtra without the package.
     """
     source = f"{PACKAGE} {_installed()}"
-    known = rows()
+    snapshot = rows()
     kinds: dict[str, set[str]] = {}
     named: dict[tuple[str, str], str] = {}
-    for row in known:
+    for row in snapshot:
         if row.kind != HOST:
             kinds.setdefault(row.host, set()).add(row.kind)
             named[row.host, row.model] = row.kind
@@ -109,11 +109,11 @@ def price_refresh(day: date) -> PriceRefresh:
                 left_out |= set() if kind else {f"{host}/{model.id}"}
             if kind:
                 fresh += _rows_of(model, model.id, host, kind, source, day)
-    kept = [row for row in known if not row.source.startswith(PACKAGE)]
-    before = [row for row in known if row.source.startswith(PACKAGE)]
+    others = [row for row in snapshot if not row.source.startswith(PACKAGE)]
+    before = [row for row in snapshot if row.source.startswith(PACKAGE)]
     remarks = {_same(row): row.suspect for row in before}
     after = [replace(x, suspect=remarks.get(_same(x), "")) for x in dict.fromkeys(fresh)]
-    merged = tuple(_judged([*kept, *after]))
+    merged = tuple(_judged([*others, *after]))
     return PriceRefresh(source, merged, tuple(changes(before, after)), tuple(sorted(left_out)))
 
 
@@ -135,7 +135,7 @@ def _providers() -> Sequence[Any]:
 @cache
 def _open_models() -> Mapping[str, str]:
     """The model with public weights that a name of a list means."""
-    text = files("planner.catalogue").joinpath(IDS).read_text(encoding="utf-8")
+    text = files("planner.catalogue.refresh").joinpath(IDS).read_text(encoding="utf-8")
     ids = tomllib.loads(text)["ids"]
     return {spelling: name for name, spellings in ids.items() for spelling in spellings}
 
@@ -149,9 +149,9 @@ def _rows_of(
               "as_of": day.isoformat(), "source": source, "status": status}  # fmt: skip
     several = model.prices if isinstance(model.prices, list) else [None]
     starts = [_start(each) for each in several]
-    for place, (each, start) in enumerate(zip(several, starts, strict=True)):
-        prices = model.prices if each is None else each.prices
-        hours = _hours(each)
+    for place, (conditional, start) in enumerate(zip(several, starts, strict=True)):
+        prices = model.prices if conditional is None else conditional.prices
+        hours = _hours(conditional)
         until = "" if hours else next((x for x in starts[place + 1 :] if x), "")
         yield from _by_length(prices, {**shared, "tier": STANDARD, "hours": hours, "since": start,
                                        "until": until})  # fmt: skip
