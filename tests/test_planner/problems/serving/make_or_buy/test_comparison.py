@@ -1,5 +1,6 @@
 """Make or buy beside a plan: its numbers by hand, contracts, formats, fleets, refusals."""
 
+import itertools
 from collections.abc import Mapping
 from functools import cache
 from statistics import NormalDist
@@ -167,6 +168,27 @@ def test_the_smallest_fleet_is_that_of_every_number_of_chips():
     assert buy.smallest_fleet.chips == min(cheap)
     costs = {row.chips: row.usd_per_mtok for row in buy.fleets}
     assert costs[min(cheap)] == pytest.approx(alone[min(cheap)])
+
+
+def test_rows_of_a_sweep_have_what_the_plan_says():
+    """Hosts, break-evens, chance and marginal prices of every point, as a plan there has them."""
+    rents = ("$1/hour", "$4/hour")
+    scenario = {k: v for k, v in asked(ROWS).items() if k != "contract"} | {"price": rents[0]}
+    table = planner.sweep(scenario, over=["price=$1/hour,$4/hour", "buy.quantile=0.5,1"])
+    assert len(table) == 4
+    for row, (rent, quantile) in zip(table, itertools.product(rents, (0.5, 1)), strict=True):
+        buy = planner.solve(
+            {**scenario, "price": rent, "buy": {**scenario["buy"], "quantile": quantile}}
+        ).answer.plan.buy
+        assert row["buy.cheaper"] == buy.better
+        assert row["buy.chance"] == pytest.approx(buy.cheaper)
+        assert row["buy.hosts"] == buy.hosts.n
+        assert row["buy.host_usd_per_mtok"] == pytest.approx(buy.hosts.quantile)
+        assert row["buy.own_full_usd_per_mtok"] == pytest.approx(buy.ours.full)
+        assert row["buy.break_even_utilisation"] == pytest.approx(buy.break_even.utilisation)
+        assert row["buy.break_even_tokens_per_day"] == pytest.approx(buy.break_even.tokens_per_day)
+        assert row["buy.marginal_output"] == pytest.approx(buy.marginal.output)
+    assert table.units["buy.break_even_tokens_per_day"] == "token/day"
 
 
 def test_the_map_is_the_cost_of_whole_fleets_over_the_host():
