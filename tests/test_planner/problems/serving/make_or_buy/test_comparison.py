@@ -278,24 +278,55 @@ def test_what_cannot_be_compared_is_refused_with_its_place(change, words):
         planner.solve({**SMALL, **change})
 
 
-@pytest.mark.slow
-def test_the_published_day_costs_what_it_did():
-    """DeepSeek's day: $87,072 for 608 billion input tokens, 56 % cached, and 168 billion output."""
+DAY = {"input": "$0.55/Mtok", "cached": "$0.14/Mtok", "output": "$2.19/Mtok"}
+NIGHT = {"input": "$0.135/Mtok", "cached": "$0.035/Mtok", "output": "$0.55/Mtok"}
+
+
+def published_day(at_night):
+    """DeepSeek's day: 608 billion input tokens, 56 % cached, and 168 billion output."""
     answer = 4989 / (608 / 168 + 0.5)
-    prices = {"host": "x", "input": "$0.55/Mtok", "cached": "$0.14/Mtok", "output": "$2.19/Mtok"}
+    prices = [{"host": "x", "share": 1 - at_night, **DAY}]
+    prices += [{"host": "x", "share": at_night, **NIGHT}] if at_night else []
     plan = planner.solve({
         "problem": "serving", "model": "deepseek-v3", "system": "hgx-h800", "chips": 176,
         "price": "$2/hour", "promises": {"tpot": "50 ms"}, "choose": {"weights": "fp8"},
         "workload": {"input_tokens": answer * 608 / 168, "output_tokens": answer,
                      "cached_input": 342 / 608},
-        "buy": {"prices": [prices]},
+        "buy": {"prices": prices},
     })  # fmt: skip
-    buy = plan.answer.plan.buy
+    return plan.answer.plan.buy
+
+
+@pytest.mark.slow
+def test_the_published_day_costs_what_it_did():
+    """$87,072, and 15.5 % of the revenue at list prices."""
+    buy = published_day(0.0)
     published = 87_072 / 776e3
     assert buy.ours.full == pytest.approx(published, rel=0.2)
     low, high = buy.ours.band
     assert low < published < high
     assert buy.break_even.utilisation == pytest.approx(0.155, rel=0.2)
+
+
+@pytest.mark.slow
+def test_the_published_day_by_the_hour_costs_what_it_did():
+    """226.75 nodes on average and 278 at most: units by the hour, and the tokens sold at night.
+
+    The night prices hold for the eight hours around the least load, 16:30 to 00:30 UTC.
+    """
+    hours = (np.arange(24_000) + 0.5) / 1000
+    load = 1 - (278 / 226.75 - 1) * np.cos(2 * np.pi * hours / 24)
+    at_night = load[(hours < 4) | (hours > 20)].sum() / load.sum()
+    assert at_night == pytest.approx(0.271, abs=5e-4)
+    buy = published_day(at_night)
+    by_hour = 776e9 / 24 * load.reshape(24, -1).mean(axis=1)
+    units = np.ceil(by_hour / (buy.ours.tokens_per_day / 24))
+    cost = units.sum() * buy.ours.usd_per_day / 24
+    assert cost == pytest.approx(87_072, rel=0.2)
+    assert units.max() * buy.ours.usd_per_day == pytest.approx(87_072 * 278 / 226.75, rel=0.2)
+    by_day, by_night = 562_100, 0.135 * 266e3 + 0.035 * 342e3 + 0.55 * 168e3
+    revenue = 776e3 * buy.hosts.median
+    assert revenue == pytest.approx((1 - at_night) * by_day + at_night * by_night, rel=1e-3)
 
 
 def test_one_percent_more_rent_is_one_percent_more_cost_under_a_contract():
