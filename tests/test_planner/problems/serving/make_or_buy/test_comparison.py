@@ -240,6 +240,21 @@ def test_text_and_sections_say_it():
     assert "make or buy" in titles
 
 
+@pytest.mark.parametrize(("price", "words", "absent"), [
+    (1e-3, ["never: these chips, always full, cost", "over 99%", "1 of 1 sold below our cost",
+            "chips is worth renting"], ["out of reach", "least", "100%"]),
+    (100, ["under 1% of full use", "chance of under 1%", "from 1 chip on"],
+     ["0% of", "e+", "1 chips", "below our cost"]),
+])  # fmt: skip
+def test_hosts_that_always_win_or_never_do_are_said_in_words(price, words, absent):
+    """No share of 0 or 100 %, no quartiles of one host, no use beyond all there is."""
+    host = {"host": "x", "input": f"${price}/Mtok", "output": f"${price}/Mtok"}
+    text = str(planner.solve(asked([host])))
+    section = " ".join(text[text.index("make or buy") : text.index("one step")].split())
+    assert [each for each in words if each not in section] == []
+    assert [each for each in absent if each in section] == []
+
+
 def test_odd_prices_are_warned_of():
     """Output below half of the input, and prices older than a year."""
     rows = [{"host": "x", "input": "$1/Mtok", "output": "$0.3/Mtok", "as_of": "2020-01-01"}]
