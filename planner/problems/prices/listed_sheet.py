@@ -141,6 +141,8 @@ def _of_the_rows(
     age = (day - date.fromisoformat(f"{first.as_of}-01"[:10])).days
     if age > YEAR:
         notes.append(f"the prices of {name} were read in {first.as_of}, {age} days before {day}")
+    if first.as_of[:7] > day.isoformat()[:7]:
+        notes.append(f"the prices of {name} were read in {first.as_of}, after {day}")
     if first.write and first.write < first.input:
         notes.append("a write is listed below the input price, and left aside")
     if hours := sorted({row.hours for row in rows if row.hours}):

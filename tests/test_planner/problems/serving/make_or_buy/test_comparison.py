@@ -263,6 +263,16 @@ def test_odd_prices_are_warned_of():
     assert "older than a year" in warnings
 
 
+@pytest.mark.parametrize(("buy", "words"), [
+    ({"on": "2020-01-01"}, "later day than 2020-01-01"),
+    ({"on": "2030-01-01"}, "older than a year"),
+    ({"prices": [{**ROWS[0], "as_of": "2099-01-01"}]}, "later day"),
+])  # fmt: skip
+def test_prices_of_another_time_are_warned_of(buy, words):
+    """Read long before the day that is asked for, or after it."""
+    assert words in " ".join(planner.solve({**SMALL, "buy": buy}).warnings)
+
+
 REFUSED: list[tuple[Mapping[str, object], str]] = [
     ({"price": "$2/hour"}, "contract"),
     ({"system": {"like": "hgx-h100", "price": "$2/hour"}}, "contract"),
