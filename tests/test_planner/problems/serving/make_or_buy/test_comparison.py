@@ -354,6 +354,29 @@ def test_the_published_day_by_the_hour_costs_what_it_did():
     assert revenue == pytest.approx((1 - at_night) * by_day + at_night * by_night, rel=1e-3)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("phase", "chips", "batch", "per_node"), [
+    ("decode", 72, {"batch": 18_432}, 22.3e3), ("prefill", 32, {}, 52.3e3),
+])  # fmt: skip
+def test_the_published_96_h100_cost_what_they_did(phase, chips, batch, per_node):
+    """DeepSeek-V3, 2,000 tokens in and 100 out, at $2 an hour: tokens/s of a node and their price.
+
+    52.3k input tokens/s of a prefill node, 22.3k output tokens/s and so $0.20 of a decode node.
+    """
+    ranks = {"tp": 1, "pp": 1, "ep": chips, "dp_attention": chips}
+    plan = planner.solve({
+        "problem": "serving", "model": "deepseek-v3", "system": "hgx-h100", "price": "$2/hour",
+        "workload": {"input_tokens": 2000, "output_tokens": 100}, "chips": chips,
+        "choose": {"mode": phase, "weights": "fp8", **ranks, **batch},
+    })  # fmt: skip
+    published = 16 / 3600 / per_node * 1e6
+    if phase == "decode":
+        assert published == pytest.approx(0.20, abs=0.005)
+    assert plan.cost == pytest.approx(published, rel=0.2)
+    low, high = plan.answer.band.usd_per_mtok
+    assert low < published < high
+
+
 def test_one_percent_more_rent_is_one_percent_more_cost_under_a_contract():
     """The price of sensitivity is that which the contract has the plan pay."""
     slopes = planner.solve({**SMALL, "choose": {"weights": "bf16"}}).elasticities
