@@ -19,6 +19,7 @@ MODULES = {
     "dask": "distributed",
     "salib": "SALib",
     "myst-parser": "myst_parser",
+    "genai-prices": "genai_prices",
     "httpx": "starlette",  # its client for tests asks for it
 }
 # What another package is made of, and asks for by name in every release: its module.

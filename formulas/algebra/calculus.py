@@ -146,10 +146,20 @@ class Optimum:
                 yield _roots(self.slope, self.x, tuple(point.items()))
 
     @cached_property
-    def roots(self) -> tuple[int, ...]:
-        """How many roots there are over 40 orders of magnitude at each of a few points."""
-        counts = (len(roots) for roots in self._roots(0))
-        return tuple(islice((count for count in counts if count), LISTED))
+    def roots(self) -> tuple[list[Point], ...]:
+        """The roots over 40 orders of magnitude at each of a few points that have any."""
+        several = (roots for roots in self._roots(0) if roots)
+        return tuple(islice(several, 1 if self.proven else LISTED))
+
+    def _listed(self) -> str:
+        """The roots at the first of the points, and where that is."""
+        if not self.roots:
+            return ""
+        first = self.roots[0]
+        values = ", ".join(f"{float(root[self.x]):.4g}" for root in first)
+        rest = sorted((y for y in first[0] if y != self.x), key=str)
+        where = ", ".join(f"{y.name} = {float(first[0][y]):.4g}" for y in rest)
+        return f"; {self.x.name} = {values}" + (f" at {where}" if where else "")
 
     @cached_property
     def proven(self) -> bool:
@@ -161,12 +171,13 @@ class Optimum:
         """First and second order, and how many roots there are."""
         sign, kind = ("positive", "least") if self.least else ("negative", "largest")
         if self.proven:
-            return f"first order; second order {sign} everywhere: the only root, and the {kind}"
-        most = max(self.roots, default=0)
+            only = f"second order {sign} everywhere: the only root, and the {kind}"
+            return f"first order; {only}{self._listed()}"
+        most = max(map(len, self.roots), default=0)
         listed = "one root" if most == 1 else f"up to {most} roots"
         return (
             f"first order; {listed} at each of {len(self.roots)} points over {2 * ORDERS} orders, "
-            f"second order {sign} at every root met"
+            f"second order {sign} at every root met{self._listed()}"
         )
 
 

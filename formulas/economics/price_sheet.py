@@ -79,6 +79,18 @@ cache_below_ratio = derive(
     assumes=(PREFILL, OVERLAP, AFFORDED, "reading the weights is left out: with it, fewer bytes"),
 )
 
+context_below_ratio = derive(
+    "longest context that a price ratio pays for",
+    begin(
+        q_mem * N_active * c_fwd / F,
+        L_ctx * b_kv / W,
+        why="reading the caches takes all of what memory takes",
+    ),
+    solve(L_ctx, q_mem * N_active * c_fwd * W / (F * b_kv)),
+    source=SHEET,
+    assumes=(PREFILL, OVERLAP, AFFORDED, "reading the weights is left out: with it, fewer tokens"),
+)
+
 balance_from_step = derive(
     "balance context that a step of the output price implies",
     begin(

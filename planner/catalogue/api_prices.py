@@ -8,21 +8,28 @@ spells it; a reseller passes another's price on, so that its rows are shown and 
 from __future__ import annotations
 
 import csv
+import os
 import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from statistics import quantiles
 from typing import Any
 
 from planner.text.errors import CatalogueError
 
 FILE = "api_prices.csv"
+REFRESH = "planner catalog api-prices --refresh --out FILE"
+CHOSEN = "PLANNER_API_PRICES"  # names a file that stands for the shipped one
+PRICES = ("input", "output", "cached", "write", "write_1h")
+COLUMNS = ("model", "host", "kind", "tier", "above", "hours", "since", "until", *PRICES, "as_of",
+           "source", "status", "suspect")  # fmt: skip
 TOKENS = 1e6  # the file lists USD per million tokens
 HOSTS = "api_hosts.toml"  # one host under several names
-STANDARD, RESELLER, HOST = "standard", "reseller", "host"
+STANDARD, RESELLER, HOST, VENDOR = "standard", "reseller", "host", "vendor"
 OUTLIER = "median"  # what the note of a row says that lies far from the other hosts of its model
 COUNTED = (
     "newest standard row of each host, one name per host; resellers, withdrawn and outlying "
@@ -88,9 +95,34 @@ def host_name(name: str) -> str:
 
 @cache
 def rows() -> tuple[ListedPrice, ...]:
-    """Every row of the snapshot."""
-    text = files("planner.catalogue").joinpath(FILE).read_text(encoding="utf-8")
-    return tuple(dict.fromkeys(_row(row) for row in csv.DictReader(text.splitlines())))
+    """Every row of the shipped snapshot, or of the file that PLANNER_API_PRICES names.
+
+    Raises CatalogueError for a file that cannot be read, or a row that is no price.
+    """
+    if not (chosen := os.environ.get(CHOSEN)):
+        text = files("planner.catalogue").joinpath(FILE).read_text(encoding="utf-8")
+        return tuple(dict.fromkeys(_row(row) for row in csv.DictReader(text.splitlines())))
+    try:
+        lines = Path(chosen).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise CatalogueError(f"{CHOSEN}={chosen}: {error}") from error
+    table = csv.DictReader(lines)
+    if missing := {*COLUMNS} - {*(table.fieldnames or ())}:
+        words = f"has no column {', '.join(sorted(missing))}: {REFRESH} writes such a file"
+        raise CatalogueError(f"{CHOSEN}={chosen}: {words}")
+    listed_prices = []
+    for place, row in enumerate(table, start=2):
+        try:
+            listed_prices.append(_row(row))
+        except (TypeError, ValueError) as error:
+            raise CatalogueError(f"{CHOSEN}={chosen}: line {place}: {error}") from error
+    return tuple(dict.fromkeys(listed_prices))
+
+
+def chosen_file() -> str:
+    """What is said where prices are of a file of one's own; empty for the shipped ones."""
+    chosen = os.environ.get(CHOSEN)
+    return f", from {Path(chosen).name}" if chosen else ""
 
 
 def _row(row: dict[str, str]) -> ListedPrice:
@@ -123,7 +155,7 @@ def open_models() -> tuple[str, ...]:
 @cache
 def vendors() -> tuple[str, ...]:
     """Vendors of their models, with their tiers and steps."""
-    return tuple(sorted({row.host for row in rows() if row.kind == "vendor"}))
+    return tuple(sorted({row.host for row in rows() if row.kind == VENDOR}))
 
 
 def listed(model: str, on: date | None = None) -> tuple[ListedPrice, ...]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from planner.cli.options import warn
 from planner.report.files import check_file, deliver, dumps
-from planner.text.console import show
+from planner.text.console import note, show
 from planner.text.errors import InputError
 
 
@@ -19,13 +19,48 @@ def model(name: str, json: bool = False) -> None:
     show(dumps(document) if json else model_text(document))
 
 
-def catalog(kind: str | None = None, name: str | None = None, json: bool = False) -> None:
+def catalog(
+    kind: str | None = None,
+    name: str | None = None,
+    refresh: bool = False,
+    out: Path | None = None,
+    json: bool = False,
+) -> None:
     """Show what is known, with source and date of every figure."""
+    if refresh or out is not None:
+        _refreshed_prices(kind, name, refresh, out, json)
+        return
     from planner.report.text.catalog import catalog as answer
     from planner.report.text.catalog import catalog_text
 
     document = answer(kind, name)
     show(dumps(document) if json else catalog_text(document))
+
+
+def _refreshed_prices(
+    kind: str | None, model: str | None, refresh: bool, out: Path | None, json: bool
+) -> None:
+    """Listed prices read anew: what changed as a table, and the whole snapshot into a file."""
+    from datetime import date
+
+    from planner.catalogue.api_prices import CHOSEN, model_names
+    from planner.catalogue.refresh.price_refresh import price_refresh
+    from planner.protocol.document import document_of
+    from planner.report.text.price_table import refresh_text
+    from planner.text.errors import CatalogueError
+
+    if kind != "api-prices" or not refresh:
+        raise InputError("--refresh and --out read listed prices anew: "
+                         "planner catalog api-prices --refresh --out prices.csv")  # fmt: skip
+    if out is not None:
+        check_file(out, "--out", ("csv",))
+    if model is not None and model not in model_names():
+        raise CatalogueError.unknown("listed model", model, model_names())
+    anew = price_refresh(date.today())
+    show(dumps(document_of(anew.changes)) if json else refresh_text(anew, model))
+    if out is not None:
+        deliver(anew.csv(), out)
+        note(f"{CHOSEN}={out} has it read in place of the shipped prices", warning=True)
 
 
 def formula(

@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast, runtime_checkable
 
 from planner.protocol.elasticity import Elasticity
@@ -111,6 +112,7 @@ class Problem(ABC, Generic[Q]):
     plan_type: type[Plan[Any]]
     outputs: tuple[Output, ...] = ()
     limited: tuple[Output, ...] = ()  # numbers that a question may limit and nobody asks for alone
+    more_columns: Mapping[str, str] = MappingProxyType({})  # that a row has in some questions
     slow = False  # whether a search takes a second, so that faces search only when asked to
 
     @property

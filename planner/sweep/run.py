@@ -57,7 +57,8 @@ class Order:
     def meta(self) -> Meta:
         """What the table is, for whoever reads it."""
         axes = {column.name: column.unit for column in self.survey.columns}
-        answers = {**problem_of(self.survey.problem).columns, "elapsed_s": "s"}
+        problem = problem_of(self.survey.problem)
+        answers = {**problem.columns, **problem.more_columns, "elapsed_s": "s"}
         units = {f"plan.{name}" if name in axes else name: unit for name, unit in answers.items()}
         return {
             "version": version("token-planner"),

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from topologies.fabric.limits import did_you_mean
 
+LISTED = 100  # names of a catalogue that an error lists
 LONGEST = 60  # letters of a value that is quoted
 
 
@@ -70,7 +71,8 @@ class CatalogueError(InputError):
     def unknown(cls, kind: str, name: str, entries: Iterable[str]) -> CatalogueError:
         """The error for an unknown `name` among the `known` names of a `kind` of entry."""
         names = sorted(entries)
-        hint = did_you_mean(name, names) or f" (known: {', '.join(names)})"
+        more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+        hint = did_you_mean(name, names) or f" (known: {', '.join(names[:LISTED])}{more})"
         return cls(f"unknown {kind} {quoted(name)}{hint}")
 
 

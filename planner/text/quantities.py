@@ -126,7 +126,10 @@ def _meant(text: str, powers: Powers, wanted: Dimension) -> str:
     body = text.strip()
     if missing in (wanted.powers, *wanted.also) and wanted.name not in ("price", "power"):
         single = body[:-1] if body.endswith("FLOPs") else body
-        return f'; did you mean "{single}/s"?'
+        time = {"hold_price": "hour", "byte_price": "month"}.get(wanted.name, "s")
+        return f'; did you mean "{single}/{time}"?'
+    if wanted.name == "token_price" and powers == _powers("USD"):
+        return f'; did you mean "{body}/Mtok"?'
     if wanted.name == "price" and powers in (_powers("USD"), _powers("USD/chip")):
         return f'; did you mean "{body}/hour"?'
     return ""

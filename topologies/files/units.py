@@ -115,7 +115,7 @@ def amount(text: str) -> Amount:
     body = body[money.end() :] if money else body
     number = NUMBER.match(body)
     if number is None:
-        raise UnreadAmount(shown, ", which does not begin with a number")
+        raise UnreadAmount(shown, SUGGESTIONS.get(body[:1], ", which does not begin with a number"))
     rest = body[number.end() :].rstrip()
     if rest[:1] == "," and rest[1:2].isdigit():
         raise UnreadAmount(shown, "; write 1_000 or 1000, without a comma")

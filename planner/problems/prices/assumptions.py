@@ -46,14 +46,16 @@ WORDS = {
 class Assumption:
     """Values that symbols may take together, in base units.
 
-    `points` are all corners; between them anything is possible. `derived` is one that an inference
-    of the same sheet gave, not the scenario or a default.
+    `points` are all corners; between them anything is possible, or between those of one of the
+    `machines`, which name the machine of each point. `derived` is one that an inference of the same
+    sheet gave, not the scenario or a default.
     """
 
     name: str
     words: str
     points: tuple[Mapping[str, float], ...]
     derived: bool = False
+    machines: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return self.words
@@ -134,11 +136,15 @@ def of_chips(chips: Sequence[RentedChip]) -> Assumption:
     """That one of these chips serves, at one of its rents."""
     low = min(rent for chip in chips for rent in chip.rents) * 3600
     high = max(rent for chip in chips for rent in chip.rents) * 3600
-    names = ", ".join(each.chip.name for each in chips)
+    names = ", ".join(dict.fromkeys(each.chip.name for each in chips))
     many = names if len(chips) <= 3 else f"one of {len(chips)} chips"
     rent = f"${digits(low)}" if low == high else f"${digits(low)} to ${digits(high)}"
-    points = tuple(point for each in chips for point in each.points())
-    return Assumption("chips", f"{many} at {rent} per hour, {' or '.join(PEAKS)}", points)
+    points = [(each.chip.name, point) for each in chips for point in each.points()]
+    return Assumption(
+        "chips", f"{many} at {rent} per hour, {' or '.join(PEAKS)}",
+        tuple(point for _, point in points),
+        machines=tuple(f"{name} at {point['F']:g} FLOP/s" for name, point in points),
+    )  # fmt: skip
 
 
 def known_sizes(stated: GivenFacts) -> Sizes | None:

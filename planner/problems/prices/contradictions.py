@@ -1,8 +1,9 @@
 """Inferences that cannot all hold: which assumptions clash, and which one alone would reconcile.
 
-In logarithms every reading is a row of a linear program, and every assumption a bound. Where two
-readings of one quantity do not meet, the program of what they rest on is infeasible: its dual names
-rows that already clash, and leaving out one after the other makes the set minimal.
+In logarithms every reading is a row of a linear program, and every assumption a bound. What is one
+of several machines is one program for each machine: assumptions clash where every one of them is
+infeasible. The dual of a program names rows that already clash, and leaving out one after the other
+makes the set minimal.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, repeat
 
 import numpy as np
 from scipy.optimize import linprog
@@ -27,12 +28,18 @@ CLOSE = 1e-7  # of a logarithm, in which rows of a feasible program are broken
 
 @dataclass(frozen=True)
 class LogRow:
-    """`low <= sum of coefficients times variables <= high`, in logarithms, of one assumption."""
+    """`low <= sum of coefficients times variables <= high`, in logarithms, of one assumption.
+
+    A row of a `machine` holds where that one serves. What an assumption is off by, it is off in its
+    rows that are not `firm`.
+    """
 
     group: str
     coefficients: Mapping[str, float]
     low: float
     high: float
+    machine: str = ""
+    firm: bool = False
 
 
 @dataclass(frozen=True)
@@ -55,12 +62,16 @@ class LogSystem:
         broken, _ = self._elastic(self.groups, group)
         return None if math.isinf(broken) else broken
 
-    def minimal(self) -> tuple[str, ...]:
+    def minimal(self, without: Iterable[str] = ()) -> tuple[str, ...]:
         """Assumptions that clash, none of which can be left out; empty where all can hold.
 
         The dual of the elastic program names a clashing set; a deletion filter makes it minimal.
+
+        Parameters
+        ----------
+        without : assumptions that are not sought among.
         """
-        broken, clashing = self._elastic(self.groups, None)
+        broken, clashing = self._elastic(tuple(x for x in self.groups if x not in {*without}), None)
         if broken <= CLOSE:
             return ()
         needed = clashing
@@ -72,46 +83,53 @@ class LogSystem:
         return needed
 
     def _elastic(self, groups: tuple[str, ...], only: str | None) -> tuple[float, tuple[str, ...]]:
-        """The least by which rows are broken, and the assumptions that its dual weighs.
+        """The least by which rows are broken, and the assumptions that the duals weigh.
 
         Every row may be broken, or those of `only`, in which case infinity says that it is not
-        enough, and the most that one of them is broken counts, not the sum.
+        enough, and the most that one of them is broken counts, not the sum. Of several machines the
+        best counts, and what clashes for each of them.
         """
-        names = list(dict.fromkeys(x for row in self.rows for x in row.coefficients))
-        places = {name: i for i, name in enumerate(names)}
-        sides: list[np.ndarray] = []
-        limits: list[float] = []
-        owners: list[str] = []
-        for row in self.rows:
-            if row.group not in groups:
-                continue
-            line = np.zeros(len(names))
-            for name, coefficient in row.coefficients.items():
-                line[places[name]] = coefficient
-            for sign, limit in ((1.0, row.high), (-1.0, -row.low)):
-                if math.isfinite(limit):
-                    sides.append(sign * line)
-                    limits.append(limit)
-                    owners.append(row.group)
-        if not sides:
-            return 0.0, ()
-        count = len(sides)
-        if only is None:
-            slack = -np.eye(count)
-        else:
-            slack = -np.array([[float(owner == only)] for owner in owners])
-        solved = linprog(
-            np.r_[np.zeros(len(names)), np.ones(slack.shape[1])],
-            A_ub=np.c_[np.array(sides), slack], b_ub=np.array(limits),
-            bounds=[(None, None)] * len(names) + [(0, None)] * slack.shape[1],
-        )  # fmt: skip
-        if solved.status == 2 and only is not None:
-            return math.inf, ()
-        if solved.status != 0 or solved.fun is None:
-            raise SolverError(f"the program of the assumptions was not solved: {solved.message}")
-        duals = solved.ineqlin.marginals
-        weighed = dict.fromkeys(o for o, y in zip(owners, duals, strict=True) if y < -CLOSE)
-        return float(solved.fun), tuple(weighed)
+        rows = [row for row in self.rows if row.group in groups]
+        machines = tuple(dict.fromkeys(row.machine for row in rows if row.machine)) or ("",)
+        least, weighed = math.inf, dict.fromkeys(groups, False)
+        for machine in machines:
+            broken, binding = _broken([x for x in rows if x.machine in ("", machine)], only)
+            names = dict.fromkeys(row.group for row in binding)
+            if only is None and (broken <= CLOSE or not any(row.machine for row in binding)):
+                return broken, tuple(names)  # it clashes without any machine, or not at all
+            least = min(least, broken)
+            weighed |= dict.fromkeys(names, True)
+        return least, tuple(group for group, binds in weighed.items() if binds)
+
+
+def _broken(rows: Sequence[LogRow], only: str | None) -> tuple[float, list[LogRow]]:
+    """The least by which rows of one machine are broken, and those that its dual weighs."""
+    names = list(dict.fromkeys(x for row in rows for x in row.coefficients))
+    sides, limits, owners = [], [], []
+    for row in rows:
+        line = [row.coefficients.get(name, 0.0) for name in names]
+        for sign, limit in ((1.0, row.high), (-1.0, -row.low)):
+            if math.isfinite(limit):
+                sides.append([sign * x for x in line])
+                limits.append(limit)
+                owners.append(row)
+    if not sides:
+        return 0.0, []
+    if only is None:
+        slack = -np.eye(len(sides))
+    else:
+        slack = -np.array([[float(row.group == only and not row.firm)] for row in owners])
+    solved = linprog(
+        np.r_[np.zeros(len(names)), np.ones(slack.shape[1])],
+        A_ub=np.c_[np.array(sides), slack], b_ub=np.array(limits),
+        bounds=[(None, None)] * len(names) + [(0, None)] * slack.shape[1],
+    )  # fmt: skip
+    if solved.status == 2 and only is not None:
+        return math.inf, []
+    if solved.status != 0 or solved.fun is None:
+        raise SolverError(f"the program of the assumptions was not solved: {solved.message}")
+    duals = solved.ineqlin.marginals
+    return float(solved.fun), [row for row, y in zip(owners, duals, strict=True) if y < -CLOSE]
 
 
 @dataclass(frozen=True)
@@ -141,25 +159,42 @@ class Contradiction:
 
 def contradictions(
     lines: Sequence[SheetInference], stated: Mapping[str, Assumption]
-) -> tuple[Contradiction, ...]:
-    """Every pair of readings that do not meet, or one clash of all where each pair does.
+) -> tuple[tuple[Contradiction, ...], tuple[str, ...]]:
+    """Clashes of readings, and the fewest assumptions without which all that is left can hold.
+
+    Every pair that does not meet is a clash. Others, of which each two readings meet, are sought as
+    long as the fewest assumptions that settle those before do not settle all.
 
     Parameters
     ----------
     stated : what is stated of a quantity, by its name.
     """
     readings = [line for line in lines if line.reading is not None]
-    pairs = [*_apart(readings, stated)]
-    if pairs:
-        return tuple(pairs)
+    clashes = [*_apart(readings, stated)]
     system = system_of([line.reading for line in readings if line.reading], stated)
-    clashing = system.minimal()
-    if not clashing:
-        return ()
-    settled = _settled(system, clashing)
-    factor = min((each.factor for each in settled), default=None)
-    between = tuple(each for each in clashing if each in {line.origin for line in readings})
-    return (Contradiction("together", between or clashing, factor, clashing, settled, system),)
+    origins = {_taken_for_granted(x.reading): x.origin for x in readings if x.reading}
+    while True:
+        ways = fewest_of_each([x.minimal for x in clashes])
+        for left_out in ways:
+            if system.feasible(x for x in system.groups if x not in left_out):
+                return tuple(clashes), left_out
+        clashing = system.minimal(without=ways[0])
+        settled = _settled(system, clashing)
+        factor = min((each.factor for each in settled), default=None)
+        read = tuple(dict.fromkeys(origins[x] for x in clashing if x in origins))
+        clashes.append(Contradiction("together", read, factor, clashing, settled, system))
+
+
+def fewest_of_each(sets: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+    """Every way to name one of each set with as few names as that takes."""
+    names = list(dict.fromkeys(name for each in sets for name in each))
+    ways: list[tuple[str, ...]] = []
+    for count in range(len(sets) + 1):
+        several = combinations(names, count)
+        ways = [chosen for chosen in several if all({*chosen} & {*each} for each in sets)]
+        if ways:
+            break
+    return ways
 
 
 def _apart(
@@ -220,22 +255,20 @@ def system_of(readings: Sequence[Reading], stated: Mapping[str, Assumption]) -> 
 
     A reading that is no product of powers is one row between its ends, dropped as a whole.
     """
-    rows: dict[tuple[object, ...], LogRow] = {}
+    rows: dict[tuple[str, ...], LogRow] = {}
     for reading in readings:
-        logarithm = reading.monomial()
+        logarithm, group = reading.monomial, _taken_for_granted(reading)
         if logarithm is None:
             low, high = (math.log(end) if end > 0 else -math.inf for end in reading.ends)
-            group = f"{reading.origin}: {', '.join(map(str, reading.assumptions))}"
             rows[group, reading.name] = LogRow(group, {reading.name: 1.0}, low, high)
             continue
         constant, powers = logarithm
         coefficients = {reading.name: 1.0}
         for assumption in reading.assumptions:
-            for name, power, row in _variables(assumption, powers):
+            name, power, bounds = _variable(assumption, powers)
+            if name:
                 coefficients[name] = coefficients.get(name, 0.0) - power
-                if row is not None:
-                    rows[row.group, name] = row
-        group = f"{reading.origin}: {reading.statement}"
+            rows |= {(row.group, row.machine, *row.coefficients): row for row in bounds}
         low = -math.inf if reading.sense == "<=" else constant
         high = math.inf if reading.sense == ">=" else constant
         rows[group, reading.name] = LogRow(group, coefficients, low, high)
@@ -246,17 +279,25 @@ def system_of(readings: Sequence[Reading], stated: Mapping[str, Assumption]) -> 
     return LogSystem(tuple(rows.values()))
 
 
-def _variables(
+def _taken_for_granted(reading: Reading) -> str:
+    """What is dropped with the reading itself: its statement, or all where it has no powers."""
+    if reading.monomial is None:
+        return f"{reading.origin}: {', '.join(map(str, reading.assumptions))}"
+    return f"{reading.origin}: {reading.statement}"
+
+
+def _variable(
     assumption: Assumption, powers: Mapping[str, float]
-) -> Iterator[tuple[str, float, LogRow | None]]:
+) -> tuple[str, float, tuple[LogRow, ...]]:
     """The variable that an assumption is in a reading, its power there, and its bounds.
 
-    Symbols that vary together (the figures of one chip) are one variable: the product in which
-    the reading has them, so that what ties them is kept.
+    Symbols that vary together (the figures of one machine) are one variable: the product in which
+    the reading has them. It is tied to the symbols that a machine leaves open (its rent), which all
+    readings share. No name where the reading has none of the symbols.
     """
     used = {x: powers[x] for x in assumption.symbols if powers.get(x)}
     if not used:
-        return
+        return "", 0.0, ()
     scale = next(iter(used.values()))
     pattern = {x: power / scale for x, power in used.items()}
     single = next(iter(used)) if len(used) == 1 else ""
@@ -264,6 +305,28 @@ def _variables(
         name = QUANTITIES[single]
     else:
         name = f"{assumption.name}: " + "*".join(f"{x}^{p:g}" for x, p in sorted(pattern.items()))
-    logs = [sum(p * math.log(point[x]) for x, p in pattern.items()) for point in assumption.points]
-    row = LogRow(str(assumption), {name: 1.0}, min(logs), max(logs))
-    yield name, scale, None if assumption.derived else row
+    if assumption.derived:
+        return name, scale, ()
+    by_machine: dict[str, list[Mapping[str, float]]] = {}
+    for machine, point in zip(assumption.machines or repeat(""), assumption.points, strict=False):
+        by_machine.setdefault(machine, []).append({x: math.log(point[x]) for x in pattern})
+    rows = [
+        row for machine, points in by_machine.items()
+        for row in _bounds(assumption, name, pattern, points, machine)
+    ]  # fmt: skip
+    return name, scale, tuple(rows)
+
+
+def _bounds(
+    assumption: Assumption, name: str, pattern: Mapping[str, float],
+    points: Sequence[Mapping[str, float]], machine: str,
+) -> Iterator[LogRow]:  # fmt: skip
+    """A product of symbols between its ends; of a machine, tied to its symbols that are open."""
+    group = str(assumption)
+    ends = {x: (min(y[x] for y in points), max(y[x] for y in points)) for x in pattern}
+    free = {x for x, (low, high) in ends.items() if machine and low < high}
+    logs = [sum(p * point[x] for x, p in pattern.items() if x not in free) for point in points]
+    tied = {f"{assumption.name}: {x}": -pattern[x] for x in free}
+    yield LogRow(group, {name: 1.0, **tied}, min(logs), max(logs), machine)
+    for x in free:
+        yield LogRow(group, {f"{assumption.name}: {x}": 1.0}, *ends[x], machine, firm=True)

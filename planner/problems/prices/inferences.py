@@ -117,6 +117,7 @@ class Reading:
             self.name, least, mid, most, assumes, str(self.equation), verdict, self.origin, self
         )
 
+    @cached_property
     def monomial(self) -> tuple[float, dict[str, float]] | None:
         """ln of the constant, and the power of every assumed symbol; None for no such product."""
         named = {x.name: x for x in self.equation.rhs.free_symbols}

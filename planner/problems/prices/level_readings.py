@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from scipy.optimize import bisect
+
 from formulas.economics import price_sheet as equations
 from formulas.roofline.kvcache import cache_bytes_from_cliff
 from planner.architecture.counts import Sizes
@@ -103,7 +105,7 @@ def _judged(line: SheetInference, size: tuple[float, float] | None) -> SheetInfe
     words = f"spans {line.width:.0f}x" if line.width > WIDE else line.verdict
     if size is not None:
         holds = low <= size[1] and size[0] <= high
-        words += f"; {'holds' if holds else 'misses'} the size given"
+        words = "; ".join([*words.split("; "), f"{'holds' if holds else 'misses'} the size given"])
     return replace(line, verdict=words)
 
 
@@ -138,15 +140,36 @@ def ratio_readings(
         "an output token pays for its share of the weights", origin, ">=",
     )  # fmt: skip
     yield batch.inference("larger where contexts are long")
+    behind = (replace(within, derived=True), size, chips)
+    if counts is not None:
+        yield _context_paid_for(counts, behind, origin)
     context = assumed.fact(stated, "context")
     if context is None:
         return
     room = Reading(
-        "kv_bytes_per_token", last_step(equations.cache_below_ratio), {},
-        (replace(within, derived=True), size, chips, context),
+        "kv_bytes_per_token", last_step(equations.cache_below_ratio), {}, (*behind, context),
         "an output token pays for reading its caches", origin, "<=",
     ).inference("a bound from above")  # fmt: skip
     yield _afforded(room, context, counts)
+
+
+def _context_paid_for(counts: Sizes, behind: tuple[Assumption, ...], origin: str) -> SheetInference:
+    """The mean context from which on the model is priced below memory cost, at any of its corners.
+
+    Where what is read of a token changes with the length, it is that of the length answered.
+    """
+    equation = last_step(equations.context_below_ratio)
+
+    def paid_for(per_token: float) -> Reading:
+        read = between("model", "b_kv", (per_token, per_token), "bytes that the model reads")
+        words = "an output token pays for reading its caches"
+        return Reading("afforded_context", equation, {}, (*behind, read), words, origin, "<=")
+
+    room = paid_for(1.0).ends[1]  # bytes of the caches of one sequence
+    if counts.read_bytes(room) <= room:
+        return without_reading("afforded_context", origin, "any: what is read does not grow")
+    longest = bisect(lambda length: counts.read_bytes(length) - room, 1.0, room)
+    return paid_for(room / longest).inference("above it priced below memory cost")
 
 
 def _afforded(room: SheetInference, context: Assumption, counts: Sizes | None) -> SheetInference:

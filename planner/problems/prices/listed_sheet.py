@@ -122,7 +122,7 @@ def _listed(name: str, rows: Sequence[ListedPrice], day: date) -> PriceSheet:
             for x in sorted(above, key=lambda x: x.above)
         ),
         tuple(SheetTier(x.tier, x.output / first.output) for x in tiers),
-        (DataSource(f"prices of {name}", first.source, first.as_of),),
+        (DataSource(f"prices of {name}{api_prices.chosen_file()}", first.source, first.as_of),),
         tuple(_of_the_rows(name, rows, first, day)),
     )
 
@@ -141,6 +141,8 @@ def _of_the_rows(
     age = (day - date.fromisoformat(f"{first.as_of}-01"[:10])).days
     if age > YEAR:
         notes.append(f"the prices of {name} were read in {first.as_of}, {age} days before {day}")
+    if first.as_of[:7] > day.isoformat()[:7]:
+        notes.append(f"the prices of {name} were read in {first.as_of}, after {day}")
     if first.write and first.write < first.input:
         notes.append("a write is listed below the input price, and left aside")
     if hours := sorted({row.hours for row in rows if row.hours}):
@@ -159,7 +161,7 @@ def _median(name: str, day: date) -> PriceSheet:
     middle = api_prices.median_prices(name, day)
     rule = f"{MEDIAN} ({len(hosts)}): {api_prices.COUNTED}"
     newest = max(row.as_of for row in hosts)
-    data = (DataSource(f"prices of {name}", rule, newest),)
+    data = (DataSource(f"prices of {name}{api_prices.chosen_file()}", rule, newest),)
     return PriceSheet(name, middle[0], middle[1], data=data)
 
 

@@ -16,7 +16,8 @@ from planner.protocol.plan import Answer, Plan
 UNITS: Mapping[str, str] = {
     "n_active": "param", "n_total": "param", "kv_bytes_per_token": "byte/token",
     "output_price": "USD/token", "memory_over_arithmetic": "1", "batch_over_critical": "1",
-    "balance_context": "token", "attention_context": "token", "fixed_share": "1",
+    "afforded_context": "token", "balance_context": "token", "attention_context": "token",
+    "fixed_share": "1",
     "batch_over_normal": "1", "speed_limit": "1", "idle_share": "1", "hold_price": "USD/(token*s)",
     "write_surcharge": "1", "hold_over_input": "1/s", "break_even_reads": "1/s", "margin": "1",
     "output_step": "1", "input_step": "1",
@@ -36,11 +37,16 @@ class SheetPrices:
 
 @dataclass(frozen=True)
 class PriceInferences:
-    """What a sheet says: `values` are the middles of the first reading of each quantity."""
+    """What a sheet says: `values` are the middles of the first reading of each quantity.
+
+    `left_out` are the fewest assumptions without which all readings can hold together; empty where
+    they can as they are.
+    """
 
     sheet: SheetPrices
     inferences: tuple[SheetInference, ...]
     contradictions: tuple[Contradiction, ...]
+    left_out: tuple[str, ...]
     values: Mapping[str, float]
 
 

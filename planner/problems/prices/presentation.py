@@ -40,6 +40,7 @@ SHOWN: Mapping[str, tuple[str, Callable[[float], str]]] = {
     "output_price": ("output price by size", _per_million),
     "memory_over_arithmetic": ("memory over arithmetic", _times),
     "batch_over_critical": ("batch over critical", _times),
+    "afforded_context": ("context paid for", lambda x: f"{_tokens(x)} tokens"),
     "balance_context": ("balance context, tokens", _tokens),
     "attention_context": ("attention = weights at", _tokens),
     "fixed_share": ("fixed share of a step", lambda x: percent(x, 3)),
@@ -59,7 +60,7 @@ TITLES = {
 }  # fmt: skip
 GROUPS = {
     "level": ("n_active", "n_total", "output_price"),
-    "ratio": ("memory_over_arithmetic", "batch_over_critical"),
+    "ratio": ("memory_over_arithmetic", "batch_over_critical", "afforded_context"),
     "step": ("balance_context", "attention_context", "output_step", "input_step"),
     "tier": ("fixed_share", "batch_over_normal", "speed_limit", "idle_share"),
     "cache": ("hold_price", "write_surcharge", "hold_over_input", "break_even_reads"),
@@ -83,6 +84,9 @@ def sections(plan: PricesPlan) -> tuple[Section, ...]:
                                          for words, note in clash_lines(clash)))
         for clash in point.contradictions
     ]  # fmt: skip
+    if len(point.contradictions) > 1:
+        parts.append(Section("Without these all readings can hold together",
+                             tuple(Line("left out", x) for x in point.left_out)))  # fmt: skip
     if plan.warnings:
         parts.append(Section("Worth knowing", tuple(Line("note", x) for x in plan.warnings)))
     return tuple(parts)
@@ -107,6 +111,9 @@ def text(plan: PricesPlan) -> str:
         for words, note in pairs:
             block += _wrapped(words if shared or not note else f"{words} ({note})", 4, "- ")
         blocks.append(block)
+    if len(point.contradictions) > 1:
+        blocks.append(["Without these all readings can hold together:",
+                       *(row for x in point.left_out for row in _wrapped(x, 4, "- "))])  # fmt: skip
     if plan.warnings:
         blocks.append(["Worth knowing", *(row for x in plan.warnings for row in _wrapped(x, 2))])
     return "\n\n".join("\n".join(block) for block in blocks)
@@ -139,13 +146,23 @@ def summary(clashes: Sequence[Contradiction]) -> str:
     if not clashes:
         return "the readings are consistent"
     worst = max(clashes, key=lambda clash: clash.factor or 0.0)
-    label = SHOWN.get(worst.name, (worst.name, digits))[0]
-    many = f"{len(clashes)} contradictions" if len(clashes) > 1 else "one contradiction"
-    return f"{many}, the widest{_by_factor(worst, ' of ')} in {label}"
+    if len(clashes) == 1:
+        return f"one contradiction{_by_factor(worst, ' of ')}, {_where(worst)}"
+    return f"{len(clashes)} contradictions, the widest{_by_factor(worst, ' of ')} {_where(worst)}"
+
+
+def _where(clash: Contradiction) -> str:
+    """The quantity that readings are apart in, or that several clash of which each two meet."""
+    if clash.name == "together":
+        return "between readings of which each two can hold"
+    return f"in {SHOWN.get(clash.name, (clash.name, digits))[0]}"
 
 
 def clash_title(clash: Contradiction) -> str:
     """Which readings do not meet, and by which factor."""
+    if clash.name == "together":
+        several = "; ".join(clash.between)
+        return f"Contradiction{_by_factor(clash, ', ')}, of several at once: {several}"
     label = SHOWN.get(clash.name, (clash.name, digits))[0]
     return f"Contradiction{_by_factor(clash, ', ')}: {label} by {', and by '.join(clash.between)}"
 

@@ -3,6 +3,8 @@
 One observation is an architecture: its counts, and the prices of its models, medians over hosts,
 averaged in logarithms. A law is a product of powers fitted to the least absolute error of the
 logarithm, which one oddly priced model does not bend; it is judged on each architecture left out.
+Where an equation has a power, it is not fitted: the arithmetic of a prompt token costs in
+proportion to the active parameters, so that only what hosts make of the proportion is.
 """
 
 from __future__ import annotations
@@ -59,6 +61,9 @@ LAWS = {
     "p_out": ("n_active", "n_total"),
     "kv_bytes_per_token": ("p_in", "p_out"),
 }
+# Powers by `active_from_level` of formulas.economics.price_sheet, not fitted. A fitted power (0.42)
+# holds 80 % of fifteen architectures left out within 2.61x, this one within 2.40x.
+KNOWN_POWERS: Mapping[str, tuple[float, ...]] = {"n_active": (1.0,)}
 
 
 def laws() -> Mapping[str, PriceLaw]:
@@ -131,10 +136,14 @@ def _logs(row: Observation, names: Sequence[str]) -> list[float]:
 
 
 def _least_absolute(of: str, by: Sequence[str], rows: Sequence[Observation]) -> list[float]:
-    """Constant and powers of least summed absolute error, as a linear program."""
+    """Constant and powers of least summed absolute error; known powers stay as they are."""
     import numpy as np
     from scipy.optimize import linprog
 
+    if of in KNOWN_POWERS:
+        powers = KNOWN_POWERS[of]
+        rest = [_logs(row, (of,))[0] - float(np.dot(powers, _logs(row, by))) for row in rows]
+        return [float(np.median(rest)), *powers]
     design = np.array([[1.0, *_logs(row, by)] for row in rows])
     target = np.array([_logs(row, (of,))[0] for row in rows])
     n, k = design.shape

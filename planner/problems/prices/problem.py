@@ -52,6 +52,7 @@ EQUATIONS: Mapping[str, Any] = {
     "kv_bytes_per_token": equations.cache_from_step, "output_price": equations.fitted_output,
     "memory_over_arithmetic": equations.memory_share,
     "batch_over_critical": equations.least_batch_over_critical,
+    "afforded_context": equations.context_below_ratio,
     "balance_context": equations.balance_from_step,
     "attention_context": equations.attention_from_step, "fixed_share": fixed_share,
     "batch_over_normal": equations.mode_batch, "speed_limit": equations.mode_limit,
@@ -140,7 +141,7 @@ def _point(question: PricesScenario) -> tuple[PriceInferences, Provenance]:
     machines, sources = rented_chips(question)
     counts = known_sizes(question.stated)
     lines = tuple(_readings(question, counts, machines))
-    clashes = contradictions(lines, stated_quantities(question.stated, counts))
+    clashes, left_out = contradictions(lines, stated_quantities(question.stated, counts))
     values: dict[str, float] = {}
     for line in lines:
         ends = (line.mid, line.low, line.high)
@@ -149,7 +150,7 @@ def _point(question: PricesScenario) -> tuple[PriceInferences, Provenance]:
             values.setdefault(line.name, value)
     prices = SheetPrices(sheet.name, sheet.input, sheet.output, sheet.cached)
     provenance = Provenance(data=(*sheet.data, *sources), warnings=sheet.warnings)
-    return PriceInferences(prices, lines, clashes, values), provenance
+    return PriceInferences(prices, lines, clashes, left_out, values), provenance
 
 
 def _readings(

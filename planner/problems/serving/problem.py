@@ -17,6 +17,7 @@ from planner.problems.serving.deployment.questions import (
     questions_together,
     ranked,
 )
+from planner.problems.serving.make_or_buy import offers
 from planner.problems.serving.outputs import LIMITED, OUTPUTS
 from planner.problems.serving.parameters import BATCHES, WHOLE, is_array
 from planner.problems.serving.plan import ServingPlan
@@ -44,8 +45,10 @@ if TYPE_CHECKING:
     import numpy as np
 
     from planner.problems.serving.choice import Choice
+    from planner.problems.serving.deployment.candidate import Candidate
     from planner.problems.serving.deployment.frontier import Frontier
     from planner.problems.serving.make_or_buy.map_picture import WhoWinsPicture
+    from planner.problems.serving.point import ServingPoint
     from planner.problems.serving.question import Scenario
     from planner.protocol.elasticity import Elasticity
     from planner.report.pictures.section_bars import SectionBars
@@ -58,6 +61,7 @@ class ServingProblem(Problem["Scenario"]):
     version = 1
     plan_type = ServingPlan
     columns = COLUMNS
+    more_columns = offers.COLUMNS
     whole, batches = WHOLE, BATCHES
     outputs, limited = OUTPUTS, LIMITED
 
@@ -105,7 +109,10 @@ class ServingProblem(Problem["Scenario"]):
             counts=choice.counts,
             ties=_ties(choice, points),
             holds=choice.holds(question),
-            row=lambda: row_of(best, plan(), least_price(question)),
+            row=lambda: {
+                **row_of(best, plan(), least_price(question)),
+                **_bought(question, best, plan()),
+            },
         )
 
     def answer(self, question: Scenario) -> Plan:
@@ -137,6 +144,8 @@ class ServingProblem(Problem["Scenario"]):
 
     def array_model(self, question: Scenario, ends: Mapping[str, np.ndarray]) -> ArrayModel | None:
         """The model of one layout and one batch; None if there is a choice."""
+        if question.buy is not None:
+            return None  # hosts are compared point by point
         choose, load = question.choose, question.workload
         fixed = choose.batch is not None or load.concurrency is not None
         if load.arrivals is not None or not (fixed or tuple(choose.mode or ()) == ("prefill",)):
@@ -174,6 +183,16 @@ class ServingProblem(Problem["Scenario"]):
         from planner.problems.serving.deployment.frontier import POINTS, frontier
 
         return frontier(question, POINTS if points is None else points)
+
+
+def _bought(question: Scenario, best: Candidate, plan: ServingPoint) -> dict[str, object]:
+    """The columns of make or buy, where hosts are asked about."""
+    if question.buy is None:
+        return {}
+    from planner.problems.serving.make_or_buy.comparison import row_beside_hosts
+    from planner.problems.serving.make_or_buy.host_prices import host_list
+
+    return {**row_beside_hosts(question, best, plan, host_list(question))}
 
 
 def _ties(best: Choice, points: Sequence[Point]) -> tuple[tuple[str, Counts], ...]:

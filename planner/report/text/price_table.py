@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from planner.catalogue import api_prices
-from planner.catalogue.api_prices import TOKENS, ListedPrice
+from planner.catalogue.api_prices import PRICES, TOKENS, ListedPrice
 from planner.catalogue.listed_prices import CONTRACTS, contract_rent
 from planner.text.errors import CatalogueError
 from planner.text.quantities import show
+
+if TYPE_CHECKING:
+    from planner.catalogue.refresh.price_refresh import PriceChange, PriceRefresh
 
 HEADINGS = (
     "host",
@@ -25,6 +29,8 @@ HEADINGS = (
     "read",
 )
 OF_MODELS = ("model", "hosts", "input", "output", "least 3:1", "median 3:1", "most 3:1", "read")
+OF_CHANGES = ("", "model", "host", "tier", "above", "input", "output", "cached", "write",
+              "write 1h", "status", "from", "until", "read")  # fmt: skip
 UNIT = "USD per million tokens"
 
 
@@ -58,7 +64,7 @@ def mix(row: ListedPrice) -> float:
 
 def price_text(card: Mapping[str, Any]) -> str:
     """The rows of a model under column headings, in USD per million tokens."""
-    lines = [f"{card['name']}, {UNIT}", ""]
+    lines = [f"{card['name']}, {UNIT}{api_prices.chosen_file()}", ""]
     cells = [_cells(row) for row in card["rows"]]
     lines += laid_in_columns(HEADINGS, cells, words=(0, 1))
     if (hosts := card["hosts"]) is not None and hosts["input"]["n"] > 1:
@@ -89,9 +95,42 @@ def models_text() -> str:
     table = laid_in_columns(OF_MODELS, cells, words=(0,))
     command = "planner catalog api-prices MODEL shows the rows"
     return "\n".join(
-        [f"open models, {UNIT}, medians over hosts", "", *table, "",
+        [f"open models, {UNIT}, medians over hosts{api_prices.chosen_file()}", "", *table, "",
          f"{len(others)} models of {', '.join(api_prices.vendors())}: {command}"]
     )  # fmt: skip
+
+
+def refresh_text(refresh: PriceRefresh, model: str | None = None) -> str:
+    """What is new, gone and priced otherwise, of one model or of all, with dates."""
+    shown = [x for x in refresh.changes if model in (None, x.model)]
+    counts = Counter(each.what for each in shown)
+    totals = ", ".join(f"{counts[what]} {what}" for what in ("changed", "new", "gone"))
+    lines = [f"{refresh.source} beside the snapshot, {UNIT}: {totals}"]
+    if shown:
+        lines += ["", *laid_in_columns(OF_CHANGES, [_change(x) for x in shown], words=(0, 1, 2, 3))]
+    if refresh.left_out and model is None:
+        names = ", ".join(refresh.left_out[:3])
+        many = f"left out, {len(refresh.left_out)} models of vendors that resell others' too"
+        lines += ["", f"{many}: {names}, ..."]
+    return "\n".join(lines)
+
+
+def _change(change: PriceChange) -> tuple[str, ...]:
+    """One row of the table of changes: what was, an arrow, and what is."""
+    before, after = change.before or change.after, change.after or change.before
+    assert before is not None
+    assert after is not None
+
+    def both(old: str, new: str) -> str:
+        return new if old == new else f"{old or 'none'} -> {new or 'none'}"
+
+    prices = (both(_usd(getattr(before, x)), _usd(getattr(after, x))) for x in PRICES)
+    tier = after.tier + (f" {after.hours} UTC" if after.hours else "")
+    above = f"{after.above:,}" if after.above else ""
+    status = both(before.status or "listed", after.status or "listed")
+    read = both(before.as_of, after.as_of)
+    return (change.what, after.model, after.host, tier, above, *prices,
+            "" if status == "listed" else status, after.since, after.until, read)  # fmt: skip
 
 
 def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:

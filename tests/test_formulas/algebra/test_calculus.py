@@ -1,5 +1,6 @@
 """Optima, bounds and means: the condition is derived, and what it claims is shown."""
 
+import re
 from fractions import Fraction
 
 import pytest
@@ -23,6 +24,13 @@ def test_an_optimum_derives_its_condition_and_shows_the_second_order():
     assert optimum.solve(n, sp.sqrt(k)).check()
     with pytest.raises(DerivationError, match="does not satisfy"):
         optimum.solve(n, k)
+
+
+def test_an_optimum_lists_its_root_where_it_was_met():
+    """n + k/n is least at the root of k: the line says a root and the values that it is of."""
+    optimum = Derivation("least").begin(y, n + k / n).stationary(n)
+    met = re.search(r"; x_over = (\S+) at r_all = (\S+)$", optimum.proofs[-1])
+    assert float(met[1]) == pytest.approx(float(met[2]) ** 0.5, rel=1e-3)
 
 
 def test_an_optimum_under_a_constraint_trades_one_symbol_for_another():

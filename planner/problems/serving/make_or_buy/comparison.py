@@ -102,6 +102,28 @@ def compared(
     )
 
 
+def row_beside_hosts(
+    scenario: Scenario, best: Candidate, chosen: ServingPoint, listed: HostList
+) -> dict[str, float | str | None]:
+    """The columns of make or buy beside one plan; fleets of other sizes are not looked at."""
+    band = best.band(chosen)
+    full = _plan_of(scenario, best, chosen, band)
+    if scenario.workload.arrivals is not None:
+        full = full_use(scenario, chosen.chips) or full
+    prices = [host.mix for host in listed.hosts]
+    target = _spread(prices, scenario.buy.quantile if scenario.buy else 0.5).quantile
+    met = meeting_point(full.fleet, target / PER_MILLION)
+    width = spread_of(band.usd_per_mtok, band.coverage) if band else 0.0
+    more = _marginal(chosen)
+    values = (
+        "buy" if chosen.usd_per_mtok > target else "rent",
+        chance_of_buying(chosen.usd_per_mtok / PER_MILLION, width, prices),
+        len(prices), target, full.point.usd_per_mtok, met.utilisation, met.tokens_per_day,
+        more.input, more.output,
+    )  # fmt: skip
+    return dict(zip(records.COLUMNS, values, strict=True))
+
+
 def _plan_of(
     scenario: Scenario, candidate: Candidate, point: ServingPoint, band: ServingBand | None
 ) -> OwnPlan:

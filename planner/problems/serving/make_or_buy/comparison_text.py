@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from planner.problems.serving.make_or_buy.offers import ComparedPoint
 from planner.protocol.section import Line, Section
-from planner.text.wording import count, row
+from planner.text.wording import count, digits, row
 
 if TYPE_CHECKING:
     from planner.problems.serving.make_or_buy.offers import MakeOrBuy, MeetingPoint
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 SHOWN = 6  # hosts
 BETTER = {"rent": "renting, against", "buy": "buying, at"}
+QUARTILES = {"min": "the least", "q25": "q25", "median": "median", "q75": "q75"}
 TITLE = "make or buy"
 PRICE = "USD per million tokens"
 
@@ -68,16 +69,19 @@ def _rows(buy: MakeOrBuy) -> Iterator[tuple[str, str]]:
             at = f", {_ends(cost.at_demand)} at the demand" if cost.at_demand else ""
             rent = f"{_ends(cost.rent)} an hour"
             yield kind.replace("_", " "), f"{rent}: {_ends(cost.full)}/Mtok full{at}"
-    spread = f"{_usd(hosts.min)} least, {_usd(hosts.q25)}, {_usd(hosts.median)} median"
     cached = f", {buy.cached:.0%} of the input cached" if buy.cached else ""
-    many = f"{hosts.n} hosts" if hosts.n > 1 else "one host"
-    yield "hosts", f"{many}: {spread}, {_usd(hosts.q75)}/Mtok at this mix{cached} ({buy.rule})"
+    if hosts.n > 1:
+        spread = f"{hosts.n} hosts: {_usd(hosts.min)} least, {_usd(hosts.q25)}, "
+        spread += f"{_usd(hosts.median)} median, {_usd(hosts.q75)}/Mtok"
+    else:
+        spread = f"one host: {_usd(hosts.median)}/Mtok"
+    yield "hosts", f"{spread} at this mix{cached} ({buy.rule})"
     yield "break-even", _meets(buy)
     yield (
         "cheaper",
         (
             f"{BETTER[buy.better]} {_usd(hosts.quantile)}/Mtok; over all hosts, and within the "
-            f"band, buying is cheaper with a chance of {buy.cheaper:.0%}"
+            f"band, buying is cheaper with a chance of {_share(buy.cheaper)}"
         ),
     )
     yield "formats", _formats(buy)
@@ -85,10 +89,11 @@ def _rows(buy: MakeOrBuy) -> Iterator[tuple[str, str]]:
     yield (
         "fleet",
         (
-            f"none up to {buy.fleets[-1].chips} chips costs as little as the host"
+            f"none of up to {buy.fleets[-1].chips} chips is worth renting: always full, each costs "
+            "more than the host"
             if fleet is None
-            else f"worth renting from {fleet.chips} chips on: {_usd(fleet.usd_per_mtok)}/Mtok "
-            f"full, {count(fleet.tokens_per_day)} tokens a day"
+            else f"worth renting from {fleet.chips} {'chip' if fleet.chips == 1 else 'chips'} on: "
+            f"{_usd(fleet.usd_per_mtok)}/Mtok full, {count(fleet.tokens_per_day)} tokens a day"
         ),
     )
     if buy.marginal.input is not None and buy.marginal.output is not None:
@@ -100,27 +105,42 @@ def _rows(buy: MakeOrBuy) -> Iterator[tuple[str, str]]:
             ),
         )
     offers = [each for each in buy.offers if each.counted]
-    marks = ", ".join(f"{each.host} {each.markup:.2g}x" for each in offers[:SHOWN])
+    marks = ", ".join(f"{each.host} {_times(each.markup)}" for each in offers[:SHOWN])
     left = f" and {len(offers) - SHOWN} more" if len(offers) > SHOWN else ""
-    yield "mark-up", f"over our cost at full use: {marks}{left}"
+    below = sum(each.markup < 1 for each in offers)
+    under = f"; {below} of {len(offers)} sold below our cost" if below else ""
+    yield "mark-up", f"over our cost at full use: {marks}{left}{under}"
 
 
 def _meets(buy: MakeOrBuy) -> str:
     """Where our fleet meets the host at the quantile, and the other hosts."""
     even = buy.break_even
     if even.tokens_per_day is None:
-        words = f"out of reach at {even.utilisation:.0%} of full use"
+        over = _times(even.utilisation)
+        words = f"never: these chips, always full, cost {over} what the host asks"
     else:
-        words = f"{even.utilisation:.0%} of full use, {count(even.tokens_per_day)} tokens a day"
+        words = f"{_share(even.utilisation)} of full use, {count(even.tokens_per_day)} tokens a day"
         if even.always_from is not None and even.always_from > even.tokens_per_day:
             words += f" (always from {count(even.always_from)})"
-    others = ", ".join(f"{name} {_use(point)}" for name, point in even.by.items())
-    return f"{words}; {others}"
+    if buy.hosts.n == 1:
+        return words
+    others = (f"{QUARTILES[name]} {_use(point)}" for name, point in even.by.items())
+    return f"{words}; by host: {', '.join(others)}"
 
 
 def _use(point: MeetingPoint) -> str:
     """A use in percent, or that none does."""
-    return f"{point.utilisation:.0%}" if point.utilisation <= 1 else "never"
+    return _share(point.utilisation) if point.utilisation <= 1 else "never"
+
+
+def _times(factor: float) -> str:
+    """A factor; a large one in whole numbers."""
+    return f"{factor:,.0f}x" if factor >= 100 else f"{digits(factor)}x"
+
+
+def _share(share: float) -> str:
+    """A share in percent, its ends said as such."""
+    return "under 1%" if share < 0.005 else "over 99%" if share > 0.995 else f"{share:.0%}"
 
 
 def _formats(buy: MakeOrBuy) -> str:

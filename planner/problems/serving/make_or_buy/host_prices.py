@@ -14,6 +14,7 @@ from planner.scenario.keys.model_keys import ModelDescription
 from planner.text.errors import CatalogueError, FieldError
 
 OWN_ROWS = "rows of one's own, one price for each host; resellers out"
+SHOWN = 6  # hosts in a remark
 YEAR = 365  # days
 WHOLE = 1e-6  # by which shares of a host's rows may miss one
 
@@ -80,7 +81,7 @@ def host_list(scenario: Scenario, today: date | None = None) -> HostList:
     """
     buy, mix = scenario.buy, mix_of(scenario)
     assert buy is not None
-    day = today or date.today()
+    day = date.fromisoformat(buy.on) if buy.on else today or date.today()
     listed = _catalogue(scenario, buy, mix) if isinstance(buy.prices, str) else _rows(buy, mix)
     if not listed.hosts:
         raise FieldError(("buy.prices", "no host that is no reseller is left to compare with"))
@@ -90,8 +91,16 @@ def host_list(scenario: Scenario, today: date | None = None) -> HostList:
             warnings.append(f"{host.host} lists output below half of its input")
     old = [x.host for x in listed.hosts if x.as_of and _age(x.as_of, day) > YEAR]
     if old:
-        words = f"prices of {', '.join(old)} are older than a year: {listed.as_of or 'own rows'}"
+        many = f" and {len(old) - SHOWN} more" if len(old) > SHOWN else ""
+        words = f"prices of {', '.join(old[:SHOWN])}{many} are older than a year: "
+        words += listed.as_of or "own rows"
         warnings.append(words)
+    later = [x.host for x in listed.hosts if x.as_of and x.as_of > day.isoformat()]
+    if later:
+        words = f"prices of {', '.join(later[:SHOWN])} are of a later day than {day}"
+        warnings.append(
+            f"{words} ({len(later)} of {len(listed.hosts)} hosts): they count all the same"
+        )
     ranked = tuple(sorted(listed.hosts, key=lambda host: (host.mix, host.host)))
     return HostList(
         ranked, listed.resellers, listed.rule, tuple(warnings), listed.source, listed.as_of
@@ -130,7 +139,7 @@ def _catalogue(scenario: Scenario, buy: Buy, mix: TokenMix) -> HostList:
         tuple(_listed(row, mix, counted=False) for row in resellers),
         api_prices.COUNTED,
         (),
-        f"listed prices of {wanted}, {len(rows)} hosts",
+        f"listed prices of {wanted}, {len(rows)} hosts{api_prices.chosen_file()}",
         max((row.as_of for row in rows), default=None),
     )
 

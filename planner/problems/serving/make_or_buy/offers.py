@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Annotated
 
 from planner.problems.serving.point import Chips, Ends, PerMillion, ServingPoint, Share
@@ -12,6 +13,17 @@ from planner.protocol.document import Unit
 TokensPerDay = Annotated[float, Unit("token/day")]
 PerChipHour = Annotated[Ends, Unit("USD/(chip*hour)")]
 PriceEnds = Annotated[Ends, Unit("USD per million tokens")]
+
+
+# What a row of a sweep has of make or buy, with its units.
+COLUMNS: Mapping[str, str] = MappingProxyType({
+    "buy.cheaper": "", "buy.chance": "", "buy.hosts": "",
+    "buy.host_usd_per_mtok": "USD per million tokens",
+    "buy.own_full_usd_per_mtok": "USD per million tokens",
+    "buy.break_even_utilisation": "", "buy.break_even_tokens_per_day": "token/day",
+    "buy.marginal_input": "USD per million input tokens",
+    "buy.marginal_output": "USD per million output tokens",
+})  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -21,12 +21,15 @@ def asked(sheet, **more):
     ("rows", "words"),
     [
         ({"input": "$3/token"}, r'did you mean "\$3/Mtok"'),
-        ({"input": "$3"}, "a price per token"),
+        ({"input": "$3"}, r'did you mean "\$3/Mtok"'),
         ({"input": 3}, r"from \$0.001 to \$700 per million tokens"),
         ({"input": "$900/Mtok"}, "from"),
         ({"input": "$0.0004/Mtok"}, "from"),
         ({"input": "3 EUR/Mtok"}, "only USD"),
-        ({"input": "€3/Mtok"}, "price per token"),
+        ({"input": "€3/Mtok"}, "only USD"),
+        ({"output": "¥3/Mtok"}, "only USD"),
+        ({"storage": "$4.50/Mtok"}, r'did you mean "\$4.50/Mtok/hour"'),
+        ({"output": None}, "sheet.output"),
         ({"cached": "$4/Mtok"}, "dearer than an input token"),
         ({"write": [{"hold": "5 min", "price": "$2/Mtok"}]}, "below the input price"),
         ({"write": [{"hold": "5 min", "price": "$4/Mtok"}] * 2}, "two prices of one hold time"),
@@ -55,6 +58,8 @@ def test_impossible_sheets_are_refused(rows, words):
         ({"margin": [3, 1]}, r"\[least, most\]"),
         ({"prefill_efficiency": 1.5}, "at most 1"),
         ({"n_active": "70 GB"}, "parameter count"),
+        ({"n_active": 100}, "at least"),
+        ({"n_active": ["100B", "70B"]}, "got 100B before 70B"),
         ({"model": "deepsek-v3"}, "deepseek-v3"),
         ({"context": [1, 2, 3]}, "3 values"),
     ],
@@ -72,6 +77,20 @@ def test_all_mistakes_are_told_at_once():
         planner.solve(asked(rows, date="soon"))
     paths = {mistake.path for mistake in caught.value.mistakes}
     assert {"sheet.input", "sheet.output", "date"} <= paths
+
+
+def test_a_price_that_is_missing_is_said_once():
+    """One mistake, with what the key is."""
+    with pytest.raises(InputError) as caught:
+        planner.solve(asked({"input": "$3/Mtok"}))
+    assert [mistake.path for mistake in caught.value.mistakes] == ["sheet.output"]
+
+
+def test_a_name_that_is_like_none_lists_no_more_than_a_hundred():
+    """Of five hundred listed models."""
+    with pytest.raises(InputError, match=r"and \d+ more\)") as caught:
+        planner.solve(asked("three dollars"))
+    assert str(caught.value).count(",") <= 100
 
 
 @pytest.mark.parametrize("name", ["gogle/gemini-2.5-pro", "google/gemini-2.5-por", "deepseek-v33"])
@@ -120,6 +139,12 @@ def test_old_prices_are_warned_about():
     for day, old in (("2028-11-24", True), ("2026-11-24", False)):
         warnings = planner.solve(asked("mistral/mistral-large", date=day)).warnings
         assert any("days before" in x for x in warnings) == old
+
+
+def test_prices_of_a_later_day_are_warned_about():
+    """Asked of a day before the list was read."""
+    warnings = planner.solve(asked("mistral/mistral-large", date="2024-11-24")).warnings
+    assert any("after 2024-11-24" in words for words in warnings)
 
 
 def test_a_price_of_next_year_holds_next_year():

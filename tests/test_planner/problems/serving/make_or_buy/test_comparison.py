@@ -1,5 +1,6 @@
 """Make or buy beside a plan: its numbers by hand, contracts, formats, fleets, refusals."""
 
+import itertools
 from collections.abc import Mapping
 from functools import cache
 from statistics import NormalDist
@@ -169,6 +170,27 @@ def test_the_smallest_fleet_is_that_of_every_number_of_chips():
     assert costs[min(cheap)] == pytest.approx(alone[min(cheap)])
 
 
+def test_rows_of_a_sweep_have_what_the_plan_says():
+    """Hosts, break-evens, chance and marginal prices of every point, as a plan there has them."""
+    rents = ("$1/hour", "$4/hour")
+    scenario = {k: v for k, v in asked(ROWS).items() if k != "contract"} | {"price": rents[0]}
+    table = planner.sweep(scenario, over=["price=$1/hour,$4/hour", "buy.quantile=0.5,1"])
+    assert len(table) == 4
+    for row, (rent, quantile) in zip(table, itertools.product(rents, (0.5, 1)), strict=True):
+        buy = planner.solve(
+            {**scenario, "price": rent, "buy": {**scenario["buy"], "quantile": quantile}}
+        ).answer.plan.buy
+        assert row["buy.cheaper"] == buy.better
+        assert row["buy.chance"] == pytest.approx(buy.cheaper)
+        assert row["buy.hosts"] == buy.hosts.n
+        assert row["buy.host_usd_per_mtok"] == pytest.approx(buy.hosts.quantile)
+        assert row["buy.own_full_usd_per_mtok"] == pytest.approx(buy.ours.full)
+        assert row["buy.break_even_utilisation"] == pytest.approx(buy.break_even.utilisation)
+        assert row["buy.break_even_tokens_per_day"] == pytest.approx(buy.break_even.tokens_per_day)
+        assert row["buy.marginal_output"] == pytest.approx(buy.marginal.output)
+    assert table.units["buy.break_even_tokens_per_day"] == "token/day"
+
+
 def test_the_map_is_the_cost_of_whole_fleets_over_the_host():
     """Every cell by hand; the picture draws the same on a finer grid."""
     buy = beside_rows().answer.plan.buy
@@ -218,12 +240,37 @@ def test_text_and_sections_say_it():
     assert "make or buy" in titles
 
 
+@pytest.mark.parametrize(("price", "words", "absent"), [
+    (1e-3, ["never: these chips, always full, cost", "over 99%", "1 of 1 sold below our cost",
+            "chips is worth renting"], ["out of reach", "least", "100%"]),
+    (100, ["under 1% of full use", "chance of under 1%", "from 1 chip on"],
+     ["0% of", "e+", "1 chips", "below our cost"]),
+])  # fmt: skip
+def test_hosts_that_always_win_or_never_do_are_said_in_words(price, words, absent):
+    """No share of 0 or 100 %, no quartiles of one host, no use beyond all there is."""
+    host = {"host": "x", "input": f"${price}/Mtok", "output": f"${price}/Mtok"}
+    text = str(planner.solve(asked([host])))
+    section = " ".join(text[text.index("make or buy") : text.index("one step")].split())
+    assert [each for each in words if each not in section] == []
+    assert [each for each in absent if each in section] == []
+
+
 def test_odd_prices_are_warned_of():
     """Output below half of the input, and prices older than a year."""
     rows = [{"host": "x", "input": "$1/Mtok", "output": "$0.3/Mtok", "as_of": "2020-01-01"}]
     warnings = " ".join(planner.solve(asked(rows)).warnings)
     assert "output below half" in warnings
     assert "older than a year" in warnings
+
+
+@pytest.mark.parametrize(("buy", "words"), [
+    ({"on": "2020-01-01"}, "later day than 2020-01-01"),
+    ({"on": "2030-01-01"}, "older than a year"),
+    ({"prices": [{**ROWS[0], "as_of": "2099-01-01"}]}, "later day"),
+])  # fmt: skip
+def test_prices_of_another_time_are_warned_of(buy, words):
+    """Read long before the day that is asked for, or after it."""
+    assert words in " ".join(planner.solve({**SMALL, "buy": buy}).warnings)
 
 
 REFUSED: list[tuple[Mapping[str, object], str]] = [
@@ -256,24 +303,78 @@ def test_what_cannot_be_compared_is_refused_with_its_place(change, words):
         planner.solve({**SMALL, **change})
 
 
-@pytest.mark.slow
-def test_the_published_day_costs_what_it_did():
-    """DeepSeek's day: $87,072 for 608 billion input tokens, 56 % cached, and 168 billion output."""
+DAY = {"input": "$0.55/Mtok", "cached": "$0.14/Mtok", "output": "$2.19/Mtok"}
+NIGHT = {"input": "$0.135/Mtok", "cached": "$0.035/Mtok", "output": "$0.55/Mtok"}
+
+
+def published_day(at_night):
+    """DeepSeek's day: 608 billion input tokens, 56 % cached, and 168 billion output."""
     answer = 4989 / (608 / 168 + 0.5)
-    prices = {"host": "x", "input": "$0.55/Mtok", "cached": "$0.14/Mtok", "output": "$2.19/Mtok"}
+    prices = [{"host": "x", "share": 1 - at_night, **DAY}]
+    prices += [{"host": "x", "share": at_night, **NIGHT}] if at_night else []
     plan = planner.solve({
         "problem": "serving", "model": "deepseek-v3", "system": "hgx-h800", "chips": 176,
         "price": "$2/hour", "promises": {"tpot": "50 ms"}, "choose": {"weights": "fp8"},
         "workload": {"input_tokens": answer * 608 / 168, "output_tokens": answer,
                      "cached_input": 342 / 608},
-        "buy": {"prices": [prices]},
+        "buy": {"prices": prices},
     })  # fmt: skip
-    buy = plan.answer.plan.buy
+    return plan.answer.plan.buy
+
+
+@pytest.mark.slow
+def test_the_published_day_costs_what_it_did():
+    """$87,072, and 15.5 % of the revenue at list prices."""
+    buy = published_day(0.0)
     published = 87_072 / 776e3
     assert buy.ours.full == pytest.approx(published, rel=0.2)
     low, high = buy.ours.band
     assert low < published < high
     assert buy.break_even.utilisation == pytest.approx(0.155, rel=0.2)
+
+
+@pytest.mark.slow
+def test_the_published_day_by_the_hour_costs_what_it_did():
+    """226.75 nodes on average and 278 at most: units by the hour, and the tokens sold at night.
+
+    The night prices hold for the eight hours around the least load, 16:30 to 00:30 UTC.
+    """
+    hours = (np.arange(24_000) + 0.5) / 1000
+    load = 1 - (278 / 226.75 - 1) * np.cos(2 * np.pi * hours / 24)
+    at_night = load[(hours < 4) | (hours > 20)].sum() / load.sum()
+    assert at_night == pytest.approx(0.271, abs=5e-4)
+    buy = published_day(at_night)
+    by_hour = 776e9 / 24 * load.reshape(24, -1).mean(axis=1)
+    units = np.ceil(by_hour / (buy.ours.tokens_per_day / 24))
+    cost = units.sum() * buy.ours.usd_per_day / 24
+    assert cost == pytest.approx(87_072, rel=0.2)
+    assert units.max() * buy.ours.usd_per_day == pytest.approx(87_072 * 278 / 226.75, rel=0.2)
+    by_day, by_night = 562_100, 0.135 * 266e3 + 0.035 * 342e3 + 0.55 * 168e3
+    revenue = 776e3 * buy.hosts.median
+    assert revenue == pytest.approx((1 - at_night) * by_day + at_night * by_night, rel=1e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("phase", "chips", "batch", "per_node"), [
+    ("decode", 72, {"batch": 18_432}, 22.3e3), ("prefill", 32, {}, 52.3e3),
+])  # fmt: skip
+def test_the_published_96_h100_cost_what_they_did(phase, chips, batch, per_node):
+    """DeepSeek-V3, 2,000 tokens in and 100 out, at $2 an hour: tokens/s of a node and their price.
+
+    52.3k input tokens/s of a prefill node, 22.3k output tokens/s and so $0.20 of a decode node.
+    """
+    ranks = {"tp": 1, "pp": 1, "ep": chips, "dp_attention": chips}
+    plan = planner.solve({
+        "problem": "serving", "model": "deepseek-v3", "system": "hgx-h100", "price": "$2/hour",
+        "workload": {"input_tokens": 2000, "output_tokens": 100}, "chips": chips,
+        "choose": {"mode": phase, "weights": "fp8", **ranks, **batch},
+    })  # fmt: skip
+    published = 16 / 3600 / per_node * 1e6
+    if phase == "decode":
+        assert published == pytest.approx(0.20, abs=0.005)
+    assert plan.cost == pytest.approx(published, rel=0.2)
+    low, high = plan.answer.band.usd_per_mtok
+    assert low < published < high
 
 
 def test_one_percent_more_rent_is_one_percent_more_cost_under_a_contract():
