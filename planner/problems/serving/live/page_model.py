@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 NUDGE = 1.07  # of a quantity, at which what a slider moves is compared with what a scenario would
 CLOSE = 1e-12
-SCRIPTS = ("search.js", "search_pools.js")
+SCRIPTS = ("bound_pool.js", "packing.js", "search.js", "search_pools.js")
 FIXED = (
     "the model and its formats, the chips and their number, the shape of the network, the "
     "calibration of the engine and the ratio of its band are those of the scenario",
