@@ -269,8 +269,8 @@
     place(); verdict(plan); reproduce(); equations(plan);
     $("notice").textContent = ignored.length ? `Left out of the address: ${ignored.join("; ")}.` : "";
     $("notice").hidden = !ignored.length;
-    const outside = sliders.filter((s) => s.fitted && (valueOf(s) < s.fitted[0] || valueOf(s) > s.fitted[1]));
-    $("outside").textContent = outside.length ? `Outside what the profile was fitted on: ${outside.map((s) => s.label.toLowerCase()).join(", ")}.` : "";
+    const outside = (plan.outside ?? []).map((x) => `${x.words.replace("{asked}", figure(x.asked))} (fit: ${[...new Set(x.ends.map((end) => figure(end)))].join(" to ")})`);
+    $("outside").textContent = outside.length ? `Outside what the profile was fitted on: ${outside.join("; ")}. The band is wider there than shown.` : "";
     for (const id of ["head", "steps", "memory"]) $(id).hidden = !plan.feasible;
     if (plan.feasible) { headline(plan); steps(plan); memories(plan); } else $("mini").textContent = "no plan keeps every promise";
     growth(plan); frontier(plan);

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from formulas.numerics.javascript import BATCH, LAYOUT, StagedScript, staged
+from planner.catalogue.hull import REACH, dimensions
 from planner.problems.serving.outputs import OUTPUTS
 from planner.problems.serving.search.batch import layouts_of
 from planner.problems.serving.step.layouts import AXES, Layouts
@@ -112,7 +113,23 @@ class PoolRows:
             "layers": sizes.n_layers,
             "kv_heads": sizes.n_kv_heads,
             "domain": task.machine.chips_per_domain,
+            "experts": sizes.n_experts,
+            "positions": float(task.positions_per_step),
         }
+
+
+def fitted_ranges(task: Task) -> dict[str, Any]:
+    """Ranges of numbers that the task's profile was fitted on, by dimension of its hull.
+
+    Each with both ends, those up to which it counts as inside, and the words for a value; empty
+    for a bound, which rests on no row.
+    """
+    hull = None if task.uses_bound else task.profile.hull
+    return {
+        name: {"words": dimensions()[name].words, "ends": list(ends), "beside":
+               list(dimensions()[name].beside), "inside": [ends[0] / REACH, ends[1] * REACH]}
+        for name, ends in (hull.ranges if hull else {}).items()
+    }  # fmt: skip
 
 
 # What is made small, by objective; of throughput the inverse.

@@ -80,10 +80,28 @@ function pageModel(data, kernels) {
     return [...tried];
   }
 
+  // Prompts in flight of a replica that reads alone: every number that a pass of each rank may hold.
+  function passRun(b, i) {
+    const fresh = b.values.L_in * (1 - b.values.x_hit), chunk = b.pool.columns.c_chunk ? b.pool.columns.c_chunk[i] : b.values.c_chunk;
+    return [Math.max(Math.ceil(chunk / fresh), 1), b.pool.way("pp")[i] * b.pool.way("dp_attention")[i]];
+  }
+  const passMost = (b, i) => { const [most, ranks] = passRun(b, i); return most * ranks; };
+  function passSizes(b, i) {
+    const [most, ranks] = passRun(b, i), sizes = [1];
+    let number = 1;
+    while (number < most) {
+      number = number >= data.every ? Math.floor(number * data.stride) : number + 1;
+      sizes.push(Math.min(number, most));
+    }
+    return sizes.map((size) => size * ranks);
+  }
+
+  // Sequences in flight over all replicas; ranks and stages that read side by side have as many each.
   function spread(pool, i, totals) {
     const replicas = pool.way("replicas")[i];
+    const alike = pool.mode === "prefill" ? pool.way("pp")[i] * pool.way("dp_attention")[i] : 1;
     return totals.map((total) => {
-      const batch = Math.ceil(total / replicas);
+      const batch = alike * Math.ceil(total / (replicas * alike));
       return [batch, total / (batch * replicas)];
     });
   }
@@ -114,11 +132,12 @@ function pageModel(data, kernels) {
   function points(number, state, only = null) {
     const b = bind(number, state), { pool } = b, every = [], halves = pool.way("halves");
     const totals = state.batch !== undefined ? [state.batch] : pool.batches;
+    const reads = pool.mode === "prefill";
     const tried = (i) => (totals.length ? spread(pool, i, totals)
-      : worth(pool, i, largest(b, i)).map((batch) => [batch, 1]));
+      : (reads ? passSizes(b, i) : worth(pool, i, largest(b, i))).map((batch) => [batch, 1]));
     const allowed = (i) => b.allowed(i) && !(totals.length && halves[i] > 1
       && !(Math.max(...totals) > pool.way("replicas")[i] * pool.group[i]));
-    const prunes = only === null && !totals.length;
+    const prunes = only === null && !totals.length && !reads;
     let most = Infinity;
     if (prunes && pool.best >= 0 && allowed(pool.best))
       most = Math.min(...tried(pool.best).map(([batch]) => scored(b, pool.best, batch))) * (1 + 4 * SAME);
@@ -132,7 +151,7 @@ function pageModel(data, kernels) {
       }
       if (prunes) remember(b, i, pool.last[i]);
     }
-    if (only === null) pool.best = every.reduce((m, x) => (m && m.score <= x.score ? m : x), null)?.row ?? pool.best;
+    if (prunes) pool.best = every.reduce((m, x) => (m && m.score <= x.score ? m : x), null)?.row ?? pool.best;
     return every;
   }
 
@@ -162,7 +181,7 @@ function pageModel(data, kernels) {
       for (let i = 0; i < b.pool.size; i++) {
         if (!b.allowed(i)) continue;
         const totals = state.batch !== undefined ? [state.batch] : b.pool.batches;
-        for (const [batch, fill] of totals.length ? spread(b.pool, i, totals) : [[1, 1]]) {
+        for (const [batch, fill] of totals.length ? spread(b.pool, i, totals) : [[b.pool.mode === "prefill" ? passSizes(b, i)[0] : 1, 1]]) {
           const r = Array.from(b.at("promised", i, batch, fill), (x, k) => x / b.most[k]);
           const hard = Math.max(...r.filter((_, k) => data.physics.includes(names[k])));
           every.push([hard, Math.max(...r), r]);
@@ -218,6 +237,18 @@ function pageModel(data, kernels) {
             ["free", b.values.M_cap - values.need]];
   }
 
+  // Where a layout lies, and what of it no row of the profile covers.
+  function outside(b, i, batch) {
+    const { pool, values } = b, way = (name) => pool.way(name)[i], chips = pool.replica[i], fit = data.fits[pool.fit];
+    const at = { chips, domains: Math.ceil(chips / pool.words.domain) };
+    if (pool.words.experts) at.ep = way("ep");
+    if (pool.mode !== "decode") at.prompt = values.L_in * (1 - values.x_hit);
+    if (pool.mode !== "prefill") Object.assign(at, { batch: Math.max(batch / way("dp_attention"), 1), context: values.L_ctx, drafts: pool.words.positions - 1 });
+    const out = (name) => name in at && name in fit && !(fit[name].inside[0] <= at[name] && at[name] <= fit[name].inside[1]);
+    return Object.keys(at).filter((name) => out(name) && !fit[name].beside.some(out))
+      .map((name) => ({ words: fit[name].words, asked: at[name], ends: fit[name].ends }));
+  }
+
   const stepOf = (values) => data.parts.map((part) => [part, values["part." + part]]);
 
   function described(point, state) {
@@ -234,6 +265,7 @@ function pageModel(data, kernels) {
       formats: "weights " + pool.words.weights + ", KV cache " + pool.words.kv,
       batch, per_replica: point.batch, ...broken(b, i, point.batch),
       steps: pool.mode === "prefill" ? [] : stepOf(values),
+      outside: outside(b, i, point.batch),
       memories: [{ title: "memory of one chip", lines: memory(b, i, point.batch, values) }],
     };
   }
@@ -304,6 +336,6 @@ function pageModel(data, kernels) {
     return { rows, wall: wall < end ? wall : null, limit, at: point.batch, parts: data.parts };
   }
 
-  const together = pairedPools({ data, kernels, bind, largest, remember, worth, laid, memory, stepOf, broken, SAME });
+  const together = pairedPools({ data, kernels, bind, largest, remember, worth, passSizes, passMost, laid, memory, stepOf, broken, outside, SAME });
   return { choose, clouded, edge, paced, growth, points, bind, pools };
 }

@@ -1,7 +1,7 @@
 "use strict";
 // Two pools: every pair of layouts, every split of the chips between them, without a load. As
 // planner/problems/serving/deployment: pool_matching, pool_pairs, and step/packing.
-function pairedPools({ data, kernels, bind, largest, remember, worth, laid, memory, stepOf, broken, SAME }) {
+function pairedPools({ data, kernels, bind, largest, remember, worth, passSizes, passMost, laid, memory, stepOf, broken, outside, SAME }) {
   const { replicasMost, chipsLeast, beside } = packing();
 
   // The smallest whole number in (low, high] for which `holds`.
@@ -29,21 +29,6 @@ function pairedPools({ data, kernels, bind, largest, remember, worth, laid, memo
     return rooms.get(key);
   }
   const rateOf = (slot, free) => (1 - free) / slot;
-
-  function passRun(b, i) {
-    const fresh = b.values.L_in * (1 - b.values.x_hit), chunk = b.pool.columns.c_chunk ? b.pool.columns.c_chunk[i] : b.values.c_chunk;
-    return [Math.max(Math.ceil(chunk / fresh), 1), b.pool.way("pp")[i] * b.pool.way("dp_attention")[i]];
-  }
-  const passMost = (b, i) => { const [most, ranks] = passRun(b, i); return most * ranks; };
-  function passSizes(b, i) {
-    const [most, ranks] = passRun(b, i), sizes = [1];
-    let number = 1;
-    while (number < most) {
-      number = number >= data.every ? Math.floor(number * data.stride) : number + 1;
-      sizes.push(Math.min(number, most));
-    }
-    return sizes.map((size) => size * ranks);
-  }
 
   function promptBytes(b) {
     const v = b.values;
@@ -338,7 +323,7 @@ function pairedPools({ data, kernels, bind, largest, remember, worth, laid, memo
       layouts: [`prefill ${named[0]}`, `decode ${named[1]}`], busy,
       chips: [counted(read.pool, 0), counted(decode.pool, 1)].join(" and "),
       batch: outputs.batch, per_replica: pair.batch, ...broken(decode, j, pair.batch),
-      steps: stepOf(last),
+      steps: stepOf(last), outside: [...outside(read, i, pair.reads), ...outside(decode, j, batch)],
       memories: [{ title: "memory of one prefill chip", lines: memory(read, i, pair.reads, first) },
                  { title: "memory of one decode chip", lines: memory(decode, j, batch, last) }],
     };

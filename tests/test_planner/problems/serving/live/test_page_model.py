@@ -28,6 +28,10 @@ CASES = {
     "experts": scenario("deepseek-v3", system="hgx-h200", chips=16),
     "windows": scenario("gpt-oss-120b", system="hgx-h200", chips=4),
     "windows in two pools": scenario("gpt-oss-120b", system="hgx-h200", chips=4, choose={}),
+    "prompts only": {
+        **scenario("qwen3-30b-a3b", system="hgx-h100", choose={"mode": "prefill"}),
+        "promises": {"ttft": "1 s"},
+    },
     "hybrid": scenario(HYBRID, system="hgx-h100", chips=4),
 }
 
@@ -174,3 +178,15 @@ def test_the_mean_context_is_the_equation(spread: float) -> None:
     made = follow(**{name: values[name] for name in follow.names})
     assert made["L_ctx"] == pytest.approx(task.context, rel=1e-15)
     assert made["L_dec"] == 299.0
+
+
+@pytest.mark.parametrize("tokens", [2000.0, 16000.0])
+def test_what_lies_outside_the_fit_is_what_the_answer_says(tokens: float) -> None:
+    """Numbers beyond the rows of the profile, as the changed scenario's own answer has them."""
+    question = {**DENSE, "promises": {"tpot": "60 ms"}}
+    _, page = live(question)
+    chosen = in_node(page, [{"input": tokens}])[0]
+    plan = planner.solve(question, [f"workload.input_tokens={tokens}"])
+    expected = {x.value for x in plan.outside if not isinstance(x.value, str)}
+    assert {x["asked"] for x in chosen["outside"]} >= expected
+    assert bool(chosen["outside"]) == bool(expected)
