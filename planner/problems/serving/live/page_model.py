@@ -266,8 +266,8 @@ class _Kernels:
         """The place of a kernel, where it is put if it is not there yet."""
         if script.text not in self.scripts:
             self.scripts.append(script.text)
-            names = [list(each) for each in script.names]
-            outputs = {name: list(each) for name, each in script.outputs.items()}
+            names = [" ".join(each) for each in script.names]
+            outputs = {name: " ".join(each) for name, each in script.outputs.items()}
             self.documents.append({"names": names, "width": script.width, "functions": outputs})
         return self.scripts.index(script.text)
 

@@ -11,6 +11,9 @@ function pageModel(data, kernels) {
     return index;
   });
   const table = data.columns.map(([number, values]) => Float64Array.from(indices[number], (k) => values[k]));
+  const words = (text) => text.split(" ").filter(Boolean);
+  const signatures = data.kernels.map(({ names, width, functions }) => ({ width, names: names.map(words),
+    functions: Object.fromEntries(Object.entries(functions).map(([name, text]) => [name, words(text)])) }));
   const pools = data.pools.map(unpacked);
 
   function unpacked(pool) {
@@ -22,7 +25,7 @@ function pageModel(data, kernels) {
       group[i] = way("pp")[i] * way("dp_attention")[i] * way("cp")[i];
       replica[i] = way("tp")[i] * group[i];
     }
-    const kernel = kernels[pool.kernel], names = data.kernels[pool.kernel];
+    const kernel = kernels[pool.kernel], names = signatures[pool.kernel];
     const taken = names.names[1].map((name) => columns[name]);
     const results = {};
     for (const name in names.functions) results[name] = new Float64Array(names.functions[name].length);
@@ -31,7 +34,7 @@ function pageModel(data, kernels) {
     return { ...pool, columns, way, size, group, replica, kernel, names, taken, results, place, scored,
              a: new Float64Array(taken.length), b: new Float64Array(names.names[2].length),
              last: new Float64Array(size), trial: new Float64Array(size), ends: new Float64Array(size), best: -1,
-             follow: kernels[pool.follow], followed: data.kernels[pool.follow] };
+             follow: kernels[pool.follow], followed: signatures[pool.follow] };
   }
 
   const bind = boundPools(data, kernels, pools);
@@ -336,6 +339,6 @@ function pageModel(data, kernels) {
     return { rows, wall: wall < end ? wall : null, limit, at: point.batch, parts: data.parts };
   }
 
-  const together = pairedPools({ data, kernels, bind, largest, remember, worth, passSizes, passMost, laid, memory, stepOf, broken, outside, SAME });
+  const together = pairedPools({ data, kernels, signatures, bind, largest, remember, worth, passSizes, passMost, laid, memory, stepOf, broken, outside, SAME });
   return { choose, clouded, edge, paced, growth, points, bind, pools };
 }

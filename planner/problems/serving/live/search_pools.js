@@ -1,7 +1,7 @@
 "use strict";
 // Two pools: every pair of layouts, every split of the chips between them, without a load. As
 // planner/problems/serving/deployment: pool_matching, pool_pairs, and step/packing.
-function pairedPools({ data, kernels, bind, largest, remember, worth, passSizes, passMost, laid, memory, stepOf, broken, outside, SAME }) {
+function pairedPools({ data, kernels, signatures, bind, largest, remember, worth, passSizes, passMost, laid, memory, stepOf, broken, outside, SAME }) {
   const { replicasMost, chipsLeast, beside } = packing();
 
   // The smallest whole number in (low, high] for which `holds`.
@@ -303,7 +303,7 @@ function pairedPools({ data, kernels, bind, largest, remember, worth, passSizes,
         ["n_chips_" + name]: pair.chips[k], ["n_" + name]: up[k], ["X_" + name]: rateOf(pair.slots[k], question.headroom),
         ["P_chip_" + name]: values.watts });
     });
-    const names = data.kernels[question.kernel], kernel = kernels[question.kernel];
+    const names = signatures[question.kernel], kernel = kernels[question.kernel];
     const r = new Float64Array(names.functions.batch.length);
     kernel.batch(kernel.scenario(names.names[0].map((name) => symbols[name])), null, 0, [], r);
     const whole = Object.fromEntries(names.functions.batch.map((name, k) => [name, r[k]])), outputs = {};

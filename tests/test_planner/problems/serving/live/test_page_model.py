@@ -112,7 +112,7 @@ def test_kernels_give_what_the_step_gives_at_many_points() -> None:
     kernel = step.model.lowered("page_outputs")
     values = step.values(batch)
     expected = kernel(**{name: values[name] for name in kernel.names})
-    for k, name in enumerate(page.data["kernels"][0]["functions"]["batch"]):
+    for k, name in enumerate(page.data["kernels"][0]["functions"]["batch"].split()):
         np.testing.assert_allclose(
             made[:, k], np.broadcast_to(expected[name], rows.shape), rtol=1e-12, atol=1e-25,
             err_msg=name,
