@@ -23,7 +23,7 @@ from planner.protocol.plan import Plan
 from planner.protocol.problem import HasLivePage, problem_of
 from planner.protocol.section import Line, Section
 from planner.report.pages.script_text import plain
-from planner.report.pages.still_tables import picture_of, stacked_bar, table, worth
+from planner.report.pages.still_tables import WIDE, picture_of, stacked_bar, table, worth
 from planner.scenario.loading import Question
 from planner.text.colours import DARK, LIGHT, tokens
 from planner.text.wording import below, excess, quantity
@@ -175,7 +175,7 @@ def _answer(plan: Plan[Any], head: Section, live: LivePage) -> str:
         f'<section class="answer">{headline}{refused}'
         '<p id="notice" class="notice" role="status" hidden></p>'
         f'<div class="verdict" id="verdict" aria-live="polite"{"" if verdict else " hidden"}>'
-        f"{verdict}</div></section>"
+        f'{verdict}</div><p class="quiet broken" id="outside" role="status"></p></section>'
     )
 
 
@@ -249,7 +249,7 @@ def _controls(live: LivePage) -> str:
         '<aside class="controls" data-live hidden aria-label="what may be changed"><div '
         'class="switch"><button id="free" aria-pressed="true">Re-choose layout</button><button '
         'id="hold" aria-pressed="false">Hold layout</button></div><div id="sliders"></div>'
-        '<p class="quiet broken" id="outside" role="status"></p><div class="tools">'
+        '<div class="tools">'
         '<button id="reset">Reset</button><button id="link">Copy link</button>'
         '<button id="save-json">JSON</button><button id="save-csv">CSV</button>'
         '<button id="save-svg">SVG</button></div><details><summary>This state on the command line'
@@ -289,7 +289,7 @@ def _equations(live: LivePage) -> str:
     blocks = "".join(
         f'<div class="equation"><div><span>{escape(each.title)}</span><span data-value='
         f'"{escape(each.symbol)}" data-unit="{escape(each.unit)}"></span></div>'
-        f'<div class="maths">{each.mathml}</div></div>'
+        f'<div class="maths" tabindex="0">{each.mathml}</div></div>'
         for each in live.equations
     )
     return (
@@ -310,7 +310,8 @@ def _symbols(live: LivePage) -> str:
         f"<li>{escape(x.title)}: {escape(x.source)}</li>" for x in live.equations if x.source
     )
     return (
-        '<details><summary>Symbols, units and sources</summary><div class="wide"><table><tr>'
+        "<details><summary>Symbols, units and sources</summary>"
+        f"{WIDE}<table><tr>"
         '<th scope="col">symbol</th><th scope="col">meaning</th><th scope="col">value</th>'
         f'<th scope="col">unit</th></tr>{rows}</table></div>'
         f'<ul class="quiet">{sources}</ul></details>'

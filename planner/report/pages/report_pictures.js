@@ -116,7 +116,7 @@ const Pictures = (() => {
       if (at) {
         svg.append(node("circle", { cx: x(at[0]), cy: y(at[1]), r: 6, class: "plan" }));
         const end = x(at[0]) > right - 170;
-        svg.append(text(x(at[0]) + (end ? -11 : 11), y(at[1]) + (end ? -10 : 20), `${show(at[1])} at ${at[0].toPrecision(3)}`, { class: "strong", "text-anchor": end ? "end" : "start" }));
+        svg.append(text(x(at[0]) + (end ? -11 : 11), y(at[1]) + (end ? -10 : 20), `${show(at[1])} at ${at[0].toPrecision(3)}`, { class: "strong halo", "text-anchor": end ? "end" : "start" }));
       }
       svg.append(line(left, bottom, right, bottom, "axis"));
     });
@@ -159,7 +159,7 @@ const Pictures = (() => {
       }
       if (grown.wall && grown.wall > 1) {
         svg.append(line(x(grown.wall), top, x(grown.wall), bottom, "wall"));
-        svg.append(text(x(grown.wall) - 5, top + 10, "memory full", { "text-anchor": "end" }));
+        svg.append(text(x(grown.wall) - 5, top + 10, "memory full", { "text-anchor": "end", class: "halo" }));
       }
       svg.append(line(x(grown.at), top, x(grown.at), bottom, "axis"));
       const here = rows.reduce((m, row) => (Math.abs(row.batch - grown.at) < Math.abs(m.batch - grown.at) ? row : m));

@@ -24,6 +24,8 @@ SWATCH = (
     '<svg class="swatch" viewBox="0 0 11 11" aria-hidden="true">'
     '<rect width="11" height="11" {}/></svg>'
 )
+# What may be wider than the window is scrolled by keyboard too.
+WIDE = '<div class="wide" tabindex="0" role="group" aria-label="table">'
 AS_IS = " /:=;,.-_()'*+!@$?[]{}|^~"  # in an address of an image that holds the picture
 
 
@@ -100,7 +102,7 @@ def table(title: str, lines: Sequence[Line]) -> str:
 def rows_of(lines: Sequence[Line], swatches: Sequence[str] = ()) -> str:
     """Lines as a table: value, range, bound, remark, the columns that have something."""
     columns: list[tuple[str, Callable[[Line], str]]] = [
-        ("", lambda x: x.label), ("value", lambda x: quantity(x.value, x.unit)),
+        ("what", lambda x: x.label), ("value", lambda x: quantity(x.value, x.unit)),
         ("range", lambda x: " to ".join(quantity(end, x.unit) for end in x.ends or ())),
         ("bound", lambda x: "" if x.bound is None else quantity(x.bound, x.unit)),
         ("remark", lambda x: x.note),
@@ -113,7 +115,7 @@ def rows_of(lines: Sequence[Line], swatches: Sequence[str] = ()) -> str:
         + "</td></tr>"
         for line, swatch in zip(lines, swatches or repeat(""), strict=False)
     )
-    return f'<div class="wide"><table><tr>{head}</tr>{rows}</table></div>'
+    return f"{WIDE}<table><tr>{head}</tr>{rows}</table></div>"
 
 
 def worth(plan: Plan[Any]) -> str:
@@ -129,7 +131,7 @@ def worth(plan: Plan[Any]) -> str:
     )
     return (
         "<h2>one percent more of it changes the objective by</h2>"
-        '<div class="wide"><table><tr><th scope="col">quantity</th><th scope="col">change</th>'
+        f'{WIDE}<table><tr><th scope="col">quantity</th><th scope="col">change</th>'
         f'<th scope="col">less, more</th></tr>{rows}</table></div>'
     )
 

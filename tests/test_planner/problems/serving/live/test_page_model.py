@@ -190,3 +190,12 @@ def test_what_lies_outside_the_fit_is_what_the_answer_says(tokens: float) -> Non
     expected = {x.value for x in plan.outside if not isinstance(x.value, str)}
     assert {x["asked"] for x in chosen["outside"]} >= expected
     assert bool(chosen["outside"]) == bool(expected)
+
+
+@pytest.mark.parametrize("name", ["dense", "two pools"])
+def test_rows_left_out_by_a_bound_change_nothing(name: str) -> None:
+    """A search that knows where the last one ended chooses what one without a past chooses."""
+    _, page = live(CASES[name])
+    code = "STATES.map((s) => [MODEL.choose(s), pageModel(DATA, KERNELS).choose(s)])"
+    for warm, cold in in_node(page, states(CASES[name], 40, seed=1), code):
+        assert warm == cold
