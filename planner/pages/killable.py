@@ -9,6 +9,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from pathlib import Path
 from planner.pages.operations import FAILED, Arguments, Reply, operate
 from planner.scenario.keys.references import ACCESS, FileAccess
 
+MEMORY = 8 * 2**30  # bytes that a process may map, where the system keeps to such a limit
 STARTING = 60.0  # seconds that a process may take to load before its first answer
 
 
@@ -32,11 +34,23 @@ class TookTooLong(Exception):  # noqa: N818
     """The time limit ended an operation, and its process."""
 
 
-def answering(pipe: Connection, folder: Path | None) -> None:
+def limited(memory: int) -> None:
+    """Let this process map so many bytes at most: beyond them it meets a MemoryError.
+
+    Only Linux keeps to such a limit; elsewhere the time limit alone ends a question.
+    """
+    if sys.platform == "linux":
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+
+
+def answering(pipe: Connection, folder: Path | None, memory: int) -> None:
     """What a process does: answer what comes until nobody asks any more.
 
     Standard output belongs to the protocol of who started it, so that nothing is printed there.
     """
+    limited(memory)
     os.dup2(2, 1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started it ends it
     ACCESS.set(FileAccess(folder))
@@ -58,11 +72,11 @@ class _Worker:
     ready: bool = False
 
     @classmethod
-    def started(cls, folder: Path | None) -> _Worker:
+    def started(cls, folder: Path | None, memory: int) -> _Worker:
         """A process that loads."""
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe()
-        process = context.Process(target=answering, args=(theirs, folder), daemon=True)
+        process = context.Process(target=answering, args=(theirs, folder, memory), daemon=True)
         process.start()
         theirs.close()
         return cls(process, ours)
@@ -96,11 +110,13 @@ class Workers:
     ----------
     folder : where files may lie that a scenario names; nowhere if None.
     limit : seconds that an operation may take.
+    memory : bytes that a process may map.
     """
 
     folder: Path | None = None
     limit: float = 60.0
     most: int = 2
+    memory: int = MEMORY
     idle: list[_Worker] = field(default_factory=list)
     busy: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -131,7 +147,7 @@ class Workers:
             self.busy += 1
             worker = self.idle.pop() if self.idle else None
         try:
-            yield worker or _Worker.started(self.folder)
+            yield worker or _Worker.started(self.folder, self.memory)
         finally:
             with self.lock:
                 self.busy -= 1
@@ -140,7 +156,7 @@ class Workers:
         """Start the first process before anybody asks."""
         with self.lock:
             if not self.idle and not self.busy:
-                self.idle.append(_Worker.started(self.folder))
+                self.idle.append(_Worker.started(self.folder, self.memory))
 
     def close(self) -> None:
         """End every process that waits; those that compute end with ours."""

@@ -44,6 +44,8 @@ def operate(name: str, arguments: Arguments) -> Reply:
         return Reply(MISTAKE, str(error), mistakes or (whole,))
     except PlannerError as error:
         return Reply(max(error.exit_status, 1), str(error))
+    except MemoryError:
+        return Reply(FAILED, "it needs more memory than one question may take; ask for less")
     except RecursionError:
         return Reply(MISTAKE, "the values are too deep", ())
     except Exception as error:

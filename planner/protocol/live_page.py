@@ -20,7 +20,6 @@ class Slider:
     sets : {path: value in the scenario} that the slider moves in proportion, as `--set` takes them;
         empty where no file says it.
     whole, logarithmic : whether only whole numbers are values; how the track is spaced.
-    fitted : ends of what was measured, None where that is not known.
     """
 
     name: str
@@ -33,7 +32,6 @@ class Slider:
     sets: Mapping[str, float] = field(default_factory=dict)
     whole: bool = False
     logarithmic: bool = True
-    fitted: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.laws.scaling_law import ScalingLaw
+from planner.report.pictures import style
 from planner.report.pictures.style import PAPER, pictured
 from planner.text.errors import InputError
 from planner.text.wording import count, money
@@ -130,8 +131,7 @@ def shown(curve: CostCurve) -> CostCurve:
 
 
 INCHES = (10.5, 8.2)
-# Safe for readers who see red and green alike (Okabe and Ito, 2008).
-COLOURS = {"training": "#0072B2", "rl": "#009E73", "serving": "#D55E00", "both": "black"}
+COLOURS = {"training": style.BLUE, "rl": style.GREEN, "serving": style.ORANGE, "both": "black"}
 BARS = {"pretrain": COLOURS["training"], "rl": COLOURS["rl"], "inference": COLOURS["serving"]}
 DEEPEST = 30.0  # factor below the least cost that is drawn
 MARGIN = 0.06  # share of the axes beside their frame where a value would be cut

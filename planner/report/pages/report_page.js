@@ -199,33 +199,50 @@
     }
   }
   const dot = (plan) => plan.feasible && plan.outputs.tpot ? [1 / plan.outputs.tpot, plan.outputs[main.name]] : null;
-  let cloud = null;
-  function pictures(plan, more = []) {
-    cloud = model.cloud(state, more);
+  let cloud = { dots: [], edge: [] };
+  function frontier(plan) {
     $("curve").hidden = !cloud.edge.length;
     const tpot = outputs.find((o) => o.name === "tpot"), promise = tpot && promiseOf(tpot);
     const moved = Object.keys(state).length > 0 && solved.feasible;
     Pictures.frontier($("frontier"), cloud, dot(plan), moved ? dot(solved) : null, promise ? 1 / promise : null,
       (x) => show(x, main.unit), { title: "price against speed", speed: "tokens per second to each user" });
+  }
+  function growth(plan) {
     const grown = plan.feasible ? model.growth(state, plan.choice) : null;
     $("growing").hidden = !grown;
     Pictures.growth($("growth"), grown, (x) => show(x, "s"));
   }
-  function tornado(plan) {
+  function* tornado(plan) {
     $("moving").hidden = !plan.feasible;
     if (!plan.feasible) return;
-    const price = plan.score, share = (made) => (made.feasible ? made.score / price - 1 : NaN);
-    const rows = sliders.filter((s) => s.value !== null && valueOf(s) > 0).map((s) => {
-      const to = [0.8, 1.2].map((f) => ({ ...state, [s.name]: s.whole ? Math.round(valueOf(s) * f) : Math.min(valueOf(s) * f, s.unit === "1" ? 0.99 : Infinity) }));
-      return { label: s.label, held: to.map((x) => share(model.choose(x, plan.choice))), free: to.map((x) => share(model.choose(x))) };
-    });
+    const price = plan.score, share = (made) => (made.feasible ? made.score / price - 1 : NaN), rows = [];
+    for (const s of sliders.filter((s) => s.value !== null && valueOf(s) > 0)) {
+      const row = { label: s.label, held: [], free: [] };
+      for (const factor of [0.8, 1.2]) {
+        const value = valueOf(s) * factor, to = { ...state, [s.name]: s.whole ? Math.round(value) : Math.min(value, s.unit === "1" ? 0.99 : Infinity) };
+        row.held.push(share(model.choose(to, plan.choice))); yield;
+        row.free.push(share(model.choose(to))); yield;
+      }
+      rows.push(row);
+    }
     const size = (row) => Math.max(...[...row.held, ...row.free].map((x) => (Number.isFinite(x) ? Math.abs(x) : 0)));
     Pictures.tornado($("tornado"), rows.sort((x, y) => size(y) - size(x)));
+  }
+  // What does not have to be there at once: every layout as a dot, and what moves the price.
+  function* rest(plan) {
+    const dots = [], more = [], tpot = plan.feasible && plan.outputs.tpot;
+    for (const _ of model.clouded(state, dots)) yield;
+    cloud = { dots, edge: model.edge(dots) };
+    frontier(plan); yield;
+    if (tpot) for (const _ of model.paced(state, tpot, more)) yield;
+    if (more.length) { cloud = { dots: [...dots, ...more], edge: model.edge([...dots, ...more]) }; frontier(plan); }
+    yield* tornado(plan);
   }
   function equations(plan) {
     for (const place of document.querySelectorAll("[data-value]")) {
       const name = place.dataset.value, value = plan.feasible ? plan.symbols[name] ?? plan.values[name] : undefined;
-      place.textContent = show(value, place.dataset.unit);
+      const words = show(value, place.dataset.unit);
+      if (place.textContent !== words) place.textContent = words;
     }
   }
   const command = () => {
@@ -242,6 +259,7 @@
   }
 
   // ---- drawing ----
+  const SLICE = 5; // milliseconds of work between two frames
   let waiting = 0, idle = 0, last = null;
   function later() { if (!waiting) waiting = requestAnimationFrame(() => { waiting = 0; write(); draw(); }); }
   function draw() {
@@ -251,18 +269,24 @@
     place(); verdict(plan); reproduce(); equations(plan);
     $("notice").textContent = ignored.length ? `Left out of the address: ${ignored.join("; ")}.` : "";
     $("notice").hidden = !ignored.length;
-    const outside = sliders.filter((s) => s.fitted && (valueOf(s) < s.fitted[0] || valueOf(s) > s.fitted[1]));
-    $("outside").textContent = outside.length ? `Outside what the profile was fitted on: ${outside.map((s) => s.label.toLowerCase()).join(", ")}.` : "";
+    const outside = (plan.outside ?? []).map((x) => `${x.words.replace("{asked}", figure(x.asked))} (fit: ${[...new Set(x.ends.map((end) => figure(end)))].join(" to ")})`);
+    $("outside").textContent = outside.length ? `Outside what the profile was fitted on: ${outside.join("; ")}. The band is wider there than shown.` : "";
     for (const id of ["head", "steps", "memory"]) $(id).hidden = !plan.feasible;
     if (plan.feasible) { headline(plan); steps(plan); memories(plan); } else $("mini").textContent = "no plan keeps every promise";
-    pictures(plan);
+    growth(plan); frontier(plan);
     root.dataset.drawn = (performance.now() - begun).toFixed(1);
+    root.dataset.idle = "0";
     clearTimeout(idle);
+    sliced(rest(plan));
+  }
+  function sliced(work) {
     idle = setTimeout(() => {
-      const tpot = plan.feasible && plan.outputs.tpot, more = tpot ? model.paced(state, tpot) : [];
-      if (more.length) pictures(plan, more);
-      tornado(plan); root.dataset.idle = "1";
-    }, Object.keys(state).length ? 160 : 0);
+      const begun = performance.now();
+      let done = false;
+      while (!done && performance.now() - begun < SLICE) ({ done } = work.next());
+      root.dataset.slice = Math.max(Number(root.dataset.slice ?? 0), performance.now() - begun).toFixed(1);
+      if (done) root.dataset.idle = "1"; else sliced(work);
+    }, 0);
   }
 
   // ---- does it choose as Python did? ----

@@ -11,7 +11,7 @@ import json
 import math
 import shlex
 from base64 import b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from hashlib import sha256
 from html import escape
@@ -22,14 +22,13 @@ from planner.protocol.live_page import LivePage
 from planner.protocol.plan import Plan
 from planner.protocol.problem import HasLivePage, problem_of
 from planner.protocol.section import Line, Section
+from planner.report.pages.script_text import plain
+from planner.report.pages.still_tables import WIDE, picture_of, stacked_bar, table, worth
 from planner.scenario.loading import Question
-from planner.text.colours import DARK, LIGHT, OTHERS, PARTS, letters_on, tokens
-from planner.text.tolerances import UNSEEN
+from planner.text.colours import DARK, LIGHT, tokens
 from planner.text.wording import below, excess, quantity
 
 CARDS = 4  # of the headline, beside the first number
-MOST_WORTH = 8  # elasticities that are listed
-HIGH, NARROW = 44, 0.11  # of a bar, and the share of it that holds its own label
 
 
 def report_page(plan: Plan[Any], question: Question, source: str, sets: Sequence[str] = ()) -> str:
@@ -45,7 +44,7 @@ def report_page(plan: Plan[Any], question: Question, source: str, sets: Sequence
         live = problem.live_page(question, plan)
     head, *others = problem.sections(plan)
     data = _data(plan, head, live, _command(source, sets))
-    script = _plain("\n".join(_scripts(live)))
+    script = plain("\n".join(_scripts(live)))
     style = f"{_tokens()}\n{_asset('report_page.css')}"
     written = json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
     policy = (
@@ -86,12 +85,6 @@ def _scripts(live: LivePage) -> list[str]:
 
 def _asset(name: str) -> str:
     return files("planner.report.pages").joinpath(name).read_text("utf-8")
-
-
-def _plain(script: str) -> str:
-    """A script without its comments and the space before its lines."""
-    lines = (line.strip() for line in script.splitlines())
-    return "\n".join(line for line in lines if line and not line.startswith("//"))
 
 
 def _hash(text: str) -> str:
@@ -165,7 +158,8 @@ def _answer(plan: Plan[Any], head: Section, live: LivePage) -> str:
         low, high = (quantity(end, first.unit) for end in first.ends)
         ends = f"measured runs lie between {low} and {high}"
     if first.bound is not None:
-        ends += f"{'; ' * bool(ends)}no engine goes below {quantity(first.bound, first.unit)}"
+        floor = "no engine" if live.script else "nothing"
+        ends += f"{'; ' * bool(ends)}{floor} goes below {quantity(first.bound, first.unit)}"
     headline = (
         f'<div class="head" id="head"{"" if numbers else " hidden"}><p class="price" id="price">'
         f'{escape(value)}<small><span id="beside">{escape(beside)}</span><br>'
@@ -174,11 +168,14 @@ def _answer(plan: Plan[Any], head: Section, live: LivePage) -> str:
     )
     refused = f'<p class="quiet">No sliders: {escape(live.refused)}.</p>' if live.refused else ""
     choices = "; ".join(f"{line.label}: {line.value}" for line in words)
-    verdict = f"<p>{escape(choices)}</p>" if plan.status == "optimal" else _missed(plan)
+    verdict = f"<p>{escape(choices)}</p>" * bool(choices or live.script)
+    if plan.status != "optimal":
+        verdict = _missed(plan)
     return (
         f'<section class="answer">{headline}{refused}'
         '<p id="notice" class="notice" role="status" hidden></p>'
-        f'<div class="verdict" id="verdict" aria-live="polite">{verdict}</div></section>'
+        f'<div class="verdict" id="verdict" aria-live="polite"{"" if verdict else " hidden"}>'
+        f'{verdict}</div><p class="quiet broken" id="outside" role="status"></p></section>'
     )
 
 
@@ -208,10 +205,12 @@ def _missed(plan: Plan[Any]) -> str:
 
 def _story(plan: Plan[Any], head: Section, others: Sequence[Section], live: LivePage) -> str:
     """Pictures and tables of the plan as solved, and places for what the script draws."""
-    parts = [_bar(each) if each.adds_up else _table(each.title, each.lines) for each in others]
-    still = "".join(parts) + _worth(plan)
+    parts = [
+        stacked_bar(each) if each.adds_up else table(each.title, each.lines) for each in others
+    ]
+    still = picture_of(plan, head.title) + "".join(parts) + worth(plan)
     numbers = [line for line in head.lines if isinstance(line.value, int | float)]
-    still += _table("all numbers of the plan as solved", numbers)
+    still += table("all numbers of the plan as solved", numbers)
     blocks = [still]
     if live.script:
         title = "<summary>The plan as solved, as tables</summary>"
@@ -250,7 +249,7 @@ def _controls(live: LivePage) -> str:
         '<aside class="controls" data-live hidden aria-label="what may be changed"><div '
         'class="switch"><button id="free" aria-pressed="true">Re-choose layout</button><button '
         'id="hold" aria-pressed="false">Hold layout</button></div><div id="sliders"></div>'
-        '<p class="quiet broken" id="outside" role="status"></p><div class="tools">'
+        '<div class="tools">'
         '<button id="reset">Reset</button><button id="link">Copy link</button>'
         '<button id="save-json">JSON</button><button id="save-csv">CSV</button>'
         '<button id="save-svg">SVG</button></div><details><summary>This state on the command line'
@@ -258,62 +257,6 @@ def _controls(live: LivePage) -> str:
         f'</details><details><summary>Held fixed</summary><ul class="quiet">{fixed}</ul></details>'
         "</aside>"
     )
-
-
-def _bar(section: Section) -> str:
-    """Lines that add up, as one bar in SVG and a table under it."""
-    parts = [(x, float(x.value)) for x in section.lines
-             if isinstance(x.value, int | float) and x.value > 0]  # fmt: skip
-    whole = sum(value for _, value in parts)
-    if not whole:
-        return ""
-    pieces, left = [], 0.0
-    for place, (line, value) in enumerate(parts):
-        token = line.label if line.label in PARTS else OTHERS[place % len(OTHERS)]
-        width, free = 1000 * value / whole, line.label == "free"
-        fill = 'class="f-free"' if free else f'fill="{PARTS[token][LIGHT]}"'
-        ink = "" if free else f' fill="{letters_on(PARTS[token][LIGHT])}"'
-        pieces.append(
-            f'<rect x="{left:.1f}" width="{max(width - 1.5, 0.5):.1f}" height="{HIGH}" {fill}/>'
-        )
-        if value / whole > NARROW:
-            text = f"{line.label} {quantity(value, line.unit)}"
-            pieces.append(f'<text x="{left + 8:.1f}" y="27"{ink}>{escape(text)}</text>')
-        left += width
-    title = escape(f"{section.title}, {quantity(whole, section.lines[0].unit)}")
-    rows = [line for line, _ in parts]
-    return (
-        f'<h2>{title}</h2><figure><svg class="static" viewBox="0 0 1000 {HIGH}" role="img" '
-        f'aria-label="{title}">'
-        f"{''.join(pieces)}</svg></figure>{_rows(rows)}"
-    )
-
-
-def _table(title: str, lines: Sequence[Line]) -> str:
-    return f"<h2>{escape(title)}</h2>{_rows(lines)}" if lines else ""
-
-
-def _rows(lines: Sequence[Line]) -> str:
-    """Lines as a table: value, range, bound, remark, the columns that have something."""
-    columns: list[tuple[str, Callable[[Line], str]]] = [
-        ("", lambda x: x.label), ("value", lambda x: quantity(x.value, x.unit)),
-        ("range", lambda x: " to ".join(quantity(end, x.unit) for end in x.ends or ())),
-        ("bound", lambda x: "" if x.bound is None else quantity(x.bound, x.unit)),
-        ("remark", lambda x: x.note),
-    ]  # fmt: skip
-    shown = [(name, form) for name, form in columns if any(form(line) for line in lines)]
-    head = "".join(f'<th scope="col">{name}</th>' for name, _ in shown)
-    rows = "".join(
-        "<tr>" + "".join(f"<td>{escape(form(line))}</td>" for _, form in shown) + "</tr>"
-        for line in lines
-    )
-    return f'<div class="wide"><table><tr>{head}</tr>{rows}</table></div>'
-
-
-def _worth(plan: Plan[Any]) -> str:
-    ranked = sorted(plan.elasticities.items(), key=lambda pair: (-abs(pair[1]), pair[0]))
-    lines = [Line(name, f"{value:+.3f} %") for name, value in ranked if abs(value) >= UNSEEN]
-    return _table("one percent more of it changes the objective by", lines[:MOST_WORTH])
 
 
 # ---- on what it rests ----
@@ -346,7 +289,7 @@ def _equations(live: LivePage) -> str:
     blocks = "".join(
         f'<div class="equation"><div><span>{escape(each.title)}</span><span data-value='
         f'"{escape(each.symbol)}" data-unit="{escape(each.unit)}"></span></div>'
-        f'<div class="maths">{each.mathml}</div></div>'
+        f'<div class="maths" tabindex="0">{each.mathml}</div></div>'
         for each in live.equations
     )
     return (
@@ -367,7 +310,8 @@ def _symbols(live: LivePage) -> str:
         f"<li>{escape(x.title)}: {escape(x.source)}</li>" for x in live.equations if x.source
     )
     return (
-        '<details><summary>Symbols, units and sources</summary><div class="wide"><table><tr>'
+        "<details><summary>Symbols, units and sources</summary>"
+        f"{WIDE}<table><tr>"
         '<th scope="col">symbol</th><th scope="col">meaning</th><th scope="col">value</th>'
         f'<th scope="col">unit</th></tr>{rows}</table></div>'
         f'<ul class="quiet">{sources}</ul></details>'

@@ -105,15 +105,18 @@ const Pictures = (() => {
         svg.append(line(x(slowest), top, x(slowest), bottom, "dash"));
         svg.append(text(x(slowest) - 5, top + 11, "too slow", { "text-anchor": "end", class: "soft" }));
       }
+      // One path for all dots, each pixel once: thousands of elements would take longer than the search.
+      const pixels = new Set();
       for (const [speed, price] of cloud.dots)
-        if (price <= high && speed <= fast) svg.append(node("circle", { cx: x(speed).toFixed(1), cy: y(price).toFixed(1), r: 1.6, class: "dot" }));
+        if (price <= high && speed <= fast) pixels.add(`M${Math.round(x(speed))} ${Math.round(y(price))}h0`);
+      svg.append(node("path", { d: [...pixels].join(""), class: "dots" }));
       const inside = cloud.edge.filter(([, price]) => price <= high);
       svg.append(node("polyline", { points: inside.map(([s, p]) => `${x(s).toFixed(1)},${y(p).toFixed(1)}`).join(" "), class: "edge" }));
       if (solved) svg.append(node("circle", { cx: x(solved[0]), cy: y(solved[1]), r: 5, class: "solved" }));
       if (at) {
         svg.append(node("circle", { cx: x(at[0]), cy: y(at[1]), r: 6, class: "plan" }));
         const end = x(at[0]) > right - 170;
-        svg.append(text(x(at[0]) + (end ? -11 : 11), y(at[1]) + (end ? -10 : 20), `${show(at[1])} at ${at[0].toPrecision(3)}`, { class: "strong", "text-anchor": end ? "end" : "start" }));
+        svg.append(text(x(at[0]) + (end ? -11 : 11), y(at[1]) + (end ? -10 : 20), `${show(at[1])} at ${at[0].toPrecision(3)}`, { class: "strong halo", "text-anchor": end ? "end" : "start" }));
       }
       svg.append(line(left, bottom, right, bottom, "axis"));
     });
@@ -156,7 +159,7 @@ const Pictures = (() => {
       }
       if (grown.wall && grown.wall > 1) {
         svg.append(line(x(grown.wall), top, x(grown.wall), bottom, "wall"));
-        svg.append(text(x(grown.wall) - 5, top + 10, "memory full", { "text-anchor": "end" }));
+        svg.append(text(x(grown.wall) - 5, top + 10, "memory full", { "text-anchor": "end", class: "halo" }));
       }
       svg.append(line(x(grown.at), top, x(grown.at), bottom, "axis"));
       const here = rows.reduce((m, row) => (Math.abs(row.batch - grown.at) < Math.abs(m.batch - grown.at) ? row : m));
@@ -210,7 +213,7 @@ const Pictures = (() => {
     const copy = svg.cloneNode(true), from = [svg, ...svg.querySelectorAll("*")];
     [copy, ...copy.querySelectorAll("*")].forEach((made, k) => {
       const style = getComputedStyle(from[k]);
-      for (const name of ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font-size", "font-family", "font-weight"])
+      for (const name of ["fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linecap", "opacity", "font-size", "font-family", "font-weight"])
         made.setAttribute(name, style.getPropertyValue(name));
       made.removeAttribute("class");
     });

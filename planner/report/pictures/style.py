@@ -9,6 +9,7 @@ import io
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from planner.text.colours import LIGHT, OTHERS, PARTS
 from planner.text.errors import MissingExtra
 
 if TYPE_CHECKING:
@@ -33,9 +34,10 @@ STYLE = {
 PAPER = {"facecolor": "white", "alpha": 0.65, "lw": 0, "pad": 0.6}  # under a label on a line
 NAMELESS = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None},
             "pdf": {"CreationDate": None, "Creator": None, "Producer": None}}  # fmt: skip
-# Safe for readers who see red and green alike (Okabe and Ito, 2008).
-PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D31")
-BLUE, ORANGE, GREEN, PINK, YELLOW, SKY, BLACK, BROWN = PALETTE
+# The tokens of pages, on light paper: told apart by readers who see red and green alike.
+BLUE, ORANGE, GREEN, PINK, SKY, GREY = (PARTS[name][LIGHT] for name in OTHERS)
+BLACK, BROWN = "#000000", "#8C6D31"
+PALETTE = (BLUE, ORANGE, GREEN, PINK, SKY, GREY, BLACK, BROWN)
 STEPS = (1.0, 2.0, 5.0)  # ticks of a decade
 LARGE = 1e4  # from which on an axis is in thousands, millions, ...
 

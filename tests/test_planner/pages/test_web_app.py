@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import subprocess
+import sys
 import threading
 import time
 
@@ -13,6 +15,7 @@ from starlette.testclient import TestClient
 from planner.cli import main
 from planner.pages.json_bodies import LARGEST
 from planner.pages.killable import TooBusy, TookTooLong, Workers
+from planner.pages.operations import FAILED
 from planner.pages.web_app import web_app
 from planner.text.errors import InputError
 from tests.cases.doors import CHEAP, Inline, mutated, opened, question, raw
@@ -211,6 +214,21 @@ def test_the_time_limit_ends_the_process_and_the_next_answers():
         assert workers.answer("check", {"scenario": question("lecture")}).status == 0
     finally:
         workers.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux keeps to a limit of memory")
+def test_a_question_that_takes_too_much_memory_is_told_so():
+    """Beyond its limit a process is refused memory, and says so in words."""
+    code = (
+        "from planner.pages import killable, operations\n"
+        "killable.limited(2**30)\n"
+        "operations.OPERATIONS['large'] = lambda _: (0, str(len(bytearray(2**31))))\n"
+        "reply = operations.operate('large', {})\n"
+        "print(reply.status, reply.text)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.startswith(f"{FAILED} ")
+    assert "memory" in run.stdout
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ import numpy as np
 from formulas.numerics.javascript import StagedScript, staged
 from planner.problems.serving.deployment.missed_promises import PHYSICS
 from planner.problems.serving.live.equation_chain import chain
-from planner.problems.serving.live.pool_rows import DIGITS, ColumnTable, PoolRows
+from planner.problems.serving.live.pool_rows import DIGITS, ColumnTable, PoolRows, fitted_ranges
 from planner.problems.serving.live.scenario_values import (
     ROWS,
     SliderRow,
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 NUDGE = 1.07  # of a quantity, at which what a slider moves is compared with what a scenario would
 CLOSE = 1e-12
-SCRIPTS = ("search.js", "search_pools.js")
+SCRIPTS = ("bound_pool.js", "packing.js", "search.js", "search_pools.js")
 FIXED = (
     "the model and its formats, the chips and their number, the shape of the network, the "
     "calibration of the engine and the ratio of its band are those of the scenario",
@@ -114,8 +114,13 @@ class PageModel:
         pools = [self._pool(task, kernels, table) for task in self.every]
         pairs = [self._pair(number, pair, kernels) for number, pair in enumerate(self.tasks.pools)]
         questions = [*({"pool": k} for k in range(len(self.tasks.tasks))), *pairs]
+        fits = [fitted_ranges(task) for task in self.every]
+        distinct = [fit for place, fit in enumerate(fits) if fit not in fits[:place]]
+        pools = [
+            {**pool, "fit": distinct.index(fit)} for pool, fit in zip(pools, fits, strict=True)
+        ]
         data = {**self._words(), **table.document(), "kernels": kernels.documents, "pools": pools,
-                "questions": questions}  # fmt: skip
+                "questions": questions, "fits": distinct}  # fmt: skip
         here = files("planner.problems.serving.live")
         script = "\n".join(here.joinpath(name).read_text("utf-8") for name in SCRIPTS)
         left = [f"{label}: {why}" for label, why in self.unmoved.items()]
@@ -261,8 +266,8 @@ class _Kernels:
         """The place of a kernel, where it is put if it is not there yet."""
         if script.text not in self.scripts:
             self.scripts.append(script.text)
-            names = [list(each) for each in script.names]
-            outputs = {name: list(each) for name, each in script.outputs.items()}
+            names = [" ".join(each) for each in script.names]
+            outputs = {name: " ".join(each) for name, each in script.outputs.items()}
             self.documents.append({"names": names, "width": script.width, "functions": outputs})
         return self.scripts.index(script.text)
 
@@ -279,8 +284,6 @@ def _refused(task: Task) -> str:
         return "the engine's older kernels slow a step in a way that follows the batch"
     if task.conversations or "cache_fits" in task.promises:
         return "room for caches is counted by chance, which this page does not"
-    if task.mode == "prefill" and task.batches is None and not task.pooled:
-        return "how many prompts share a pass of a pool that only reads is sought in Python"
     return ""
 
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from formulas.numerics.javascript import BATCH, LAYOUT, StagedScript, staged
+from planner.catalogue.hull import REACH, dimensions
+from planner.problems.serving.outputs import OUTPUTS
 from planner.problems.serving.search.batch import layouts_of
 from planner.problems.serving.step.layouts import AXES, Layouts
 from planner.problems.serving.step.step import Step
@@ -70,7 +72,8 @@ class PoolRows:
         kernel = self.step.model.lowered("page_outputs")
         stages = dict.fromkeys(self.columns, LAYOUT) | dict.fromkeys(FOLLOWED, BATCH)
         limits = tuple(self.task.limits)
-        scored = dict.fromkeys((*limits, *SCORES.values(), "latency", "slot", "ttft"))
+        dots = (OUTPUTS[0].word, "tpot") if self.task.mode != "prefill" else ()
+        scored = dict.fromkeys((*limits, SCORES[self.task.objective], *dots, *_COMPARED))
         scores = tuple(name for name in scored if name in kernel.outputs)
         functions = {"promised": limits, "scored": scores, "batch": kernel.outputs}
         return staged(kernel.tape, stages, functions)
@@ -110,7 +113,23 @@ class PoolRows:
             "layers": sizes.n_layers,
             "kv_heads": sizes.n_kv_heads,
             "domain": task.machine.chips_per_domain,
+            "experts": sizes.n_experts,
+            "positions": float(task.positions_per_step),
         }
+
+
+def fitted_ranges(task: Task) -> dict[str, Any]:
+    """Ranges of numbers that the task's profile was fitted on, by dimension of its hull.
+
+    Each with both ends, those up to which it counts as inside, and the words for a value; empty
+    for a bound, which rests on no row.
+    """
+    hull = None if task.uses_bound else task.profile.hull
+    return {
+        name: {"words": dimensions()[name].words, "ends": list(ends), "beside":
+               list(dimensions()[name].beside), "inside": [ends[0] / REACH, ends[1] * REACH]}
+        for name, ends in (hull.ranges if hull else {}).items()
+    }  # fmt: skip
 
 
 # What is made small, by objective; of throughput the inverse.
@@ -118,6 +137,7 @@ SCORES: Mapping[str, str] = {
     "cost": "usd_per_request", "latency": "latency", "throughput": "requests",
     "energy": "joule_per_request",
 }  # fmt: skip
+_COMPARED = ("latency", "slot", "ttft")  # of points whatever is made small
 # Of which others follow, and what a pair of pools takes from either.
 _LENGTHS = ("L_in", "L_out", "L_dec", "v_out", "one_seq", "one_token", "x_hit", "b_store",
             "R_bnd_mem", "R_state", "p_chip", "p_power", "m_grid", "M_cap", "g")  # fmt: skip

@@ -11,6 +11,9 @@ function pageModel(data, kernels) {
     return index;
   });
   const table = data.columns.map(([number, values]) => Float64Array.from(indices[number], (k) => values[k]));
+  const words = (text) => text.split(" ").filter(Boolean);
+  const signatures = data.kernels.map(({ names, width, functions }) => ({ width, names: names.map(words),
+    functions: Object.fromEntries(Object.entries(functions).map(([name, text]) => [name, words(text)])) }));
   const pools = data.pools.map(unpacked);
 
   function unpacked(pool) {
@@ -22,89 +25,19 @@ function pageModel(data, kernels) {
       group[i] = way("pp")[i] * way("dp_attention")[i] * way("cp")[i];
       replica[i] = way("tp")[i] * group[i];
     }
-    const kernel = kernels[pool.kernel], names = data.kernels[pool.kernel];
-    const last = new Float64Array(size);
-    return { ...pool, columns, way, size, group, replica, last, kernel, names, follow: kernels[pool.follow],
-             followed: data.kernels[pool.follow] };
+    const kernel = kernels[pool.kernel], names = signatures[pool.kernel];
+    const taken = names.names[1].map((name) => columns[name]);
+    const results = {};
+    for (const name in names.functions) results[name] = new Float64Array(names.functions[name].length);
+    const place = { batch: names.names[2].indexOf("B"), fill: names.names[2].indexOf("r_fill") };
+    const scored = Object.fromEntries(names.functions.scored.map((name, k) => [name, k]));
+    return { ...pool, columns, way, size, group, replica, kernel, names, taken, results, place, scored,
+             a: new Float64Array(taken.length), b: new Float64Array(names.names[2].length),
+             last: new Float64Array(size), trial: new Float64Array(size), ends: new Float64Array(size), best: -1,
+             follow: kernels[pool.follow], followed: signatures[pool.follow] };
   }
 
-  // ---- a pool with its values at what the sliders say ----
-
-  const kept = new Map();
-  function bind(number, state) {
-    const key = number + JSON.stringify(state);
-    if (!kept.has(key)) {
-      if (kept.size > 60) kept.clear();
-      kept.set(key, bound(pools[number], state));
-    }
-    return kept.get(key);
-  }
-
-  function bound(pool, state) {
-    const values = { ...pool.values }, factor = {}, limits = { ...pool.limits };
-    for (const slider of data.sliders) {
-      const after = state[slider.name];
-      if (after === undefined || slider.name === "batch") continue;
-      for (const name of slider.sets) if (name in values) values[name] = after;
-      for (const name of slider.adds) if (name in values) values[name] += after - slider.value;
-      for (const name of slider.times)
-        if (name in values) values[name] *= after / slider.value;
-        else factor[name] = after / slider.value;
-      if (slider.limit in limits) limits[slider.limit] = slider.inverse ? 1 / after : after;
-    }
-    if (state.pace !== undefined) limits.tpot = state.pace;
-    const r = new Float64Array(pool.followed.functions.batch.length);
-    pool.follow.batch(pool.follow.scenario(pool.followed.names[0].map((n) => values[n])), null, 0, [], r);
-    pool.followed.functions.batch.forEach((name, k) => { values[name] = r[k]; });
-    const { names, width, functions } = pool.names, kernel = pool.kernel;
-    const s = kernel.scenario(names[0].map((name) => values[name]));
-    const l = new Float64Array(width * pool.size), a = new Float64Array(names[1].length);
-    const taken = names[1].map((name) => [pool.columns[name], factor[name] ?? 1]);
-    for (let i = 0; i < pool.size; i++) {
-      taken.forEach(([column, times], k) => { a[k] = times === 1 ? column[i] : column[i] * times; });
-      kernel.layout(s, a, i * width, l);
-    }
-    const allowed = (i) => {
-      const cp = pool.way("cp")[i];
-      return cp === 1 || !pool.least_part || values.L_in / cp >= pool.least_part;
-    };
-    const most = functions.promised.map((name) => limits[name]);
-    const buffers = {};
-    for (const name in functions) buffers[name] = new Float64Array(functions[name].length);
-    const at = (name, i, batch, fill) => {
-      const b = names[2].map((symbol) => (symbol === "B" ? batch : fill));
-      kernel[name](s, l, i * width, b, buffers[name]);
-      return buffers[name];
-    };
-    const self = { pool, values, limits, allowed, at, most };
-    // Every output of a layout on other numbers of replicas and chips.
-    self.resized = (i, replicas, chips, batch, fill) => {
-      const counts = { n_rep: replicas, n_chips: chips }, mine = new Float64Array(width);
-      taken.forEach(([column, times], k) => { a[k] = counts[names[1][k]] ?? column[i] * times; });
-      kernel.layout(s, a, 0, mine);
-      const r = new Float64Array(functions.batch.length);
-      kernel.batch(s, mine, 0, names[2].map((symbol) => (symbol === "B" ? batch : fill)), r);
-      return Object.fromEntries(functions.batch.map((name, k) => [name, r[k]]));
-    };
-    self.keeps = (i, batch, fill = 1) => {
-      const r = at("promised", i, batch, fill);
-      for (let k = 0; k < most.length; k++) if (!(r[k] <= most[k])) return false;
-      return true;
-    };
-    const scored = Object.fromEntries(functions.scored.map((name, k) => [name, k]));
-    self.scored = (i, batch, fill = 1) => {
-      const r = at("scored", i, batch, fill);
-      for (let k = 0; k < functions.promised.length; k++)
-        if (!(r[scored[functions.promised[k]]] <= most[k])) return null;
-      const score = r[scored[pool.score]];
-      return { row: i, batch, fill, score: pool.score === "requests" ? 1 / score : score,
-               latency: r[scored.latency], slot: r[scored.slot], watts: r[scored.watts] };
-    };
-    self.outputs = (i, batch, fill = 1) =>
-      Object.fromEntries(functions.batch.map((name, k) => [name, k]).map(
-        ([name, k], _, __, r = at("batch", i, batch, fill)) => [name, r[k]]));
-    return self;
-  }
+  const bind = boundPools(data, kernels, pools);
 
   // ---- batches ----
 
@@ -121,25 +54,24 @@ function pageModel(data, kernels) {
     return low;
   }
 
-  // Where the last search of a row ended is where the next one begins: most move little.
-  function largest(b, i) {
-    const keeps = (batch) => b.keeps(i, batch), last = b.pool.last[i];
-    if (!keeps(1)) return (b.pool.last[i] = 0);
-    let low = 1, high = LARGEST + 1;
+  // The largest batch that holds, from where the last search of a row ended: most move little.
+  function nearby(holds, last) {
+    if (!holds(1)) return 0;
+    let low = 1, high = LARGEST + 1, step = Math.max(1, Math.floor(last / 16));
     if (last > 1) {
-      let step = Math.max(1, Math.floor(last / 16));
-      if (keeps(last)) {
-        for (low = last; low + step < high; step *= 4) { if (keeps(low + step)) low += step; else { high = low + step; break; } }
+      if (holds(last)) {
+        for (low = last; low + step < high; step *= 4) { if (holds(low + step)) low += step; else { high = low + step; break; } }
       } else {
-        for (high = last; high - step > low; step *= 4) { if (keeps(high - step)) { low = high - step; break; } else high -= step; }
+        for (high = last; high - step > low; step *= 4) { if (holds(high - step)) { low = high - step; break; } else high -= step; }
       }
     }
-    return (b.pool.last[i] = bisected(keeps, low, high));
+    return bisected(holds, low, high);
   }
+  const largest = (b, i) => (b.pool.last[i] = nearby((batch) => b.keeps(i, batch), b.pool.last[i]));
 
-  function worth(pool, i, most) {
+  function worth(pool, i, most, pair = false) {
     if (most < 1) return [];
-    if (pool.score === "latency") return [1];
+    if (pool.score === "latency" && !pair) return [1];
     const way = pool.way, group = pool.group[i], full = Math.floor(most / group);
     const cell = way("pp")[i] * way("dp_attention")[i], stages = way("pp")[i] * way("cp")[i];
     const tried = new Set([Math.max(full * group, 1)]);
@@ -151,29 +83,78 @@ function pageModel(data, kernels) {
     return [...tried];
   }
 
+  // Prompts in flight of a replica that reads alone: every number that a pass of each rank may hold.
+  function passRun(b, i) {
+    const fresh = b.values.L_in * (1 - b.values.x_hit), chunk = b.pool.columns.c_chunk ? b.pool.columns.c_chunk[i] : b.values.c_chunk;
+    return [Math.max(Math.ceil(chunk / fresh), 1), b.pool.way("pp")[i] * b.pool.way("dp_attention")[i]];
+  }
+  const passMost = (b, i) => { const [most, ranks] = passRun(b, i); return most * ranks; };
+  function passSizes(b, i) {
+    const [most, ranks] = passRun(b, i), sizes = [1];
+    let number = 1;
+    while (number < most) {
+      number = number >= data.every ? Math.floor(number * data.stride) : number + 1;
+      sizes.push(Math.min(number, most));
+    }
+    return sizes.map((size) => size * ranks);
+  }
+
+  // Sequences in flight over all replicas; ranks and stages that read side by side have as many each.
   function spread(pool, i, totals) {
     const replicas = pool.way("replicas")[i];
+    const alike = pool.mode === "prefill" ? pool.way("pp")[i] * pool.way("dp_attention")[i] : 1;
     return totals.map((total) => {
-      const batch = Math.ceil(total / replicas);
+      const batch = alike * Math.ceil(total / (replicas * alike));
       return [batch, total / (batch * replicas)];
     });
   }
 
-  // Points of one pool that keep every promise, of all rows or of one.
+  // The score of a row on a batch, infinite where a promise breaks.
+  function scored(b, i, batch, fill = 1) {
+    if (!b.holds(i, batch, fill)) return Infinity;
+    const score = b.pool.results.scored[b.pool.scored[b.pool.score]];
+    return b.pool.score === "requests" ? 1 / score : score;
+  }
+
+  // Whether no batch of a row can score `most` or less. T(B)/B never rises over full groups and a
+  // promise once broken stays so: a full group that breaks one and scores worse decides the row.
+  function hopeless(b, i, most) {
+    const { pool } = b, batch = pool.trial[i];
+    if (!batch || pool.score === "latency" || b.holds(i, batch)) return false;
+    const score = pool.results.scored[pool.scored[pool.score]];
+    return (pool.score === "requests" ? 1 / score : score) > most;
+  }
+
+  // The full group at which a row is tried next time: a little above what it holds now.
+  function remember({ pool }, i, most) {
+    pool.trial[i] = Math.ceil((1.1 * most + 1) / pool.group[i]) * pool.group[i];
+  }
+
+  // Points of one pool that keep every promise, of all rows or of one; without those that the best
+  // row of the last search, as it scores now, proves to be worse.
   function points(number, state, only = null) {
-    const b = bind(number, state), pool = b.pool, every = [];
+    const b = bind(number, state), { pool } = b, every = [], halves = pool.way("halves");
     const totals = state.batch !== undefined ? [state.batch] : pool.batches;
+    const reads = pool.mode === "prefill";
+    const tried = (i) => (totals.length ? spread(pool, i, totals)
+      : (reads ? passSizes(b, i) : worth(pool, i, largest(b, i))).map((batch) => [batch, 1]));
+    const allowed = (i) => b.allowed(i) && !(totals.length && halves[i] > 1
+      && !(Math.max(...totals) > pool.way("replicas")[i] * pool.group[i]));
+    const prunes = only === null && !totals.length && !reads;
+    let most = Infinity;
+    if (prunes && pool.best >= 0 && allowed(pool.best))
+      most = Math.min(...tried(pool.best).map(([batch]) => scored(b, pool.best, batch))) * (1 + 4 * SAME);
     for (let i = only ?? 0; i < (only === null ? pool.size : only + 1); i++) {
-      if (!b.allowed(i)) continue;
-      if (totals.length && pool.way("halves")[i] > 1
-          && !(Math.max(...totals) > pool.way("replicas")[i] * pool.group[i])) continue;
-      const tried = totals.length ? spread(pool, i, totals)
-        : worth(pool, i, largest(b, i)).map((batch) => [batch, 1]);
-      for (const [batch, fill] of tried) {
-        const point = b.scored(i, batch, fill);
-        if (point) every.push({ ...point, pool: number });
+      if (!allowed(i) || (prunes && hopeless(b, i, most))) continue;
+      for (const [batch, fill] of tried(i)) {
+        const score = scored(b, i, batch, fill), r = pool.results.scored;
+        if (score === Infinity) continue;
+        if (prunes && score * (1 + 4 * SAME) < most) most = score * (1 + 4 * SAME);
+        every.push({ row: i, batch, fill, score, latency: r[pool.scored.latency], pool: number });
       }
+      if (prunes) remember(b, i, pool.last[i]);
     }
+    if (prunes) pool.best = every.reduce((m, x) => (m && m.score <= x.score ? m : x), null)?.row ?? pool.best;
     return every;
   }
 
@@ -203,7 +184,7 @@ function pageModel(data, kernels) {
       for (let i = 0; i < b.pool.size; i++) {
         if (!b.allowed(i)) continue;
         const totals = state.batch !== undefined ? [state.batch] : b.pool.batches;
-        for (const [batch, fill] of totals.length ? spread(b.pool, i, totals) : [[1, 1]]) {
+        for (const [batch, fill] of totals.length ? spread(b.pool, i, totals) : [[b.pool.mode === "prefill" ? passSizes(b, i)[0] : 1, 1]]) {
           const r = Array.from(b.at("promised", i, batch, fill), (x, k) => x / b.most[k]);
           const hard = Math.max(...r.filter((_, k) => data.physics.includes(names[k])));
           every.push([hard, Math.max(...r), r]);
@@ -259,6 +240,18 @@ function pageModel(data, kernels) {
             ["free", b.values.M_cap - values.need]];
   }
 
+  // Where a layout lies, and what of it no row of the profile covers.
+  function outside(b, i, batch) {
+    const { pool, values } = b, way = (name) => pool.way(name)[i], chips = pool.replica[i], fit = data.fits[pool.fit];
+    const at = { chips, domains: Math.ceil(chips / pool.words.domain) };
+    if (pool.words.experts) at.ep = way("ep");
+    if (pool.mode !== "decode") at.prompt = values.L_in * (1 - values.x_hit);
+    if (pool.mode !== "prefill") Object.assign(at, { batch: Math.max(batch / way("dp_attention"), 1), context: values.L_ctx, drafts: pool.words.positions - 1 });
+    const out = (name) => name in at && name in fit && !(fit[name].inside[0] <= at[name] && at[name] <= fit[name].inside[1]);
+    return Object.keys(at).filter((name) => out(name) && !fit[name].beside.some(out))
+      .map((name) => ({ words: fit[name].words, asked: at[name], ends: fit[name].ends }));
+  }
+
   const stepOf = (values) => data.parts.map((part) => [part, values["part." + part]]);
 
   function described(point, state) {
@@ -275,6 +268,7 @@ function pageModel(data, kernels) {
       formats: "weights " + pool.words.weights + ", KV cache " + pool.words.kv,
       batch, per_replica: point.batch, ...broken(b, i, point.batch),
       steps: pool.mode === "prefill" ? [] : stepOf(values),
+      outside: outside(b, i, point.batch),
       memories: [{ title: "memory of one chip", lines: memory(b, i, point.batch, values) }],
     };
   }
@@ -290,43 +284,42 @@ function pageModel(data, kernels) {
     return { breaks: [], breaks_at: "" };
   }
 
-  // Price and speed of every layout at batches that double, and of each where it is cheapest.
-  function cloud(state, more = []) {
-    const trail = [];
-    for (const question of data.questions) {
-      if (question.pool === undefined) continue;
-      const b = bind(question.pool, state), pool = b.pool;
-      if (pool.mode === "prefill") continue;
-      const names = pool.names.functions.promised, outputs = pool.names.functions.batch;
-      const free = names.map((name, k) => (name === "tpot" ? Infinity : b.most[k]));
-      const tpot = outputs.indexOf("tpot"), price = outputs.indexOf(data.outputs[0].word);
-      const speed = (i, batch, dots) => {
-        const r = b.at("batch", i, batch, 1);
-        dots.push([1 / r[tpot], r[price] * data.outputs[0].scale]);
-      };
+  // Price and speed of every layout at batches that double, and of each where it is cheapest: a few
+  // rows at a time, so that a page need not wait for all of them.
+  function* clouded(state, dots) {
+    for (const { pool: number } of data.questions) {
+      if (number === undefined || pools[number].mode === "prefill") continue;
+      const pool = pools[number], { tpot, [data.outputs[0].word]: price } = pool.scored;
+      const without = pool.names.functions.promised.indexOf("tpot"), ends = pool.ends;
       for (let i = 0; i < pool.size; i++) {
+        const b = bind(number, state), r = pool.results.scored;
         if (!b.allowed(i)) continue;
-        const most = bisected((batch) => {
-          const r = b.at("promised", i, batch, 1);
-          return free.every((limit, k) => r[k] <= limit);
-        });
-        for (let batch = pool.group[i]; batch < most; batch *= 2) speed(i, batch, trail);
-        if (most >= 1) speed(i, Math.max(Math.floor(most / pool.group[i]) * pool.group[i], 1), trail);
+        const most = (ends[i] = nearby((batch) => b.holds(i, batch, 1, without), ends[i]));
+        const dot = (batch) => { b.at("scored", i, batch); dots.push([1 / r[tpot], r[price] * data.outputs[0].scale]); };
+        for (let batch = pool.group[i]; batch < most; batch *= 2) dot(batch);
+        if (most >= 1) dot(Math.max(Math.floor(most / pool.group[i]) * pool.group[i], 1));
+        if (i % 16 === 15) yield;
       }
     }
-    const edge = [];
-    let least = Infinity;
-    for (const dot of [...trail, ...more].sort((x, y) => y[0] - x[0] || x[1] - y[1]))
-      if (dot[1] < least) { least = dot[1]; edge.push(dot); }
-    return { dots: trail, edge: edge.reverse() };
   }
 
-  // Price and speed of the best plan at promises around one, where pools are paired.
-  function paced(state, pace) {
-    if (data.questions.every((q) => q.pool !== undefined)) return [];
-    const factors = Array.from({ length: 11 }, (_, k) => 4 ** ((k - 7) / 4));
-    return factors.map((factor) => choose({ ...state, pace: pace * factor })).filter((plan) => plan.feasible)
-      .map((plan) => [1 / plan.outputs.tpot, plan.outputs[data.outputs[0].name]]);
+  // Of dots the cheapest at each speed.
+  function edge(dots) {
+    const made = [];
+    let least = Infinity;
+    for (const dot of [...dots].sort((x, y) => y[0] - x[0] || x[1] - y[1]))
+      if (dot[1] < least) { least = dot[1]; made.push(dot); }
+    return made.reverse();
+  }
+
+  // Price and speed of the best plan at promises around one, where pools are paired; one at a time.
+  function* paced(state, pace, dots) {
+    if (data.questions.every((q) => q.pool !== undefined)) return;
+    for (let k = -7; k < 4; k++) {
+      const plan = choose({ ...state, pace: pace * 4 ** (k / 4) });
+      if (plan.feasible) dots.push([1 / plan.outputs.tpot, plan.outputs[data.outputs[0].name]]);
+      yield;
+    }
   }
 
   // The parts of a step against the batch, on one layout.
@@ -346,6 +339,6 @@ function pageModel(data, kernels) {
     return { rows, wall: wall < end ? wall : null, limit, at: point.batch, parts: data.parts };
   }
 
-  const together = pairedPools({ data, kernels, bind, largest, worth, laid, memory, stepOf, broken, SAME });
-  return { choose, cloud, paced, growth, points, bind, pools };
+  const together = pairedPools({ data, kernels, signatures, bind, largest, remember, worth, passSizes, passMost, laid, memory, stepOf, broken, outside, SAME });
+  return { choose, clouded, edge, paced, growth, points, bind, pools };
 }

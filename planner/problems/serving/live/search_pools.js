@@ -1,70 +1,8 @@
 "use strict";
 // Two pools: every pair of layouts, every split of the chips between them, without a load. As
 // planner/problems/serving/deployment: pool_matching, pool_pairs, and step/packing.
-function pairedPools({ data, kernels, bind, largest, worth, laid, memory, stepOf, broken, SAME }) {
-  // ---- how many replicas a number of chips holds ----
-
-  const stagesMost = (chips, stage, domain) => (stage <= domain
-    ? Math.floor(chips / domain) * Math.floor(domain / stage) + Math.floor((chips % domain) / stage)
-    : Math.floor(chips / stage));
-  const replicasMost = (chips, room) => Math.floor(stagesMost(chips, room.stage, room.domain) / room.stages);
-
-  function chipsLeast(count, room) {
-    const stages = count * room.stages, inside = Math.max(Math.floor(room.domain / room.stage), 1);
-    const full = Math.floor(Math.max(stages - 1, 0) / inside);
-    return room.stage <= room.domain ? full * room.domain + (stages - full * inside) * room.stage : stages * room.stage;
-  }
-
-  const sidesKept = new Map();
-  function upperSides(first, second, domain) {
-    const key = `${first},${second},${domain}`;
-    if (sidesKept.has(key)) return sidesKept.get(key);
-    const corners = [];
-    if (Math.floor(domain / first) <= Math.floor(domain / second))
-      for (let i = 0; i <= Math.floor(domain / first); i++) corners.push([i, Math.floor((domain - i * first) / second)]);
-    else for (let j = Math.floor(domain / second); j >= 0; j--) corners.push([Math.floor((domain - j * second) / first), j]);
-    const hull = [[0, Math.floor(domain / second)]];
-    const turns = (a, b, c) => (b[0] - a[0]) * (c[1] - a[1]) >= (b[1] - a[1]) * (c[0] - a[0]);
-    for (const [x, y] of corners) {
-      while (hull.length > 1 && turns(hull[hull.length - 2], hull[hull.length - 1], [x, y])) hull.pop();
-      if (x > hull[hull.length - 1][0]) hull.push([x, y]);
-    }
-    const sides = [[1, 0, Math.floor(domain / second)]];
-    for (let k = 1; k < hull.length; k++) {
-      const [x, y] = hull[k - 1], [u, v] = hull[k];
-      sides.push([u - x, y - v, (u - x) * y + (y - v) * x]);
-    }
-    sidesKept.set(key, sides);
-    return sides;
-  }
-
-  function stagesLeft(chips, first, count, second, domain) {
-    const whole = Math.floor(chips / domain), rest = chips % domain, ends = Math.floor(rest / first);
-    if (first > domain || second > domain) {
-      const begun = Math.ceil(Math.max(count - ends, 0) / Math.max(Math.floor(domain / first), 1));
-      const taken = first > domain ? count * Math.floor(first / domain) : begun;
-      if (taken > whole) return -1;
-      return stagesMost(Math.max((whole - taken) * domain + (first > domain ? rest : 0), 0), second, domain);
-    }
-    let best = -1;
-    const sides = upperSides(first, second, domain), inside = Math.floor(domain / first);
-    for (let number = 0; number <= Math.min(ends, count); number++) {
-      const left = count - number;
-      if (left > whole * inside) continue;
-      const under = Math.min(...sides.map(([run, fall, height]) => Math.floor((height * whole - fall * left) / run)));
-      if (under >= 0) best = Math.max(best, under + Math.floor((rest - number * first) / second));
-    }
-    return best;
-  }
-
-  function left(question, a, b, count, chips) {
-    if (question.together) {
-      const stages = stagesLeft(chips, a.room.stage, count * a.room.stages, b.room.stage, a.room.domain);
-      return stages < 0 ? -1 : Math.floor(stages / b.room.stages);
-    }
-    const rest = chips - chipsLeast(count, a.room);
-    return replicasMost(Math.max(rest, 0), b.room) - (rest < 0 ? 1 : 0);
-  }
+function pairedPools({ data, kernels, signatures, bind, largest, remember, worth, passSizes, passMost, laid, memory, stepOf, broken, outside, SAME }) {
+  const { replicasMost, chipsLeast, beside } = packing();
 
   // The smallest whole number in (low, high] for which `holds`.
   function first(holds, low, high) {
@@ -78,23 +16,19 @@ function pairedPools({ data, kernels, bind, largest, worth, laid, memory, stepOf
   // ---- layouts of either pool at their best ----
 
   const shards = (pool, i) => Math.min(pool.way("tp")[i], Math.max(pool.words.kv_heads, 1)) * pool.way("pp")[i] * pool.way("cp")[i];
-  const room = (pool, i) => ({
-    stage: pool.way("tp")[i] * pool.way("dp_attention")[i] * pool.way("cp")[i],
-    stages: pool.way("pp")[i], domain: pool.words.domain,
-  });
-  const rateOf = (slot, free) => (1 - free) / slot;
-
-  function passSizes(b, i) {
-    const fresh = b.values.L_in * (1 - b.values.x_hit), chunk = b.pool.columns.c_chunk ? b.pool.columns.c_chunk[i] : b.values.c_chunk;
-    const ranks = b.pool.way("pp")[i] * b.pool.way("dp_attention")[i];
-    const most = Math.max(Math.ceil(chunk / fresh), 1), sizes = [1];
-    let number = 1;
-    while (number < most) {
-      number = number >= data.every ? Math.floor(number * data.stride) : number + 1;
-      sizes.push(Math.min(number, most));
-    }
-    return sizes.map((size) => size * ranks);
+  // Rooms of layouts, equal ones once: they stay while sliders move, and so does what is left beside.
+  const rooms = new Map(), roomsOf = new Map();
+  function room(pool, i) {
+    if (!roomsOf.has(pool)) roomsOf.set(pool, Array.from({ length: pool.size }, (_, k) => interned(pool, k)));
+    return roomsOf.get(pool)[i];
   }
+  function interned(pool, i) {
+    const stage = pool.way("tp")[i] * pool.way("dp_attention")[i] * pool.way("cp")[i], stages = pool.way("pp")[i];
+    const { domain } = pool.words, key = `${stage},${stages},${domain}`;
+    if (!rooms.has(key)) rooms.set(key, { stage, stages, domain, id: rooms.size });
+    return rooms.get(key);
+  }
+  const rateOf = (slot, free) => (1 - free) / slot;
 
   function promptBytes(b) {
     const v = b.values;
@@ -102,37 +36,69 @@ function pairedPools({ data, kernels, bind, largest, worth, laid, memory, stepOf
   }
   const transferTime = (question, b, chips) => question.latency + promptBytes(b) / (chips * question.rate);
 
-  function reading(question, state, only) {
-    const b = bind(question.read, state), pool = b.pool, promised = pool.names.functions.promised;
-    const late = promised.indexOf("ttft"), all = pool.names.functions.scored, made = [];
-    const slots = all.indexOf("slot"), first = all.indexOf("ttft"), ready = b.limits.ttft ?? Infinity;
-    for (let i = only ?? 0; i < (only === null ? pool.size : only + 1); i++) {
-      if (!b.allowed(i)) continue;
-      for (const batch of passSizes(b, i)) {
-        const r = b.at("scored", i, batch, 1);
-        let good = true;
-        for (let k = 0; k < b.most.length; k++) if (k !== late && !(r[k] <= b.most[k])) good = false;
-        if (!good) continue;
-        const slot = r[slots], ttft = r[first];
-        if (ttft > ready) continue;
-        made.push({ row: i, batch, slot, ttft, rate: rateOf(slot, question.headroom), room: room(pool, i),
-                    sends: shards(pool, i), engines: pool.way("engines")[i] });
-      }
-    }
-    return { b, made, limit: b.limits.ttft ?? Infinity };
+  // What chips of a layout take for one request, of the objective.
+  const share = (question, b, i, slot, weight) => weight * b.pool.replica[i] * slot / (1 - question.headroom);
+
+  // A row that reads, on passes of one size.
+  function reader(question, b, i, batch) {
+    const { pool } = b, late = pool.names.functions.promised.indexOf("ttft");
+    if (!b.holds(i, batch, 1, late)) return null;
+    const r = pool.results.scored, slot = r[pool.scored.slot], ttft = r[pool.scored.ttft];
+    if (ttft > (b.limits.ttft ?? Infinity)) return null;
+    return { row: i, batch, slot, ttft, rate: rateOf(slot, question.headroom), room: room(pool, i),
+             sends: shards(pool, i), engines: pool.way("engines")[i] };
   }
 
-  function decoding(question, state, only) {
-    const b = bind(question.decode, state), pool = b.pool, made = [];
-    for (let i = only ?? 0; i < (only === null ? pool.size : only + 1); i++) {
-      if (!b.allowed(i)) continue;
-      for (const batch of worth({ ...pool, score: "" }, i, largest(b, i))) {
-        const point = b.scored(i, batch);
-        if (point) made.push({ row: i, batch, slot: point.slot, latency: point.latency, rate: rateOf(point.slot, question.headroom),
-                               room: room(pool, i), group: shards(pool, i), engines: pool.way("engines")[i] });
+  // Rows that read, each on every size of a pass. On the largest a request takes least of a slot
+  // (T(B)/B never rises): a row that takes more than `most` even so is left out.
+  function reading(question, b, only, least, most) {
+    const made = [];
+    for (let i = only ?? 0; i < (only ?? b.pool.size - 1) + 1; i++) {
+      if (!b.allowed(i) || least[i] > most) continue;
+      for (const batch of passSizes(b, i)) {
+        const one = reader(question, b, i, batch);
+        if (one) made.push(one);
       }
     }
-    return { b, made };
+    return made;
+  }
+
+  function leastReading(question, b, weight) {
+    const { pool } = b, least = new Float64Array(pool.size).fill(Infinity);
+    for (let i = 0; i < pool.size; i++) {
+      if (!b.allowed(i)) continue;
+      const slot = b.at("scored", i, passMost(b, i))[pool.scored.slot];
+      least[i] = share(question, b, i, slot, weight);
+    }
+    return least;
+  }
+
+  function decoder(question, b, i, batch) {
+    const { pool } = b;
+    if (!b.holds(i, batch)) return null;
+    const r = pool.results.scored, slot = r[pool.scored.slot];
+    return { row: i, batch, slot, latency: r[pool.scored.latency], rate: rateOf(slot, question.headroom),
+             room: room(pool, i), group: shards(pool, i), engines: pool.way("engines")[i] };
+  }
+
+  function decoding(question, b, only, weight, most) {
+    const made = [], { pool } = b;
+    for (let i = only ?? 0; i < (only ?? pool.size - 1) + 1; i++) {
+      if (!b.allowed(i) || (only === null && beyond(question, b, i, weight, most))) continue;
+      for (const batch of worth(pool, i, largest(b, i), true)) {
+        const one = decoder(question, b, i, batch);
+        if (one) made.push(one);
+      }
+      remember(b, i, pool.last[i]);
+    }
+    return made;
+  }
+
+  // Whether no batch of a row takes `most` or less: as `hopeless`, by its slots.
+  function beyond(question, b, i, weight, most) {
+    const { pool } = b, batch = pool.trial[i];
+    return batch > 0 && most < Infinity && !b.holds(i, batch)
+      && share(question, b, i, pool.results.scored[pool.scored.slot], weight) > most;
   }
 
   // Of each group, engine and room the layout whose requests take least of the objective: the first
@@ -140,7 +106,7 @@ function pairedPools({ data, kernels, bind, largest, worth, laid, memory, stepOf
   function fastest(layouts, numbers, bits, reached) {
     const time = Float64Array.from(layouts, (x) => 1 / x.rate);
     const ordered = layouts.map((_, k) => k).sort((x, y) => time[x] - time[y] || x - y);
-    const keys = layouts.map((x) => x.room.stage * 65536 + x.room.stages), groups = new Map();
+    const keys = layouts.map((x) => x.room.id), groups = new Map();
     for (const bit of bits) {
       const runs = bit === null ? ordered : ordered.filter((k) => (layouts[k].engines >> bit) & 1);
       const every = new Set(runs.map((k) => keys[k])).size;
@@ -159,55 +125,114 @@ function pairedPools({ data, kernels, bind, largest, worth, laid, memory, stepOf
     return groups;
   }
 
-  function engineBits(read, decode) {
-    const every = [...read, ...decode];
-    if (!every.length || every.reduce((m, x) => m & x.engines, -1)) return [null];
-    const either = read.reduce((m, x) => m | x.engines, 0) & decode.reduce((m, x) => m | x.engines, 0);
-    return Array.from({ length: 31 }, (_, bit) => bit).filter((bit) => (either >> bit) & 1);
+  // Engines that pairs are kept apart by, null where one runs all layouts that keep the promises:
+  // those that were left out as dearer count too.
+  function engineBits(reads, decodes, pruned) {
+    const both = (m, x) => m & x.engines, either = (m, x) => m | x.engines;
+    let shared = [...reads, ...decodes].reduce(both, -1);
+    for (const [b, keeps] of pruned)
+      for (let i = 0, engines = b.pool.way("engines"); shared && i < b.pool.size; i++)
+        if ((shared & engines[i]) !== shared && b.allowed(i) && keeps(i)) shared &= engines[i];
+    if (shared) return [null];
+    const runs = reads.reduce(either, 0) & decodes.reduce(either, 0);
+    return Array.from({ length: 31 }, (_, bit) => bit).filter((bit) => (runs >> bit) & 1);
   }
 
   // ---- pairs and splits ----
 
   function searched(question, state, held) {
     if (state.batch !== undefined) return null;
-    const read = reading(question, state, held ? held.rows[0] : null), decode = decoding(question, state, held ? held.rows[1] : null);
-    if (!read.made.length || !decode.made.length) return null;
-    const numbers = [...new Set(decode.made.map((x) => x.group))];
-    const bits = engineBits(read.made, decode.made), prices = [read.b.values.p_chip, decode.b.values.p_chip];
-    const a = fastest(read.made, numbers, bits, (x, number) => {
-      const latency = x.ttft + transferTime(question, read.b, Math.min(x.sends, number));
-      return latency <= read.limit ? latency : null;
-    });
-    const b = fastest(decode.made, numbers, bits, (x, number) => (x.group === number ? x.latency : null));
-    // Pairs in the order of what they could reach without whole numbers, until the best betters that.
-    const most = Math.max(...question.paid), pairs = [];
-    for (const [group, firsts] of a)
-      for (const two of b.get(group) ?? [])
-        for (const one of firsts) {
-          const parts = [one.room.stage * one.room.stages / one.rate, two.room.stage * two.room.stages / two.rate];
-          pairs.push([question.throughput ? (parts[0] + parts[1]) / most : prices[0] * parts[0] + prices[1] * parts[1], one, two]);
-        }
-    pairs.sort((x, y) => x[0] - y[0]);
-    let best = null;
-    for (const [least, one, two] of pairs) {
-      if (best && least > best.score * (1 + 4 * SAME)) break;
-      const pair = split(question, one, two, prices);
-      if (pair && (!best || level(pair, best) < 0)) best = pair;
+    const a = bind(question.read, state), b = bind(question.decode, state), [i, j] = held ? held.rows : [null, null];
+    const prices = [a.values.p_chip, b.values.p_chip], chips = Math.max(...question.paid);
+    const weights = question.throughput ? [1 / chips, 1 / chips] : prices;
+    let most = Infinity, least = new Float64Array(a.pool.size);
+    if (!held && question.best) {
+      const again = matched(question, a, b, reading(question, a, question.best[0], least, Infinity),
+        decoding(question, b, question.best[1], 0, Infinity), prices, weights, Infinity);
+      if (again) most = again.score * (1 + 4 * SAME);
     }
+    if (most < Infinity) least = leastReading(question, a, weights[0]);
+    const decodes = decoding(question, b, j, weights[1], most - least.reduce((m, x) => Math.min(m, x), Infinity));
+    const rest = decodes.reduce((m, x) => Math.min(m, share(question, b, x.row, x.slot, weights[1])), Infinity);
+    const reads = decodes.length ? reading(question, a, i, least, most - rest) : [];
+    const ones = fitting(question, reads, decodes, prices, most), others = fitting(question, decodes, ones, prices, most);
+    const pruned = held ? [] : [[a, (i) => reader(question, a, i, passSizes(a, i)[0])], [b, (i) => b.keeps(i, 1)]];
+    const best = matched(question, a, b, ones, others, prices, weights, most, pruned);
+    if (best && !held) question.best = best.rows;
     return best && { ...best, read: question.read, decode: question.decode };
+  }
+
+  // The best of the pairs of rows, of those that could take `most` or less.
+  function matched(question, a, b, reads, decodes, prices, weights, most, pruned = []) {
+    if (!reads.length || !decodes.length) return null;
+    const numbers = [...new Set(decodes.map((x) => x.group))], bits = engineBits(reads, decodes, pruned);
+    const limit = a.limits.ttft ?? Infinity;
+    const firsts = fastest(reads, numbers, bits, (x, number) => {
+      const latency = x.ttft + transferTime(question, a, Math.min(x.sends, number));
+      return latency <= limit ? latency : null;
+    });
+    const seconds = fastest(decodes, numbers, bits, (x, number) => (x.group === number ? x.latency : null));
+    const groups = [...firsts].map(([group, ones]) => [sharing(ones, weights[0]), sharing(seconds.get(group) ?? [], weights[1])]);
+    return ordered(question, groups.filter(([x, y]) => x.length && y.length), prices, most);
+  }
+  const sharing = (layouts, weight) => layouts
+    .map((x) => [weight * (x.room.stage * x.room.stages / x.rate), x]).sort((x, y) => x[0] - y[0]);
+
+  // Pairs in the order of what they could reach without whole numbers, until the best betters that;
+  // a few at a time, since most are never looked at.
+  function ordered(question, groups, prices, most) {
+    const ends = (side) => groups.reduce((m, [x, y]) => Math[side](m, x.at(side === "min" ? 0 : -1)[0] + y.at(side === "min" ? 0 : -1)[0]), side === "min" ? Infinity : 0);
+    const last = ends("max");
+    let best = null, low = -Infinity, high = Math.min(most, 1.02 * ends("min"));
+    while (true) {
+      for (const [, one, two] of between(groups, low, high)) {
+        const pair = split(question, one, two, prices, best ? Math.min(most, best.score * (1 + 4 * SAME)) : most);
+        if (pair && (!best || level(pair, best) < 0)) best = pair;
+      }
+      if (high >= last || (best && high >= best.score * (1 + 4 * SAME))) return best;
+      low = high;
+      high = best ? Math.max(best.score * (1 + 4 * SAME), 1.02 * high) : high * 1.1;
+    }
+  }
+
+  function between(groups, low, high) {
+    const pairs = [];
+    for (const [firsts, seconds] of groups)
+      for (const [x, one] of firsts) {
+        if (x + seconds[0][0] > high) break;
+        for (const [y, two] of seconds) {
+          if (x + y > high) break;
+          if (x + y > low) pairs.push([x + y, one, two]);
+        }
+      }
+    return pairs.sort((x, y) => x[0] - y[0]);
   }
   function level(x, y) {
     const apart = Math.log(x.score / y.score) / SAME;
     return Math.abs(apart) >= 1 ? apart : x.latency - y.latency;
   }
 
-  function split(question, a, b, prices) {
+  // Chips that a layout needs in whole replicas, on so many chips in all, for `most` or less.
+  function needed(question, x, prices, chips, most) {
+    const served = (question.throughput ? 1 : Math.min(...prices) * chips) / most * (1 - SAME);
+    return (Math.ceil(served / x.rate - SAME) + question.spare) * x.room.stage * x.room.stages;
+  }
+
+  // Layouts of one pool that leave room for some layout of the other.
+  function fitting(question, layouts, others, prices, most) {
+    if (most === Infinity) return layouts;
+    const rest = question.paid.map((chips) => chips - others.reduce((m, x) => Math.min(m, needed(question, x, prices, chips, most)), Infinity));
+    return layouts.filter((x) => question.paid.some((chips, k) => needed(question, x, prices, chips, most) <= rest[k]));
+  }
+
+  function split(question, a, b, prices, most) {
     const spare = question.spare;
     let best = null;
     for (const chips of question.paid) {
-      const beside = (n) => left(question, a, b, n, chips), most = Math.max(replicasMost(chips, a.room), 1);
-      for (const n of counts(question, a, b, beside, most)) {
-        const m = beside(n[0]), decodes = n[1] ? (m >= n[1] ? n[1] : 0) : m;
+      if (most < Infinity && needed(question, a, prices, chips, most) + needed(question, b, prices, chips, most) > chips) continue;
+      const end = Math.max(replicasMost(chips, a.room), 1), rest = beside(question, a, b, chips, end);
+      for (const n of counts(question, a, b, rest, end)) {
+        const m = rest(n[0]), decodes = n[1] ? (m >= n[1] ? n[1] : 0) : m;
         if (!(n[0] > spare && decodes > spare)) continue;
         const taken = question.together ? n[0] * a.room.stage * a.room.stages : chipsLeast(n[0], a.room);
         const served = Math.min((n[0] - spare) * a.rate, (decodes - spare) * b.rate);
@@ -223,13 +248,13 @@ function pairedPools({ data, kernels, bind, largest, worth, laid, memory, stepOf
   }
 
   // Replicas that read, each with those that decode where the question says how many.
-  function counts(question, a, b, beside, most) {
+  function counts(question, a, b, rest, most) {
     const spare = question.spare, every = [];
-    const crossing = (decodes) => first((n) => (n - spare) * a.rate >= (Math.min(beside(n), decodes || Infinity) - spare) * b.rate, 0, most);
+    const crossing = (decodes) => first((n) => (n - spare) * a.rate >= (Math.min(rest(n), decodes || Infinity) - spare) * b.rate, 0, most);
     for (const reads of question.reads)
       for (const decodes of question.decodes)
         if (reads) every.push([reads, decodes]);
-        else if (decodes) every.push([Math.min(crossing(decodes), first((n) => beside(n) < decodes, 0, most + 1) - 1), decodes]);
+        else if (decodes) every.push([Math.min(crossing(decodes), first((n) => rest(n) < decodes, 0, most + 1) - 1), decodes]);
         else { const cross = crossing(0); every.push([cross, 0], [cross - 1, 0]); }
     return every;
   }
@@ -278,7 +303,7 @@ function pairedPools({ data, kernels, bind, largest, worth, laid, memory, stepOf
         ["n_chips_" + name]: pair.chips[k], ["n_" + name]: up[k], ["X_" + name]: rateOf(pair.slots[k], question.headroom),
         ["P_chip_" + name]: values.watts });
     });
-    const names = data.kernels[question.kernel], kernel = kernels[question.kernel];
+    const names = signatures[question.kernel], kernel = kernels[question.kernel];
     const r = new Float64Array(names.functions.batch.length);
     kernel.batch(kernel.scenario(names.names[0].map((name) => symbols[name])), null, 0, [], r);
     const whole = Object.fromEntries(names.functions.batch.map((name, k) => [name, r[k]])), outputs = {};
@@ -298,7 +323,7 @@ function pairedPools({ data, kernels, bind, largest, worth, laid, memory, stepOf
       layouts: [`prefill ${named[0]}`, `decode ${named[1]}`], busy,
       chips: [counted(read.pool, 0), counted(decode.pool, 1)].join(" and "),
       batch: outputs.batch, per_replica: pair.batch, ...broken(decode, j, pair.batch),
-      steps: stepOf(last),
+      steps: stepOf(last), outside: [...outside(read, i, pair.reads), ...outside(decode, j, batch)],
       memories: [{ title: "memory of one prefill chip", lines: memory(read, i, pair.reads, first) },
                  { title: "memory of one decode chip", lines: memory(decode, j, batch, last) }],
     };

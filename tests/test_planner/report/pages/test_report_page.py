@@ -20,6 +20,7 @@ import pytest
 from planner.cli.app import main
 from planner.protocol.solve import answered
 from planner.report.pages.report_page import finite, report_page
+from planner.report.pages.script_text import plain
 from planner.text.colours import BROKEN, PARTS, SURFACE, contrast, letters_on
 from tests.cases.live_page import DENSE, browser
 from tests.paths import EXAMPLES
@@ -116,6 +117,33 @@ def test_text_on_every_surface_and_part_can_be_read() -> None:
             assert contrast(BROKEN[mode], surface[paper]) >= 4.5, (mode, paper)
         for name, pair in PARTS.items():
             assert contrast(letters_on(pair[mode]), pair[mode]) >= 4.5, (mode, name)
+
+
+def test_what_scrolls_or_shows_has_a_name_and_is_reached_by_keyboard(page: str) -> None:
+    """What axe-core asks of a page, as far as its text tells: names, headers, focus, one title."""
+    assert '<html lang="en">' in page
+    assert page.count("<h1>") == 1
+    assert not re.findall(r"<th[^>]*></th>", page)
+    for tag in ("wide", "maths"):
+        assert all("tabindex" in x for x in re.findall(rf'<div class="{tag}"[^>]*>', page)), tag
+    for image in re.findall(r"<(?:svg|img)[^>]*>", page):
+        assert re.search(r'aria-label="[^"]|aria-hidden="true"|alt="[^"]', image), image
+    for button in re.findall(r"<button[^>]*>([^<]*)<", page):
+        assert button.strip()
+
+
+def test_a_kind_that_draws_has_its_picture_in_the_page() -> None:
+    """As an image that fetches nothing, with words for those who do not see it."""
+    made = page_of(str(EXAMPLES / "budget-sardana-13b.yaml"))
+    (image,) = re.findall(r'<img alt="([^"]+)" src="data:image/svg', made)
+    assert image.startswith("picture of this plan: ")
+    assert len(made) <= 300_000
+
+
+def test_a_shorter_script_means_the_same() -> None:
+    """Texts, templates and lines stay; comments and spaces beside signs go."""
+    script = "const a = `x ${ b + `c  d` } = e`; // said\nf (a , 'g  =  h') - -1\n"
+    assert plain(script) == "const a=`x ${ b + `c  d` } = e`;\nf(a,'g  =  h')- -1"
 
 
 def test_a_full_disk_leaves_no_half_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,6 +28,10 @@ CASES = {
     "experts": scenario("deepseek-v3", system="hgx-h200", chips=16),
     "windows": scenario("gpt-oss-120b", system="hgx-h200", chips=4),
     "windows in two pools": scenario("gpt-oss-120b", system="hgx-h200", chips=4, choose={}),
+    "prompts only": {
+        **scenario("qwen3-30b-a3b", system="hgx-h100", choose={"mode": "prefill"}),
+        "promises": {"ttft": "1 s"},
+    },
     "hybrid": scenario(HYBRID, system="hgx-h100", chips=4),
 }
 
@@ -108,7 +112,7 @@ def test_kernels_give_what_the_step_gives_at_many_points() -> None:
     kernel = step.model.lowered("page_outputs")
     values = step.values(batch)
     expected = kernel(**{name: values[name] for name in kernel.names})
-    for k, name in enumerate(page.data["kernels"][0]["functions"]["batch"]):
+    for k, name in enumerate(page.data["kernels"][0]["functions"]["batch"].split()):
         np.testing.assert_allclose(
             made[:, k], np.broadcast_to(expected[name], rows.shape), rtol=1e-12, atol=1e-25,
             err_msg=name,
@@ -174,3 +178,24 @@ def test_the_mean_context_is_the_equation(spread: float) -> None:
     made = follow(**{name: values[name] for name in follow.names})
     assert made["L_ctx"] == pytest.approx(task.context, rel=1e-15)
     assert made["L_dec"] == 299.0
+
+
+@pytest.mark.parametrize("tokens", [2000.0, 16000.0])
+def test_what_lies_outside_the_fit_is_what_the_answer_says(tokens: float) -> None:
+    """Numbers beyond the rows of the profile, as the changed scenario's own answer has them."""
+    question = {**DENSE, "promises": {"tpot": "60 ms"}}
+    _, page = live(question)
+    chosen = in_node(page, [{"input": tokens}])[0]
+    plan = planner.solve(question, [f"workload.input_tokens={tokens}"])
+    expected = {x.value for x in plan.outside if not isinstance(x.value, str)}
+    assert {x["asked"] for x in chosen["outside"]} >= expected
+    assert bool(chosen["outside"]) == bool(expected)
+
+
+@pytest.mark.parametrize("name", ["dense", "two pools"])
+def test_rows_left_out_by_a_bound_change_nothing(name: str) -> None:
+    """A search that knows where the last one ended chooses what one without a past chooses."""
+    _, page = live(CASES[name])
+    code = "STATES.map((s) => [MODEL.choose(s), pageModel(DATA, KERNELS).choose(s)])"
+    for warm, cold in in_node(page, states(CASES[name], 40, seed=1), code):
+        assert warm == cold

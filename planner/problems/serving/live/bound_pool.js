@@ -1,0 +1,91 @@
+"use strict";
+// A pool at what the sliders say: the stages of its kernel on typed arrays. What depends on a layout
+// is computed when a row is first looked at, and kept while only promises move.
+const KEPT = 4; // states of a pool whose layouts are kept: the page asks for few at a time
+function boundPools(data, kernels, pools) {
+  const physical = data.sliders.filter((s) => [...s.sets, ...s.adds, ...s.times].length);
+  const promised = data.sliders.filter((s) => s.limit);
+  const states = pools.map(() => []);
+
+  // A pool with the promises of a state; with a pace, of another time per token.
+  function bind(number, state) {
+    const pool = pools[number], key = physical.map((s) => state[s.name] ?? "").join();
+    const places = states[number], at = places.findIndex((x) => x.key === key);
+    if (at >= 0) places.unshift(...places.splice(at, 1));
+    else {
+      const used = places.length < KEPT ? null : places.pop();
+      places.unshift(staged(pool, state, key, used ? used.l : new Float64Array(pool.names.width * pool.size)));
+    }
+    return limited(pool, places[0], state);
+  }
+
+  function staged(pool, state, key, l) {
+    const values = { ...pool.values }, factor = {};
+    for (const slider of physical) {
+      const after = state[slider.name];
+      if (after === undefined) continue;
+      for (const name of slider.sets) if (name in values) values[name] = after;
+      for (const name of slider.adds) if (name in values) values[name] += after - slider.value;
+      for (const name of slider.times)
+        if (name in values) values[name] *= after / slider.value;
+        else factor[name] = after / slider.value;
+    }
+    const given = pool.followed, after = new Float64Array(given.functions.batch.length);
+    pool.follow.batch(pool.follow.scenario(given.names[0].map((n) => values[n])), null, 0, [], after);
+    given.functions.batch.forEach((name, k) => { values[name] = after[k]; });
+    const s = pool.kernel.scenario(pool.names.names[0].map((name) => values[name]));
+    const times = Float64Array.from(pool.names.names[1], (name) => factor[name] ?? 1);
+    return { key, values, s, l, times, ready: new Uint8Array(pool.size) };
+  }
+
+  function limited(pool, { values, s, l, times, ready }, state) {
+    const { names, kernel, taken, a, b, place } = pool, width = names.width, functions = names.functions;
+    const limits = { ...pool.limits };
+    for (const slider of promised) {
+      const after = state[slider.name];
+      if (after !== undefined && slider.limit in limits) limits[slider.limit] = slider.inverse ? 1 / after : after;
+    }
+    if (state.pace !== undefined) limits.tpot = state.pace;
+    const most = Float64Array.from(functions.promised, (name) => limits[name]), count = most.length;
+    const given = (i, counts) => {
+      for (let k = 0; k < taken.length; k++) a[k] = counts?.[names.names[1][k]] ?? taken[k][i] * times[k];
+    };
+    const at = (name, i, batch, fill = 1) => {
+      if (!ready[i]) { given(i); kernel.layout(s, a, i * width, l); ready[i] = 1; }
+      if (place.batch >= 0) b[place.batch] = batch;
+      if (place.fill >= 0) b[place.fill] = fill;
+      const r = pool.results[name];
+      kernel[name](s, l, i * width, b, r);
+      return r;
+    };
+    const keeps = (i, batch, fill = 1) => {
+      const r = at("promised", i, batch, fill);
+      for (let k = 0; k < count; k++) if (!(r[k] <= most[k])) return false;
+      return true;
+    };
+    // What a batch is scored by, in `pool.results.scored`; whether it keeps every promise but one.
+    const promises = Int32Array.from(functions.promised, (name) => functions.scored.indexOf(name));
+    const holds = (i, batch, fill = 1, without = -1) => {
+      const r = at("scored", i, batch, fill);
+      for (let k = 0; k < count; k++) if (k !== without && !(r[promises[k]] <= most[k])) return false;
+      return true;
+    };
+    const named = (r) => Object.fromEntries(functions.batch.map((name, k) => [name, r[k]]));
+    // Every output of a layout on other numbers of replicas and chips.
+    const resized = (i, replicas, chips, batch, fill) => {
+      const mine = new Float64Array(width), r = new Float64Array(functions.batch.length);
+      given(i, { n_rep: replicas, n_chips: chips });
+      kernel.layout(s, a, 0, mine);
+      if (place.batch >= 0) b[place.batch] = batch;
+      if (place.fill >= 0) b[place.fill] = fill;
+      kernel.batch(s, mine, 0, b, r);
+      return named(r);
+    };
+    const cut = pool.way("cp"), allowed = (i) => cut[i] === 1 || !pool.least_part || values.L_in / cut[i] >= pool.least_part;
+    const outputs = (i, batch, fill = 1) => named(at("batch", i, batch, fill));
+    return { pool, values, limits, most, allowed, at, keeps, holds, resized, outputs };
+  }
+
+  return bind;
+}
+if (typeof module !== "undefined") module.exports = { boundPools };

@@ -1,0 +1,146 @@
+"""What a page shows without any script: the kind's picture, bars of what adds up, tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from html import escape
+from itertools import repeat
+from typing import Any
+from urllib.parse import quote
+
+from planner.protocol.plan import Plan
+from planner.protocol.problem import HasPicture, problem_of
+from planner.protocol.section import Line, Section
+from planner.report.pictures.section_bars import SectionBars
+from planner.text.colours import OTHERS, PARTS
+from planner.text.errors import InputError, MissingExtra
+from planner.text.tolerances import UNSEEN
+from planner.text.wording import quantity
+
+MOST_WORTH = 8  # elasticities that are listed
+HIGH, LETTER = 44, 10.6  # of a bar, and of a letter in it, where the bar is 1000 wide
+SWATCH = (
+    '<svg class="swatch" viewBox="0 0 11 11" aria-hidden="true">'
+    '<rect width="11" height="11" {}/></svg>'
+)
+# What may be wider than the window is scrolled by keyboard too.
+WIDE = '<div class="wide" tabindex="0" role="group" aria-label="table">'
+AS_IS = " /:=;,.-_()'*+!@$?[]{}|^~"  # in an address of an image that holds the picture
+
+
+def picture_of(plan: Plan[Any], title: str) -> str:
+    """The picture that the kind draws of a plan, as an image; empty where bars are all there is.
+
+    What Matplotlib writes has styles in its elements, which the page's policy forbids: an image
+    is a document of its own.
+    """
+    problem = problem_of(plan.kind)
+    if not plan.chosen or not isinstance(problem, HasPicture):
+        return ""
+    try:
+        picture = problem.picture(plan)
+        if isinstance(picture, SectionBars):
+            return ""
+        drawn = quote(slim(picture.draw("svg").decode()), safe=AS_IS)
+    except (InputError, MissingExtra) as error:
+        return f'<p class="quiet">No picture: {escape(str(error))}.</p>'
+    return (
+        f'<figure><img alt="picture of this plan: {escape(title)}" '
+        f'src="data:image/svg+xml,{drawn}"></figure>'
+    )
+
+
+def slim(svg: str) -> str:
+    """A picture with a tenth of a point as the least step of its lines, and no space between."""
+    return re.sub(
+        r' d="[^"]*"|>\s+<', lambda match: "><" if match[0][0] == ">" else _shorter(match[0]), svg
+    )
+
+
+def _shorter(path: str) -> str:
+    return re.sub(r"\s*([MLQCz])\s*", r"\1", re.sub(r"(\d\.\d)\d+", r"\1", path[4:])).join(
+        (' d="', "")
+    )
+
+
+def stacked_bar(section: Section) -> str:
+    """Lines that add up, as one bar in SVG and a table under it."""
+    parts = [(x, float(x.value)) for x in section.lines
+             if isinstance(x.value, int | float) and x.value > 0]  # fmt: skip
+    whole = sum(value for _, value in parts)
+    if not whole:
+        return ""
+    pieces, swatches, left = [], [], 0.0
+    for place, (line, value) in enumerate(parts):
+        token = line.label if line.label in PARTS else OTHERS[place % len(OTHERS)]
+        width, free = 1000 * value / whole, line.label == "free"
+        fill = 'class="f-free"' if free else f'fill="var(--{token})"'
+        ink = "" if free else f' fill="var(--on-{token})"'
+        swatches.append(SWATCH.format(fill))
+        pieces.append(
+            f'<rect x="{left:.1f}" width="{max(width - 1.5, 0.5):.1f}" height="{HIGH}" {fill}/>'
+        )
+        text = f"{line.label} {quantity(value, line.unit)}"
+        if width > LETTER * len(text) + 16:
+            pieces.append(f'<text x="{left + 8:.1f}" y="27"{ink}>{escape(text)}</text>')
+        left += width
+    total = quantity(whole, section.lines[0].unit)
+    title = escape(section.title + f", {total}" * (not section.title.endswith(total)))
+    rows = [line for line, _ in parts]
+    return (
+        f'<h2>{title}</h2><figure><svg class="static" viewBox="0 0 1000 {HIGH}" role="img" '
+        f'aria-label="{title}">'
+        f"{''.join(pieces)}</svg></figure>{rows_of(rows, swatches)}"
+    )
+
+
+def table(title: str, lines: Sequence[Line]) -> str:
+    return f"<h2>{escape(title)}</h2>{rows_of(lines)}" if lines else ""
+
+
+def rows_of(lines: Sequence[Line], swatches: Sequence[str] = ()) -> str:
+    """Lines as a table: value, range, bound, remark, the columns that have something."""
+    columns: list[tuple[str, Callable[[Line], str]]] = [
+        ("what", lambda x: x.label), ("value", lambda x: quantity(x.value, x.unit)),
+        ("range", lambda x: " to ".join(quantity(end, x.unit) for end in x.ends or ())),
+        ("bound", lambda x: "" if x.bound is None else quantity(x.bound, x.unit)),
+        ("remark", lambda x: x.note),
+    ]  # fmt: skip
+    shown = [(name, form) for name, form in columns if any(form(line) for line in lines)]
+    head = "".join(f'<th scope="col">{name}</th>' for name, _ in shown)
+    rows = "".join(
+        f"<tr><td>{swatch}"
+        + "</td><td>".join(escape(form(line)) for _, form in shown)
+        + "</td></tr>"
+        for line, swatch in zip(lines, swatches or repeat(""), strict=False)
+    )
+    return f"{WIDE}<table><tr>{head}</tr>{rows}</table></div>"
+
+
+def worth(plan: Plan[Any]) -> str:
+    """What one percent more of each quantity does, as bars to either side of none."""
+    ranked = sorted(plan.elasticities.items(), key=lambda pair: (-abs(pair[1]), pair[0]))
+    slopes = {name: slope for name, slope in ranked[:MOST_WORTH] if abs(slope) >= UNSEEN}
+    if not slopes:
+        return ""
+    most = max(map(abs, slopes.values()))
+    rows = "".join(
+        f"<tr><td>{escape(name)}</td><td>{slope:+.3f} %</td><td>{_slope(slope / most)}</td></tr>"
+        for name, slope in slopes.items()
+    )
+    return (
+        "<h2>one percent more of it changes the objective by</h2>"
+        f'{WIDE}<table><tr><th scope="col">quantity</th><th scope="col">change</th>'
+        f'<th scope="col">less, more</th></tr>{rows}</table></div>'
+    )
+
+
+def _slope(share: float) -> str:
+    """A bar to the left or to the right, of a share of the largest."""
+    width, token = 99 * abs(share), "more" if share > 0 else "less"
+    return (
+        '<svg class="slope" viewBox="0 0 200 14" aria-hidden="true">'
+        f'<rect x="{100 - width * (share < 0):.1f}" y="2" width="{width:.1f}" height="10" '
+        f'class="f-{token}"/><line x1="100" y1="0" x2="100" y2="14" class="axis"/></svg>'
+    )
