@@ -75,7 +75,7 @@ def stack_table(
         "varied": [axis for axis in AXES if _varies(timed, axis)],
         "identified": sorted(moved),
         "pooled_cards": form.pooled_cards,
-        "zero_pipeline": words.zero_pipeline,
+        **words.traits,
         "eras": _eras(timed),
         "coefficients": values,
         "spreads": spreads,

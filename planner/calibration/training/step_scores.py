@@ -17,7 +17,7 @@ from planner.calibration.training.memory_fit import UNFITTED, MemorySample, fit_
 from planner.calibration.training.step_fit import StepFit, StepSample, fit_steps
 from planner.catalogue.profile import COVERAGE
 from planner.catalogue.training.training_stacks import TrainingStack, training_stack
-from planner.measurements.readers.training_rows import TrainingRow
+from planner.measurements.readers.training_rows import TrainingRow, stack_words
 
 HALF, MODEL, CHIP, WIDTH = "random half", "model out", "chip out", "width out"
 SEED = 20261124
@@ -96,9 +96,10 @@ def by_stack(rows: Iterable[TrainingRow]) -> dict[str, list[TrainingRow]]:
 
 def form_of(rows: Sequence[TrainingRow]) -> TrainingStack:
     """The bare stack whose networks fit rows better: cards of a domain pooled, or one per chip."""
-    pooled = training_stack("physical")
-    forms = [pooled, replace(pooled, pooled_cards=False)]
     timed = [row for row in rows if row.usable]
+    traits = stack_words(rows[0].stack).traits if rows else {}
+    pooled = replace(training_stack("physical"), **traits)
+    forms = [pooled, replace(pooled, pooled_cards=False)]
     if len(timed) < LEAST_FIT:
         return pooled
     return min(forms, key=lambda form: fit_steps(StepSample.of(timed, form)).loss)

@@ -68,7 +68,11 @@ class TrainingStack:
     measurements; `varied` are the parts of a layout that they varied. `pooled_cards`: members of a
     group in one domain share their network cards. `embedding_layers` are layers that embedding and
     head count as where that evens the stages; `wire` the bytes of a gradient on the wire;
-    `zero_pipeline` whether ZeRO-2 and 3 run under a pipeline. `bands` by `dense` or `routed`, then
+    `zero_pipeline` whether ZeRO-2 and 3 run under a pipeline. `gathered`: inputs that sequence
+    parallelism gathers stay whole, and so do logits on every tensor-parallel rank; `eager`: norms,
+    gates and losses of single kernels keep what stands between them. `stage_items` before and behind
+    the layers are always dealt to stages as if they were layers, the first stages one more where
+    they do not come out even. `bands` by `dense` or `routed`, then
     by kind of distance. `errors` are, by what was left out, median and mean absolute error, those
     of a constant MFU [%], and the rows. `eras` are the latest releases, of dense and of routed
     models.
@@ -90,6 +94,9 @@ class TrainingStack:
     embedding_layers: int = 2
     wire: float = 4.0
     zero_pipeline: bool = False
+    gathered: bool = False
+    eager: bool = False
+    stage_items: tuple[int, ...] = ()
     memory_share: float = 1.0
     eras: Mapping[str, str] = field(default_factory=dict)
     varied: tuple[str, ...] = ()
@@ -232,7 +239,7 @@ def stack_from(name: str, raw: Mapping[str, Any]) -> TrainingStack:
         for part, kinds in raw["bands"].items()
     }
     simple = ("title", "as_of", "source", "rows", "pooled_cards", "embedding_layers", "wire",
-              "zero_pipeline", "memory_share")  # fmt: skip
+              "zero_pipeline", "gathered", "eager", "memory_share")  # fmt: skip
     return TrainingStack(
         name=name,
         chips=tuple(raw["chips"]),
@@ -245,6 +252,7 @@ def stack_from(name: str, raw: Mapping[str, Any]) -> TrainingStack:
         bands=bands,
         errors=dict(raw.get("errors", {})),
         eras=dict(raw.get("eras", {})),
+        stage_items=tuple(raw.get("stage_items", ())),
         **{key: raw[key] for key in simple if key in raw},
     )
 
