@@ -70,7 +70,8 @@ class TrainingStack:
     head count as where that evens the stages; `wire` the bytes of a gradient on the wire;
     `zero_pipeline` whether ZeRO-2 and 3 run under a pipeline. `gathered`: inputs that sequence
     parallelism gathers stay whole, and so do logits on every tensor-parallel rank; `eager`: norms,
-    gates and losses of single kernels keep what stands between them. `stage_items` before and behind
+    gates and losses of single kernels keep what stands between them; `overlaps`: gradients are reduced
+    behind the backward pass. `stage_items` before and behind
     the layers are always dealt to stages as if they were layers, the first stages one more where
     they do not come out even. `bands` by `dense` or `routed`, then
     by kind of distance. `errors` are, by what was left out, median and mean absolute error, those
@@ -96,6 +97,7 @@ class TrainingStack:
     zero_pipeline: bool = False
     gathered: bool = False
     eager: bool = False
+    overlaps: bool = True
     stage_items: tuple[int, ...] = ()
     memory_share: float = 1.0
     eras: Mapping[str, str] = field(default_factory=dict)
@@ -239,7 +241,7 @@ def stack_from(name: str, raw: Mapping[str, Any]) -> TrainingStack:
         for part, kinds in raw["bands"].items()
     }
     simple = ("title", "as_of", "source", "rows", "pooled_cards", "embedding_layers", "wire",
-              "zero_pipeline", "gathered", "eager", "memory_share")  # fmt: skip
+              "zero_pipeline", "gathered", "eager", "overlaps", "memory_share")  # fmt: skip
     return TrainingStack(
         name=name,
         chips=tuple(raw["chips"]),

@@ -80,7 +80,7 @@ def layout_symbols(task: TrainingTask, layouts: TrainingLayouts) -> dict[str, np
         "x_back_up": recompute == RECOMPUTE.index("reversible"),
         "x_shard": zero >= 1, "x_grads": zero >= 2, "x_params": zero >= 3,
         "x_host": offload >= 1, "x_host_a": offload >= 2,
-        "x_sp": layouts.sequence_parallel, "x_hide": layouts.overlap,
+        "x_sp": layouts.sequence_parallel, "x_hide": layouts.overlap * task.stack.overlaps,
         **_stages(task, pp), **_shapes(task, tp, cp, ep, etp, micro),
         **_rates(task, tp, pp, dp, cp, ep, etp),
     }  # fmt: skip
