@@ -20,6 +20,7 @@ from planner.catalogue.training.training_stacks import (
     StackAdjustment,
     TrainingStack,
     coefficient_priors,
+    least_of,
     usual_adjustments,
 )
 from planner.measurements.readers.training_rows import TrainingRow
@@ -136,7 +137,8 @@ def _predicted(sample: StepSample, fit: StepFit, theta: np.ndarray) -> np.ndarra
     every = more.pop(EVERY, 0.0)
     values = {
         n: np.maximum(
-            priors[n].least, np.exp(v + more.get(n, 0.0) + (0.0 if n in NO_TIME else every))
+            [[least_of(n, place)] for place in sample.places],
+            np.exp(v + more.get(n, 0.0) + (0.0 if n in NO_TIME else every)),
         )
         for n, v in coefficients.items()
     }

@@ -70,10 +70,9 @@ class TrainingStack:
     head count as where that evens the stages; `wire` the bytes of a gradient on the wire;
     `zero_pipeline` whether ZeRO-2 and 3 run under a pipeline. `gathered`: inputs that sequence
     parallelism gathers stay whole, and so do logits on every tensor-parallel rank; `eager`: norms,
-    gates and losses of single kernels keep what stands between them; `overlaps`: gradients are reduced
-    behind the backward pass. `stage_items` before and behind
-    the layers are always dealt to stages as if they were layers, the first stages one more where
-    they do not come out even. `bands` by `dense` or `routed`, then
+    gates and losses of single kernels keep what stands between them; `overlaps`: gradients are
+    reduced behind the backward pass. `stage_items` before and behind the layers are always dealt to
+    stages as if they were layers, one more to the first where they are not even. `bands` by `dense` or `routed`, then
     by kind of distance. `errors` are, by what was left out, median and mean absolute error, those
     of a constant MFU [%], and the rows. `eras` are the latest releases, of dense and of routed
     models.
@@ -115,8 +114,7 @@ class TrainingStack:
                 continue
             for name in sorted(values.keys() - NO_TIME) if change.of == EVERY else (change.of,):
                 values[name] *= change.factor
-        priors = coefficient_priors()
-        return {name: max(priors[name].least, value) for name, value in values.items()}
+        return {name: max(least_of(name, place), value) for name, value in values.items()}
 
     def measured_in(self, precision: str, *, routed: bool) -> bool:
         """Whether a row ran such models in this format; a stack that lists none is not asked."""
@@ -153,6 +151,25 @@ def coefficient_priors() -> Mapping[str, PriorCoefficient]:
     """What physics alone says of every coefficient."""
     rows = table("planner.catalogue", FILE)["prior"]
     return {name: PriorCoefficient(**row) for name, row in rows.items()}
+
+
+PRODUCTS = frozenset({"k_mat", "k_expert"})  # coefficients of matrix products
+
+
+def least_of(name: str, place: Mapping[str, str]) -> float:
+    """What physics lets a coefficient be at a place [1, s or byte].
+
+    Products are no faster than the best that was measured on the chip in the format.
+    """
+    least = coefficient_priors()[name].least
+    share = _reached().get((place.get("chip", ""), place.get("precision", "")))
+    return max(least, 1 / share) if share and name in PRODUCTS else least
+
+
+@cache
+def _reached() -> Mapping[tuple[str, str], float]:
+    rows = table("planner.catalogue", FILE)["reached"]
+    return {(row["chip"], row["precision"]): row["share"] for row in rows}
 
 
 @cache

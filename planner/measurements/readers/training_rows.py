@@ -122,9 +122,7 @@ def stack_words(name: str) -> StackWords:
     """What is known by name of a stack."""
     words = _words()
     return StackWords(
-        words["title"].get(name, ""),
-        words["ran"].get(name, ""),
-        words["traits"].get(name, {}),
+        words["title"].get(name, ""), words["ran"].get(name, ""), words["traits"].get(name, {})
     )
 
 
