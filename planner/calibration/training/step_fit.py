@@ -20,7 +20,6 @@ from planner.catalogue.training.training_stacks import (
     StackAdjustment,
     TrainingStack,
     coefficient_priors,
-    least_of,
     usual_adjustments,
 )
 from planner.measurements.readers.training_rows import TrainingRow
@@ -137,8 +136,7 @@ def _predicted(sample: StepSample, fit: StepFit, theta: np.ndarray) -> np.ndarra
     every = more.pop(EVERY, 0.0)
     values = {
         n: np.maximum(
-            [[least_of(n, place)] for place in sample.places],
-            np.exp(v + more.get(n, 0.0) + (0.0 if n in NO_TIME else every)),
+            priors[n].least, np.exp(v + more.get(n, 0.0) + (0.0 if n in NO_TIME else every))
         )
         for n, v in coefficients.items()
     }

@@ -16,7 +16,11 @@ import numpy as np
 from planner.calibration.training.memory_fit import UNFITTED, MemorySample, fit_memory
 from planner.calibration.training.step_fit import StepFit, StepSample, fit_steps
 from planner.catalogue.profile import COVERAGE
-from planner.catalogue.training.training_stacks import TrainingStack, training_stack
+from planner.catalogue.training.training_stacks import (
+    TrainingStack,
+    coefficient_priors,
+    training_stack,
+)
 from planner.measurements.readers.training_rows import TrainingRow, stack_words
 
 HALF, MODEL, CHIP, WIDTH = "random half", "model out", "chip out", "width out"
@@ -24,6 +28,7 @@ SEED = 20261124
 LEAST_GROUP = 3  # layouts of one question, from which on a choice means something
 LEAST_FIT = 8  # rows, below which a stack has no fit of its own
 FOLDS = 5
+AT_BOUND = 0.02  # above what physics lets it be, within which a coefficient is held back by it
 
 
 @dataclass(frozen=True)
@@ -95,14 +100,20 @@ def by_stack(rows: Iterable[TrainingRow]) -> dict[str, list[TrainingRow]]:
 
 
 def form_of(rows: Sequence[TrainingRow]) -> TrainingStack:
-    """The bare stack whose networks fit rows better: cards of a domain pooled, or one per chip."""
+    """The bare stack whose networks fit rows better: cards of a domain pooled, or one per chip.
+
+    One card per chip is contradicted where rows push its collectives to the rate of the links.
+    """
     timed = [row for row in rows if row.usable]
     traits = stack_words(rows[0].stack).traits if rows else {}
     pooled = replace(training_stack("physical"), **traits)
     forms = [pooled, replace(pooled, pooled_cards=False)]
     if len(timed) < LEAST_FIT:
         return pooled
-    return min(forms, key=lambda form: fit_steps(StepSample.of(timed, form)).loss)
+    shared, single = (fit_steps(StepSample.of(timed, form)) for form in forms)
+    bound = (1 + AT_BOUND) * coefficient_priors()["k_dp"].least
+    contradicted = single.values()["k_dp"] < bound
+    return forms[0] if contradicted or shared.loss <= single.loss else forms[1]
 
 
 def scores_of(rows: Sequence[TrainingRow], form: TrainingStack | None = None) -> list[StackScores]:

@@ -72,10 +72,10 @@ class TrainingStack:
     parallelism gathers stay whole, and so do logits on every tensor-parallel rank; `eager`: norms,
     gates and losses of single kernels keep what stands between them; `overlaps`: gradients are
     reduced behind the backward pass. `stage_items` before and behind the layers are always dealt to
-    stages as if they were layers, one more to the first where they are not even. `bands` by `dense` or `routed`, then
-    by kind of distance. `errors` are, by what was left out, median and mean absolute error, those
-    of a constant MFU [%], and the rows. `eras` are the latest releases, of dense and of routed
-    models.
+    stages as if they were layers, one more to the first where they are not even. `bands` by `dense`
+    or `routed`, then by kind of distance. `errors` are, by what was left out, median and mean
+    absolute error, those of a constant MFU [%], and the rows. `eras` are the latest releases, of
+    dense and of routed models.
     """
 
     name: str
@@ -106,7 +106,8 @@ class TrainingStack:
     def coefficients(self, place: Mapping[str, str]) -> dict[str, float]:
         """Every coefficient at a place, such as {chip: h100, precision: fp8, kernel: flash}.
 
-        No place makes one less than physics lets it be.
+        No place makes one less than physics lets it be; in a format that no row ran in, products
+        are no faster than the best that was measured on the chip.
         """
         values = dict(self.values)
         for change in self.adjustments:
@@ -114,7 +115,15 @@ class TrainingStack:
                 continue
             for name in sorted(values.keys() - NO_TIME) if change.of == EVERY else (change.of,):
                 values[name] *= change.factor
-        return {name: max(least_of(name, place), value) for name, value in values.items()}
+        priors = coefficient_priors()
+        routed = place.get("part") == "routed"
+        strange = not self.measured_in(place.get("precision", ""), routed=routed)
+        share = _reached().get((place.get("chip", ""), place.get("precision", "")), math.inf)
+        floor = {"k_mat": 1 / share, "k_expert": 1 / share} if strange else {}
+        return {
+            name: max(priors[name].least, floor.get(name, 0.0), value)
+            for name, value in values.items()
+        }
 
     def measured_in(self, precision: str, *, routed: bool) -> bool:
         """Whether a row ran such models in this format; a stack that lists none is not asked."""
@@ -153,21 +162,9 @@ def coefficient_priors() -> Mapping[str, PriorCoefficient]:
     return {name: PriorCoefficient(**row) for name, row in rows.items()}
 
 
-PRODUCTS = frozenset({"k_mat", "k_expert"})  # coefficients of matrix products
-
-
-def least_of(name: str, place: Mapping[str, str]) -> float:
-    """What physics lets a coefficient be at a place [1, s or byte].
-
-    Products are no faster than the best that was measured on the chip in the format.
-    """
-    least = coefficient_priors()[name].least
-    share = _reached().get((place.get("chip", ""), place.get("precision", "")))
-    return max(least, 1 / share) if share and name in PRODUCTS else least
-
-
 @cache
 def _reached() -> Mapping[tuple[str, str], float]:
+    """Share of the peak that the best product reached [1], by chip and format."""
     rows = table("planner.catalogue", FILE)["reached"]
     return {(row["chip"], row["precision"]): row["share"] for row in rows}
 
