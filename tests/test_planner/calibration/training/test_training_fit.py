@@ -137,8 +137,8 @@ def test_memory_follows_runs_that_fail():
 @pytest.mark.parametrize(
     ("stack", "kind", "median", "mean"),
     [
-        ("aa-scaling-2023", "random half", 4.0, 5.5),
-        ("aa-scaling-2023", "model out", 5.0, 7.0),
+        ("aa-scaling-2023", "random half", 3.0, 4.5),
+        ("aa-scaling-2023", "model out", 4.5, 6.0),
         ("megatron-deepspeed-2022", "model out", 4.0, 6.0),
         ("llm-foundry-2023", "model out", 4.5, 5.0),
         ("megatron-lm-2021", "model out", 3.0, 3.5),
@@ -148,7 +148,7 @@ def test_errors_on_rows_left_out_are_below_those_of_a_constant(stack, kind, medi
     rows = by_stack(training_rows(shared("training_layouts.csv")))[stack]
     (score,) = scores_of(rows)
     error = score.errors[kind]
-    assert (error.median, error.mean) <= (median, mean)
+    assert error.median <= median
     assert error.mean <= mean
     assert error.constant_mean > 2 * error.mean
     assert 74 <= error.coverage <= 90
@@ -160,7 +160,9 @@ def test_memory_calls_of_the_sweep():
     rows = by_stack(training_rows(shared("training_layouts.csv")))["aa-scaling-2023"]
     memory = scores_of(rows)[0].memory
     assert memory.n == 295
-    assert memory.right > max(memory.unfitted, memory.always, 86)
+    assert memory.unfitted >= 92  # the formulas of its sources, nothing fitted
+    assert memory.right >= 93
+    assert memory.fail_as_fit <= 5
 
 
 @pytest.mark.slow
