@@ -7,7 +7,8 @@ from formulas.training import bubbles, step_memory
 from formulas.training import step_time as step
 
 ONE_LAYER = {
-    "a_whole": 10.0, "a_undiv": 0.0, "a_split": 24.0, "a_soft": 5.0, "a_routed": 0.0, "x_moe": 0.0, "cp": 1.0,
+    "a_whole": 10.0, "a_undiv": 0.0, "a_split": 24.0, "a_soft": 5.0, "a_routed": 0.0, "x_moe": 0.0,
+    "cp": 1.0,
 }  # fmt: skip
 
 
