@@ -14,9 +14,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.calibration.training.memory_fit import UNFITTED, MemorySample, fit_memory
+from planner.calibration.training.stack_priors import shipped_findings, stack_priors
 from planner.calibration.training.step_fit import StepFit, StepSample, fit_steps
 from planner.catalogue.profile import COVERAGE
 from planner.catalogue.training.training_stacks import (
+    PriorCoefficient,
     TrainingStack,
     coefficient_priors,
     training_stack,
@@ -116,14 +118,22 @@ def form_of(rows: Sequence[TrainingRow]) -> TrainingStack:
     return forms[0] if contradicted or shared.loss <= single.loss else forms[1]
 
 
-def scores_of(rows: Sequence[TrainingRow], form: TrainingStack | None = None) -> list[StackScores]:
-    """Scores of the rows of one stack, dense and routed models apart."""
+def scores_of(
+    rows: Sequence[TrainingRow],
+    form: TrainingStack | None = None,
+    priors: Mapping[str, PriorCoefficient] | None = None,
+) -> list[StackScores]:
+    """Scores of the rows of one stack, dense and routed models apart.
+
+    Without `priors` those after the other stacks that ship.
+    """
     timed = [row for row in rows if row.usable]
     if len(timed) < LEAST_FIT:
         return []
     form = form or form_of(rows)
+    priors = priors or stack_priors(rows[0].stack, shipped_findings())
     sample = StepSample.of(timed, form)
-    left = {kind: _left_out(sample, groups) for kind, groups in _groupings(timed).items()}
+    left = {kind: _left_out(sample, groups, priors) for kind, groups in _groupings(timed).items()}
     routed = np.array([bool(row.counts and row.counts.n_experts) for row in timed])
     memory = _memory(rows, form)
     scores = []
@@ -176,12 +186,14 @@ def _groupings(rows: Sequence[TrainingRow]) -> dict[str, np.ndarray]:
 MOST_GROUPS = 30  # fits of one kind of leaving out
 
 
-def _left_out(sample: StepSample, groups: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _left_out(
+    sample: StepSample, groups: np.ndarray, priors: Mapping[str, PriorCoefficient]
+) -> tuple[np.ndarray, np.ndarray]:
     """Step times of rows by fits to the other groups, and by the constant MFU of those [s]."""
     predicted, constant = np.empty(len(groups)), np.empty(len(groups))
     for group in np.unique(groups):
         out = groups == group
-        fit = fit_steps(sample.take(~out))
+        fit = fit_steps(sample.take(~out), priors)
         predicted[out] = fit.predicted(sample.take(out))
         constant[out] = _constant(sample, out)
     return predicted, constant
@@ -297,6 +309,10 @@ def _memory(rows: Sequence[TrainingRow], form: TrainingStack) -> MemoryScore | N
     )  # fmt: skip
 
 
-def fitted(rows: Sequence[TrainingRow], form: TrainingStack) -> StepFit:
-    """The fit of all rows of one stack that have a time."""
-    return fit_steps(StepSample.of([row for row in rows if row.usable], form))
+def fitted(
+    rows: Sequence[TrainingRow],
+    form: TrainingStack,
+    priors: Mapping[str, PriorCoefficient] | None = None,
+) -> StepFit:
+    """The fit of all rows of one stack that have a time; without `priors` by physics alone."""
+    return fit_steps(StepSample.of([row for row in rows if row.usable], form), priors)

@@ -75,7 +75,8 @@ class TrainingStack:
     stages as if they were layers, one more to the first where they are not even. `bands` by `dense`
     or `routed`, then by kind of distance. `errors` are, by what was left out, median and mean
     absolute error, those of a constant MFU [%], and the rows. `eras` are the latest releases, of
-    dense and of routed models.
+    dense and of routed models. `findings` are what the rows alone say of a coefficient: logarithm
+    over the prior of physics, and its standard deviation [1].
     """
 
     name: str
@@ -102,6 +103,7 @@ class TrainingStack:
     eras: Mapping[str, str] = field(default_factory=dict)
     varied: tuple[str, ...] = ()
     formats: tuple[str, ...] = ()
+    findings: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def coefficients(self, place: Mapping[str, str]) -> dict[str, float]:
         """Every coefficient at a place, such as {chip: h100, precision: fp8, kernel: flash}.
@@ -268,6 +270,7 @@ def stack_from(name: str, raw: Mapping[str, Any]) -> TrainingStack:
         bands=bands,
         errors=dict(raw.get("errors", {})),
         eras=dict(raw.get("eras", {})),
+        findings={c: (mean, sd) for c, (mean, sd) in raw.get("findings", {}).items()},
         stage_items=tuple(raw.get("stage_items", ())),
         **{key: raw[key] for key in simple if key in raw},
     )
