@@ -30,8 +30,7 @@ expert_state_bytes = Equation.of(
 
 layer_activations = Equation.of(
     A_one,
-    D_rank
-    * (a_undiv + a_whole * (1 - x_sp + x_sp / tp) + a_split / tp + x_moe * a_routed / tp)
+    D_rank * (a_undiv + a_whole * (1 - x_sp + x_sp / tp) + a_split / tp + x_moe * a_routed / tp)
     + (1 - x_softmax) * a_soft * b_micro * L_train**2 / (tp * cp),
     STAYS,
     "selective recomputation drops what the softmax leaves",
@@ -40,12 +39,8 @@ layer_activations = Equation.of(
 
 activations_that_wait = Equation.of(
     A_held,
-    (1 - x_again) * A_one + x_again
-    * (1 - x_back_up)
-    * (1 - x_host_a)
-    * D_rank
-    * a_input
-    * (1 - x_sp + x_sp / tp),
+    (1 - x_again) * A_one
+    + x_again * (1 - x_back_up) * (1 - x_host_a) * D_rank * a_input * (1 - x_sp + x_sp / tp),
     CUTS,
     "an inverted layer leaves nothing behind",
     source=korthikanti_2022.at("table 2"),
