@@ -30,7 +30,7 @@ expert_state_bytes = Equation.of(
 
 layer_activations = Equation.of(
     A_one,
-    D_rank * (a_whole * (1 - x_sp + x_sp / tp) + a_split / tp + x_moe * a_routed / tp)
+    D_rank * (a_undiv + a_whole * (1 - x_sp + x_sp / tp) + a_split / tp + x_moe * a_routed / tp)
     + (1 - x_softmax) * a_soft * b_micro * L_train**2 / (tp * cp),
     STAYS,
     "selective recomputation drops what the softmax leaves",
@@ -39,7 +39,8 @@ layer_activations = Equation.of(
 
 activations_that_wait = Equation.of(
     A_held,
-    (1 - x_again) * A_one + x_again * (1 - x_back_up) * (1 - x_host_a) * D_rank * a_input,
+    (1 - x_again) * A_one
+    + x_again * (1 - x_back_up) * (1 - x_host_a) * D_rank * a_input * (1 - x_sp + x_sp / tp),
     CUTS,
     "an inverted layer leaves nothing behind",
     source=korthikanti_2022.at("table 2"),
@@ -97,7 +98,9 @@ last_stage_activations = Equation.of(
 )
 
 logits_memory = Equation.of(
-    M_logits, k_loss * v_head * D_rank / tp, "in 32 bits, divided as the vocabulary is"
+    M_logits,
+    k_loss * v_head * D_rank / n_vocab,
+    "in 32 bits, divided as the vocabulary is, or whole where every rank gathers them",
 )
 
 first_stage_memory = Equation.of(M_first, k_state * S_first + A_first + x_alone * M_logits + M_base)

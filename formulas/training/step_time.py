@@ -111,9 +111,9 @@ layer_time = Equation.of(
 head_time = Equation.of(
     T_head,
     (2 + x_trained) * c_fwd * P_head * D_rank / (tp * F_half) * k_mat
-    + 3 * k_logit * v_head * D_rank / (tp * W_chip),
+    + 3 * k_logit * v_head * D_rank / (n_vocab * W_chip),
     "the head multiplies in 16 bits and is not run again",
-    "logits are divided as the vocabulary is",
+    "logits are divided as the vocabulary is, or whole where every rank gathers them",
 )
 
 pipeline_hops_time = Equation.of(

@@ -124,6 +124,10 @@ def validate(
 
     scores = training_scores(data) if data and refit else None
     if scores is not None:
+        if profile != "auto":
+            raise InputError(
+                f"--profile {profile}: a refit predicts by fits of the other rows; leave out either"
+            )
         show(dumps(scores.document) if json else str(scores))
         return
     groupings = _groupings(by)

@@ -17,6 +17,7 @@ from planner.problems.training.step.step_symbols import layout_symbols, shared_s
 from planner.problems.training.step.step_times import fed, usable
 from planner.problems.training.step.training_task import TrainingTask
 
+TRAINING = "training layouts"  # the kind of such a table
 SHARES = 9  # of layers that run again, tried where a table does not say
 
 
@@ -105,8 +106,13 @@ def _part(row: TrainingRow) -> str:
 NO_TIME = "states no step time: only whether it fits"
 
 
-def training_layout_entries(table: MeasurementTable) -> list[Entry]:
-    """The step time of every run, predicted by the stack that ran it, in the order of the rows."""
+def training_layout_entries(table: MeasurementTable, profile: str = "auto") -> list[Entry]:
+    """The step time of every run, by the stack that ran it or by one that is named, in row order.
+
+    Raises CatalogueError if there is no such stack.
+    """
+    if profile != "auto":
+        training_stack(profile)
     read = {row.line: row for row in training_rows(table.sheet)}
     entries = []
     for index, line, cells in table.numbered:
@@ -121,13 +127,14 @@ def training_layout_entries(table: MeasurementTable) -> list[Entry]:
                 Entry(index, line, "value", "step", "", *made, row.era, setting, reason=why)
             )
             continue
-        prediction = step_prediction(row)
+        prediction = step_prediction(row, profile)
         seconds = row.seconds
         entries.append(
             Entry(
                 index, line, "value", "step", _part(row), *made,
                 row.era, setting, measured=seconds, seconds=seconds, prediction=prediction,
-                bound=prediction.bound, roofline=prediction.bound, profile=stack_of(row).name,
+                bound=prediction.bound, roofline=prediction.bound,
+                profile=stack_of(row, profile).name,
             )
         )  # fmt: skip
     return entries

@@ -26,6 +26,7 @@ from planner.measurements.readers.collective_rows import fitted_on
 from planner.measurements.readers.file_kinds import KINDS, entries_in
 from planner.measurements.readers.sheets import MeasurementTable, Sheet, opened
 from planner.measurements.roofline_bound import bounds_of, strange_units
+from planner.measurements.training_steps import TRAINING, training_layout_entries
 from planner.protocol.validation_result import SkippedFile
 from planner.text.errors import InputError, Mistake, PlannerError
 from planner.validation.group_cross_validation import refitted
@@ -73,7 +74,7 @@ def predicted(
     facts, folders : as for `read`.
     refit : what is left out of fits to the rows themselves, None for a profile as it ships.
     """
-    if profile != AUTO:
+    if profile != AUTO and TRAINING not in map(recognised, files.paths):
         named(profile)
     tables, skipped = [], list(files.skipped)
     for path in files.paths:
@@ -106,6 +107,8 @@ def read(
     folders : configurations of models that the catalogue does not hold.
     """
     table, entries = entries_in(path, facts, folders)
+    if table.kind == TRAINING:
+        return table, training_layout_entries(table, profile)
     return table, estimated(entries, profile)
 
 

@@ -14,10 +14,9 @@ from planner.catalogue.training.training_stacks import training_stack, training_
 from planner.measurements.readers import recognised
 from planner.measurements.readers.sheets import opened
 from planner.measurements.readers.training_rows import TrainingRow, training_rows
-from planner.measurements.training_steps import predicted_seconds
+from planner.measurements.training_steps import TRAINING, predicted_seconds
 from planner.text.errors import InputError
 
-TRAINING = "training layouts"
 SHOWN = 8  # line numbers of one reason
 
 

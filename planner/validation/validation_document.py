@@ -14,6 +14,7 @@ from planner.measurements.entry import Entry
 from planner.measurements.measurement import engine_of
 from planner.measurements.readers.sheets import MeasurementTable
 from planner.measurements.roofline_bound import alike
+from planner.measurements.training_steps import TRAINING
 from planner.protocol import validation_result
 from planner.validation import entry_scores
 
@@ -48,7 +49,8 @@ def document(
     files = [_file(table, entries, by) for table, entries in tables]
     kinds = entry_scores.by_kind([entry for _, entries in tables for entry in entries])
     scored = any(part.scores for file in files for part in file.sections)
-    profiles = sorted({name for file in files for name in file.profiles})
+    serving = [file for file in files if file.kind != TRAINING]  # stacks stand in their own file
+    profiles = sorted({name for file in serving for name in file.profiles})
     status = "scored" if scored else ("nothing to score" if files else "recorded")
     recorded = _recorded(profiles if files else profile_names(), wanted, bool(files))
     question = (wanted, refit, kinds, files, skipped)

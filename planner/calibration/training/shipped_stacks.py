@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from planner.calibration.training.stack_file import stack_table, stack_text
-from planner.calibration.training.step_scores import by_stack
+from planner.calibration.training.stack_priors import findings_of
+from planner.calibration.training.step_scores import by_stack, fitted, form_of
 from planner.catalogue.training import training_stacks
 from planner.measurements.readers.training_rows import training_rows
 
@@ -18,10 +19,15 @@ FIRST = "[stack.megatron"  # priors and the stack of physics alone stand before 
 def catalogue_text(kept_text: str, tables: Sequence[Path]) -> str:
     """The catalogue's text, its fitted stacks replaced by fits of these tables."""
     text = kept_text[: kept_text.index(FIRST)]
-    for path in tables:
-        for name, rows in by_stack(training_rows(path)).items():
-            if sum(row.usable for row in rows):
-                text += stack_text(stack_table(name, rows), f"stack.{name}.") + "\n"
+    stacks = {
+        name: rows
+        for path in tables
+        for name, rows in by_stack(training_rows(path)).items()
+        if sum(row.usable for row in rows)
+    }
+    findings = {name: findings_of(fitted(rows, form_of(rows))) for name, rows in stacks.items()}
+    for name, rows in stacks.items():
+        text += stack_text(stack_table(name, rows, findings=findings), f"stack.{name}.") + "\n"
     return text
 
 

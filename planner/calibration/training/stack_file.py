@@ -7,6 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from planner.calibration.training.memory_fit import MemorySample, fit_memory
+from planner.calibration.training.stack_priors import (
+    Findings,
+    findings_of,
+    shipped_findings,
+    stack_priors,
+)
 from planner.calibration.training.step_scores import (
     CHIP,
     HALF,
@@ -37,9 +43,14 @@ LEAST_BAND = 5  # rows left out, from which on their errors make a band
 
 
 def stack_table(
-    name: str, rows: Sequence[TrainingRow], scores: Sequence[StackScores] | None = None
+    name: str,
+    rows: Sequence[TrainingRow],
+    scores: Sequence[StackScores] | None = None,
+    findings: Findings | None = None,
 ) -> dict[str, object]:
     """The table of a stack fitted to rows, as TOML writes it and `stack_from` reads it.
+
+    `findings` of other stacks make its priors: of those that ship, where none are given.
 
     Raises InputError for fewer rows with a time than a fit needs.
     """
@@ -47,12 +58,14 @@ def stack_table(
     if len(timed) < LEAST_FIT:
         raise InputError(f"{len(timed)} rows with a step time; a fit needs {LEAST_FIT}")
     form = form_of(rows)
-    fit = fitted(rows, form)
-    scores = scores_of(rows, form) if scores is None else scores
+    priors = stack_priors(name, shipped_findings() if findings is None else findings)
+    fit = fitted(rows, form, priors)
+    scores = scores_of(rows, form, priors) if scores is None else scores
     sample = MemorySample.of([row for row in rows if _tells(row, rows)], form)
     memory = fit_memory(sample) if sample.rows else None
-    priors, spreads = coefficient_priors(), fit.spreads()
-    moved = [n for n, s in spreads.items() if s < MOVED * priors[n].spread]
+    spreads, physics = fit.spreads(), coefficient_priors()
+    alone = findings_of(fitted(rows, form))
+    moved = [n for n in alone if spreads[n] < MOVED * physics[n].spread]
     values = fit.values() | (memory.values() if memory else {})
     adjustments = [
         {"of": one.of, "scope": one.scope, "at": one.at, "factor": one.factor}
@@ -75,9 +88,10 @@ def stack_table(
         "varied": [axis for axis in AXES if _varies(timed, axis)],
         "identified": sorted(moved),
         "pooled_cards": form.pooled_cards,
-        "zero_pipeline": words.zero_pipeline,
+        **words.traits,
         "eras": _eras(timed),
         "coefficients": values,
+        "findings": alone,
         "spreads": spreads,
         "adjustments": adjustments,
         "bands": _bands(scores),

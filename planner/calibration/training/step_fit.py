@@ -17,6 +17,7 @@ from scipy.optimize import least_squares
 from planner.catalogue.training.training_stacks import (
     EVERY,
     NO_TIME,
+    PriorCoefficient,
     StackAdjustment,
     TrainingStack,
     coefficient_priors,
@@ -93,6 +94,7 @@ class StepFit:
     theta: np.ndarray
     covariance: np.ndarray
     spread: float
+    priors: Mapping[str, PriorCoefficient]
     loss: float = np.inf
 
     def predicted(self, sample: StepSample) -> np.ndarray:
@@ -101,9 +103,8 @@ class StepFit:
 
     def values(self) -> dict[str, float]:
         """Coefficients of the stack."""
-        priors = coefficient_priors()
         return {
-            name: priors[name].value * float(np.exp(x))
+            name: self.priors[name].value * float(np.exp(x))
             for name, x in zip(self.names, self.theta, strict=False)
         }
 
@@ -124,7 +125,7 @@ class StepFit:
 
 def _predicted(sample: StepSample, fit: StepFit, theta: np.ndarray) -> np.ndarray:
     """Step times, shape (rows, n), at n columns of logarithms."""
-    priors, kernel = coefficient_priors(), lowered("step")
+    priors, kernel = fit.priors, lowered("step")
     usual = {(one.of, one.scope, one.at): np.log(one.factor) for one in usual_adjustments()}
     base = {n: np.log(priors[n].value) + theta[i] for i, n in enumerate(fit.names)}
     coefficients = {n: np.broadcast_to(v, (1, theta.shape[1])) for n, v in base.items()}
@@ -145,13 +146,16 @@ def _predicted(sample: StepSample, fit: StepFit, theta: np.ndarray) -> np.ndarra
     return np.asarray(kernel(**arguments)["step"])
 
 
-def fit_steps(sample: StepSample) -> StepFit:
-    """Coefficients that fit the rows of a sample, as near to the priors as these let them be."""
-    priors = coefficient_priors()
+def fit_steps(sample: StepSample, priors: Mapping[str, PriorCoefficient] | None = None) -> StepFit:
+    """Coefficients that fit the rows of a sample, as near to the priors as these let them be.
+
+    Without `priors` those of physics.
+    """
+    priors = priors or coefficient_priors()
     adjustments, spreads = _adjustable(sample)
     names = FITTED
     widths = np.array([priors[n].spread for n in names] + spreads)
-    empty = StepFit(names, adjustments, np.zeros(len(widths)), np.zeros((0, 0)), NOISE)
+    empty = StepFit(names, adjustments, np.zeros(len(widths)), np.zeros((0, 0)), NOISE, priors)
     logs = np.log(sample.seconds)
     count = len(widths)
 
@@ -168,7 +172,7 @@ def fit_steps(sample: StepSample) -> StepFit:
 
     solution = least_squares(
         residuals, np.zeros(count), jac=slopes, method="trf", max_nfev=60, x_scale=1.0,
-        bounds=_bounds(names, widths),
+        bounds=_bounds(priors, names, widths),
     )  # fmt: skip
     jacobian = slopes(solution.x)
     covariance = np.linalg.inv(jacobian.T @ jacobian) * np.outer(widths, widths)
@@ -179,9 +183,10 @@ def fit_steps(sample: StepSample) -> StepFit:
     )
 
 
-def _bounds(names: Sequence[str], widths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _bounds(
+    priors: Mapping[str, PriorCoefficient], names: Sequence[str], widths: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """What coefficients may be, in standard deviations of their priors; adjustments are free."""
-    priors = coefficient_priors()
     low, high = np.full(len(widths), -np.inf), np.full(len(widths), np.inf)
     for i, name in enumerate(names):
         prior = priors[name]

@@ -14,16 +14,23 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.calibration.training.memory_fit import UNFITTED, MemorySample, fit_memory
+from planner.calibration.training.stack_priors import shipped_findings, stack_priors
 from planner.calibration.training.step_fit import StepFit, StepSample, fit_steps
 from planner.catalogue.profile import COVERAGE
-from planner.catalogue.training.training_stacks import TrainingStack, training_stack
-from planner.measurements.readers.training_rows import TrainingRow
+from planner.catalogue.training.training_stacks import (
+    PriorCoefficient,
+    TrainingStack,
+    coefficient_priors,
+    training_stack,
+)
+from planner.measurements.readers.training_rows import TrainingRow, stack_words
 
 HALF, MODEL, CHIP, WIDTH = "random half", "model out", "chip out", "width out"
 SEED = 20261124
 LEAST_GROUP = 3  # layouts of one question, from which on a choice means something
 LEAST_FIT = 8  # rows, below which a stack has no fit of its own
 FOLDS = 5
+AT_BOUND = 0.02  # above what physics lets it be, within which a coefficient is held back by it
 
 
 @dataclass(frozen=True)
@@ -95,23 +102,38 @@ def by_stack(rows: Iterable[TrainingRow]) -> dict[str, list[TrainingRow]]:
 
 
 def form_of(rows: Sequence[TrainingRow]) -> TrainingStack:
-    """The bare stack whose networks fit rows better: cards of a domain pooled, or one per chip."""
-    pooled = training_stack("physical")
-    forms = [pooled, replace(pooled, pooled_cards=False)]
+    """The bare stack whose networks fit rows better: cards of a domain pooled, or one per chip.
+
+    One card per chip is contradicted where rows push its collectives to the rate of the links.
+    """
     timed = [row for row in rows if row.usable]
+    traits = stack_words(rows[0].stack).traits if rows else {}
+    pooled = replace(training_stack("physical"), **traits)
+    forms = [pooled, replace(pooled, pooled_cards=False)]
     if len(timed) < LEAST_FIT:
         return pooled
-    return min(forms, key=lambda form: fit_steps(StepSample.of(timed, form)).loss)
+    shared, single = (fit_steps(StepSample.of(timed, form)) for form in forms)
+    bound = (1 + AT_BOUND) * coefficient_priors()["k_dp"].least
+    contradicted = single.values()["k_dp"] < bound
+    return forms[0] if contradicted or shared.loss <= single.loss else forms[1]
 
 
-def scores_of(rows: Sequence[TrainingRow], form: TrainingStack | None = None) -> list[StackScores]:
-    """Scores of the rows of one stack, dense and routed models apart."""
+def scores_of(
+    rows: Sequence[TrainingRow],
+    form: TrainingStack | None = None,
+    priors: Mapping[str, PriorCoefficient] | None = None,
+) -> list[StackScores]:
+    """Scores of the rows of one stack, dense and routed models apart.
+
+    Without `priors` those after the other stacks that ship.
+    """
     timed = [row for row in rows if row.usable]
     if len(timed) < LEAST_FIT:
         return []
     form = form or form_of(rows)
+    priors = priors or stack_priors(rows[0].stack, shipped_findings())
     sample = StepSample.of(timed, form)
-    left = {kind: _left_out(sample, groups) for kind, groups in _groupings(timed).items()}
+    left = {kind: _left_out(sample, groups, priors) for kind, groups in _groupings(timed).items()}
     routed = np.array([bool(row.counts and row.counts.n_experts) for row in timed])
     memory = _memory(rows, form)
     scores = []
@@ -164,12 +186,14 @@ def _groupings(rows: Sequence[TrainingRow]) -> dict[str, np.ndarray]:
 MOST_GROUPS = 30  # fits of one kind of leaving out
 
 
-def _left_out(sample: StepSample, groups: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _left_out(
+    sample: StepSample, groups: np.ndarray, priors: Mapping[str, PriorCoefficient]
+) -> tuple[np.ndarray, np.ndarray]:
     """Step times of rows by fits to the other groups, and by the constant MFU of those [s]."""
     predicted, constant = np.empty(len(groups)), np.empty(len(groups))
     for group in np.unique(groups):
         out = groups == group
-        fit = fit_steps(sample.take(~out))
+        fit = fit_steps(sample.take(~out), priors)
         predicted[out] = fit.predicted(sample.take(out))
         constant[out] = _constant(sample, out)
     return predicted, constant
@@ -285,6 +309,10 @@ def _memory(rows: Sequence[TrainingRow], form: TrainingStack) -> MemoryScore | N
     )  # fmt: skip
 
 
-def fitted(rows: Sequence[TrainingRow], form: TrainingStack) -> StepFit:
-    """The fit of all rows of one stack that have a time."""
-    return fit_steps(StepSample.of([row for row in rows if row.usable], form))
+def fitted(
+    rows: Sequence[TrainingRow],
+    form: TrainingStack,
+    priors: Mapping[str, PriorCoefficient] | None = None,
+) -> StepFit:
+    """The fit of all rows of one stack that have a time; without `priors` by physics alone."""
+    return fit_steps(StepSample.of([row for row in rows if row.usable], form), priors)

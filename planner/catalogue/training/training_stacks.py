@@ -68,10 +68,15 @@ class TrainingStack:
     measurements; `varied` are the parts of a layout that they varied. `pooled_cards`: members of a
     group in one domain share their network cards. `embedding_layers` are layers that embedding and
     head count as where that evens the stages; `wire` the bytes of a gradient on the wire;
-    `zero_pipeline` whether ZeRO-2 and 3 run under a pipeline. `bands` by `dense` or `routed`, then
-    by kind of distance. `errors` are, by what was left out, median and mean absolute error, those
-    of a constant MFU [%], and the rows. `eras` are the latest releases, of dense and of routed
-    models.
+    `zero_pipeline` whether ZeRO-2 and 3 run under a pipeline. `gathered`: inputs that sequence
+    parallelism gathers stay whole, and so do logits on every tensor-parallel rank; `eager`: norms,
+    gates and losses of single kernels keep what stands between them; `overlaps`: gradients are
+    reduced behind the backward pass. `stage_items` before and behind the layers are always dealt to
+    stages as if they were layers, one more to the first where they are not even. `bands` by `dense`
+    or `routed`, then by kind of distance. `errors` are, by what was left out, median and mean
+    absolute error, those of a constant MFU [%], and the rows. `eras` are the latest releases, of
+    dense and of routed models. `findings` are what the rows alone say of a coefficient: logarithm
+    over the prior of physics, and its standard deviation [1].
     """
 
     name: str
@@ -90,15 +95,21 @@ class TrainingStack:
     embedding_layers: int = 2
     wire: float = 4.0
     zero_pipeline: bool = False
+    gathered: bool = False
+    eager: bool = False
+    overlaps: bool = True
+    stage_items: tuple[int, ...] = ()
     memory_share: float = 1.0
     eras: Mapping[str, str] = field(default_factory=dict)
     varied: tuple[str, ...] = ()
     formats: tuple[str, ...] = ()
+    findings: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def coefficients(self, place: Mapping[str, str]) -> dict[str, float]:
         """Every coefficient at a place, such as {chip: h100, precision: fp8, kernel: flash}.
 
-        No place makes one less than physics lets it be.
+        No place makes one less than physics lets it be; in a format that no row ran in, products
+        are no faster than the best that was measured on the chip.
         """
         values = dict(self.values)
         for change in self.adjustments:
@@ -107,7 +118,14 @@ class TrainingStack:
             for name in sorted(values.keys() - NO_TIME) if change.of == EVERY else (change.of,):
                 values[name] *= change.factor
         priors = coefficient_priors()
-        return {name: max(priors[name].least, value) for name, value in values.items()}
+        routed = place.get("part") == "routed"
+        strange = not self.measured_in(place.get("precision", ""), routed=routed)
+        share = _reached().get((place.get("chip", ""), place.get("precision", "")), math.inf)
+        floor = {"k_mat": 1 / share, "k_expert": 1 / share} if strange else {}
+        return {
+            name: max(priors[name].least, floor.get(name, 0.0), value)
+            for name, value in values.items()
+        }
 
     def measured_in(self, precision: str, *, routed: bool) -> bool:
         """Whether a row ran such models in this format; a stack that lists none is not asked."""
@@ -144,6 +162,13 @@ def coefficient_priors() -> Mapping[str, PriorCoefficient]:
     """What physics alone says of every coefficient."""
     rows = table("planner.catalogue", FILE)["prior"]
     return {name: PriorCoefficient(**row) for name, row in rows.items()}
+
+
+@cache
+def _reached() -> Mapping[tuple[str, str], float]:
+    """Share of the peak that the best product reached [1], by chip and format."""
+    rows = table("planner.catalogue", FILE)["reached"]
+    return {(row["chip"], row["precision"]): row["share"] for row in rows}
 
 
 @cache
@@ -232,7 +257,7 @@ def stack_from(name: str, raw: Mapping[str, Any]) -> TrainingStack:
         for part, kinds in raw["bands"].items()
     }
     simple = ("title", "as_of", "source", "rows", "pooled_cards", "embedding_layers", "wire",
-              "zero_pipeline", "memory_share")  # fmt: skip
+              "zero_pipeline", "gathered", "eager", "overlaps", "memory_share")  # fmt: skip
     return TrainingStack(
         name=name,
         chips=tuple(raw["chips"]),
@@ -245,6 +270,8 @@ def stack_from(name: str, raw: Mapping[str, Any]) -> TrainingStack:
         bands=bands,
         errors=dict(raw.get("errors", {})),
         eras=dict(raw.get("eras", {})),
+        findings={c: (mean, sd) for c, (mean, sd) in raw.get("findings", {}).items()},
+        stage_items=tuple(raw.get("stage_items", ())),
         **{key: raw[key] for key in simple if key in raw},
     )
 

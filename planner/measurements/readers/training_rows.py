@@ -111,20 +111,18 @@ def _words() -> Mapping[str, Mapping[str, Any]]:
 
 @dataclass(frozen=True)
 class StackWords:
-    """What a stack is called, whether ZeRO-2 and 3 run under a pipeline, and when it ran."""
+    """What a stack is called, when it ran, and fields of TrainingStack that its sources set."""
 
     title: str
-    zero_pipeline: bool
     ran: str
+    traits: Mapping[str, Any]
 
 
 def stack_words(name: str) -> StackWords:
     """What is known by name of a stack."""
     words = _words()
     return StackWords(
-        words["title"].get(name, ""),
-        words["zero_pipeline"].get(name, False),
-        words["ran"].get(name, ""),
+        words["title"].get(name, ""), words["ran"].get(name, ""), words["traits"].get(name, {})
     )
 
 

@@ -7,7 +7,8 @@ from formulas.training import bubbles, step_memory
 from formulas.training import step_time as step
 
 ONE_LAYER = {
-    "a_whole": 10.0, "a_split": 24.0, "a_soft": 5.0, "a_routed": 0.0, "x_moe": 0.0, "cp": 1.0,
+    "a_whole": 10.0, "a_undiv": 0.0, "a_split": 24.0, "a_soft": 5.0, "a_routed": 0.0, "x_moe": 0.0,
+    "cp": 1.0,
 }  # fmt: skip
 
 
@@ -41,7 +42,7 @@ def test_the_plain_form_is_the_general_one_on_one_chip():
 
 
 def test_logits_take_a_gigabyte_per_2048_tokens():
-    logits = step_memory.logits_memory.numpy()(k_loss=1.0, v_head=4 * 128e3, D_rank=2048, tp=1)
+    logits = step_memory.logits_memory.numpy()(k_loss=1.0, v_head=4 * 128e3, D_rank=2048, n_vocab=1)
     assert logits == pytest.approx(1.05e9, rel=2e-3)
 
 

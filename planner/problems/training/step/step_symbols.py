@@ -6,12 +6,12 @@ Groups are filled in the order tensor, context, data, pipeline: neighbours meet 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from planner.problems.training.step.training_layouts import RECOMPUTE, SCHEDULES, TrainingLayouts
-from planner.problems.training.step.training_task import TrainingTask
+from planner.problems.training.step.training_task import PLAIN, TrainingTask
 
 TILE = 128  # elements of a matrix product's tile
 WHOLE_TILE = 256  # widths that are multiples of it lose nothing to odd strides
@@ -28,10 +28,9 @@ def shared_symbols(task: TrainingTask) -> dict[str, float]:
     wide = (counts.gates + 1) * (counts.width + routed)
     rotary = 2 * (counts.queries + counts.keys)
     low = task.precision != "bf16"
-    stays = B16 * (2 * counts.queries + 2 * counts.keys + (counts.gates + 1) * counts.width)
-    if counts.gates == 1:
-        stays = B16 * (2 * counts.queries + 2 * counts.keys + 2 * counts.width)
-    masks = 2 * MASK * counts.hidden if task.dropout else 0
+    eager = float(task.stack.eager)
+    gated = counts.gates + 1 + eager * (counts.gates - 1)  # a gate of two kernels keeps one more
+    stays = B16 * (2 * counts.queries + 2 * counts.keys + gated * counts.width)
     expert = B16 * counts.topk * (2 * counts.hidden + (counts.gates + 1) * counts.expert_width)
     return {
         "c_fwd": 2.0, "L_train": task.sequence, "B_step": task.batch,
@@ -43,14 +42,14 @@ def shared_symbols(task: TrainingTask) -> dict[str, float]:
         "h_norm": B16 * NORM_MOVES * counts.hidden, "h_cut": B16 * (rotary + wide),
         "h_model": B16 * counts.hidden, "h_kv": 2 * B16 * counts.keys,
         "h_pairs": B16 * SOFTMAX_MOVES * counts.heads if task.unfused else 0.0,
-        "h_sent": B16 * counts.hidden * counts.topk, "v_head": B32 * counts.vocab,
+        "h_sent": B16 * counts.hidden * counts.topk, "v_head": B32 * (1 + eager) * counts.vocab,
         "x_quant": float(low),
         "F_peak": machine.peak, "F_half": machine.half, "W_chip": machine.hbm,
         "W_host": machine.host,
         "b_weight": state.weights, "b_grad": state.gradients * task.trained,
         "b_opt": state.optimizer * task.trained, "x_trained": task.trained,
         "b_wire": task.stack.wire,
-        "a_whole": 4 * B16 * counts.hidden + masks, "a_split": stays,
+        **_residual(task), "a_split": stays,
         "a_soft": (2 * B16 + (MASK if task.dropout else 0)) * counts.heads if task.unfused else 0.0,
         "a_routed": expert, "a_input": B16 * counts.hidden,
     }  # fmt: skip
@@ -73,7 +72,7 @@ def layout_symbols(task: TrainingTask, layouts: TrainingLayouts) -> dict[str, np
     symbols = {
         "tp": tp, "pp": pp, "dp": dp, "cp": cp, "ep": ep, "etp": etp, "b_micro": micro,
         "n_virtual": virtual, "n_micro": task.batch / (dp * micro),
-        "x_alone": pp == 1,
+        "x_alone": pp == 1, "n_vocab": np.ones_like(tp) if task.stack.gathered else tp,
         "x_gpipe": schedule == SCHEDULES.index("gpipe"),
         "x_zero_b": schedule == SCHEDULES.index("zero-bubble"),
         "x_again": recompute >= RECOMPUTE.index("full"),
@@ -81,7 +80,7 @@ def layout_symbols(task: TrainingTask, layouts: TrainingLayouts) -> dict[str, np
         "x_back_up": recompute == RECOMPUTE.index("reversible"),
         "x_shard": zero >= 1, "x_grads": zero >= 2, "x_params": zero >= 3,
         "x_host": offload >= 1, "x_host_a": offload >= 2,
-        "x_sp": layouts.sequence_parallel, "x_hide": layouts.overlap,
+        "x_sp": layouts.sequence_parallel, "x_hide": layouts.overlap * task.stack.overlaps,
         **_stages(task, pp), **_shapes(task, tp, cp, ep, etp, micro),
         **_rates(task, tp, pp, dp, cp, ep, etp),
     }  # fmt: skip
@@ -94,11 +93,35 @@ def _stages(task: TrainingTask, pp: np.ndarray) -> dict[str, np.ndarray]:
     Embedding and head count as layers where that makes stages even: 126 layers on 8 are 16 each.
     """
     layers, more = task.counts.n_layers, task.stack.embedding_layers
+    if task.stack.stage_items:
+        return _dealt_stages(layers, task.stack.stage_items, pp)
     evened = (np.mod(layers, pp) > 0) & (np.mod(layers + more, pp) == 0) & (more > 0)
     full = np.where(evened, (layers + more) / pp, np.ceil(layers / pp))
     first = np.where(evened, full - more / 2, full)
     last = np.where(evened, full - more / 2, np.maximum(0, layers - full * (pp - 1)))
     return {"n_full": full, "n_first": first, "n_last": last}
+
+
+def _dealt_stages(layers: int, items: Sequence[int], pp: np.ndarray) -> dict[str, np.ndarray]:
+    """Layers of the fullest, the first and the last stage where all items are dealt alike."""
+    before, behind = items
+    every = layers + before + behind
+    least, over = np.floor(every / pp), np.mod(every, pp)
+    first = np.where(pp == 1, layers, least + (over > 0) - before)
+    last = np.where(pp == 1, layers, np.maximum(0, least - behind))
+    middle = np.where(pp > 2, least + (over > 1), 0)
+    return {"n_full": np.maximum(np.maximum(first, last), middle), "n_first": first, "n_last": last}
+
+
+def _residual(task: TrainingTask) -> dict[str, float]:
+    """Activations as wide as the model: inputs of two norms and of what follows each."""
+    hidden, stack = task.counts.hidden, task.stack
+    masks = 2 * MASK * hidden if task.dropout else 0
+    normed = 4 if stack.eager and task.norm == PLAIN else 0  # a copy in 32 bits, and one unscaled
+    return {
+        "a_whole": (2 if stack.gathered else 4) * B16 * hidden + normed * B16 * hidden + masks,
+        "a_undiv": 2.0 * B16 * hidden if stack.gathered else 0.0,
+    }
 
 
 def _shapes(

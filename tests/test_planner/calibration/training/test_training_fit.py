@@ -8,6 +8,7 @@ import pytest
 
 from planner.calibration.training.memory_fit import MemorySample, fit_memory
 from planner.calibration.training.stack_file import stack_table, stack_text
+from planner.calibration.training.stack_priors import findings_of, shipped_findings, stack_priors
 from planner.calibration.training.step_fit import NOISE, StepSample, fit_steps, robust, robust_slope
 from planner.calibration.training.step_scores import band_of, by_stack, cross_coverage, scores_of
 from planner.catalogue.systems import system
@@ -77,6 +78,34 @@ def test_what_no_row_moves_stays_physics(made):
     assert fit.spreads()["k_mat"] < 0.5 * priors["k_mat"].spread
 
 
+def test_a_prior_after_other_stacks_is_that_of_all_logarithms_together():
+    """Means of three stacks and of all, as one Gaussian whose covariance is written out."""
+    physics = coefficient_priors()["k_tp"]
+    says = {"one": {"k_tp": (0.4, 0.1)}, "two": {"k_tp": (0.1, 0.3)}, "mine": {"k_tp": (9.0, 0.01)}}
+    prior = stack_priors("mine", says)["k_tp"]
+    variance = physics.spread**2
+    observed = variance * (np.full((2, 2), 0.5) + 0.5 * np.eye(2)) + np.diag([0.1**2, 0.3**2])
+    shared = np.full(2, 0.5 * variance)  # of the stack that is asked about with either
+    gain = np.linalg.solve(observed, shared)
+    assert np.log(prior.value / physics.value) == pytest.approx(gain @ [0.4, 0.1])
+    assert prior.spread**2 == pytest.approx(variance - gain @ shared)
+    for name, lone in stack_priors("mine", {"mine": says["mine"]}).items():
+        physics = coefficient_priors()[name]
+        assert lone.value == pytest.approx(physics.value)
+        assert lone.spread == pytest.approx(physics.spread)
+
+
+def test_findings_are_the_rows_without_their_prior(made):
+    """Of coefficients that no row moves they say nothing; of others what made the rows."""
+    sample = StepSample.of(made[1], training_stack("physical"))
+    alone = findings_of(fit_steps(sample))
+    assert set(alone) >= {"k_mat", "k_tp"}
+    assert not {"k_expert", "k_ep", "k_quant"} & set(alone)
+    mean, deviation = alone["k_mat"]
+    physics = coefficient_priors()["k_mat"]
+    assert abs(physics.value * np.exp(mean) - 1.5) < 3 * 1.5 * deviation
+
+
 def test_a_row_far_off_hardly_decides(made):
     _, rows = made
     spoiled = [replace(rows[0], seconds=5 * rows[0].seconds), *rows[1:]]
@@ -96,9 +125,8 @@ def test_a_fitted_stack_is_what_its_file_says(made, tmp_path):
     table = stack_table("mine", rows)
     read = stack_from("mine", tomllib.loads(stack_text(table)))
     sample = StepSample.of(rows, training_stack("physical"))
-    fit = fit_steps(
-        StepSample.of(rows, replace(sample.tasks[0].stack, pooled_cards=read.pooled_cards))
-    )
+    form = replace(sample.tasks[0].stack, pooled_cards=read.pooled_cards)
+    fit = fit_steps(StepSample.of(rows, form), stack_priors("mine", shipped_findings()))
     for row, seconds in zip(rows[::9], fit.predicted(sample)[::9], strict=True):
         assert predicted_seconds(row, read) == pytest.approx(seconds, rel=0.02)
     path = tmp_path / "mine.toml"
@@ -137,8 +165,8 @@ def test_memory_follows_runs_that_fail():
 @pytest.mark.parametrize(
     ("stack", "kind", "median", "mean"),
     [
-        ("aa-scaling-2023", "random half", 4.0, 5.5),
-        ("aa-scaling-2023", "model out", 5.0, 7.0),
+        ("aa-scaling-2023", "random half", 3.0, 4.5),
+        ("aa-scaling-2023", "model out", 4.5, 6.0),
         ("megatron-deepspeed-2022", "model out", 4.0, 6.0),
         ("llm-foundry-2023", "model out", 4.5, 5.0),
         ("megatron-lm-2021", "model out", 3.0, 3.5),
@@ -148,7 +176,7 @@ def test_errors_on_rows_left_out_are_below_those_of_a_constant(stack, kind, medi
     rows = by_stack(training_rows(shared("training_layouts.csv")))[stack]
     (score,) = scores_of(rows)
     error = score.errors[kind]
-    assert (error.median, error.mean) <= (median, mean)
+    assert error.median <= median
     assert error.mean <= mean
     assert error.constant_mean > 2 * error.mean
     assert 74 <= error.coverage <= 90
@@ -160,7 +188,9 @@ def test_memory_calls_of_the_sweep():
     rows = by_stack(training_rows(shared("training_layouts.csv")))["aa-scaling-2023"]
     memory = scores_of(rows)[0].memory
     assert memory.n == 295
-    assert memory.right > max(memory.unfitted, memory.always, 86)
+    assert memory.unfitted >= 92  # the formulas of its sources, nothing fitted
+    assert memory.right >= 93
+    assert memory.fail_as_fit <= 5
 
 
 @pytest.mark.slow
