@@ -37,13 +37,14 @@ NEXT_TO_NOTHING = np.finfo(float).tiny ** 0.5  # share of its time that a pool n
 
 def missed_promises(questions: Sequence[Question]) -> list[MissedPromise]:
     """The promises that the nearest plan of questions without answer breaks, and by how much."""
-    nearest, least = [], math.inf
+    nearest: list[tuple[str, float]] = []
+    least = math.inf
     for question in questions:
-        missed = _exceeded(question, least)
+        factors = _exceeded(question, least)
         # A question that says nothing of what is missing is no way out.
-        worst = max((factor for _, factor in missed), default=math.inf)
+        worst = max((factor for _, factor in factors), default=math.inf)
         if worst < least:
-            nearest, least = missed, worst
+            nearest, least = factors, worst
     names = [(PROMISES[name], factor) for name, factor in nearest]
     missed = [MissedPromise(name, factor, LIMITS[name].expression) for name, factor in names]
     return missed or [_of_no_promise(questions)]
