@@ -3,6 +3,7 @@
 And the closed form of one symbol of an equation, put back before it is believed.
 """
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -40,6 +41,7 @@ from formulas.numerics.expressions import put, text
 
 STEPS = (sp.ceiling, sp.floor, sp.Piecewise)
 PRECISIONS = (WORKING, 4 * WORKING, 16 * WORKING)
+READABLE = 3  # degree: the roots of a quartic fill pages, and there are none beyond in general
 SAME, NOWHERE = "the same", "nothing to compare"
 
 
@@ -267,6 +269,8 @@ def _solutions(lhs: sp.Symbol, rhs: sp.Expr, x: sp.Symbol) -> list[sp.Expr]:
     if peeled is not None and _plain(peeled, others) and _satisfies(lhs, rhs, x, peeled):
         return [peeled]
     unknown, in_unknown, ratios = _ratios(rhs, x)
+    if _degree(rhs, x) > READABLE:
+        return []
     back = {short: ratio for ratio, short in ratios.items()}
     try:
         candidates = sp.solve(sp.Eq(lhs, put(put(rhs, {x: in_unknown}), ratios)), unknown)
@@ -275,6 +279,18 @@ def _solutions(lhs: sp.Symbol, rhs: sp.Expr, x: sp.Symbol) -> list[sp.Expr]:
     plain = [each for each in candidates if isinstance(each, sp.Expr)]
     whole = [put(put(in_unknown, {unknown: each}), back) for each in plain]
     return [each for each in whole if _plain(each, others) and _satisfies(lhs, rhs, x, each)]
+
+
+def _degree(rhs: sp.Expr, x: sp.Symbol) -> int:
+    """Degree in a power of `x` of a product of roots, once they are cleared; 0 of what is none."""
+    powers = [factor.as_base_exp()[1] for factor in sp.Mul.make_args(rhs)]
+    if not all(power.is_Rational for power in powers):
+        return 0
+    cleared = rhs ** math.lcm(*(int(power.q) for power in powers))
+    if not cleared.is_polynomial(x):
+        return 0
+    degrees = [degree for (degree,) in sp.Poly(cleared, x).monoms()]
+    return max(degrees) // max(math.gcd(*degrees), 1)
 
 
 def _peeled(left: sp.Expr, right: sp.Expr, x: sp.Symbol) -> sp.Expr | None:

@@ -117,11 +117,12 @@ class CoefficientSpread:
         coefficients, effects : the unknowns, in the order of the factor.
         """
         n = len(coefficients)
-        reach = np.zeros((n + len(effects), n))
-        reach[:n] = np.eye(n)
-        for i, effect in enumerate(effects):
-            reach[n + i] = times_at(effect, place) * indicator_of(effect.of, coefficients)
-        factor = reach.T @ self.factor
+        # Of hundreds of effects a few reach a place.
+        here = [i for i, effect in enumerate(effects) if holds_at(effect, place)]
+        reach = np.eye(n + len(here), n)
+        for row, i in enumerate(here, n):
+            reach[row] = times_at(effects[i], place) * indicator_of(effects[i].of, coefficients)
+        factor = reach.T @ self.factor[[*range(n), *(n + i for i in here)]]
         spread: np.ndarray = factor @ factor.T
         for family in self.unmeasured(effects, place):
             on = indicator_of(family.of, coefficients)

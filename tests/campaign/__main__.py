@@ -1,17 +1,22 @@
-"""The campaign in full: `python -m tests.campaign` prints counts, failures and CPU time."""
+"""The campaign in full: `python -m tests.campaign` prints counts, failures and CPU time.
+
+With `--log FILE` every chunk of cases is written down when it is done. The same command goes on
+where it was interrupted, and `--seconds 0` prints the counts alone.
+"""
 
 from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import tempfile
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 
 from tests.campaign.hostile import FAMILIES, case
 from tests.campaign.judged import judged
-from tests.campaign.running import Tally, run_all
+from tests.campaign.running import Log, Tally, chunks_of, run_all
 
 
 def main() -> int:
@@ -22,20 +27,30 @@ def main() -> int:
     parser.add_argument("--case", help="FAMILY:NUMBER, one case with all that it prints")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seconds", type=float, default=1e9, help="begin nothing after so long")
+    parser.add_argument("--log", type=Path, help="go on from this file, and write it")
+    parser.add_argument("--again", action="store_true", help="run what failed in the log anew")
     chosen = parser.parse_args()
     if chosen.case:
         return _one(*chosen.case.split(":"))
-    counts = {
-        family: max(round(count * chosen.scale), 1)
-        for family, (_, count) in FAMILIES.items()
-        if not chosen.family or family in chosen.family
-    }
-    tallies: dict[str, Tally] = defaultdict(Tally)
-    for family, tally in run_all(counts, chosen.workers, chosen.seconds):
-        for name, fault in tally.failures:
-            print(f"FAILED {name}: {fault}", flush=True)
-        tallies[family].add(tally)
-    return _summary(tallies)
+    chunks = chunks_of(
+        {
+            family: max(round(count * chosen.scale), 1)
+            for family, (_, count) in FAMILIES.items()
+            if not chosen.family or family in chosen.family
+        }
+    )
+    log = Log(chosen.log)
+    before = [x for x, tally in log.done.items() if not (chosen.again and tally.failures)]
+    left = [chunk for chunk in chunks if chunk not in before]
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        for chunk, tally in run_all(left, chosen.workers, chosen.seconds):
+            for name, fault in tally.failures:
+                print(f"FAILED {name}: {fault}", flush=True)
+            log.add(chunk, tally)
+    except KeyboardInterrupt:
+        print("interrupted")
+    return _summary(log, sum(last - first for _, first, last in chunks))
 
 
 def _one(family: str, number: str) -> int:
@@ -51,13 +66,18 @@ def _one(family: str, number: str) -> int:
     return bool(end.faults)
 
 
-def _summary(tallies: dict[str, Tally]) -> int:
-    whole = Tally()
+def _summary(log: Log, asked: int) -> int:
+    whole, tallies, commits = Tally(), defaultdict[str, Tally](Tally), Counter[str]()
+    for chunk, tally in log.done.items():
+        tallies[chunk[0]].add(tally)
+        commits[log.commits[chunk]] += tally.cases
     print(f"{'family':14}{'cases':>8}{'failed':>8}{'CPU s':>9}  slowest, statuses")
     for family, tally in sorted(tallies.items()):
         _row(family, tally)
         whole.add(tally)
     _row("all", whole)
+    at = ", ".join(f"{count:,} at {commit}" for commit, count in commits.items())
+    print(f"{whole.cases:,} of {asked:,} cases: {at or 'none'}")
     return bool(whole.failures)
 
 

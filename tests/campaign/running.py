@@ -1,8 +1,11 @@
-"""Many cases in several processes: counts, and those that ended badly."""
+"""Many cases in several processes: counts, those that ended badly, and a log to go on from."""
 
 from __future__ import annotations
 
+import json
 import multiprocessing
+import signal
+import subprocess
 import tempfile
 import time
 import warnings
@@ -13,8 +16,10 @@ from pathlib import Path
 
 from tests.campaign.hostile import case
 from tests.campaign.judged import judged
+from tests.paths import ROOT
 
 CHUNK = 50  # cases that a process takes at a time
+Chunk = tuple[str, int, int]  # a family, its first case, the one after its last
 
 
 @dataclass
@@ -39,7 +44,47 @@ class Tally:
         self.failures += other.failures
 
 
-def run_chunk(chunk: tuple[str, int, int]) -> tuple[str, Tally]:
+class Log:
+    """Chunks that are done, a line of JSON each; the last line of a chunk is the one that counts.
+
+    Every line names the commit whose code ran it. Without a file nothing is kept.
+    """
+
+    def __init__(self, file: Path | None) -> None:
+        self.file, self.commit = file, _commit()
+        self.done: dict[Chunk, Tally] = {}
+        self.commits: dict[Chunk, str] = {}
+        lines = file.read_text(encoding="utf-8").splitlines() if file and file.exists() else ()
+        for row in map(json.loads, lines):
+            tally = Tally(
+                Counter({int(status): count for status, count in row["statuses"].items()}),
+                row["cpu"],
+                tuple(row["slowest"]),
+                [(name, fault) for name, fault in row["failures"]],
+            )
+            self._take((row["family"], row["first"], row["last"]), tally, row["commit"])
+
+    def add(self, chunk: Chunk, tally: Tally) -> None:
+        """Keep what became of a chunk."""
+        self._take(chunk, tally, self.commit)
+        if self.file:
+            family, first, last = chunk
+            row = {"commit": self.commit, "family": family, "first": first, "last": last}
+            with self.file.open("a", encoding="utf-8") as lines:
+                lines.write(json.dumps(row | vars(tally)) + "\n")
+
+    def _take(self, chunk: Chunk, tally: Tally, commit: str) -> None:
+        self.done[chunk], self.commits[chunk] = tally, commit
+
+
+def _commit() -> str:
+    """The commit that is checked out, with a plus where files differ from it."""
+    words = ["git", "describe", "--always", "--dirty=+", "--abbrev=8", "--exclude=*"]
+    ended = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    return ended.stdout.strip() or "no commit"
+
+
+def run_chunk(chunk: Chunk) -> tuple[Chunk, Tally]:
     """Cases `first` to `last` of a family, one after the other."""
     family, first, last = chunk
     tally = Tally()
@@ -53,22 +98,32 @@ def run_chunk(chunk: tuple[str, int, int]) -> tuple[str, Tally]:
             tally.cpu += end.cpu
             tally.slowest = max(tally.slowest, (end.cpu, name))
             tally.failures += [(name, fault) for fault in end.faults]
-    return family, tally
+    return chunk, tally
 
 
-def run_all(counts: dict[str, int], workers: int, limit: float) -> Iterator[tuple[str, Tally]]:
-    """Chunks of every family in turn until `limit` seconds are over, whichever are done first."""
-    begun = time.monotonic()
-    most = max(counts.values(), default=0)
+def chunks_of(counts: dict[str, int]) -> list[Chunk]:
+    """All cases of every family, so that after any time as large a share of each is done."""
     chunks = [
         (family, first, min(first + CHUNK, count))
         for family, count in counts.items()
         for first in range(0, count, CHUNK)
     ]
-    chunks.sort(key=lambda chunk: chunk[1] / counts[chunk[0]] * most)
+    return sorted(chunks, key=lambda chunk: chunk[1] / counts[chunk[0]])
+
+
+def run_all(chunks: list[Chunk], workers: int, limit: float) -> Iterator[tuple[Chunk, Tally]]:
+    """Chunks in turn until `limit` seconds are over, whichever are done first."""
+    begun = time.monotonic()
+    if limit <= 0 or not chunks:
+        return
     context = multiprocessing.get_context("spawn")
-    with context.Pool(workers, maxtasksperchild=40) as pool:
+    with context.Pool(workers, initializer=undisturbed, maxtasksperchild=40) as pool:
         for done in pool.imap_unordered(run_chunk, chunks):
             yield done
             if time.monotonic() - begun > limit:
                 return
+
+
+def undisturbed() -> None:
+    """Ctrl-C is for the process that counts; it ends those that work."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

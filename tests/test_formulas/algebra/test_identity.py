@@ -64,6 +64,15 @@ def test_no_closed_form_is_said():
         mixed.solve_for(sigma)
 
 
+def test_a_quartic_is_not_solved():
+    """SymPy looks for its roots for minutes; of the second degree in the square there is one."""
+    quartic = Equation("a quartic", coverage, sigma * sp.sqrt(sigma**6 + sigma**2 + n_experts))
+    with pytest.raises(ValueError, match="no solution in closed form for 'sigma'"):
+        quartic.solve_for(sigma)
+    square = Equation("a square", coverage, sigma * sp.sqrt(sigma**2 + 2)).solve_for(sigma)
+    assert value_of(square.rhs, {coverage: 3**0.5}) == pytest.approx(1.0)
+
+
 def test_the_branches_of_a_max_are_named_with_their_solutions():
     """Each holds where its branch decides."""
     with pytest.raises(ValueError, match="has branches") as caught:

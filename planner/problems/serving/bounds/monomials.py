@@ -7,6 +7,8 @@ tangent has the term's value and slope, so an elasticity stays exact.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from planner.problems.serving.step.kernels import fed, lowered
@@ -14,6 +16,7 @@ from planner.problems.serving.step.step import Step
 
 LEAST_SHARE = 1e-9  # of a step's traffic, where on-chip memory holds all of it
 ROOM = 1 + 1e-5  # a chord needs two ends
+LARGEST_LOG = 700.0  # of a number
 MOST_MOVED = 1e18  # bytes of one step, beyond any machine
 NOTHING = 1e-12  # share of the experts that decoding leaves to a pass, where it reads about all
 ENDLESS = 1e30  # tokens of a chunk that is never full
@@ -119,5 +122,6 @@ def unsaved(step: Step, batch: float) -> dict[str, float]:
     left = bytes_moved - float(step.layouts.pp[0]) * float(row["M_sram"])
     if left <= LEAST_SHARE * bytes_moved:
         return {"unsaved": LEAST_SHARE, "steep": 1.0, "most_moved": MOST_MOVED}
-    steep = bytes_moved / left
+    # Where hardly anything is left, the slope is the steepest whose power a number can hold.
+    steep = min(bytes_moved / left, LARGEST_LOG / math.log(MOST_MOVED))
     return {"unsaved": left / bytes_moved**steep, "steep": steep, "most_moved": MOST_MOVED}

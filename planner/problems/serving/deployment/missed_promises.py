@@ -37,11 +37,14 @@ NEXT_TO_NOTHING = np.finfo(float).tiny ** 0.5  # share of its time that a pool n
 
 def missed_promises(questions: Sequence[Question]) -> list[MissedPromise]:
     """The promises that the nearest plan of questions without answer breaks, and by how much."""
-    nearest = min(
-        (_exceeded(question) for question in questions),
+    nearest: list[tuple[str, float]] = []
+    least = math.inf
+    for question in questions:
+        factors = _exceeded(question, least)
         # A question that says nothing of what is missing is no way out.
-        key=lambda missed: max((factor for _, factor in missed), default=math.inf),
-    )
+        worst = max((factor for _, factor in factors), default=math.inf)
+        if worst < least:
+            nearest, least = factors, worst
     names = [(PROMISES[name], factor) for name, factor in nearest]
     missed = [MissedPromise(name, factor, LIMITS[name].expression) for name, factor in names]
     return missed or [_of_no_promise(questions)]
@@ -56,10 +59,13 @@ def exceeded_promises(task: Task, values: Mapping[str, float]) -> tuple[Exceeded
     )
 
 
-def _exceeded(question: Question) -> list[tuple[str, float]]:
-    """How far the nearest plan is from each promise: (promise, factor), worst promise first."""
+def _exceeded(question: Question, least: float) -> list[tuple[str, float]]:
+    """How far the nearest plan is from each promise: (promise, factor), worst promise first.
+
+    Another question's nearest plan has a worst factor of `least`: no nearer, none is sought.
+    """
     if isinstance(question, OnePool):
-        return shortfalls(question.step)
+        return shortfalls(question.step, least)
     load = question.pair.demand
     served = _most_served(question) if load is not None else 0.0
     if served > 0:
@@ -71,18 +77,20 @@ def _exceeded(question: Question) -> list[tuple[str, float]]:
     return sorted(factors.items(), key=lambda pair: -pair[1])
 
 
-def shortfalls(step: Step) -> list[tuple[str, float]]:
+def shortfalls(step: Step, least: float = math.inf) -> list[tuple[str, float]]:
     """How far the nearest plan is from each promise: (promise, factor), worst promise first.
 
     The nearest plan is the one whose promises need the smallest common factor, over all layouts
     at one sequence per replica or at the given batches; nothing can be nearer, since every
     promised quantity falls with the batch. Promises can be relaxed and memory cannot, so plans
     that do not fit, or whose prefill cannot keep up, are looked at only if there are no others.
+    Where a load is missed by a factor of `least` or more, the factor is only one that is not less.
     """
     if step.task.loaded:
-        served = capacity(step)
+        load = step.task.arrivals or 0.0
+        served = capacity(step, load / least)
         if served > 0:
-            return [("load", (step.task.arrivals or 0.0) / served)]
+            return [("load", load / served)]
         step = step.with_task(step.task.with_layout(arrivals=None))
     task, layouts = step.task, step.layouts
     rows = np.arange(len(layouts))
@@ -103,11 +111,12 @@ def shortfalls(step: Step) -> list[tuple[str, float]]:
     return sorted(((n, f) for n, f in missed if f > 1), key=lambda pair: -pair[1])
 
 
-def capacity(step: Step) -> float:
+def capacity(step: Step, beyond: float = 0.0) -> float:
     """Most requests per second that any layout serves within the promises, 0 if none serves any.
 
-    Of slots that are never all full, prompts share passes as if they were: where readers limit
-    the rate, a few more of them carry a little more than the most that all are filled with.
+    Where that is no more than `beyond`, some rate that one serves. Of slots that are never all
+    full, prompts share passes as if they were: where readers limit the rate, a few more of them
+    carry a little more than the most that all are filled with.
     """
     task = step.task
     most = step.with_task(task.with_layout(arrivals=math.inf, objective="throughput"))
@@ -116,10 +125,15 @@ def capacity(step: Step) -> float:
         return 0.0
     low = 1 / float(score[0])
     high = low * BEYOND
+
+    def carried(rate: float) -> bool:
+        return search(step.with_task(task.with_layout(arrivals=rate))).rows.size > 0
+
+    if high <= beyond or (low < beyond and not carried(beyond)):
+        return low
     while high - low > CLOSE * low:
         middle = (low + high) / 2
-        carried = search(step.with_task(task.with_layout(arrivals=middle))).rows.size > 0
-        low, high = (middle, high) if carried else (low, middle)
+        low, high = (middle, high) if carried(middle) else (low, middle)
     return low
 
 

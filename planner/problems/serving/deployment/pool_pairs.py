@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise, product
+from itertools import product
 from math import floor, log
 from typing import TypeAlias
 
@@ -29,13 +29,18 @@ from planner.problems.serving.search.batch import SAME_PRICE
 from planner.problems.serving.search.sizing import PhaseLayouts
 from planner.problems.serving.step.kernels import split_values
 from planner.problems.serving.step.occupancy import first
-from planner.problems.serving.step.packing import chips_least, replicas_left, replicas_most
+from planner.problems.serving.step.packing import (
+    ChipSplit,
+    chips_least,
+    replicas_left,
+    replicas_most,
+)
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import Task, TaskPair
 
 KEPT = 6  # pairs of a question that are worth evaluating in full
 MOST_TIED = 64  # splits of one number of chips that may share the best score
-POINTS = 200_000  # splits looked at together
+FEW, POINTS = 2_000, 200_000  # splits looked at together, at first and at most
 
 
 @dataclass(frozen=True)
@@ -102,33 +107,31 @@ def search_parts(
 
 
 def _searched(tasks: TaskPair, matched: Matched) -> SearchedPairs:
-    """Every pair of a group at its best split, in chunks, while they may better the best."""
+    """Every pair of a group at its best split, a few that promise most first, while any may win."""
     prefill, decode = matched
     best: list[Pair] = []
-    looked = 0
+    looked = start = 0
     paid = np.unique(np.asarray(tasks.prefill.chips, dtype=np.int64))
     if tasks.prefill.objective == "latency":
         paid = paid[-1:]
-    i, j, ends = _pairs(prefill.group, decode.group)
+    i, j = _pairs(prefill.group, decode.group)
     least = _least_score(tasks, prefill.take(i), decode.take(j), paid)
     looks = paid.size if tasks.demand is None else paid.size.bit_length()
-    size = max(1, POINTS // looks)
-    for begin, end in pairwise(ends):
-        order = begin + np.argsort(least[begin:end], kind="stable")
-        for start in range(0, order.size, size):
-            part = order[start : start + size]
-            if len(best) == KEPT and least[part[0]] >= best[-1].score:
-                break
-            at, chips = _paying(tasks, prefill.take(i[part]), decode.take(j[part]), paid)
-            tried = part[at]
-            pairs = _split(tasks, prefill.take(i[tried]), decode.take(j[tried]), chips)
-            best = _merged(best, pairs)
-            looked += tried.size
+    order, size = np.argsort(least, kind="stable"), FEW
+    while start < order.size:
+        part = order[start : start + max(1, size // looks)]
+        if len(best) == KEPT and least[part[0]] >= best[-1].score:
+            break
+        at, chips = _paying(tasks, prefill.take(i[part]), decode.take(j[part]), paid)
+        tried = part[at]
+        pairs = _split(tasks, prefill.take(i[tried]), decode.take(j[tried]), chips)
+        best = _merged(best, pairs)
+        looked, start, size = looked + tried.size, start + part.size, min(2 * size, POINTS)
     return best, looked
 
 
-def _pairs(prefill: np.ndarray, decode: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[int]]:
-    """Rows of every pair within a group, groups in order, and where each group's pairs end."""
+def _pairs(prefill: np.ndarray, decode: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of every pair within a group, groups in order."""
     groups = np.intersect1d(prefill, decode)
     bounds = [
         np.searchsorted(rows, groups, side=side)
@@ -139,9 +142,8 @@ def _pairs(prefill: np.ndarray, decode: np.ndarray) -> tuple[np.ndarray, np.ndar
         np.indices((a1 - a0, b1 - b0)).reshape(2, -1) + np.array([[a0], [b0]])
         for a0, a1, b0, b1 in zip(*bounds, strict=True)
     ]
-    ends = np.cumsum([0, *(block.shape[1] for block in blocks)])
     i, j = np.concatenate([np.zeros((2, 0), dtype=np.int64), *blocks], axis=1)
-    return i, j, ends.tolist()
+    return i, j
 
 
 def _least_score(tasks: TaskPair, a: PhaseLayouts, b: PhaseLayouts, paid: np.ndarray) -> np.ndarray:
@@ -190,7 +192,7 @@ def _fewest(
 
     def holds(rows: np.ndarray, index: np.ndarray) -> np.ndarray:
         chips = paid[index.astype(np.int64)]
-        left = _left(tasks, a.take(rows), b.take(rows), read[rows], chips)
+        left = _left(tasks, a.room.take(rows), b.room.take(rows), read[rows], chips)
         return np.asarray(left >= decode[rows])
 
     most = np.full(read.size, paid.size - 1.0)
@@ -254,7 +256,7 @@ def _replica_counts(
     spare, every = tasks.prefill.spare, np.arange(chips.size)
 
     def left(count: np.ndarray, at: np.ndarray = every) -> np.ndarray:
-        return _left(tasks, a.take(at), b.take(at), count, chips[at])
+        return _left(tasks, a.room.take(at), b.room.take(at), count, chips[at])
 
     if tasks.demand is not None or tasks.prefill.objective == "latency":
         return [
@@ -297,13 +299,13 @@ def _replica_counts(
 
 
 def _left(
-    tasks: TaskPair, a: PhaseLayouts, b: PhaseLayouts, count: np.ndarray, chips: np.ndarray
+    tasks: TaskPair, first: ChipSplit, second: ChipSplit, count: np.ndarray, chips: np.ndarray
 ) -> np.ndarray:
-    """Most replicas that decode beside `count` that read."""
+    """Most replicas that decode, of `second` each, beside `count` of `first` that read."""
     if tasks.together:
-        return replicas_left(chips, a.room, count, b.room)
-    rest = chips - _taken(tasks, a, count)
-    return np.asarray(replicas_most(np.maximum(rest, 0), b.room)) - (rest < 0)
+        return replicas_left(chips, first, count, second)
+    rest = chips - chips_least(count, first)
+    return np.asarray(replicas_most(np.maximum(rest, 0), second)) - (rest < 0)
 
 
 def _wanted(tasks: TaskPair) -> list[Sequence[int]]:

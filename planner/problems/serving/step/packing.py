@@ -21,6 +21,7 @@ from itertools import pairwise
 import numpy as np
 
 NEVER = -1  # of a second pool where the first alone does not fit
+LARGEST = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True)
@@ -75,11 +76,19 @@ def replicas_left(
 
 
 def distinct(*columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows that stand for all distinct ones, and of each row the number of its own."""
-    key = np.zeros(columns[0].shape, dtype=np.int64)
+    """Rows that stand for all distinct ones, and of each row the number of its own.
+
+    Columns hold whole numbers from 0 on: they are digits of a key, numbered anew where it would
+    overflow.
+    """
+    key, keys = np.zeros(columns[0].shape, dtype=np.int64), 1
     for column in columns:
-        key = key * (int(column.max(initial=0)) + 1) + column
-        _, at, key = np.unique(key, return_index=True, return_inverse=True)
+        digit, digits = column, int(column.max(initial=0)) + 1
+        if keys * digits > LARGEST:
+            key, digit = (np.unique(x, return_inverse=True)[1] for x in (key, column))
+            keys, digits = (int(x.max(initial=0)) + 1 for x in (key, digit))
+        key, keys = key * digits + digit, keys * digits
+    _, at, key = np.unique(key, return_index=True, return_inverse=True)
     return at, key
 
 

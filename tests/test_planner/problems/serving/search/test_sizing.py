@@ -217,6 +217,8 @@ def test_a_load_that_is_too_large_is_short_by_what_it_exceeds_the_most(task: Tas
         assert not one_pool(easy).searched.rows.size
         return
     factor = missed[0][1]
+    assert shortfalls(asked.step, 2 * factor) == missed
+    assert shortfalls(asked.step, factor / 2)[0][1] >= factor / 2  # none nearer, and so none sought
     for slack, carried in ((1 - 1e-9, True), (1 + 1e-6, False)):
         eased = replace(heavy, arrivals=(heavy.arrivals or 0.0) / factor * slack)
         assert bool(one_pool(eased).searched.rows.size) is carried

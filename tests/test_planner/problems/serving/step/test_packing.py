@@ -8,6 +8,7 @@ import pytest
 from planner.problems.serving.step.packing import (
     ChipSplit,
     chips_least,
+    distinct,
     fits,
     replicas_left,
     replicas_most,
@@ -83,3 +84,12 @@ def test_eleven_chips_hold_what_they_hold():
     assert fits(16, 8, [(2, 3), (2, 5)])
     assert fits(8, 8, [(1, 8)])
     assert not fits(11, 8, [(2, 5)])
+
+
+@pytest.mark.parametrize("largest", [3, 2**31, 2**45])
+def test_distinct_rows_are_those_of_the_table(largest):
+    """However large its numbers are: a key of five of them would overflow."""
+    numbers = np.random.default_rng(0).integers(0, 3, (200, 5)) * (largest // 2)
+    at, back = distinct(*numbers.T)
+    assert len(at) == len(np.unique(numbers, axis=0))
+    assert (numbers[at][back] == numbers).all()
