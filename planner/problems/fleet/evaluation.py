@@ -207,7 +207,7 @@ def _filled(task: FleetTask, plan: WholePlan, k: int, size: int, t: int) -> list
     machines: list[list[float]] = []
     room = 0
     columns = [(i, c) for i, c in enumerate(task.columns) if c.pool == k]
-    for i, column in sorted(columns, key=lambda each: -each[1].chips):
+    for i, column in sorted(columns, key=lambda pair: -pair[1].chips):
         for _ in range(plan.spot[i][t]):
             if room < column.chips:  # of a replica on several machines each is lost with all
                 machines.append([0.0] * len(task.models))
