@@ -6,7 +6,7 @@ import numpy as np
 
 from planner.problems.fleet import plan as records
 from planner.problems.fleet.bills import model_bills, restricted
-from planner.problems.fleet.evaluation import WholePlan, bill, broken_rules
+from planner.problems.fleet.evaluation import WholePlan, bill, broken_rules, served_share
 from planner.problems.fleet.fleet_task import FleetTask
 from planner.problems.fleet.program import fleet_program
 from planner.problems.fleet.question import FleetScenario
@@ -18,9 +18,12 @@ from planner.programs.integer import NoPoint
 from planner.protocol.plan import BindingLimit, KnownAnswer, Provenance
 from planner.scenario import resolved
 from planner.text.errors import SolverError
+from planner.text.wording import percent
 
 DUALS = "of the relaxation, whole numbers aside"
 HOUR = 3600.0
+HUNDREDTH = 0.01
+SERVED = 0.99  # of models and hours, below which a warning is due
 SAME = 1e-6  # relative, of the bill worked out twice
 
 
@@ -57,9 +60,19 @@ def answer(scenario: FleetScenario) -> records.FleetPlan:
         prices=prices(task, choice),
         beside=restricted(task, choice),
         robust=_robust(scenario, resolution.task, sure),
-        provenance=Provenance(warnings=resolution.warnings),
+        provenance=Provenance(warnings=(*resolution.warnings, *_too_few(point))),
     )  # fmt: skip
     return records.FleetPlan(KnownAnswer(complete), scenario)
+
+
+def _too_few(point: records.FleetPoint) -> tuple[str, ...]:
+    """A warning where spot machines that are lost take more than the spare makes up for."""
+    if point.served is None or point.served >= SERVED:
+        return ()
+    return (
+        f"spot machines that are lost leave demand unserved in {percent(1 - point.served)} of "
+        "hours and models: lower spot_share, or raise spare.replicas",
+    )
 
 
 def _robust(
@@ -79,14 +92,18 @@ def _robust(
 
 def recheck(task: FleetTask, choice: FleetChoice) -> None:
     """Refuse a plan that breaks a rule, or whose bill is not its value; raises SolverError."""
-    arrays = (choice.firm, choice.spot, choice.reserved, choice.on_demand, choice.spot_machines)
-    plan = WholePlan(*(each.tolist() for each in arrays))
+    plan = _in_numbers(choice)
     broken = broken_rules(task, plan)
     if broken:
         raise SolverError(f"the plan breaks a rule: {'; '.join(broken[:3])}")
     usd = bill(task, plan)
     if abs(usd - choice.value) > SAME * max(usd, 1e-9):
         raise SolverError(f"the plan's bill is ${usd:.6g}, its program says ${choice.value:.6g}")
+
+
+def _in_numbers(choice: FleetChoice) -> WholePlan:
+    arrays = (choice.firm, choice.spot, choice.reserved, choice.on_demand, choice.spot_machines)
+    return WholePlan(*(each.tolist() for each in arrays))
 
 
 def point_of(task: FleetTask, choice: FleetChoice) -> records.FleetPoint:
@@ -114,6 +131,7 @@ def point_of(task: FleetTask, choice: FleetChoice) -> records.FleetPoint:
         replicas(choice.spot),
         _utilisation(task, choice),
         model_bills(task, choice),
+        served_share(task, _in_numbers(choice)),
     )
 
 
@@ -133,8 +151,14 @@ def _utilisation(task: FleetTask, choice: FleetChoice) -> dict[str, float]:
 def prices(task: FleetTask, choice: FleetChoice) -> records.FleetPrices:
     """Shadow prices of the relaxation [USD/hour]."""
     made, linear = fleet_program(task), choice.linear
-    demand = linear.duals[made.demand_rows] * (1 + task.headroom)
-    demand = demand + linear.duals[made.firm_rows] * (1 - task.spot_share)
+    met = linear.duals[made.demand_rows]
+    served = task.demand.copy()
+    for m, numbers in zip(np.flatnonzero(task.windows), made.deferred[::2], strict=True):
+        served[m] = linear.point[numbers]
+    demand = met * (1 + task.headroom) + linear.duals[made.firm_rows] * (1 - task.spot_share)
+    for m in np.flatnonzero(task.windows):
+        later = [np.roll(demand[m], -shift) for shift in range(task.windows[m] + 1)]
+        demand[m] = np.min(later, axis=0)
     sizes = np.array([pool.size for pool in task.pools])
     machine = -linear.duals[made.machine_rows] * sizes[:, None]
     more = -np.minimum(linear.reduced[made.reserved], 0.0) / task.hours
@@ -147,6 +171,7 @@ def prices(task: FleetTask, choice: FleetChoice) -> records.FleetPrices:
             for pool, worth in zip(task.pools, more, strict=True)
             if pool.reserved is not None
         },
+        float((met * served).sum()) / task.hours * HUNDREDTH,
     )
 
 

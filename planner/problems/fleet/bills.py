@@ -15,6 +15,7 @@ from planner.programs.integer import NoPoint, relaxed
 
 TYPICAL = 48  # hours above which comparisons are of the mean day
 DAY = 24
+SAME = 1e-6  # relative, of two bills
 PROVED = 1e-4  # gap below which a plan is the optimum that others are compared with
 
 
@@ -51,7 +52,7 @@ def starts_of(choice: FleetChoice) -> np.ndarray:
 
 
 def restricted(task: FleetTask, choice: FleetChoice) -> tuple[records.RestrictedFleet, ...]:
-    """The bill with one freedom less, each by an optimum where programs are small.
+    """The bill with one freedom less or one rule less, each by an optimum where programs are small.
 
     Where they are large the relaxations are compared, and of a long horizon its mean day.
     """
@@ -59,30 +60,29 @@ def restricted(task: FleetTask, choice: FleetChoice) -> tuple[records.Restricted
     base = task if exact or task.hours <= TYPICAL else mean_day(task)
     whole = choice.value / task.hours if exact else _relaxed(base)
     assert whole is not None
+    at = choice.value / task.hours
+    scale = at / whole if whole and not exact else 1.0
     rows = []
     for words, changed in restrictions(base):
         usd = _bill(changed) if exact else _relaxed(changed)
-        if usd is not None and not exact:
-            usd *= choice.value / task.hours / whole
-        at = choice.value / task.hours
-        more = usd / at - 1 if usd is not None and at else None
-        rows.append(records.RestrictedFleet(words, usd, more))
+        rows.append(_compared(words, usd, at, scale))
     if len(task.models) > 1 and not any(pool.owned for pool in task.pools):
         parts = [_bill(t) if exact else _relaxed(t) for t in _alone(base)]
         usd = sum(p for p in parts if p is not None) if None not in parts else None
-        if usd is not None and not exact:
-            usd *= choice.value / task.hours / whole
-        at = choice.value / task.hours
-        rows.append(
-            records.RestrictedFleet(
-                "each model alone", usd, usd / at - 1 if usd is not None and at else None
-            )
-        )
+        rows.append(_compared("each model alone", usd, at, scale))
     return tuple(rows)
 
 
+def _compared(words: str, usd: float | None, at: float, scale: float) -> records.RestrictedFleet:
+    """A bill beside that of the plan; what solvers differ by is no difference."""
+    if usd is None or not at:
+        return records.RestrictedFleet(words, usd, None)
+    more = usd * scale / at - 1
+    return records.RestrictedFleet(words, usd * scale, more if abs(more) > SAME else 0.0)
+
+
 def restrictions(task: FleetTask) -> Iterator[tuple[str, FleetTask]]:
-    """The same question with one freedom less."""
+    """The same question with one freedom less, then with one rule less."""
     if len(task.pools) > 1:
         for k, pool in enumerate(task.pools):
             if {c.model for c in task.columns if c.pool == k} == set(range(len(task.models))):
@@ -97,8 +97,17 @@ def restrictions(task: FleetTask) -> Iterator[tuple[str, FleetTask]]:
     if all(pool.reserved is not None for pool in task.pools):
         pools = tuple(replace(pool, on_demand=None, spot=None, spot_most=0) for pool in task.pools)
         yield "reserved alone", replace(task, pools=pools)
-    if task.spare or task.headroom:
+    if task.spare and task.headroom:
         yield "without spare", replace(task, spare=0, headroom=0.0)
+    if task.spare:
+        yield f"without N+{task.spare}", replace(task, spare=0)
+    if task.headroom:
+        yield "without headroom", replace(task, headroom=0.0)
+    if task.spot_share < 1 and any(pool.spot is not None for pool in task.pools):
+        yield "spot without a share", replace(task, spot_share=1.0)
+    if task.starts.any() and task.hours > 1:
+        columns = tuple(replace(column, start=0.0) for column in task.columns)
+        yield "starts at once", replace(task, columns=columns)
 
 
 def mean_day(task: FleetTask) -> FleetTask:

@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from planner.problems.fleet.fleet_task import FleetTask, PoolOffer
 
+DRAWS, SEED = 4000, 0  # of machines that are lost in an hour
 NEAR = 1e-6  # relative, of sums of rates and of bills
 Table = Sequence[Sequence[int]]
 
@@ -170,3 +173,45 @@ def _placed(parts: tuple[int, ...], rooms: tuple[int, ...], seen: set[object]) -
             if _placed(parts[1:], tuple(sorted(rest)), seen):
                 return True
     return False
+
+
+def served_share(task: FleetTask, plan: WholePlan) -> float | None:
+    """The share of models and hours whose demand is served though spot machines are lost.
+
+    Machines are lost each by itself, with all that is on them; replicas fill one after another, the
+    largest first. Work that waits counts as served. None where no replica is on spot.
+    """
+    if not any(map(any, plan.spot)):
+        return None
+    draw = np.random.default_rng(SEED)
+    served, count = 0.0, 0
+    models = [m for m in range(len(task.models)) if not task.windows[m]]
+    for t in range(task.hours):
+        lost = np.zeros((DRAWS, len(task.models)))
+        for k, pool in enumerate(task.pools):
+            room = np.array(_filled(task, plan, k, pool.size, t)).reshape(-1, len(task.models))
+            lost += (draw.random((DRAWS, len(room))) < pool.lost) @ room
+        for m in models:
+            here = 0.0
+            for i, column in enumerate(task.columns):
+                if column.model == m:
+                    here += column.rate * (plan.firm[i][t] + plan.spot[i][t])
+                    here -= column.rate * column.start * _started(plan, i, t)
+            served += float((here - lost[:, m] >= task.demand[m][t] * (1 - NEAR)).mean())
+            count += 1
+    return served / count if count else None
+
+
+def _filled(task: FleetTask, plan: WholePlan, k: int, size: int, t: int) -> list[list[float]]:
+    """What each spot machine of a pool serves of each model in an hour [seq/s]."""
+    machines: list[list[float]] = []
+    room = 0
+    columns = [(i, c) for i, c in enumerate(task.columns) if c.pool == k]
+    for i, column in sorted(columns, key=lambda pair: -pair[1].chips):
+        for _ in range(plan.spot[i][t]):
+            if room < column.chips:  # of a replica on several machines each is lost with all
+                machines.append([0.0] * len(task.models))
+                room = size
+            room -= min(room, column.chips)
+            machines[-1][column.model] += column.rate
+    return machines

@@ -34,7 +34,8 @@ class FleetPoint:
     """Machines by contract, replicas by model and hour, and the bill.
 
     `replicas` are all of a column, `on_spot` those of them on spot machines; `utilisation` is the
-    share of paid chips that hold replicas.
+    share of paid chips that hold replicas; `served` that of models and hours whose demand is served
+    though spot machines are lost, null where none are in use.
     """
 
     usd_per_hour: Hourly
@@ -46,6 +47,7 @@ class FleetPoint:
     on_spot: Mapping[str, Mapping[str, ByHour]]
     utilisation: Mapping[str, Share]
     per_model: Mapping[str, ModelBill]
+    served: Share | None = None
 
 
 @dataclass(frozen=True)
@@ -79,20 +81,25 @@ class PlannedColumn:
 class FleetPrices:
     """Duals of the relaxation, whole numbers aside.
 
-    `request` is what one request/s more of a model would cost in each hour [USD/hour]; `machine`
+    `request` is what one request/s more of a model would cost in each hour [USD/hour], of work that
+    may wait in the cheapest hour of its window; `machine`
     what one more machine of a pool in an hour is worth; `reserved` what one more reserved is worth
-    per hour of the horizon where its limit binds.
+    per hour of the horizon where its limit binds; `headroom` what a hundredth more of it costs.
     """
 
     source: str
     request: Mapping[str, tuple[float, ...]]
     machine: Mapping[str, tuple[float, ...]]
     reserved: Mapping[str, Hourly]
+    headroom: Hourly = 0.0
 
 
 @dataclass(frozen=True)
 class RestrictedFleet:
-    """The bill with one freedom less, and by how much it is more; null where nothing does it."""
+    """The bill with one freedom or one rule less, and by how much it is more.
+
+    Null where nothing does it.
+    """
 
     restriction: str
     usd_per_hour: Hourly | None

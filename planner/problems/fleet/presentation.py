@@ -52,6 +52,8 @@ def why(plan: FleetPlan) -> str:
             f"  {name:<{NAMES}} {say.money(low)} in hour {row.index(low)} to {say.money(high)} in "
             f"hour {row.index(high)}"
         )
+    if plan.question.spare.headroom:
+        lines += [f"  a hundredth more of headroom costs {say.money(whole.prices.headroom)}/hour"]
     worth = {k: v for k, v in whole.prices.reserved.items() if v > 0}
     lines += [f"  one more reserved machine of {k} saves {say.money(v)}/hour"
               for k, v in worth.items()]  # fmt: skip
@@ -112,6 +114,11 @@ def _bill(plan: FleetPlan, point: FleetPoint) -> Iterator[str]:
         yield say.row(label, ", ".join(parts) or "none")
     used = [f"{name} {say.percent(share, 3)}" for name, share in point.utilisation.items()]
     yield say.row("chips in use", ", ".join(used))
+    if point.served is not None:
+        share = say.percent(point.served, 3)
+        yield say.row(
+            "served", f"{share} of hours and models, with the spot machines that are lost"
+        )
 
 
 def _models(point: FleetPoint) -> Iterator[str]:
@@ -155,7 +162,7 @@ def _sparks(values: Sequence[int]) -> str:
 def _beside(whole: FleetAnswer) -> Iterator[str]:
     if not whole.beside:
         return
-    yield "what one freedom less would cost"
+    yield "what one freedom less, or one rule less, would cost"
     for row in whole.beside:
         text = "no plan" if row.usd_per_hour is None or row.more is None else (
             f"{say.money(row.usd_per_hour)}/hour, {say.more(row.more)}"

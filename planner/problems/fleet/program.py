@@ -35,6 +35,8 @@ class FleetProgram:
     demand_rows: Array  # (M, T)
     firm_rows: Array  # (M, T)
     machine_rows: Array  # (K, T)
+    spot_rows: Array  # (K, T)
+    start_rows: Array  # (columns that take time to start, T)
     others: tuple[Array, ...]  # (n, T) further variables of an hour
     deferred: tuple[Array, ...]  # (T,) work served and left, of models that may wait
 
@@ -67,11 +69,13 @@ def fleet_program(task: FleetTask) -> FleetProgram:
     )
     others: list[Array] = []
     demand_rows, firm_rows, deferred = _demand(made, task, firm, spot, started, others)
-    machine_rows = _machines(made, task, firm, spot, reserved, on_demand, spot_machines, others)
-    _starts(made, task, firm, spot, started)
+    machine_rows, spot_rows = _machines(
+        made, task, firm, spot, reserved, on_demand, spot_machines, others
+    )
+    start_rows = _starts(made, task, firm, spot, started)
     return FleetProgram(
         made, firm, spot, started, reserved, on_demand, spot_machines, demand_rows, firm_rows,
-        machine_rows, tuple(others), tuple(deferred),
+        machine_rows, spot_rows, start_rows, tuple(others), tuple(deferred),
     )  # fmt: skip
 
 
@@ -166,9 +170,9 @@ def _deferred(made: IntegerProgram, task: FleetTask, m: int, deferred: list[Arra
 def _machines(
     made: IntegerProgram, task: FleetTask, firm: Array, spot: Array, reserved: Array,
     on_demand: Array, spot_machines: Array, others: list[Array],
-) -> Array:  # fmt: skip
+) -> tuple[Array, Array]:  # fmt: skip
     """Rows that the replicas of every pool have room in its machines, counted and packed."""
-    rows = np.zeros((len(task.pools), task.hours), int)
+    rows = np.zeros((2, len(task.pools), task.hours), int)
     for k, pool in enumerate(task.pools):
         mine = np.flatnonzero(task.pool_of == k)
         used = task.used_chips[mine]
@@ -180,11 +184,10 @@ def _machines(
             room: list[Term] = [(numbers, sign * size) for numbers, sign in machines]
             terms = [(replicas[mine].T, used[None, :].astype(float)), *room]
             counted = made.subject(terms if mine.size else room, high=owned * size)
-            if replicas is firm:
-                rows[k] = counted
+            rows[0 if replicas is firm else 1, k] = counted
             if needs_ways(used, pool.size):
                 _packed(made, task, mine, replicas, machines, pool.size, owned, others)
-    return rows
+    return rows[0], rows[1]
 
 
 def _packed(
@@ -214,11 +217,13 @@ def _packed(
 
 def _starts(
     made: IntegerProgram, task: FleetTask, firm: Array, spot: Array, started: Array
-) -> None:
+) -> Array:
     """Rows that what was not there an hour ago was started."""
+    rows = np.zeros((0, task.hours), int)
     if task.hours == 1:
-        return
+        return rows
     for c in np.flatnonzero(task.starts > 0):
         before = [(np.roll(each[c], 1), 1.0) for each in (firm, spot)]
         now = [(each[c], -1.0) for each in (firm, spot)]
-        made.subject([(started[c], 1.0), *before, *now], low=0.0)
+        rows = np.vstack([rows, made.subject([(started[c], 1.0), *before, *now], low=0.0)])
+    return rows

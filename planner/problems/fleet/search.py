@@ -2,7 +2,8 @@
 
 Large programs: the linear relaxation lifted by rounding cuts is the bound; from its point each hour
 becomes whole in its turn (starts between hours carried), then machines are contracted anew, then
-every hour is solved once more beside its neighbours.
+every hour is solved once more beside its neighbours. Where models run few replicas hours are too
+alike to be solved apart: each model is planned through all of them, and covers lift the bound.
 """
 
 from __future__ import annotations
@@ -12,15 +13,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from planner.problems.fleet.cycles.model_covers import cover_cuts, cover_prices
+from planner.problems.fleet.cycles.model_cycles import CyclePlan, cycled
 from planner.problems.fleet.fleet_task import FleetTask
 from planner.problems.fleet.program import FleetProgram, fleet_program
 from planner.programs.integer import (
-    SHARED,
     UNLIMITED,
     LinearPoint,
     NoPoint,
     descend,
-    lagrangian_bound,
+    needs_ways,
     relaxed,
     solved,
     tightened,
@@ -31,15 +33,16 @@ Array = np.ndarray
 SMALL = 350  # variables up to which the whole program is solved to its optimum
 MIDDLE = 3000  # variables up to which the whole program is tried for a while too
 SECONDS = 60.0  # after which the whole program's best point is taken, with its bound
-TRIED = 500  # nodes of the whole program where hours give a plan anyway
+TRIED = 20  # nodes of the whole program where hours may give a better plan
 MISS, HOUR_NODES = 0.01, 5  # of an hour's cost, and nodes, at which an hour's program ends
 PASSES, WANTED = 2, 0.03  # further passes while the gap is above what is wanted
+FEW = 12  # replicas of a model in an hour below which each model is planned through its hours
 CONTRACT_NODES = 1000
-PART_NODES = 50  # of an hour by itself, for the bound
 ROUNDS = 4  # of cuts
 SPAN = 4  # hours that are free together
 NEARLY = 2  # columns of a model beside those in use
 WHOLE = "the whole program by branch and bound (HiGHS)"
+BY_CYCLES = "relaxation with cuts of covers; models in turn, the cheapest cycle of replicas of each"
 BY_HOURS = "relaxation with rounding cuts; hours apart, starts carried; contracts anew (HiGHS)"
 
 
@@ -77,10 +80,10 @@ def cheapest(task: FleetTask, by_hours: bool | None = None) -> FleetChoice:
     made = fleet_program(task)
     size = made.program.columns
     tried: list[FleetChoice | None] = []
-    if by_hours or (by_hours is None and size > SMALL):
-        tried.append(_by_hours(task, made))
-    if not tried or (by_hours is None and size <= MIDDLE):
-        tried.append(_whole(task, made, SECONDS, TRIED if tried else UNLIMITED))
+    if by_hours is None and size <= MIDDLE:
+        tried.append(_whole(task, made, SECONDS, TRIED if size > SMALL else UNLIMITED))
+    if by_hours or (by_hours is None and size > SMALL and not _proved(tried)):
+        tried += _large(task, made) if size > MIDDLE else [_by_hours(task, made)]
     if not any(tried):  # neither says that there is no plan
         last = _whole(task, made, SECONDS) if size > SMALL else _by_hours(task, made)
         tried.append(last)
@@ -91,6 +94,29 @@ def cheapest(task: FleetTask, by_hours: bool | None = None) -> FleetChoice:
             "contract without a limit, or fewer hours"
         )
     return _best(plans)
+
+
+def _proved(tried: Sequence[FleetChoice | None]) -> bool:
+    """Whether a plan is as near to the optimum as an hour's is."""
+    return any(choice is not None and choice.gap <= MISS for choice in tried)
+
+
+def _large(task: FleetTask, made: FleetProgram) -> list[FleetChoice | None]:
+    """Plans of a large program: by hours where models run many replicas, else model by model.
+
+    A plan by hours whose gap is wide is improved model by model.
+    """
+    if not _cyclic(task):
+        return [_by_hours(task, made, PASSES)]
+    linear = relaxed(made.program.compiled())
+    running = (linear.point[made.firm] + linear.point[made.spot]).sum()
+    if running < FEW * len(task.models) * task.hours:
+        plan = _by_cycles(task, made, linear)
+        return [plan or _by_hours(task, made, PASSES)]
+    hours = _by_hours(task, made, 0)
+    if hours is None or hours.gap <= WANTED:
+        return [hours]
+    return [hours, _by_cycles(task, made, linear, hours)]
 
 
 def _whole(
@@ -113,8 +139,57 @@ def _best(plans: Sequence[FleetChoice]) -> FleetChoice:
     return replace(cheapest_plan, bound=bound, nodes=nodes)
 
 
-def _by_hours(task: FleetTask, made: FleetProgram) -> FleetChoice | None:
-    """A plan from the relaxation, hour by hour, and the bound that hours by themselves give.
+def cheapest_by_cycles(task: FleetTask) -> FleetChoice | None:
+    """A plan model by model and the bound of covers; None where work waits or chips need packing.
+
+    Raises NoPoint where nothing meets the demand.
+    """
+    made = fleet_program(task)
+    linear = relaxed(made.program.compiled())
+    return _by_cycles(task, made, linear) if _cyclic(task) else None
+
+
+def _cyclic(task: FleetTask) -> bool:
+    """Whether models can be planned one by one: no work waits, and chips fit where counts do."""
+    return not any(task.windows) and not any(
+        needs_ways(task.used_chips[task.pool_of == k], pool.size)
+        for k, pool in enumerate(task.pools)
+    )
+
+
+def _by_cycles(
+    task: FleetTask, made: FleetProgram, linear: LinearPoint, hours: FleetChoice | None = None
+) -> FleetChoice | None:
+    """A plan model by model, from prices or from a plan by hours; the bound by covers.
+
+    None where no plan is found.
+    """
+    program = made.program.compiled()
+    cut = program.with_rows(cover_cuts(task, made, program, linear))
+    lifted = relaxed(cut)
+    chips = np.maximum(0.0, -lifted.duals[np.stack([made.machine_rows, made.spot_rows])])
+    start, reserved = None, np.round(lifted.point[made.reserved])
+    if hours is not None:
+        start = CyclePlan(
+            hours.firm, hours.spot, hours.reserved, hours.on_demand, hours.spot_machines
+        )
+        reserved = hours.reserved
+    plan = cycled(task, cover_prices(task, made, cut, lifted), chips, reserved, start)
+    if plan is None:
+        return None
+    point = np.zeros(made.program.columns)
+    there = plan.firm + plan.spot
+    for numbers, values in (
+        (made.firm, plan.firm), (made.spot, plan.spot), (made.reserved, plan.reserved),
+        (made.on_demand, plan.on_demand), (made.spot_machines, plan.spot_machines),
+        (made.started, np.maximum(0, there - np.roll(there, 1, axis=1))),
+    ):  # fmt: skip
+        point[numbers] = values
+    return _choice(task, made, point, linear, max(lifted.value, linear.value), 0, BY_CYCLES)
+
+
+def _by_hours(task: FleetTask, made: FleetProgram, passes: int = PASSES) -> FleetChoice | None:
+    """A plan from the relaxation, hour by hour; the bound is that of the relaxation with cuts.
 
     None where an hour has no plan beside what the others hold: that says nothing of the whole.
     Raises NoPoint where the relaxation has no point.
@@ -137,15 +212,12 @@ def _by_hours(task: FleetTask, made: FleetProgram) -> FleetChoice | None:
     except NoPoint:
         return None
     nodes, bound = nodes + more, max(lifted.value, linear.value)
-    for turn in range(PASSES):
+    for turn in range(passes):
         if program.value(point) * (1 - WANTED) <= bound:
             break
         spans = _spans(parts, contracts, turn) if middle else [*parts, contracts]
         point, more = descend(cut, point, spans, miss / 2, 4 * HOUR_NODES)
         nodes += more
-    if middle and program.value(point) * (1 - WANTED) > bound:
-        apart, more = lagrangian_bound(cut, _parts_of(made), lifted.duals, MISS / 2, PART_NODES)
-        bound, nodes = max(bound, apart), nodes + more
     return _choice(task, made, point, linear, bound, nodes, BY_HOURS)
 
 
@@ -155,16 +227,6 @@ def _spans(parts: list[Array], contracts: Array, turn: int) -> list[Array]:
     starts = range(turn, hours + turn, SPAN - 1)
     spans = [[parts[(s + i) % hours] for i in range(min(SPAN, hours))] for s in starts]
     return [*(np.unique(np.concatenate(span)) for span in spans), contracts]
-
-
-def _parts_of(made: FleetProgram) -> Array:
-    """The hour of each variable, SHARED of machines that are reserved."""
-    part_of = np.full(made.program.columns, SHARED)
-    hours = np.arange(made.firm.shape[1])
-    of_columns = (made.firm, made.spot, made.started, made.on_demand, made.spot_machines)
-    for numbers in (*of_columns, *made.others, *made.deferred):
-        part_of[numbers] = hours
-    return part_of
 
 
 def _promising(task: FleetTask, made: FleetProgram, linear: LinearPoint, t: int) -> Array:

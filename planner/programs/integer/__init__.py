@@ -7,18 +7,19 @@ from planner.text.faces import loaded_from
 if TYPE_CHECKING:
     from planner.programs.integer.bins import TooManyWays, filling_ways, needs_ways
     from planner.programs.integer.branch_and_bound import UNLIMITED, WholePoint, solved
-    from planner.programs.integer.decomposition import SHARED, descend, lagrangian_bound
+    from planner.programs.integer.covers import Covers, least_covers
+    from planner.programs.integer.descent import descend
     from planner.programs.integer.integer_program import IntegerProgram, MixedProgram, SparseRows
     from planner.programs.integer.linear_relaxation import LinearPoint, NoPoint, relaxed, tightened
 
 _HOMES = {
     "IntegerProgram": "integer_program", "MixedProgram": "integer_program",
-    "SparseRows": "integer_program", "descend": "decomposition", "TooManyWays": "bins",
-    "filling_ways": "bins", "needs_ways": "bins", "SHARED": "decomposition",
-    "lagrangian_bound": "decomposition", "LinearPoint": "linear_relaxation",
-    "NoPoint": "linear_relaxation", "relaxed": "linear_relaxation",
-    "tightened": "linear_relaxation", "UNLIMITED": "branch_and_bound",
-    "WholePoint": "branch_and_bound", "solved": "branch_and_bound",
+    "SparseRows": "integer_program", "Covers": "covers", "least_covers": "covers",
+    "descend": "descent", "TooManyWays": "bins", "filling_ways": "bins", "needs_ways": "bins",
+    "LinearPoint": "linear_relaxation", "NoPoint": "linear_relaxation",
+    "relaxed": "linear_relaxation", "tightened": "linear_relaxation",
+    "UNLIMITED": "branch_and_bound", "WholePoint": "branch_and_bound",
+    "solved": "branch_and_bound",
 }  # fmt: skip
 __all__ = list(_HOMES)
 

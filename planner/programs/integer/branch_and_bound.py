@@ -45,11 +45,6 @@ def solved(
     return WholePoint(float(result.fun), point, *_proved(result))
 
 
-def least_value(program: MixedProgram, gap: float, nodes: int) -> tuple[float, int]:
-    """What no whole point is below, and the nodes looked at; raises NoPoint as `solved`."""
-    return _proved(_run(program, gap, nodes, math.inf))
-
-
 def _run(program: MixedProgram, gap: float, nodes: int, seconds: float) -> OptimizeResult:
     options: dict[str, Any] = {"mip_rel_gap": gap, "node_limit": nodes}
     if math.isfinite(seconds):

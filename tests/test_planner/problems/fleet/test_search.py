@@ -1,14 +1,15 @@
 """Large fleets: a gap that is proved, a plan that another code checks, bounds that are bounds."""
 
 from dataclasses import replace
+from math import comb
 from time import process_time
 
 import numpy as np
 import pytest
 
 from planner.problems.fleet.answer import recheck
-from planner.problems.fleet.evaluation import WholePlan, broken_rules, fit_into
-from planner.problems.fleet.fleet_task import FleetTask
+from planner.problems.fleet.evaluation import WholePlan, broken_rules, fit_into, served_share
+from planner.problems.fleet.fleet_task import FleetColumn, FleetTask, PoolOffer
 from planner.problems.fleet.robust import errors_of, robust
 from planner.problems.fleet.search import FleetChoice, cheapest
 from planner.programs.integer import filling_ways, needs_ways
@@ -56,6 +57,19 @@ def test_replicas_are_packed_and_not_only_counted():
     assert not needs_ways([1, 2, 4, 8, 16], 8)
     assert needs_ways([3], 8)
     assert filling_ways([3, 4], 8) == ((4, 3), [(2, 0), (1, 1), (0, 2)])
+
+
+@pytest.mark.parametrize(("spare", "lost"), [(0, 0), (1, 1), (2, 2)])
+def test_the_share_served_is_that_of_machines_lost_one_by_one(spare, lost):
+    """Six machines of two replicas each: served where at most so many are gone (binomial)."""
+    pool = PoolOffer("k", 8, spot=1.0, spot_most=6, lost=0.2)
+    column = FleetColumn(0, 0, "x4", 4, 1.0)
+    demand = np.full((1, 5), 12.0 - 2 * spare)
+    task = FleetTask(("m",), (pool,), (column,), demand, (0,), (None,))
+    plan = WholePlan([[0] * 5], [[12] * 5], [0], [[0] * 5], [[6] * 5])
+    exact = sum(comb(6, n) * 0.2**n * 0.8 ** (6 - n) for n in range(lost + 1))
+    assert served_share(task, plan) == pytest.approx(exact, abs=0.01)
+    assert served_share(task, replace(plan, spot=[[0] * 5])) is None
 
 
 @pytest.mark.slow

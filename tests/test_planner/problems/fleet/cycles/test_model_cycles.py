@@ -1,0 +1,65 @@
+"""Plans model by model keep every rule, and cuts of covers cut no plan away."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from planner.problems.fleet.answer import recheck
+from planner.problems.fleet.cycles.model_covers import cover_cuts
+from planner.problems.fleet.fleet_task import FleetTask
+from planner.problems.fleet.program import fleet_program
+from planner.problems.fleet.resolve import resolve_fleet
+from planner.problems.fleet.search import cheapest_by_cycles
+from planner.programs.integer import NoPoint, relaxed, solved
+from planner.scenario import load
+from tests.cases.fleet_brute_force import small_scenario
+from tests.cases.fleets import large_fleet
+from tests.sizes import first
+
+
+def small_fleet(seed: int) -> FleetTask:
+    """Two models on two kinds over eight hours, of few replicas."""
+    task = large_fleet(2, 8, seed=seed, pools=2)
+    return replace(task, demand=task.demand * 0.03)
+
+
+@pytest.mark.parametrize("seed", first(3, range(20)))
+def test_cuts_of_covers_cut_no_cheapest_plan_away(seed):
+    """The optimum of the whole program with the cuts is that without; the relaxation is lifted."""
+    task = resolve_fleet(load(small_scenario(seed))).task
+    made = fleet_program(task)
+    program = made.program.compiled()
+    try:
+        linear = relaxed(program)
+        best = solved(program)
+    except NoPoint:
+        return
+    cut = program.with_rows(cover_cuts(task, made, program, linear))
+    assert best is not None
+    again = solved(cut)
+    assert again is not None
+    assert again.value == pytest.approx(best.value, rel=1e-6)
+    assert linear.value * (1 - 1e-9) <= relaxed(cut).value <= best.value * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("seed", first(2, range(10)))
+def test_a_plan_by_models_keeps_all_rules_between_the_bound_and_twice_it(seed):
+    """The evaluation states every rule by itself; small fleets are far from their relaxation."""
+    task = small_fleet(seed)
+    plan = cheapest_by_cycles(task)
+    assert plan is not None
+    recheck(task, plan)
+    assert plan.linear.value * (1 - 1e-9) <= plan.bound <= plan.value <= 2 * plan.bound
+    other = solved(fleet_program(task).program.compiled(), gap=0.5, nodes=1)
+    assert other is not None
+    assert plan.bound <= other.value * (1 + 1e-9)
+
+
+def test_cuts_lift_the_bound_of_few_replicas():
+    """With a spare of large replicas no relaxation knows how many there are."""
+    task = small_fleet(0)
+    plan = cheapest_by_cycles(task)
+    assert plan is not None
+    assert plan.bound >= 1.02 * plan.linear.value
+    assert np.all(plan.reserved >= 0)
