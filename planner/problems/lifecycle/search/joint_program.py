@@ -72,6 +72,7 @@ def joint_optimum(settled: FixedLayoutOptimum) -> JointOptimum | None:
         SERVED.name: settled.answer.cost[2] * whole / settled.served.at(size),
         TRAINED.name: settled.answer.cost[0],
         REINFORCED.name: settled.answer.cost[1],
+        "trained_size": budget.phases["pretrain"].size_power(),
     }
     for place, term in enumerate(terms.terms):
         inputs[f"loss_{place}"] = float(term(size, tokens)) / limit
@@ -112,7 +113,7 @@ def _compiled(
         for place, (of_size, of_tokens) in enumerate(used)
     ))  # fmt: skip
     problem.subject("loss", sp.Le(loss, 1), promise=True)
-    problem.minimise(TRAINED * SIZE * TOKENS + REINFORCED * SIZE + SERVED * price)
+    problem.minimise(TRAINED * SIZE ** _input("trained", "size") * TOKENS + REINFORCED * SIZE + SERVED * price)
     return problem.compile()
 
 
