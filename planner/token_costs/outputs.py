@@ -192,6 +192,10 @@ def overtraining_of_pools(answer: BudgetOptimum, slope_of_serving: float = 1.0) 
         return None
     costs = dict(zip(("C_pt", "C_rl", "C_inf"), answer.cost, strict=True))
     of_training = task.phases["pretrain"].size_power()
-    slopes = {"eps_pt": of_training, "eps_rl": 0.0 if task.rl_flop else 1.0, "eps_inf": slope_of_serving}
+    slopes = {
+        "eps_pt": of_training,
+        "eps_rl": 0.0 if task.rl_flop else 1.0,
+        "eps_inf": slope_of_serving,
+    }
     ratio = equation.numpy("D_opt")(1.0, beta_D=-of_tokens[0].tokens, **costs, **slopes)
     return float(ratio)

@@ -266,5 +266,7 @@ def planned_text(training: PlannedLayout | None, form: Callable[[float], str]) -
         )
         if fixed.cost is not None and fixed.worse_by is not None:
             text += f"; trained by its best layout {form(fixed.cost)}, {say.more(fixed.worse_by)}"
-        lines += say.filled(f"{'a fixed MFU':<{say.LABEL}}of {say.percent(fixed.mfu, 3)} gave {text}")
+        lines += say.filled(
+            f"{'a fixed MFU':<{say.LABEL}}of {say.percent(fixed.mfu, 3)} gave {text}"
+        )
     return "\n".join(lines)

@@ -113,7 +113,9 @@ def _compiled(
         for place, (of_size, of_tokens) in enumerate(used)
     ))  # fmt: skip
     problem.subject("loss", sp.Le(loss, 1), promise=True)
-    problem.minimise(TRAINED * SIZE ** _input("trained", "size") * TOKENS + REINFORCED * SIZE + SERVED * price)
+    problem.minimise(
+        TRAINED * SIZE ** _input("trained", "size") * TOKENS + REINFORCED * SIZE + SERVED * price
+    )
     return problem.compile()
 
 
