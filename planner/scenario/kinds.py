@@ -25,6 +25,7 @@ ROOMS = {
     "cache": "planner.problems.cache",
     "schedule": "planner.problems.schedule",
     "fleet": "planner.problems.fleet",
+    "rl": "planner.problems.rl",
 }
 PROBLEMS = tuple(ROOMS)
 

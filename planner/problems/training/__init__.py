@@ -20,16 +20,22 @@ if TYPE_CHECKING:
         supporting_growth,
     )
     from planner.problems.training.problem import PROBLEM
-    from planner.problems.training.question import QUESTION
+    from planner.problems.training.question import (
+        PRECISIONS,
+        QUESTION,
+        ParameterState,
+        StackField,
+        TrainingChoose,
+    )
 
 _HOMES = {
     "planned_phase": ("PlannedRun", "PretrainPhase"),
     "planned_share": (
-        "PhaseLayouts", "PlannedStep", "cost_at", "fixed_cost", "ladder_search", "planned_cost", "planned_layout",
-        "supporting_growth",
+        *("PhaseLayouts", "PlannedStep", "cost_at", "fixed_cost", "ladder_search"),
+        *("planned_cost", "planned_layout", "supporting_growth"),
     ),
     "problem": ("PROBLEM",),
-    "question": ("QUESTION",),
+    "question": ("PRECISIONS", "ParameterState", "QUESTION", "StackField", "TrainingChoose"),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = list(_HOME_OF)
