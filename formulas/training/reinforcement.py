@@ -43,7 +43,7 @@ rollout_time = Equation.of(
 steady_rollout_time = Equation.of(
     T_roll,
     n_ans_r / B_ans * L_ans * t_full,
-    "answers of the next step begin as others end: no replica ever runs empty",
+    "answers of several steps are in flight, and begin as others end: no replica runs empty",
 )
 
 learning_time = Equation.of(
@@ -53,22 +53,31 @@ learning_time = Equation.of(
 )
 
 weight_transfer = Equation.of(
-    T_synced, W_sent / (g_roll * R_sent), "every replica receives all weights, its chips side by side"
+    T_synced,
+    W_sent / (g_roll * R_sent),
+    "every replica receives all weights, its chips side by side",
 )
 
 FRAMEWORK = "a framework slows each pool by a factor, and adds a time that neither has"
 
 step_in_turn = Equation.of(
     T_rl,
-    x_roll * T_roll + x_learn * T_learn + T_synced + T_beside,
+    x_roll * T_roll + x_learn * T_learn + T_beside + T_synced,
     "on policy: rollouts wait for the weights that they are of",
     FRAMEWORK,
 )
 
 step_side_by_side = Equation.of(
     T_rl,
-    maximum(x_roll * T_roll, x_learn * T_learn) + T_synced + T_beside,
-    "off policy: rollouts are of weights that are at least a step old",
+    maximum(x_roll * T_roll, x_learn * T_learn + T_beside) + T_synced,
+    "off policy by a step: rollouts of the next step run beside all that is done with these",
+    FRAMEWORK,
+)
+
+step_in_flight = Equation.of(
+    T_rl,
+    maximum(x_roll * T_roll, x_learn * T_learn) + T_synced,
+    "off policy by several steps: rewards and data of other steps are behind both pools",
     FRAMEWORK,
 )
 

@@ -7,5 +7,8 @@ __getattr__ = loaded_from(
     {
         "QUESTION": "question",
         "PROBLEM": "problem",
+        "least_seconds": "search",
+        "pool_times": "search",
+        "step_function": "search",
     },
 )

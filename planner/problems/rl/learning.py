@@ -49,7 +49,7 @@ def learning(question: RlQuestion, chips: int) -> Learning | None:
 
 
 def _asked(question: RlQuestion, chips: int) -> Any:
-    """One optimiser step on a pool as a training question; sequences are packed without gaps."""
+    """One optimiser step on a pool as a training question; sequences are packed."""
     pool, work = question.training, question.work
     return training.QUESTION.model_validate({
         "problem": "training", "model": question.model, "system": question.system, "chips": chips,

@@ -11,7 +11,7 @@ from planner.problems.rl.answer import answer, missed_of, point_of
 from planner.problems.rl.plan import RlPlan
 from planner.problems.rl.presentation import sections
 from planner.problems.rl.resolve import resolve_rl
-from planner.problems.rl.search import search_pools
+from planner.problems.rl.search import search_pools, step_equation
 from planner.protocol.output import Output, values_in
 from planner.protocol.parameter import Parameter, settable
 from planner.protocol.plan import Plan
@@ -30,8 +30,8 @@ def _by(name: str, plan: Plan) -> sp.Expr | None:
     """The expression of an output of a plan."""
     from formulas.training import reinforcement as equations
 
-    turn = "in_turn" if plan.scenario["policy"] == "on" else "side_by_side"
-    step = getattr(equations, f"step_{turn}")
+    assert isinstance(plan, RlPlan)
+    step = getattr(equations, step_equation(plan.question))
     return step.rhs if name == "step_time" else equations.step_cost.rhs.subs(step.lhs, step.rhs)
 
 

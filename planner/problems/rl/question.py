@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
@@ -28,6 +29,7 @@ from planner.scenario.keys.uncertain import Uncertain
 from planner.scenario.kinds import PROBLEMS
 
 POLICIES = ("on", "off")
+BLOCK = 64  # tokens to whose multiples packed sequences are padded
 FORWARDS = 2  # of the policy and of a reference, as GRPO with a penalty on their distance has them
 
 
@@ -78,8 +80,8 @@ class RlWork(Record):
 
     @property
     def sequence(self) -> int:
-        """Mean tokens of a prompt and its answer, which are packed without gaps [token]."""
-        return round(self.prompt + self.answer)
+        """Mean tokens of a prompt and its answer, padded as context parallelism needs [token]."""
+        return BLOCK * math.ceil((self.prompt + self.answer) / BLOCK)
 
 
 class RolloutPool(Record):
@@ -111,9 +113,7 @@ class RlQuestion(QuestionRecord):
 
     COUNTS: ClassVar[Mapping[str, str]] = {"chips": "chip", "split": "chip", "unit": "chip"}
 
-    problem: Annotated[Literal["rl"], Word(PROBLEMS)] = Field(
-        description="which question is asked"
-    )
+    problem: Annotated[Literal["rl"], Word(PROBLEMS)] = Field(description="which question is asked")
     model: ModelField = Field(description="a catalogue name, or a path to a Hugging Face config")
     system: SystemField = Field(description="a catalogue name, or a description")
     chips: Count = Field(description="chips of both pools")

@@ -158,7 +158,8 @@ def rollouts(replica: Replica, chips: int) -> Rollouts | None:
     if not replicas:
         return None
     answers = -(-work.rollouts // replicas)
-    batch = replica.fitting(answers)
+    steady = question.policy == "off" and question.lag > 1
+    batch = replica.fitting(answers * question.lag if steady else answers)
     if not batch:
         return None
     lengths, times = AnswerLengths.of(work), replica.times(batch)
@@ -166,7 +167,7 @@ def rollouts(replica: Replica, chips: int) -> Rollouts | None:
     full, alone = float(times[-1]), float(times[0])
     rates = {"n_ans_r": float(answers), "B_ans": float(batch), "L_ans": lengths.mean,
              "t_full": full}  # fmt: skip
-    if question.policy == "off" and question.lag > 1:
+    if steady:
         seconds = steady_rollout_time.numpy()(**rates)
     else:
         seconds = rollout_time.numpy()(

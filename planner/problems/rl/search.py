@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+
+import numpy as np
 
 from planner.catalogue.systems import System
 from planner.problems.rl.learning import Learning, learning
 from planner.problems.rl.question import RlQuestion
-from planner.problems.rl.resolve import ResolvedRl
+from planner.problems.rl.resolve import ResolvedRl, resolve_rl
 from planner.problems.rl.rollouts import Replica, Rollouts, rollouts
 from planner.text.errors import FieldError
 
@@ -63,11 +65,7 @@ def search_pools(resolution: ResolvedRl) -> PoolTally:
                 tally.fitting += 1
                 continue
             if learns not in learned:
-                try:
-                    learned[learns] = learning(question, learns)
-                except FieldError as error:
-                    refused.append(error)
-                    learned[learns] = None
+                learned[learns] = _learned(question, learns, refused)
             learner = learned[learns]
             if learner is None:
                 continue
@@ -109,17 +107,18 @@ def _splits(question: RlQuestion, system: System) -> Iterator[tuple[int, int]]:
 
 def _timed(resolution: ResolvedRl, writes: Rollouts, learner: Learning) -> Pools:
     """Both pools with the time of their step."""
-    from formulas.training import reinforcement as equations
-
     framework, sent = resolution.framework, _sent(resolution, writes)
-    equation = equations.step_in_turn
-    if resolution.question.policy == "off":
-        equation = equations.step_side_by_side
-    seconds = equation.numpy()(
-        x_roll=framework.rollouts, x_learn=framework.learning, T_beside=framework.beside,
-        T_roll=writes.seconds, T_learn=learner.seconds, T_synced=sent,
-    )  # fmt: skip
+    numbers = framework.rollouts, framework.learning, framework.beside
+    times = np.array([[writes.seconds, learner.seconds, sent]])
+    (seconds,) = step_function(resolution.question)(times, numbers)
     return Pools(resolution, writes, learner, sent, float(seconds))
+
+
+def step_equation(question: RlQuestion) -> str:
+    """The equation of a step in `formulas.training.reinforcement`."""
+    if question.policy == "on":
+        return "step_in_turn"
+    return "step_in_flight" if question.lag > 1 else "step_side_by_side"
 
 
 def _sent(resolution: ResolvedRl, writes: Rollouts) -> float:
@@ -131,3 +130,57 @@ def _sent(resolution: ResolvedRl, writes: Rollouts) -> float:
     return float(weight_transfer.numpy()(
         W_sent=resolution.weight_bytes, g_roll=float(writes.replica.chips), R_sent=rate
     ))  # fmt: skip
+
+
+def pool_times(question: RlQuestion) -> list[tuple[float, float, float]]:
+    """Times of rollouts, learning and weights sent [s] of every pair of pools that fits."""
+    resolution, rows = resolve_rl(question), []
+    learned: dict[int, Learning | None] = {}
+    refused: list[FieldError] = []
+    for writing, learns in _splits(question, resolution.system):
+        if learns not in learned:
+            learned[learns] = _learned(question, learns, refused)
+        learner = learned[learns]
+        for replica in _replicas(question):
+            writes = rollouts(replica, writing)
+            if writes is not None and learner is not None:
+                rows.append((writes.seconds, learner.seconds, _sent(resolution, writes)))
+    if not rows and refused:
+        raise refused[0]
+    return rows
+
+
+def step_function(
+    question: RlQuestion,
+) -> Callable[[np.ndarray, tuple[float, float, float]], np.ndarray]:
+    """The step (n,) [s] of times (n, 3) of pools, by factors on both and a time beside."""
+    from formulas.training import reinforcement as equations
+
+    function = getattr(equations, step_equation(question)).numpy()
+
+    def step(pools: np.ndarray, numbers: tuple[float, float, float]) -> np.ndarray:
+        names = ("T_roll", "T_learn", "T_synced", "x_roll", "x_learn", "T_beside")
+        values = dict(zip(names, (*pools.T, *numbers), strict=True))
+        return np.asarray(function(**{name: values[name] for name in function.kernel.names}))
+
+    return step
+
+
+def _learned(question: RlQuestion, chips: int, refused: list[FieldError]) -> Learning | None:
+    """Learning on so many chips; None where none fits, or it is refused, which is noted."""
+    try:
+        return learning(question, chips)
+    except FieldError as error:
+        refused.append(error)
+        return None
+
+
+def least_seconds(question: RlQuestion) -> float:
+    """The arithmetic of learning and scoring at the peak of all chips: no step is shorter [s]."""
+    learner = learning(question, question.chips)
+    if learner is None:
+        return 0.0
+    point = learner.point
+    done = point.mfu * point.step_time * point.chips_used / question.chips
+    passes = 1 + question.forwards / 3
+    return float(passes * learner.updates * done)
