@@ -55,7 +55,7 @@ learning_time = Equation.of(
 weight_transfer = Equation.of(
     T_synced,
     W_sent / (g_roll * R_sent),
-    "every replica receives all weights, its chips side by side",
+    "all weights to every replica, its chips side by side",
 )
 
 FRAMEWORK = "a framework slows each pool by a factor, and adds a time that neither has"

@@ -32,6 +32,16 @@ def sections(plan: records.RlPlan) -> tuple[Section, ...]:
     return (*blocks, Section("how sure", (Line("certificate", fits), *notes)))
 
 
+def answer_text(plan: records.RlPlan) -> str:
+    """All sections, every line at most 80 columns."""
+    lines: list[str] = []
+    for section in sections(plan):
+        lines += ["", *say.filled(section.title)] if lines else section.title.splitlines()
+        for line in section.lines:
+            lines += say.wrapped(line.text())
+    return "\n".join(lines)
+
+
 def question_text(plan: records.RlPlan) -> str:
     """What was asked, in a line or two."""
     question, scenario = plan.question, plan.scenario

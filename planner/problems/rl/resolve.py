@@ -22,7 +22,7 @@ from planner.text.errors import CatalogueError, FieldError
 
 @dataclass(frozen=True)
 class ResolvedRl:
-    """Everything that does not depend on the pools; `weight_bytes` are those that learning sends."""
+    """Everything that does not depend on the pools; `weight_bytes` are sent after learning."""
 
     question: RlQuestion
     system: System

@@ -161,7 +161,9 @@ def _case(
         counts=counts, machine=machine, stack=stack, batch=float(question.work.sequences),
         sequence=question.work.sequence, state=StateBytes(**dict(question.state)),
         precision=question.precision, reversible=question.reversible,
-        trained=1.0 if model is counts else trained_share(model, question.train.lora),
+        trained=1.0
+        if isinstance(model, TrainingCounts)
+        else trained_share(model, question.train.lora),
     )  # fmt: skip
     strange = _strange_format(question.precision, stack, routed=routed)
     warnings.extend(filter(None, (borrowed, strange, price.warning(date.today()))))
