@@ -53,9 +53,7 @@ learning_time = Equation.of(
 )
 
 weight_transfer = Equation.of(
-    T_synced,
-    W_sent / (g_roll * R_sent),
-    "all weights to every replica, its chips side by side",
+    T_synced, W_sent / (g_roll * R_sent), "all weights to every replica, its chips side by side"
 )
 
 FRAMEWORK = "a framework slows each pool by a factor, and adds a time that neither has"

@@ -48,7 +48,7 @@ class RlRow:
 
 
 @dataclass(frozen=True)
-class LeftOut:
+class UnseenErrors:
     """Errors of rows that a fit did not see [1], by what was left out together."""
 
     kind: str
@@ -72,7 +72,7 @@ class RlScores:
     framework: str
     rows: tuple[RlRow, ...]
     numbers: tuple[float, float, float]
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[UnseenErrors, ...]
     refused: tuple[tuple[int, str], ...]
 
     @property
@@ -90,8 +90,8 @@ class RlScores:
             "refused": [{"line": line, "reason": why} for line, why in self.refused],
         }  # fmt: skip
 
-    def _errors(self, numbers: tuple[float, float, float]) -> LeftOut:
-        return LeftOut("nothing", tuple(row.error(numbers) for row in self.rows))
+    def _errors(self, numbers: tuple[float, float, float]) -> UnseenErrors:
+        return UnseenErrors("nothing", tuple(row.error(numbers) for row in self.rows))
 
     def __str__(self) -> str:
         return "\n".join(self._lines())
@@ -168,7 +168,7 @@ def _row(line: int, cells: Mapping[str, str]) -> RlRow:
     return RlRow(cells.get("id", ""), line, cells, seconds, pools, combined)
 
 
-def _left_out(rows: Sequence[RlRow]) -> Iterator[LeftOut]:
+def _left_out(rows: Sequence[RlRow]) -> Iterator[UnseenErrors]:
     """Errors by fits that did not see a model, a version, a chip."""
     for kind in LEAVES:
         groups = dict.fromkeys(row.cells.get(kind, "") for row in rows)
@@ -179,4 +179,4 @@ def _left_out(rows: Sequence[RlRow]) -> Iterator[LeftOut]:
             others = [row for row in rows if row.cells.get(kind, "") != group]
             numbers = fitted(others)
             errors += [row.error(numbers) for row in rows if row.cells.get(kind, "") == group]
-        yield LeftOut(kind, tuple(errors))
+        yield UnseenErrors(kind, tuple(errors))

@@ -56,8 +56,8 @@ def answer(scenario: BudgetScenario) -> records.BudgetPlan:
     slopes = elasticities(best, scenario.inference, scenario.rl)
     point = point_of(best)
     recheck(point, best)
-    planned, sources, said = _planned(resolution, best)
-    warnings += said
+    planned, sources, sentences = _planned(resolution, best)
+    warnings += sentences
     complete = records.BudgetAnswer(
         scenario=resolved(scenario),
         plan=point,

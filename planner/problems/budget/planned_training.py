@@ -33,7 +33,7 @@ class PlannedPretraining:
     """The layouts of every size of a scenario, by sparsity."""
 
     scenario: BudgetScenario
-    layouts: dict[float, training.PhaseLayouts] = field(default_factory=dict)
+    layouts: dict[float, training.SizeLayouts] = field(default_factory=dict)
 
     @property
     def phase(self) -> training.PretrainPhase:
@@ -98,18 +98,20 @@ class PlannedPretraining:
             worse_by=None if cost is None else cost / best.score - 1,
         )  # fmt: skip
 
-    def _of(self, sparsity: float) -> training.PhaseLayouts:
+    def _of(self, sparsity: float) -> training.SizeLayouts:
         if sparsity not in self.layouts:
-            self.layouts[sparsity] = training.PhaseLayouts(
+            self.layouts[sparsity] = training.SizeLayouts(
                 self.phase, partial(_member, sparsity), self._varied
             )
         return self.layouts[sparsity]
 
     def _varied(self, path: str, value: float) -> training.PretrainPhase:
         """The phase with another value at a path below it."""
-        return with_value(self.scenario, f"phases.pretrain.{path}", value).phases.pretrain
+        varied = with_value(self.scenario, f"phases.pretrain.{path}", value)
+        assert isinstance(varied, BudgetScenario)
+        return varied.phases.pretrain
 
-    def _refusal(self, layouts: training.PhaseLayouts, size: float) -> FieldError:
+    def _refusal(self, layouts: training.SizeLayouts, size: float) -> FieldError:
         """Why a size that is given has no layout."""
         if layouts.refused:
             return layouts.refused[-1]
@@ -122,7 +124,7 @@ def _member(sparsity: float, n_active: float) -> Sizes:
     return sizes(ModelFamily().member(n_active, sparsity))
 
 
-def _nearest(layouts: training.PhaseLayouts, size: float) -> training.PlannedStep:
+def _nearest(layouts: training.SizeLayouts, size: float) -> training.PlannedStep:
     """The step of the size nearest to one that is laid out."""
     steps = [step for step in layouts.steps.values() if step is not None]
     return min(steps, key=lambda step: abs(math.log(step.n_active / size)))

@@ -16,11 +16,11 @@ from planner.problems.lifecycle import comparisons, resolve
 from planner.problems.lifecycle import plan as records
 from planner.problems.lifecycle.elasticities import lifecycle_elasticities, overtraining_from_pools
 from planner.problems.lifecycle.outputs import point_of, recheck, short
-from planner.problems.lifecycle.planned_training import planned_training
 from planner.problems.lifecycle.question import LifecycleScenario
 from planner.problems.lifecycle.search import optimal_size as search
 from planner.problems.lifecycle.search.best_size import best_size
 from planner.problems.lifecycle.search.joint_program import joint_optimum
+from planner.problems.lifecycle.training_layout import planned_training
 from planner.problems.serving import outside_fit
 from planner.protocol.plan import BindingLimit, DataSource, MissedPromise
 from planner.scenario import resolved

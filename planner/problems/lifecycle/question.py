@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationInfo, field_validator
 
 from planner.problems.serving import ESTIMATES
-from planner.problems.training import PlannedRun, PretrainPhase
+from planner.problems.training import PretrainPhase
 from planner.scenario.keys.budget_fields import INTERVAL, LawField, Ratio, Several
 from planner.scenario.keys.fields import Numbers, Quantity, QuestionRecord, Record, Rent, Word
 from planner.scenario.keys.references import ProfileField
@@ -117,12 +117,10 @@ class TrainingPhase(keys.Phase):
 class PlannablePhase(TrainingPhase, PretrainPhase):
     """The same of pre-training, whose layouts may be planned."""
 
-    @field_validator("training")
+    @field_validator("duration")
     @classmethod
-    def _as_long_as_it_takes(
-        cls, value: PlannedRun | None, info: ValidationInfo
-    ) -> PlannedRun | None:
-        if value is not None and info.data.get("duration") is not None:
+    def _as_long_as_it_takes(cls, value: float | None, info: ValidationInfo) -> float | None:
+        if value is not None and info.data.get("training") is not None:
             raise ValueError("leave duration out: the chips of training say how long it takes")
         return value
 

@@ -11,7 +11,7 @@ from functools import partial
 from planner.architecture.counts import Sizes
 from planner.laws.laws import ScalingLaw, scaling_law
 from planner.laws.model_family import ModelFamily
-from planner.problems import training
+from planner.problems import training as planned
 from planner.problems.lifecycle.members import FamilyRule, Formats, ScaledModel
 from planner.problems.lifecycle.question import LifecycleScenario, TrainingPhase
 from planner.problems.lifecycle.serving_cost import ServingQuestion, serving_question
@@ -41,7 +41,7 @@ class LifecycleTask:
     demand: ServedTokens
     sparsities: tuple[float, ...]
     left_out: tuple[str, ...] = ()
-    laid_out: dict[float, training.PhaseLayouts] = field(default_factory=dict)
+    laid_out: dict[float, planned.SizeLayouts] = field(default_factory=dict)
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -71,10 +71,10 @@ class LifecycleTask:
         }  # fmt: skip
         return fixed if pretrain is None else {"pretrain": pretrain, **fixed}
 
-    def layouts(self, sparsity: float) -> training.PhaseLayouts:
+    def layouts(self, sparsity: float) -> planned.SizeLayouts:
         """The training layouts of every member of a sparsity."""
         if sparsity not in self.laid_out:
-            self.laid_out[sparsity] = training.PhaseLayouts(
+            self.laid_out[sparsity] = planned.SizeLayouts(
                 self.scenario.phases.pretrain, partial(self._counted, sparsity), self._varied
             )
         return self.laid_out[sparsity]
@@ -83,9 +83,11 @@ class LifecycleTask:
         """The member of a size, counted."""
         return self.family.member(n_active, sparsity, Formats()).sizes
 
-    def _varied(self, path: str, value: float) -> training.PretrainPhase:
+    def _varied(self, path: str, value: float) -> planned.PretrainPhase:
         """Pre-training with another value at a path below it."""
-        return with_value(self.scenario, f"phases.pretrain.{path}", value).phases.pretrain
+        varied = with_value(self.scenario, f"phases.pretrain.{path}", value)
+        assert isinstance(varied, LifecycleScenario)
+        return varied.phases.pretrain
 
     def budget(self, sparsity: float, pretrain: costs.PhaseCost | None = None) -> BudgetTask:
         """The budget of a sparsity without its serving, in USD."""

@@ -33,7 +33,7 @@ def learning(question: RlQuestion, chips: int) -> Learning | None:
     from formulas.training.reinforcement import learning_time
 
     try:
-        search = training.PROBLEM.search(_asked(question, chips))
+        search = training.PROBLEM.search(_training_question(question, chips))
     except FieldError as error:
         raise FieldError(*((_placed(path), text) for path, text in error.faults)) from error
     if not search.feasible:
@@ -48,7 +48,7 @@ def learning(question: RlQuestion, chips: int) -> Learning | None:
     return Learning(chips, point, search.choice, question.work.updates, layers, float(seconds))
 
 
-def _asked(question: RlQuestion, chips: int) -> Any:
+def _training_question(question: RlQuestion, chips: int) -> Any:
     """One optimiser step on a pool as a training question; sequences are packed."""
     pool, work = question.training, question.work
     return training.QUESTION.model_validate({

@@ -150,7 +150,7 @@ class RlQuestion(QuestionRecord):
 
     @field_validator("framework")
     @classmethod
-    def _known(cls, value: str) -> str:
+    def _in_catalogue(cls, value: str) -> str:
         return rl_framework(value).name
 
     @model_validator(mode="after")

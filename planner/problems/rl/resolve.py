@@ -40,9 +40,9 @@ def resolve_rl(question: RlQuestion) -> ResolvedRl:
     if isinstance(system, File) or system.file is not None:
         words = "a topology file is not read for learning yet; give a system of the catalogue"
         raise FieldError(("system", words))
-    given = question.price if question.price is not None else system.price
+    rent = question.price if question.price is not None else system.price
     try:
-        price = default_price(system.chip.name) if given is None else given_price(given)
+        price = default_price(system.chip.name) if rent is None else given_price(rent)
     except CatalogueError as error:
         raise FieldError(("price", str(error))) from error
     framework = rl_framework(question.framework)

@@ -65,10 +65,10 @@ class AnswerLengths:
 
         left = np.arange(1, count + 1)
         chance = betainc(count - left + 1, left, self.ended)
-        tokens: np.ndarray = tokens_with_so_many_left.numpy()(
-            theta_ans=self.scale, I_alive=chance, n_alive=left.astype(float)
+        function = tokens_with_so_many_left.numpy()
+        return np.asarray(
+            function(theta_ans=self.scale, I_alive=chance, n_alive=left.astype(float))
         )
-        return tokens
 
 
 def _mean(scale: float, most: float) -> float:
@@ -95,7 +95,7 @@ class Replica:
     def step(self, batch: int) -> float:
         """Time of a decoding step of a batch [s/token]; infinite where it does not fit."""
         if batch not in self.steps:
-            self.steps[batch] = serving.PROBLEM.search(self._asked(batch))
+            self.steps[batch] = serving.PROBLEM.search(self._serving_question(batch))
         return self.steps[batch].outputs.get("tpot", math.inf)
 
     def fitting(self, batch: int) -> int:
@@ -112,7 +112,7 @@ class Replica:
         sizes = [GRID**k for k in range(batch.bit_length()) if GRID**k < batch]
         return [*sizes, batch]
 
-    def _asked(self, batch: int) -> Any:
+    def _serving_question(self, batch: int) -> Any:
         question, pool = self.question, self.question.rollout
         choose = {"mode": "decode", "tp": self.tp, "pp": self.pp, "batch": batch, "replicas": 1}
         if pool.weights is not None:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from planner.text.faces import loaded_from
 
 if TYPE_CHECKING:
-    from planner.problems.training.planned_phase import PlannedRun, PretrainPhase
-    from planner.problems.training.planned_share import (
-        PhaseLayouts,
+    from planner.problems.training.phase.planned_phase import PlannedRun, PretrainPhase
+    from planner.problems.training.phase.planned_share import (
         PlannedStep,
+        SizeLayouts,
         cost_at,
         fixed_cost,
         ladder_search,
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     )
 
 _HOMES = {
-    "planned_phase": ("PlannedRun", "PretrainPhase"),
-    "planned_share": (
-        *("PhaseLayouts", "PlannedStep", "cost_at", "fixed_cost", "ladder_search"),
+    "phase.planned_phase": ("PlannedRun", "PretrainPhase"),
+    "phase.planned_share": (
+        *("SizeLayouts", "PlannedStep", "cost_at", "fixed_cost", "ladder_search"),
         *("planned_cost", "planned_layout", "supporting_growth"),
     ),
     "problem": ("PROBLEM",),

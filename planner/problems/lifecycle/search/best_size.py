@@ -134,7 +134,7 @@ def _price(evaluated: dict[float, ServedMember | None], tangents: _Tangents, siz
 def _settled(
     life: LifecycleTask,
     sparsity: float,
-    layouts: training.PhaseLayouts,
+    layouts: training.SizeLayouts,
     step: training.PlannedStep,
     evaluated: dict[float, ServedMember | None],
 ) -> search.FixedLayoutOptimum | search.Unserved:

@@ -1,6 +1,6 @@
 """The share of its peak that a phase of training reaches, by the size of the model it trains.
 
-`PhaseLayouts.at` is the training planner's best layout for one model; `ladder_search` goes through
+`SizeLayouts.at` is the training planner's best layout for one model; `ladder_search` goes through
 sizes one percent apart for the best of them, which no monomial of the size could say: layouts
 switch from one size to the next.
 """
@@ -16,8 +16,8 @@ import numpy as np
 
 from planner.architecture.counts import Sizes
 from planner.problems.training.outputs import point_of
+from planner.problems.training.phase.planned_phase import PretrainPhase
 from planner.problems.training.plan import TrainingPoint
-from planner.problems.training.planned_phase import PretrainPhase
 from planner.problems.training.question import TrainingQuestion, Work
 from planner.problems.training.resolve import TrainingCase, resolve_training
 from planner.problems.training.search import RatedLayout, search_layouts
@@ -62,7 +62,7 @@ class PlannedStep:
 
 
 @dataclass(frozen=True, eq=False)
-class PhaseLayouts:
+class SizeLayouts:
     """The training planner on every model that a question may choose.
 
     `member` counts the model of a size; `varied` is the phase with another value at a path below
@@ -101,6 +101,7 @@ class PhaseLayouts:
         """The phase as a training question about a model that is counted."""
         run, phase = self.phase.training, self.phase
         assert run is not None
+        assert phase.system is not None  # refused as it is read
         question = TrainingQuestion.model_construct(
             problem="training", model="", system=phase.system, chips=run.chips,
             work=Work.model_construct(
@@ -142,8 +143,8 @@ class PhaseLayouts:
 
     def warnings(self, step: PlannedStep) -> tuple[str, ...]:
         """What to say of a layout."""
-        found = resolve_training(self.question(step.case.task.counts)).warnings
-        return tuple(f"pretrain: {sentence}" for sentence in found)
+        sentences = resolve_training(self.question(step.case.task.counts)).warnings
+        return tuple(f"pretrain: {sentence}" for sentence in sentences)
 
 
 def share_of(n_active: float, rated: RatedLayout) -> float:
@@ -159,7 +160,7 @@ def share_of(n_active: float, rated: RatedLayout) -> float:
 
 
 def ladder_search(
-    layouts: PhaseLayouts,
+    layouts: SizeLayouts,
     score: Callable[[np.ndarray, np.ndarray], np.ndarray],
     around: float,
     within: tuple[float, float],
@@ -189,7 +190,7 @@ def ladder_search(
 
 
 def _of_rungs(
-    layouts: PhaseLayouts, score: Callable[[np.ndarray, np.ndarray], np.ndarray], rungs: np.ndarray
+    layouts: SizeLayouts, score: Callable[[np.ndarray, np.ndarray], np.ndarray], rungs: np.ndarray
 ) -> PlannedStep:
     """The step of least score of some rungs; FieldError where none has a layout."""
     steps = [step for size in rungs[::COARSE] if (step := layouts.at(float(size)))]
@@ -214,7 +215,7 @@ def _least(
     return float(scores[place]), steps[place]
 
 
-def planned_cost(layouts: PhaseLayouts, step: PlannedStep, growth: float = 0.0) -> PhaseCost:
+def planned_cost(layouts: SizeLayouts, step: PlannedStep, growth: float = 0.0) -> PhaseCost:
     """The phase at the share that a step reaches, with those of every size that was laid out."""
     laid = {each.n_active: each.share for each in layouts.steps.values() if each}
     sizes, shares = (np.array(x) for x in zip(*sorted(laid.items()), strict=True))
@@ -225,8 +226,8 @@ def planned_cost(layouts: PhaseLayouts, step: PlannedStep, growth: float = 0.0) 
 
 def cost_at(phase: PretrainPhase, share: float) -> PhaseCost:
     """The phase at any share of the peak."""
-    given = phase.model_copy(update={"mfu": share})
-    return cheapest_phase("pretrain", given, 3 * FORWARD, unpriced=f"{PATH}.price")
+    at_share = phase.model_copy(update={"mfu": share})
+    return cheapest_phase("pretrain", at_share, 3 * FORWARD, unpriced=f"{PATH}.price")
 
 
 def fixed_cost(phase: PretrainPhase, *, sparse: bool) -> PhaseCost:
@@ -237,7 +238,7 @@ def fixed_cost(phase: PretrainPhase, *, sparse: bool) -> PhaseCost:
     return cheapest_phase("pretrain", phase, 3 * FORWARD, unpriced=f"{PATH}.price", sparse=sparse)
 
 
-def planned_layout(layouts: PhaseLayouts, step: PlannedStep, tokens: float) -> PlannedLayout:
+def planned_layout(layouts: SizeLayouts, step: PlannedStep, tokens: float) -> PlannedLayout:
     """A step as an answer shows it; `tokens` are trained on."""
     point, chips = step.point, step.rated.chips
     seconds = tokens / (point.tokens_per_s * chips.goodput)
