@@ -24,8 +24,8 @@ ROOMS = {
     "prices": "planner.problems.prices",
     "cache": "planner.problems.cache",
     "schedule": "planner.problems.schedule",
-    "fleet": "planner.problems.fleet",
     "rl": "planner.problems.rl",
+    "fleet": "planner.problems.fleet",
 }
 PROBLEMS = tuple(ROOMS)
 
