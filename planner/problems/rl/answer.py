@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from planner.problems.rl import plan as records
 from planner.problems.rl.question import RlQuestion
 from planner.problems.rl.resolve import ResolvedRl, resolve_rl
 from planner.problems.rl.search import Pools, PoolTally, search_pools
-from planner.protocol.plan import KnownAnswer, MissedPromise, Provenance
+from planner.protocol.plan import BindingLimit, KnownAnswer, MissedPromise, Provenance
 from planner.scenario import resolved
 
 METHOD = "every layout of a replica with every split of the chips, each pool by its own planner"
@@ -32,6 +34,7 @@ def answer(question: RlQuestion) -> records.RlPlan:
         certificate=records.RlCertificate(
             METHOD, best.seconds if best else None, tally.seen, tally.fitting
         ),
+        binding=tuple(_binding(best)) if best else (),
         alternatives=tuple(_others(tally)),
         infeasible=None if best else missed_of(tally),
         provenance=_provenance(resolution),
@@ -77,6 +80,21 @@ def point_of(pools: Pools) -> records.RlPoint:
         days=question.steps * pools.seconds / DAY if question.steps else None,
         usd=question.steps * usd if question.steps else None,
     )  # fmt: skip
+
+
+def _binding(pools: Pools) -> Iterator[BindingLimit]:
+    """The pools that a step waits for, with d ln(step) / d ln(their time)."""
+    framework = pools.resolution.framework
+    times = {
+        "rollouts": framework.rollouts * pools.rollouts.seconds,
+        "learning": framework.learning * pools.learning.seconds,
+    }
+    if pools.resolution.question.policy == "off":
+        beside = {"rollouts": 0.0, "learning": framework.beside}
+        slower = max(times, key=lambda name: times[name] + beside[name])
+        times = {slower: times[slower]}
+    for name, seconds in times.items():
+        yield BindingLimit(name, seconds / pools.seconds)
 
 
 def missed_of(tally: PoolTally) -> tuple[MissedPromise, ...]:

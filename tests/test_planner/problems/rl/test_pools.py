@@ -39,6 +39,17 @@ def test_off_policy_waits_for_the_slower_pool(off):
     assert 0 < point.idle < 1
 
 
+def test_what_binds_is_what_the_step_waits_for(on, off):
+    """On policy both pools, by their shares; off policy the slower one alone."""
+    shares = {limit.name: limit.elasticity for limit in on.binding}
+    point = on.answer.plan
+    assert shares["rollouts"] == pytest.approx(point.rollouts.seconds / point.step_time)
+    assert sum(shares.values()) == pytest.approx(1, abs=0.02)  # weights are sent too
+    (limit,) = off.binding
+    times = {name: getattr(off.answer.plan, name).seconds for name in ("rollouts", "learning")}
+    assert limit.name == max(times, key=times.__getitem__)
+
+
 def test_no_split_is_faster(off):
     """Brute force: every split asked for by itself."""
     times = []
