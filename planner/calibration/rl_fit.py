@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from statistics import fmean, median
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import least_squares
 
 from planner.measurements.published_names import Refused
 from planner.measurements.readers.sheets import MeasurementTable, positive_or_none
@@ -23,6 +23,7 @@ from planner.text.quantities import show
 
 FEWEST = 6  # rows that say something of three numbers
 STARTS = ((1.0, 1.0, 1.0), (2.0, 1.0, 60.0))  # (1, 1, s)
+USUAL = 0.1  # error in logarithms beyond which a row counts less than its square
 EXPERIMENTAL = 0.2  # mean error on rows left out above which an answer is called so
 LEAVES = ("model", "version", "chip")
 
@@ -145,17 +146,17 @@ def rl_scores(table: MeasurementTable) -> RlScores:
 
 
 def fitted(rows: Sequence[RlRow]) -> tuple[float, float, float]:
-    """The numbers of least absolute error in logarithms; none is negative."""
+    """The numbers of least error in logarithms, few large ones weighed little; none is negative."""
 
-    def missed(logs: np.ndarray) -> float:
+    def missed(logs: np.ndarray) -> np.ndarray:
         first, second, third = np.exp(logs).tolist()
         numbers = first, second, third
-        return sum(abs(math.log(row.predicted(numbers) / row.seconds)) for row in rows)
+        return np.array([math.log(row.predicted(numbers) / row.seconds) for row in rows])
 
-    runs = (minimize(missed, np.log(start), method="Nelder-Mead",
-                     options={"maxiter": 300, "xatol": 1e-3, "fatol": 1e-4})
-            for start in STARTS)  # fmt: skip
-    best = min(runs, key=lambda run: float(run.fun))
+    runs = [
+        least_squares(missed, np.log(start), loss="soft_l1", f_scale=USUAL) for start in STARTS
+    ]
+    best = min(runs, key=lambda run: float(run.cost))
     first, second, third = np.exp(best.x).tolist()
     return first, second, third
 
