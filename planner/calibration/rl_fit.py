@@ -153,9 +153,7 @@ def fitted(rows: Sequence[RlRow]) -> tuple[float, float, float]:
         numbers = first, second, third
         return np.array([math.log(row.predicted(numbers) / row.seconds) for row in rows])
 
-    runs = [
-        least_squares(missed, np.log(start), loss="soft_l1", f_scale=USUAL) for start in STARTS
-    ]
+    runs = [least_squares(missed, np.log(start), loss="soft_l1", f_scale=USUAL) for start in STARTS]
     best = min(runs, key=lambda run: float(run.cost))
     first, second, third = np.exp(best.x).tolist()
     return first, second, third
