@@ -41,7 +41,7 @@ _IN_ORDER = (
     ("roofline", "sparse_attention"),
     ("training", "reversible"),
     ("economics", "recompute_or_keep price_sheet make_or_buy"),
-    ("training", "step_time step_memory goodput training_run"),
+    ("training", "step_time step_memory goodput training_run reinforcement"),
 )
 MODULES = tuple(f"{room}.{name}" for room, names in _IN_ORDER for name in names.split())
 

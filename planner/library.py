@@ -20,6 +20,7 @@ from planner.text.errors import InputError
 
 if TYPE_CHECKING:
     from planner.calibration.own_profile import Calibrated
+    from planner.calibration.rl_fit import RlScores
     from planner.measurements.entry import Entry
     from planner.measurements.readers.sheets import MeasurementTable
     from planner.protocol.plan import Plan
@@ -284,14 +285,19 @@ def calibrate(
     return fit
 
 
-def training_scores(data: Sequence[str | Path]) -> TrainingScores | None:
-    """Errors of training steps on rows left out, by stack; None where files are no such tables."""
-    from planner.validation.training_scores import is_training
+def training_scores(data: Sequence[str | Path]) -> TrainingScores | RlScores | None:
+    """Errors of training steps, or of reinforcement learning, on rows left out.
+
+    None where files are no such tables.
+    """
+    from planner.validation.training_scores import is_reinforcement, is_training, rl_scores_of
     from planner.validation.training_scores import training_scores as scored
 
     paths = [Path(path) for path in data]
     if any(path.is_dir() for path in paths):
         return None
+    if is_reinforcement(paths):
+        return rl_scores_of(paths[0])
     return scored(paths) if is_training(paths) else None
 
 

@@ -115,6 +115,7 @@ ludziejewski_2025 = _arxiv("ludziejewski_2025", "Ludziejewski et al.", 2025, "25
 llama_2024 = _arxiv("llama_2024", "Llama Team", 2024, "2407.21783", "The Llama 3 Herd of Models")
 deepseek_llm_2024 = _arxiv("deepseek_llm_2024", "DeepSeek-AI", 2024, "2401.02954", "DeepSeek LLM: Scaling Open-Source Language Models with Longtermism")
 hu_2024 = _arxiv("hu_2024", "Hu et al.", 2024, "2404.06395", "MiniCPM: Unveiling the Potential of Small Language Models with Scalable Training Strategies")
+renyi_1953 = _doi("renyi_1953", "Rényi", 1953, "10.1007/BF02127580", "On the theory of order statistics")
 young_1974 = _doi("young_1974", "Young", 1974, "10.1145/361147.361115", "A first order approximation to the optimum checkpoint interval")
 chowdhery_2022 = _arxiv("chowdhery_2022", "Chowdhery et al.", 2022, "2204.02311", "PaLM: Scaling Language Modeling with Pathways")
 korthikanti_2022 = _arxiv("korthikanti_2022", "Korthikanti et al.", 2022, "2205.05198", "Reducing Activation Recomputation in Large Transformer Models")

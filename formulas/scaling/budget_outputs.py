@@ -22,6 +22,13 @@ flop_price = Equation.of(
     where=(delivered_arithmetic,),
 )
 
+planned_share = Equation.of(
+    u_peak,
+    3 * c_fwd * N_active * p_chip / (w_train * F_train),
+    "of the arithmetic of the weights alone, as budgets count it",
+    "chips of a training layout are paid for by time, idle ones and failures too",
+)
+
 done_arithmetic = Equation.of(
     C_done,
     N_active * (3 * c_fwd * D_pt + c_rl * D_rl + c_fwd * D_inf),

@@ -24,6 +24,7 @@ ROOMS = {
     "prices": "planner.problems.prices",
     "cache": "planner.problems.cache",
     "schedule": "planner.problems.schedule",
+    "rl": "planner.problems.rl",
     "fleet": "planner.problems.fleet",
 }
 PROBLEMS = tuple(ROOMS)

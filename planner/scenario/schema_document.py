@@ -79,5 +79,8 @@ def _plain(value: object, full: bool) -> object:
     if isinstance(value, BaseModel):
         items = {name: _plain(item, full) for name, item in value}
         described = isinstance(value, ModelDescription | SystemDescription)
-        return {name: item for name, item in items.items() if item is not None or not described}
+        unsaid = items if described else getattr(value, "SILENT", ())
+        return {
+            name: item for name, item in items.items() if item is not None or name not in unsaid
+        }
     return value if isinstance(value, str | int | float | None) else str(value)

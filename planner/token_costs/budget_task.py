@@ -129,6 +129,11 @@ class BudgetTask:
         unique = self.unique if self.repeats else None
         return float(self.law.loss(n, d, sparsity=self.sparsity, unique=unique, d_rl=d_rl))
 
+    @property
+    def smooth(self) -> BudgetTask:
+        """The budget with the trend of what training costs by size, for draws and other laws."""
+        return replace(self, phases={name: x.smooth() for name, x in self.phases.items()})
+
     def weights(self) -> dict[str, float]:
         """What one parameter and token costs in each phase, in the unit of the objective."""
         return {
@@ -221,13 +226,15 @@ def _cost_row(task: BudgetTask) -> list[float]:
     if task.rl_flop:  # a number beside the cost that is made small, part of one that is limited
         rl = 0.0 if task.aim == "cost" else task.constant_cost
     amounts = (weights["pretrain"], rl, weights.get("inference", 0.0) * task.served)
-    return [math.log(each) if each > 0 else MISSING for each in amounts]
+    row = [math.log(each) if each > 0 else MISSING for each in amounts]
+    row[0] += task.phases["pretrain"].at_one()
+    return row
 
 
 def _cost_powers(task: BudgetTask) -> np.ndarray:
     """Exponents of the choices in the cost of each phase."""
     rl = [1.0, 0.0, 1.0] if task.reinforced else [0.0 if task.rl_flop else 1.0, 0.0, 0.0]
-    rows = [[1.0, 1.0, 0.0], rl, [1.0, 0.0, 0.0]]
+    rows = [[task.phases["pretrain"].size_power(), 1.0, 0.0], rl, [1.0, 0.0, 0.0]]
     return np.array(rows)[:, : len(task.choices)]
 
 

@@ -216,7 +216,8 @@ def _shape(task: BudgetTask) -> tuple[object, ...]:
     terms = [each for each in task.terms.terms if each.coefficient]
     powers = tuple((bool(t.size), bool(t.tokens), bool(t.rl)) for t in terms)
     fixed, rewarded = tuple(sorted(task.fixed_choices)), bool(task.rl_flop)
-    return powers, fixed, task.aim, task.curved, task.reinforced, rewarded
+    sized = task.phases["pretrain"].size_power()
+    return powers, fixed, task.aim, task.curved, task.reinforced, rewarded, sized
 
 
 def _best_solved(tasks: list[BudgetTask]) -> list[Solved]:

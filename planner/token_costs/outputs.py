@@ -182,7 +182,8 @@ def overtraining_of_pools(answer: BudgetOptimum, slope_of_serving: float = 1.0) 
     """Tokens over compute-optimal ones that the costs of the phases ask for [-].
 
     It is (sum of eps_i * C_i / C_pretrain)**(1/exponent), eps_i = d ln C_i / d ln N, of serving as
-    given, and equals the ratio at an interior optimum. None for a law that is not additive.
+    given, and equals the ratio at an interior optimum. None for a law that is not additive, or
+    where training costs less for a larger model.
     """
     from formulas.scaling.overtraining import overtraining as equation
 
@@ -191,6 +192,13 @@ def overtraining_of_pools(answer: BudgetOptimum, slope_of_serving: float = 1.0) 
     if len(of_tokens) != 1 or of_tokens[0].size:
         return None
     costs = dict(zip(("C_pt", "C_rl", "C_inf"), answer.cost, strict=True))
-    slopes = {"eps_pt": 1.0, "eps_rl": 0.0 if task.rl_flop else 1.0, "eps_inf": slope_of_serving}
+    of_training = task.phases["pretrain"].size_power()
+    if of_training < 0:  # at a corner of planned layouts: the pool shrinks as the size grows
+        return None
+    slopes = {
+        "eps_pt": of_training,
+        "eps_rl": 0.0 if task.rl_flop else 1.0,
+        "eps_inf": slope_of_serving,
+    }
     ratio = equation.numpy("D_opt")(1.0, beta_D=-of_tokens[0].tokens, **costs, **slopes)
     return float(ratio)

@@ -22,7 +22,7 @@ from planner.protocol.elasticity import EVERYTHING_FOLLOWS, Elasticity, Method
 from planner.protocol.parameter import Parameter, settable
 from planner.token_costs.budget_task import BudgetTask, assembled
 from planner.token_costs.optimum import BudgetOptimum, lagrangian_slope
-from planner.token_costs.phase_costs import rl_flop_needed, served_tokens
+from planner.token_costs.phase_costs import SizedShare, rl_flop_needed, served_tokens
 from planner.token_costs.phase_keys import Inference, Reinforcement
 
 if TYPE_CHECKING:
@@ -161,19 +161,34 @@ def _of_phases(task: BudgetTask) -> Iterator[BudgetParameter]:
         if phase.mfu is None:
             continue
         path, less, more = f"phases.{name}", _of_power(name, -1.0), _of_power(name, 1.0)
-        yield BudgetParameter(
-            f"{path}.mfu", phase.mfu, "1", "phases", partial(_phase, task, name, mfu=True),
-            slope=less, phase=name,
-        )  # fmt: skip
+        if phase.sized is None:
+            yield BudgetParameter(
+                f"{path}.mfu", phase.mfu, "1", "phases", partial(_phase, task, name, mfu=True),
+                slope=less, phase=name,
+            )  # fmt: skip
         if task.in_usd and phase.system is not None:
             price = phase.price.value if phase.price else None
             yield BudgetParameter(f"{path}.price", price, "USD/(chip*s)", "prices",
                                   partial(_phase, task, name), slope=more, phase=name)  # fmt: skip
+            if phase.sized is not None:
+                yield from _of_layouts(task, name, phase.sized)
+                continue
             peak = phase.system.chip.peak(phase.dtype)
             yield BudgetParameter(
                 f"{path}.system.flops.{phase.dtype}", peak, "flop/s", "chip",
                 partial(_phase, task, name, faster=True), slope=less, phase=name,
             )  # fmt: skip
+
+
+def _of_layouts(task: BudgetTask, name: str, sized: SizedShare) -> Iterator[BudgetParameter]:
+    """What of a machine decides the time of a training step, the layout held."""
+    for row in sized.slopes:
+
+        def vary(factor: float, slope: float = row.slope) -> BudgetTask:
+            return _phase(task, name, factor**slope)
+
+        yield BudgetParameter(f"phases.{name}.{row.path}", row.value, row.unit, "chip", vary,
+                              slope=_of_power(name, row.slope), phase=name)  # fmt: skip
 
 
 def _phase(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 
 import numpy as np
@@ -35,6 +35,40 @@ SUFFIX = {"pretrain": "pt", "rl": "rl", "inference": "inf"}  # of a phase's symb
 
 
 @dataclass(frozen=True)
+class PlannedSlope:
+    """A quantity below a phase: its path, value and unit, and d ln(price of a FLOP) / d ln(it)."""
+
+    path: str
+    value: float
+    unit: str
+    slope: float
+
+
+@dataclass(frozen=True, eq=False)
+class SizedShare:
+    """Shares of the peak (n,) that models of these sizes (n,) [param] reach, the smallest first.
+
+    Attributes
+    ----------
+    size : At which the share of the phase is exact [param].
+    growth : d ln(share) / d ln(size) there, as the first-order conditions take it.
+    trend : The same over all the sizes.
+    slopes : What one percent of a quantity of the machine does, the layout held.
+    """
+
+    size: float
+    sizes: np.ndarray
+    shares: np.ndarray
+    growth: float = 0.0
+    trend: float = 0.0
+    slopes: tuple[PlannedSlope, ...] = ()
+
+    def at(self, n_active: np.ndarray | float) -> np.ndarray:
+        """Shares at any sizes: lines in logarithms between those laid out, level beyond."""
+        return np.exp(np.interp(np.log(n_active), np.log(self.sizes), np.log(self.shares)))
+
+
+@dataclass(frozen=True)
 class PhaseCost:
     """Arithmetic of one phase, the chip it runs on, and its price.
 
@@ -45,6 +79,7 @@ class PhaseCost:
     usd_per_flop : Rent over what a chip does in that time [USD/flop]; None without a chip.
     rate : The published run that the share was taken from; None where it was given.
     duration : Time the phase may take [s]; None where none is given.
+    sized : How the share follows the size, where layouts are planned; None where it does not.
     """
 
     name: str
@@ -56,6 +91,24 @@ class PhaseCost:
     dtype: str = "bf16"
     rate: TrainingRate | None = None
     duration: float | None = None
+    sized: SizedShare | None = None
+
+    def smooth(self) -> PhaseCost:
+        """The same with the trend of its share over all sizes, for what asks far from the plan."""
+        sized = self.sized
+        return self if sized is None else replace(self, sized=replace(sized, growth=sized.trend))
+
+    def dearer(self, n_active: np.ndarray | float) -> np.ndarray | float:
+        """What a FLOP costs for a model of some size over what it costs in the plan [1]."""
+        return 1.0 if self.sized is None or self.mfu is None else self.mfu / self.sized.at(n_active)
+
+    def size_power(self) -> float:
+        """d ln(cost) / d ln(size) of the phase at fixed tokens."""
+        return 1.0 if self.sized is None else 1.0 - self.sized.growth
+
+    def at_one(self) -> float:
+        """What the power of the size is worth at one parameter, in logarithms."""
+        return 0.0 if self.sized is None else self.sized.growth * math.log(self.sized.size)
 
     def weight(self, in_usd: bool) -> float:
         """What one FLOP of this phase counts: in USD, or in FLOP of the peak that is paid for."""

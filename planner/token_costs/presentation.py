@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         LifePlan,
         LifePoint,
         LifeProvenance,
+        PlannedLayout,
         ServedTokens,
         SizeAndTokens,
     )
@@ -239,3 +240,33 @@ def _grounds(method: list[str], point: LifePoint | None, ground: LifeProvenance)
         date = f" ({source.as_of})" if source.as_of else ""
         lines.append(f"{source.what}: {source.source}{date}")
     return "\n".join(text for line in lines for text in say.filled(line))
+
+
+def planned_text(training: PlannedLayout | None, form: Callable[[float], str]) -> str:
+    """How pre-training is laid out, and what a fixed share of the peak gave; "" where not planned.
+
+    `form` says what is made small, money or FLOP.
+    """
+    if training is None:
+        return ""
+    share, mfu = say.percent(training.share, 3), say.percent(training.mfu, 3)
+    lines = [
+        *say.filled(f"{'train as':<{say.LABEL}}{training.layout}"),
+        *say.filled(
+            f"{'':<{say.LABEL}}{training.chips:,} chips of {training.system}, a step "
+            f"{say.duration(training.step_time)}, {training.days:.3g} days; "
+            f"{share} of the peak (MFU {mfu}), ${training.usd_per_mtok:.3g}/Mtok"
+        ),
+    ]
+    fixed = training.fixed_mfu
+    if fixed is not None:
+        text = (
+            f"{say.count(fixed.n_active)} on {say.count(fixed.tokens.pretrain)} tokens at "
+            f"{form(fixed.claimed)}"
+        )
+        if fixed.cost is not None and fixed.worse_by is not None:
+            text += f"; trained by its best layout {form(fixed.cost)}, {say.more(fixed.worse_by)}"
+        lines += say.filled(
+            f"{'a fixed MFU':<{say.LABEL}}of {say.percent(fixed.mfu, 3)} gave {text}"
+        )
+    return "\n".join(lines)

@@ -79,6 +79,44 @@ class PhaseMachine:
 
 
 @dataclass(frozen=True)
+class FixedShare:
+    """What a fixed share of the peak gave in place of planned layouts.
+
+    `claimed` is what its life costs by its own account, `cost` what it costs with the best layout
+    of the size that it chose (of a limited cost both are losses), `worse_by` over the plan.
+    """
+
+    mfu: Share
+    source: str
+    n_active: Param
+    tokens: TrainedTokens
+    claimed: float
+    cost: float | None
+    worse_by: Share | None
+
+
+@dataclass(frozen=True)
+class PlannedLayout:
+    """The training layout of the model that is chosen.
+
+    `share` of the peak is of the arithmetic of the weights, idle chips and failures paid; `mfu` is
+    that of the training planner, with the causal half of attention. `sizes` were laid out.
+    """
+
+    system: str
+    chips: int
+    layout: str
+    step_time: Annotated[float, Unit("s")]
+    tokens_per_s: Annotated[float, Unit("token/s")]
+    mfu: Share
+    share: Share
+    usd_per_mtok: Annotated[float, Unit("USD/(1e6*token)")]
+    days: Annotated[float, Unit("day")]
+    sizes: int
+    fixed_mfu: FixedShare | None = None
+
+
+@dataclass(frozen=True)
 class OvertrainingCheck:
     """Over-training by its definition, and as the costs of the phases ask for it."""
 

@@ -205,6 +205,7 @@ def training_curve(
     """
     tasks, sizes = drawn or [budget], np.asarray(sizes, dtype=float)
     repeated = assembled(tasks).rows(np.repeat(np.arange(len(tasks)), len(sizes)))
+    repeated = _at_their_share(repeated, budget, np.tile(sizes, len(tasks)))
     rows = repeated.fixed("n_active", np.tile(np.log(sizes), len(tasks)))
     points = stationary_points(rows)
     with np.errstate(all="ignore"):
@@ -222,6 +223,18 @@ def training_curve(
 
     columns = (np.where(possible, each, np.inf).reshape(shape) for each in (tokens, rl, total))
     return TrainingCurve(sizes, *columns)
+
+
+def _at_their_share(budgets: Budgets, task: BudgetTask, sizes: Array) -> Budgets:
+    """Budgets, one for each size, that train at the share of the peak that its layouts reach."""
+    phase = task.phases["pretrain"]
+    if phase.sized is None:
+        return budgets
+    cost = budgets.cost.copy()
+    # The monomial has a power of the size in it already.
+    powers = phase.sized.growth * np.log(sizes / phase.sized.size)
+    cost[:, 0] += np.log(phase.dearer(sizes)) + powers
+    return replace(budgets, cost=cost)
 
 
 TOLERANCE = 1e-12

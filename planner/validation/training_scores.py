@@ -9,14 +9,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean, median
 
+from planner.calibration.rl_fit import RlScores, rl_scores
 from planner.calibration.training.step_scores import StackScores, by_stack, scores_of
 from planner.catalogue.training.training_stacks import training_stack, training_stack_names
 from planner.measurements.readers import recognised
+from planner.measurements.readers.file_kinds import table
 from planner.measurements.readers.sheets import opened
 from planner.measurements.readers.training_rows import TrainingRow, training_rows
 from planner.measurements.training_steps import TRAINING, predicted_seconds
 from planner.text.errors import InputError
 
+REINFORCEMENT = "reinforcement learning"
 SHOWN = 8  # line numbers of one reason
 
 
@@ -58,6 +61,16 @@ def is_training(paths: Sequence[Path]) -> bool:
     """Whether files are tables of training layouts, every one of them."""
     kinds = [recognised(opened(path)) == TRAINING for path in paths]
     return bool(kinds) and all(kinds)
+
+
+def is_reinforcement(paths: Sequence[Path]) -> bool:
+    """Whether there is one file, a table of steps of reinforcement learning."""
+    return len(paths) == 1 and recognised(opened(paths[0])) == REINFORCEMENT
+
+
+def rl_scores_of(path: Path) -> RlScores:
+    """Scores of the framework of a table; raises InputError where it has too few rows."""
+    return rl_scores(table(path, {}))
 
 
 def training_rows_of(paths: Sequence[Path]) -> list[TrainingRow]:

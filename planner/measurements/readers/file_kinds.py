@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from planner.measurements import training_steps
+from planner.measurements import rl_steps, training_steps
 from planner.measurements.entry import Entry
 from planner.measurements.measurement import NotComputed, Readings
 from planner.measurements.readers import (
@@ -82,6 +82,7 @@ KINDS: Mapping[str, FileKind] = {
     "training layouts": FileKind(
         training_rows.NEEDED, ("value",), training_steps.training_layout_entries
     ),
+    "reinforcement learning": FileKind(rl_steps.NEEDED, ("step_s",), rl_steps.rl_entries),
     "collectives": FileKind(
         ("accelerator", "ranks", "operation", "size_bytes", "time_us"),
         ("time_us",),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from planner.laws.scaling_law import ScalingLaw
 from planner.problems.budget import plan as records
 from planner.problems.budget.certificate import proof
@@ -17,11 +19,12 @@ from planner.problems.budget.resolve import (
     ruled_point,
     tasks_for,
 )
-from planner.protocol.plan import BindingLimit, KnownAnswer, MissedPromise
+from planner.protocol.plan import BindingLimit, DataSource, KnownAnswer, MissedPromise
 from planner.scenario import resolved
 from planner.text.errors import FieldError
 from planner.token_costs import optimum
 from planner.token_costs.parameters import elasticities
+from planner.token_costs.spending import PlannedLayout
 
 ALTERNATIVES = 3
 
@@ -53,6 +56,8 @@ def answer(scenario: BudgetScenario) -> records.BudgetPlan:
     slopes = elasticities(best, scenario.inference, scenario.rl)
     point = point_of(best)
     recheck(point, best)
+    planned, sources, sentences = _planned(resolution, best)
+    warnings += sentences
     complete = records.BudgetAnswer(
         scenario=resolved(scenario),
         plan=point,
@@ -68,9 +73,21 @@ def answer(scenario: BudgetScenario) -> records.BudgetPlan:
         laws=tuple(_by(law, resolution) for law in resolution.others) or None,
         over_laws=over_laws(resolution, best),
         unique_data=stock,
-        provenance=_provenance(resolution, warnings),
+        provenance=_provenance(resolution, warnings, sources),
     )
+    if planned is not None:
+        fields = {each.name: getattr(complete, each.name) for each in dataclasses.fields(complete)}
+        complete = records.PlannedBudget(**fields, training=planned)
     return records.BudgetPlan(KnownAnswer(complete), scenario)
+
+
+def _planned(
+    resolution: ResolvedBudget, best: optimum.BudgetOptimum
+) -> tuple[PlannedLayout | None, tuple[DataSource, ...], tuple[str, ...]]:
+    """The layout of the model that is chosen, its sources, and what to say of both."""
+    if resolution.planned is None:
+        return None, (), ()
+    return resolution.planned.layout(best)
 
 
 def _bound(
@@ -129,7 +146,7 @@ def _by(law: ScalingLaw, resolution: ResolvedBudget) -> records.OtherLaw:
     try:
         if is_rule(law, scenario):
             return records.OtherLaw(law.name, ruled_point(law, scenario, phases["pretrain"]), None)
-        tasks, _ = tasks_for(law, scenario, phases, resolution.served)
+        tasks, _ = tasks_for(law, scenario, phases, resolution.served, resolution.planned)
     except FieldError as error:
         return records.OtherLaw(law.name, None, str(error))
     best = optimum.best_of(optimum.solve_many(tasks))
@@ -169,8 +186,10 @@ def _infeasible(resolution: ResolvedBudget, nearest: optimum.NoBudget) -> record
     )
 
 
-def _provenance(resolution: ResolvedBudget, warnings: tuple[str, ...]) -> records.LawProvenance:
+def _provenance(
+    resolution: ResolvedBudget, warnings: tuple[str, ...], sources: tuple[DataSource, ...] = ()
+) -> records.LawProvenance:
     """What an answer rests on: version, law, sources with their dates, warnings."""
     law = resolution.law
     note = records.LawNote(law.name, law.title, law.scope, law.note, law.form)
-    return records.LawProvenance(law=note, data=resolution.data, warnings=warnings)
+    return records.LawProvenance(law=note, data=(*resolution.data, *sources), warnings=warnings)

@@ -38,7 +38,7 @@ def programmed(budgets: Budgets, reference: Array) -> tuple[Array, ProgramSoluti
 
     Raises SolverError and Shortage as `Program.solve`.
     """
-    powers = tuple(tuple(int(p) for p in row) for row in budgets.cost_powers)
+    powers = tuple(tuple(float(p) if p % 1 else int(p) for p in row) for row in budgets.cost_powers)
     used = tuple(tuple(bool(p) for p in row) for row in budgets.loss_powers[0])
     program, symbols = _compiled(budgets.aim, budgets.choices, powers, used)
     at = reference[0]
@@ -66,7 +66,7 @@ def programmed(budgets: Budgets, reference: Array) -> tuple[Array, ProgramSoluti
 def _compiled(
     aim: str,
     choices: tuple[str, ...],
-    cost_powers: tuple[tuple[int, ...], ...],
+    cost_powers: tuple[tuple[float, ...], ...],
     used: tuple[tuple[bool, ...], ...],
 ) -> tuple[Program, dict[str, sp.Symbol]]:
     """The program of a shape, and its symbols by name.
@@ -82,7 +82,7 @@ def _compiled(
         symbols[name] = auxiliary(name, nonnegative=not name.startswith("power"))
         return symbols[name]
 
-    def monomial(name: str, powers: Iterable[sp.Expr | int]) -> sp.Expr:
+    def monomial(name: str, powers: Iterable[sp.Expr | float]) -> sp.Expr:
         bases = (symbols[choice] for choice in choices)
         return input_symbol(name) * sp.Mul(*map(operator.pow, bases, powers))
 

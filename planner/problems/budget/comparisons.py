@@ -103,7 +103,8 @@ def life_cost(task: BudgetTask, n_active: float, tokens: float) -> float:
     weights = task.weights()
     pools = weights.get("rl", 0.0) * task.rl_tokens
     pools += weights.get("inference", 0.0) * task.served
-    return n_active * (weights["pretrain"] * tokens + pools) + task.constant_cost
+    trained = weights["pretrain"] * float(task.phases["pretrain"].dearer(n_active)) * tokens
+    return n_active * (trained + pools) + task.constant_cost
 
 
 def interval(answer: BudgetOptimum, count: int, coverage: float) -> BudgetInterval | None:
@@ -112,7 +113,7 @@ def interval(answer: BudgetOptimum, count: int, coverage: float) -> BudgetInterv
     None where the law has no standard errors or nothing is drawn. `answered` is the share of the
     drawn laws in which the question has an answer: a fixed loss may lie below a drawn floor.
     """
-    task = answer.task
+    task = answer.task.smooth
     if not count or "interval" in task.law.lacks:
         return None
     solved = solve_many([replace(task, law=law) for law in task.law.draws(count)])

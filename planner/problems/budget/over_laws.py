@@ -26,9 +26,10 @@ def over_laws(resolution: ResolvedBudget, best: BudgetOptimum) -> LawSpread | No
     if quality is not None and quality.loss is not None:
         return None
     optima = {best.task.law.name: best}
+    phases = {**resolution.phases, "pretrain": best.task.phases["pretrain"].smooth()}
     for law in _comparable(best.task.law):
         try:
-            tasks, _ = tasks_for(law, resolution.scenario, resolution.phases, resolution.served)
+            tasks, _ = tasks_for(law, resolution.scenario, phases, resolution.served)
             answer = best_of(solve_many(tasks))
         except (InputError, SolverError):
             continue

@@ -170,6 +170,13 @@ class BudgetAnswer(life.LifeAnswer):
     provenance: LawProvenance
 
 
+@dataclass(frozen=True, kw_only=True)
+class PlannedBudget(BudgetAnswer):
+    """The answer where pre-training costs what the best layout of its model does."""
+
+    training: life.PlannedLayout
+
+
 HEAD = ("problem", "status", "scenario")
 
 

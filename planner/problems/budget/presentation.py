@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from planner.laws.law_forms import form_equation
@@ -32,6 +32,9 @@ def answer(plan: BudgetPlan) -> str:
     ]
     blocks = () if point is None else (
         _chosen(point, whole), life.spent(point), _machines(point),
+        life.planned_text(
+            getattr(whole, "training", None), "loss {:.4f}".format if in_loss else _form(point)
+        ),
         life.listing("beside it", _beside(whole, in_loss), SAVINGS),
         life.listing("next best, of other choices", others, SAVINGS),
         _how_sure(whole),
@@ -84,8 +87,13 @@ def question_text(plan: BudgetPlan) -> str:
     return "\n".join(say.filled(f"{', '.join(parts)}; {aim}"))
 
 
+def _form(point: BudgetPoint) -> Callable[[float], str]:
+    """What is made small in words: money, or FLOP."""
+    return say.money if point.objective == "usd" else say.flop
+
+
 def _chosen(point: BudgetPoint, whole: BudgetAnswer) -> str:
-    form = say.money if point.objective == "usd" else say.flop
+    form = _form(point)
     peak = " of the peak" if form is say.flop and point.total != point.cost.total.flop else ""
     return life.chosen(point, whole.band, f"{point.tokens_per_parameter:.3g}", form, peak=peak)
 

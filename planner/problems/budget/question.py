@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
+from planner.problems.training import PretrainPhase
 from planner.scenario.keys import budget_fields as fields
 from planner.scenario.keys.fields import Quantity, QuestionRecord, Record, Word
 from planner.scenario.keys.references import File
@@ -31,6 +32,12 @@ class BudgetChoose(Record):
     pretrain: Annotated[tuple[float, ...], fields.Several(Quantity("tokens"))] | None = Field(
         None, description="tokens of pre-training to try [token]"
     )
+
+
+class BudgetPhases(keys.Phases):
+    """The phases of a model's life that cost something."""
+
+    pretrain: PretrainPhase = Field(default_factory=PretrainPhase, description="pre-training")
 
 
 class BudgetScenario(QuestionRecord):
@@ -61,8 +68,8 @@ class BudgetScenario(QuestionRecord):
     choose: BudgetChoose = Field(
         default_factory=BudgetChoose, description="values that the choices may take"
     )
-    phases: keys.Phases = Field(
-        default_factory=keys.Phases, description="chip, utilisation and price of each phase"
+    phases: BudgetPhases = Field(
+        default_factory=BudgetPhases, description="chip, utilisation and price of each phase"
     )
     objective: Annotated[str, Word(OBJECTIVES)] = Field(
         "flop", validate_default=True, description="what is made small: flop, or cost in USD"
@@ -101,10 +108,14 @@ class BudgetScenario(QuestionRecord):
             for name in used
             for key in ("system", "mfu")
             if getattr(getattr(phases, name), key, None) is None
+            and not (key == "mfu" and _planned(phases, name))
         ]
         if in_usd and lacking:
             raise ValueError(f"a cost in USD needs {', '.join(lacking)}")
-        rated = [name for name in used if getattr(getattr(phases, name), "mfu", None) is not None]
+        rated = [
+            name for name in used
+            if getattr(getattr(phases, name), "mfu", None) is not None or _planned(phases, name)
+        ]  # fmt: skip
         if rated and len(rated) < len(used):
             bare = [f"phases.{name}.mfu" for name in used if name not in rated]
             raise ValueError(
@@ -123,7 +134,10 @@ class BudgetScenario(QuestionRecord):
     @property
     def rated(self) -> bool:
         """Whether a phase has an MFU, so that FLOP of the peak are counted, not those done."""
-        return any(getattr(getattr(self.phases, name), "mfu", None) for name in self.used)
+        return any(
+            getattr(getattr(self.phases, name), "mfu", None) or _planned(self.phases, name)
+            for name in self.used
+        )
 
     @property
     def used(self) -> tuple[str, ...]:
@@ -134,6 +148,11 @@ class BudgetScenario(QuestionRecord):
     def laws(self) -> tuple[str | File | Mapping[str, object], ...]:
         """The laws asked for; the first one answers, the others stand beside it."""
         return self.law if isinstance(self.law, tuple) else (self.law,)
+
+
+def _planned(phases: BudgetPhases, name: str) -> bool:
+    """Whether the share of the peak of a phase is that of planned layouts."""
+    return getattr(getattr(phases, name), "training", None) is not None
 
 
 def used_phases(inference: keys.Inference, rl: keys.Reinforcement) -> tuple[str, ...]:

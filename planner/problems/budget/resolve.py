@@ -13,6 +13,7 @@ from operator import attrgetter
 from planner.laws.laws import scaling_law
 from planner.laws.scaling_law import ALLOCATIONS, ScalingLaw
 from planner.problems.budget.plan import BudgetCertificate, RuledPoint
+from planner.problems.budget.planned_training import PATH, PlannedPretraining
 from planner.problems.budget.question import BudgetScenario
 from planner.protocol.plan import DataSource
 from planner.scenario.keys.uncertain import LEFT_ASIDE
@@ -78,7 +79,7 @@ class ResolvedBudget:
     """What a scenario asks, in numbers.
 
     `tasks` are those of the first law, none for a rule that only splits an arithmetic; `others`
-    the further laws to stand beside it.
+    the further laws to stand beside it; `planned` lays out pre-training where that is asked.
     """
 
     scenario: BudgetScenario
@@ -89,6 +90,7 @@ class ResolvedBudget:
     served: ServedTokens
     warnings: tuple[str, ...]
     data: tuple[DataSource, ...]
+    planned: PlannedPretraining | None = None
 
 
 def resolve_budget(scenario: BudgetScenario) -> ResolvedBudget:
@@ -97,20 +99,40 @@ def resolve_budget(scenario: BudgetScenario) -> ResolvedBudget:
     needed = (*scenario.used, *("rl" for law in laws if "rl" not in law.lacks))
     used = {name: getattr(scenario.phases, name) for name in dict.fromkeys(needed)}
     phases, warnings, data = costs.phase_costs(used, scenario.rl.k)
-    _check_rated(phases)
+    planned = _planned(scenario, laws[0])
+    if planned is None:
+        _check_rated(phases)
     if math.isinf(scenario.inference.tokens or 0.0):
         scenario = _optimally_served(laws[0], scenario, phases)
     served = costs.served_tokens(scenario.inference)
     tasks: tuple[BudgetTask, ...] = ()
     if not is_rule(laws[0], scenario):
-        tasks, more = tasks_for(laws[0], scenario, phases, served)
+        tasks, more = tasks_for(laws[0], scenario, phases, served, planned)
         warnings += more
     if scenario.uncertain is not None:
         warnings += (LEFT_ASIDE,)
     sources = [DataSource(f"law {law.name}", law.source, law.as_of) for law in laws]
     return ResolvedBudget(
-        scenario, laws[0], tasks, tuple(laws[1:]), phases, served, warnings, (*sources, *data)
-    )
+        scenario, laws[0], tasks, tuple(laws[1:]), phases, served, warnings, (*sources, *data),
+        planned,
+    )  # fmt: skip
+
+
+def _planned(scenario: BudgetScenario, law: ScalingLaw) -> PlannedPretraining | None:
+    """The layouts of pre-training, where they are asked for.
+
+    Raises FieldError where a question needs what training costs before a size is chosen.
+    """
+    if scenario.phases.pretrain.training is None:
+        return None
+    words = ""
+    if law.form in ALLOCATIONS:
+        words = f"{law.name} only splits an arithmetic: no size is weighed"
+    if math.isinf(scenario.inference.tokens or 0.0):
+        words = "inference.tokens: optimal is of one size and a fixed share of the peak"
+    if words:
+        raise FieldError((PATH, f"{words}; give phases.pretrain.mfu in place of training"))
+    return PlannedPretraining(scenario)
 
 
 def _optimally_served(
@@ -155,6 +177,7 @@ def tasks_for(
     scenario: BudgetScenario,
     phases: dict[str, costs.PhaseCost],
     served: ServedTokens,
+    planned: PlannedPretraining | None = None,
 ) -> tuple[tuple[BudgetTask, ...], tuple[str, ...]]:
     """Every combination of sparsity, size and tokens to try of one law, and warnings."""
     for choice in ("loss", "size"):
@@ -181,6 +204,8 @@ def tasks_for(
     for sparsity, *values in product(sparsities, *(each or (None,) for each in fixed)):
         choices = {k: v for k, v in zip(FIXABLE, values, strict=True) if v is not None} | fixed_rl
         tasks.append(replace(task, sparsity=sparsity, fixed_choices=choices))
+    if planned is not None:
+        tasks = [planned.planned(each) for each in tasks]
     return tuple(tasks), tuple(warnings)
 
 

@@ -6,8 +6,9 @@ is an outcome here, not a constant.
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -17,7 +18,9 @@ from planner.problems.lifecycle.elasticities import lifecycle_elasticities, over
 from planner.problems.lifecycle.outputs import point_of, recheck, short
 from planner.problems.lifecycle.question import LifecycleScenario
 from planner.problems.lifecycle.search import optimal_size as search
+from planner.problems.lifecycle.search.best_size import best_size
 from planner.problems.lifecycle.search.joint_program import joint_optimum
+from planner.problems.lifecycle.training_layout import planned_training
 from planner.problems.serving import outside_fit
 from planner.protocol.plan import BindingLimit, DataSource, MissedPromise
 from planner.scenario import resolved
@@ -26,6 +29,7 @@ from planner.text.errors import SolverError
 from planner.token_costs import spending
 from planner.token_costs.optimum import NOTHING_CLOSER, allowed
 from planner.token_costs.outputs import overtraining_at
+from planner.token_costs.phase_costs import PhaseCost
 from planner.token_costs.stationary_points import stationary_point, training_curve
 
 AGREE = 1e-6  # of the two solvers of the first-order conditions, in logarithms
@@ -33,6 +37,12 @@ METHOD = (
     "training at {fine} sizes, the serving planner at {asked} of them, then tangent monomials of "
     "the price on the layouts found, each a geometric program, until the size stays; SciPy on the "
     "first-order conditions agrees; every sparsity by itself"
+)
+PLANNED = (
+    "the training planner at {laid} sizes, a percent apart where they may pay, and the serving "
+    "planner at {asked} of them: the least of all; the power of the size that touches the cost of "
+    "training there makes it the optimum of one geometric program, and SciPy on the first-order "
+    "conditions agrees; every sparsity by itself"
 )
 
 
@@ -43,7 +53,7 @@ def answer(scenario: LifecycleScenario) -> records.LifecyclePlan:
     SolverError if two solvers differ about the optimum, or an equation about a number of the plan.
     """
     life = resolve.resolve_life(scenario)
-    sought = [search.optimal_size(life, sparsity) for sparsity in life.sparsities]
+    sought = [best_size(life, sparsity) for sparsity in life.sparsities]
     optima = sorted(
         (each for each in sought if isinstance(each, search.FixedLayoutOptimum)),
         key=lambda row: row.whole.total,
@@ -72,7 +82,9 @@ def _optimal(
     point, curve, served = point_of(best), comparisons.lifecycle_curve(best, prices), best.served
     recheck(point, best)
     bound = served.candidate.floor().usd_per_mtok / served.utilisation
-    return records.LifecycleAnswer(
+    planned = planned_training(best)
+    warnings += planned.warnings
+    complete = records.LifecycleAnswer(
         scenario=resolved(scenario),
         plan=point,
         band=comparisons.interval(best, prices),
@@ -88,8 +100,12 @@ def _optimal(
         curve=curve,
         evaluated=_evaluated(best),
         demand=life.demand,
-        provenance=_provenance(life, best.sparsity, warnings),
+        provenance=_provenance(life, best.answer.task.phases, warnings, planned.data),
     )
+    if planned.layout is None:
+        return complete
+    fields = {each.name: getattr(complete, each.name) for each in dataclasses.fields(complete)}
+    return records.PlannedLife(**fields, training=planned.layout)
 
 
 def _certificate(
@@ -121,8 +137,12 @@ def _certificate(
     from_pools = overtraining_from_pools(best)
     at = (smooth.task, smooth.n_active, smooth.pretrain)
     ratio = overtraining_at(*at) if from_pools else None
+    sized = smooth.task.phases["pretrain"].sized
+    method = METHOD.format(fine=search.FINE, asked=len(best.evaluated))
+    if sized is not None:
+        method = PLANNED.format(laid=len(sized.sizes), asked=len(best.evaluated))
     return records.LifecycleCertificate(
-        method=METHOD.format(fine=search.FINE, asked=len(best.evaluated)),
+        method=method,
         objective=whole.total,
         relaxation=None,
         gap=None,
@@ -194,18 +214,22 @@ def _infeasible(
         certificate=records.NoCertificate(NOTHING_CLOSER),
         demand=life.demand,
         infeasible=(missed,),
-        provenance=_provenance(life, life.sparsities[0], warnings),
+        provenance=_provenance(life, {}, warnings),
     )
 
 
 def _provenance(
-    life: resolve.LifecycleTask, sparsity: float, warnings: Sequence[str]
+    life: resolve.LifecycleTask,
+    phases: Mapping[str, PhaseCost],
+    warnings: Sequence[str],
+    planned: Sequence[DataSource] = (),
 ) -> spending.LifeProvenance:
     """What an answer rests on: version, law, sources with their dates, warnings."""
     law = life.law
     data = (
         DataSource(f"law {law.name}", law.source, law.as_of),
-        *resolve.training_data(life.training(sparsity)),
+        *planned,
+        *resolve.training_data(phases),
         *life.serving.data,
     )
     note = spending.FormlessLawNote(law.name, law.title, law.scope, law.note)

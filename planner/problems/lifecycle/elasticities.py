@@ -17,11 +17,8 @@ import numpy as np
 
 from planner.problems.lifecycle.question import LifecycleScenario
 from planner.problems.lifecycle.resolve import resolve_life
-from planner.problems.lifecycle.search.optimal_size import (
-    FixedLayoutOptimum,
-    cheapest_life,
-    fixed_layout_optimum,
-)
+from planner.problems.lifecycle.search.best_size import cheapest_life
+from planner.problems.lifecycle.search.optimal_size import FixedLayoutOptimum, fixed_layout_optimum
 from planner.problems.lifecycle.serving_cost import ServedMember
 from planner.problems.serving import Task
 from planner.programs.geometric import Shortage

@@ -245,6 +245,13 @@ class LifecycleAnswer(life.LifeAnswer):
     demand: life.ServedTokens
 
 
+@dataclass(frozen=True, kw_only=True)
+class PlannedLife(LifecycleAnswer):
+    """The answer where pre-training costs what the best layout of the model does."""
+
+    training: life.PlannedLayout
+
+
 class InfeasibleLife(LifecycleAnswer):
     """The answer to a question that no model answers: what falls short."""
 

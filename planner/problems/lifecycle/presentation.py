@@ -26,7 +26,9 @@ def answer(plan: records.LifecyclePlan) -> str:
     blocks = () if point is None else (
         life.chosen(point, whole.band, say.figure(point.tokens_per_parameter), say.money,
                     shape=_shape(point), of_what="its "),
-        life.spent(point), hardware(point, whole), _sizes(point, whole), _beside(whole),
+        life.spent(point), hardware(point, whole),
+        life.planned_text(getattr(whole, "training", None), say.money), _sizes(point, whole),
+        _beside(whole),
         life.listing("next best, of other sparsities", _others(whole)),
         _proof(whole),
     )  # fmt: skip

@@ -14,7 +14,7 @@ from planner.problems.lifecycle.elasticities import lifecycle_rows, parameters
 from planner.problems.lifecycle.outputs import point_of
 from planner.problems.lifecycle.plan import LifecyclePlan
 from planner.problems.lifecycle.resolve import resolve_life
-from planner.problems.lifecycle.search.optimal_size import cheapest_life
+from planner.problems.lifecycle.search.best_size import cheapest_life
 from planner.protocol.document import document_of
 from planner.protocol.output import Output, values_in
 from planner.protocol.parameter import Parameter

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationInfo, field_validator
 
 from planner.problems.serving import ESTIMATES
+from planner.problems.training import PretrainPhase
 from planner.scenario.keys.budget_fields import INTERVAL, LawField, Ratio, Several
 from planner.scenario.keys.fields import Numbers, Quantity, QuestionRecord, Record, Rent, Word
 from planner.scenario.keys.references import ProfileField
@@ -113,10 +114,21 @@ class TrainingPhase(keys.Phase):
     )
 
 
+class PlannablePhase(TrainingPhase, PretrainPhase):
+    """The same of pre-training, whose layouts may be planned."""
+
+    @field_validator("duration")
+    @classmethod
+    def _as_long_as_it_takes(cls, value: float | None, info: ValidationInfo) -> float | None:
+        if value is not None and info.data.get("training") is not None:
+            raise ValueError("leave duration out: the chips of training say how long it takes")
+        return value
+
+
 class LifecyclePhases(Record):
     """The phases of training."""
 
-    pretrain: TrainingPhase = Field(description="pre-training")
+    pretrain: PlannablePhase = Field(description="pre-training")
     rl: TrainingPhase | None = Field(
         None, description="reinforcement learning; where pre-training runs when absent"
     )

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
+from functools import partial
 
+from planner.architecture.counts import Sizes
 from planner.laws.laws import ScalingLaw, scaling_law
 from planner.laws.model_family import ModelFamily
-from planner.problems.lifecycle.members import FamilyRule, ScaledModel
-from planner.problems.lifecycle.question import LifecycleScenario
+from planner.problems import training as planned
+from planner.problems.lifecycle.members import FamilyRule, Formats, ScaledModel
+from planner.problems.lifecycle.question import LifecycleScenario, TrainingPhase
 from planner.problems.lifecycle.serving_cost import ServingQuestion, serving_question
+from planner.protocol.parameter import with_value
 from planner.protocol.plan import DataSource
 from planner.text.errors import FieldError
 from planner.token_costs import phase_costs as costs
@@ -37,6 +41,7 @@ class LifecycleTask:
     demand: ServedTokens
     sparsities: tuple[float, ...]
     left_out: tuple[str, ...] = ()
+    laid_out: dict[float, planned.SizeLayouts] = field(default_factory=dict)
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -44,25 +49,51 @@ class LifecycleTask:
         choose = self.scenario.choose
         return choose.smallest, choose.largest
 
-    def training(self, sparsity: float) -> dict[str, costs.PhaseCost]:
-        """The phases of training of dense or sparse models, those that are used."""
+    def training(
+        self, sparsity: float, pretrain: costs.PhaseCost | None = None
+    ) -> dict[str, costs.PhaseCost]:
+        """The phases of training of dense or sparse models, those that are used.
+
+        `pretrain` is pre-training as it was laid out, where it is.
+        """
         phases, rl = self.scenario.phases, self.scenario.rl
-        used = {"pretrain": (phases.pretrain, 3 * costs.FORWARD)}
+        used: dict[str, tuple[TrainingPhase, float]] = {}
+        if pretrain is None:
+            used["pretrain"] = (phases.pretrain, 3 * costs.FORWARD)
         if rl.used and phases.rl is not None:
             used["rl"] = (phases.rl, rl.k)
-        return {
+        fixed = {
             name: costs.cheapest_phase(
                 name, phase, arithmetic, unpriced=f"phases.{name}.price",
                 sparse=sparsity > 1.0, duration=phase.duration,
             )
             for name, (phase, arithmetic) in used.items()
         }  # fmt: skip
+        return fixed if pretrain is None else {"pretrain": pretrain, **fixed}
 
-    def budget(self, sparsity: float) -> BudgetTask:
+    def layouts(self, sparsity: float) -> planned.SizeLayouts:
+        """The training layouts of every member of a sparsity."""
+        if sparsity not in self.laid_out:
+            self.laid_out[sparsity] = planned.SizeLayouts(
+                self.scenario.phases.pretrain, partial(self._counted, sparsity), self._varied
+            )
+        return self.laid_out[sparsity]
+
+    def _counted(self, sparsity: float, n_active: float) -> Sizes:
+        """The member of a size, counted."""
+        return self.family.member(n_active, sparsity, Formats()).sizes
+
+    def _varied(self, path: str, value: float) -> planned.PretrainPhase:
+        """Pre-training with another value at a path below it."""
+        varied = with_value(self.scenario, f"phases.pretrain.{path}", value)
+        assert isinstance(varied, LifecycleScenario)
+        return varied.phases.pretrain
+
+    def budget(self, sparsity: float, pretrain: costs.PhaseCost | None = None) -> BudgetTask:
         """The budget of a sparsity without its serving, in USD."""
         task = BudgetTask(
             law=self.law,
-            phases=self.training(sparsity),
+            phases=self.training(sparsity, pretrain),
             in_usd=True,
             sparsity=_of_the_law(self.law, self.family, sparsity),
             served=self.demand.counted,
@@ -149,6 +180,8 @@ def training_data(phases: Mapping[str, costs.PhaseCost]) -> list[DataSource]:
     """Where prices and shares of the peak come from, with their dates."""
     sources = []
     for name, phase in phases.items():
+        if phase.sized is not None:  # whose layouts say where their figures stand
+            continue
         sources.append(costs.price_source(phase))
         rate, system = phase.rate, phase.system
         if rate is None or system is None:

@@ -1,5 +1,42 @@
-"""Which layout trains a model soonest, or cheapest? Training: lattice, step, search, plan."""
+"""Which layout trains a model soonest, or cheapest? Training: lattice, step, search, plan.
+
+What another kind may use of it is listed here and loaded on first use: reading a file stays fast.
+"""
+
+from typing import TYPE_CHECKING
 
 from planner.text.faces import loaded_from
 
-__getattr__ = loaded_from(__name__, {"QUESTION": "question", "PROBLEM": "problem"})
+if TYPE_CHECKING:
+    from planner.problems.training.phase.planned_phase import PlannedRun, PretrainPhase
+    from planner.problems.training.phase.planned_share import (
+        PlannedStep,
+        SizeLayouts,
+        cost_at,
+        fixed_cost,
+        ladder_search,
+        planned_cost,
+        planned_layout,
+        supporting_growth,
+    )
+    from planner.problems.training.problem import PROBLEM
+    from planner.problems.training.question import (
+        PRECISIONS,
+        QUESTION,
+        ParameterState,
+        StackField,
+        TrainingChoose,
+    )
+
+_HOMES = {
+    "phase.planned_phase": ("PlannedRun", "PretrainPhase"),
+    "phase.planned_share": (
+        *("SizeLayouts", "PlannedStep", "cost_at", "fixed_cost", "ladder_search"),
+        *("planned_cost", "planned_layout", "supporting_growth"),
+    ),
+    "problem": ("PROBLEM",),
+    "question": ("PRECISIONS", "ParameterState", "QUESTION", "StackField", "TrainingChoose"),
+}  # fmt: skip
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+__all__ = list(_HOME_OF)
+__getattr__ = loaded_from(__name__, _HOME_OF)

@@ -109,8 +109,11 @@ def resolve_training(question: TrainingQuestion) -> ResolvedTraining:
     return ResolvedTraining(question, cases, tuple(dict.fromkeys(data)), sentences)
 
 
-def _model(question: TrainingQuestion, data: list[DataSource]) -> Model:
-    """The model, as a catalogue or a config.json has it."""
+def _model(question: TrainingQuestion, data: list[DataSource]) -> Model | TrainingCounts:
+    """The model, as a catalogue or a config.json has it, or as `counted_question` put it there."""
+    counted: object = question.model
+    if isinstance(counted, TrainingCounts):
+        return counted
     name = question.model.like if isinstance(question.model, ModelDescription) else question.model
     with _at("model"):
         if isinstance(name, File):
@@ -125,7 +128,7 @@ def _model(question: TrainingQuestion, data: list[DataSource]) -> Model:
 def _case(
     question: TrainingQuestion,
     system: System | File,
-    model: Model,
+    model: Model | TrainingCounts,
     data: list[DataSource],
     warnings: list[str],
 ) -> TrainingCase:
@@ -139,7 +142,7 @@ def _case(
     with _at("price"):
         price = question.price_of(system)
     with _at("model"):
-        counts = training_counts(model)
+        counts = model if isinstance(model, TrainingCounts) else training_counts(model)
     with _at("profile"):
         routed = counts.n_experts > 0
         file = isinstance(question.profile, File)  # which may be written anew
@@ -158,7 +161,9 @@ def _case(
         counts=counts, machine=machine, stack=stack, batch=float(question.work.sequences),
         sequence=question.work.sequence, state=StateBytes(**dict(question.state)),
         precision=question.precision, reversible=question.reversible,
-        trained=trained_share(model, question.train.lora),
+        trained=1.0
+        if isinstance(model, TrainingCounts)
+        else trained_share(model, question.train.lora),
     )  # fmt: skip
     strange = _strange_format(question.precision, stack, routed=routed)
     warnings.extend(filter(None, (borrowed, strange, price.warning(date.today()))))

@@ -15,8 +15,9 @@ from tests.cases.frozen import examples, file_of, sound
 
 TYPES = {"string": str, "boolean": bool, "integer": int, "number": (int, float),
          "null": type(None), "object": dict, "array": list}  # fmt: skip
-# What some answers add: with --why the layout held, with reinforcement learning its chips.
-ADDED = {"layout_held", "rl"}
+# What some answers add: with --why the layout held, with reinforcement learning its chips, where
+# training is laid out its layout.
+ADDED = {"layout_held", "rl", "training"}
 
 
 @cache

@@ -27,6 +27,7 @@ WIDE = 1e3  # factor within which size and tokens are chosen
 ROUNDS = 8
 SETTLED = 1e-10  # change of the batch at which tangents have settled
 SIZE, TOKENS = auxiliary("x_size", positive=True), auxiliary("x_tokens", positive=True)
+POWER = auxiliary("trained_size", real=True)  # of the size in the cost of training
 TRAINED, REINFORCED, SERVED = (
     auxiliary(name, nonnegative=True) for name in ("u_pretrain", "u_rl", "u_served")
 )
@@ -72,6 +73,7 @@ def joint_optimum(settled: FixedLayoutOptimum) -> JointOptimum | None:
         SERVED.name: settled.answer.cost[2] * whole / settled.served.at(size),
         TRAINED.name: settled.answer.cost[0],
         REINFORCED.name: settled.answer.cost[1],
+        POWER.name: budget.phases["pretrain"].size_power(),
     }
     for place, term in enumerate(terms.terms):
         inputs[f"loss_{place}"] = float(term(size, tokens)) / limit
@@ -112,7 +114,7 @@ def _compiled(
         for place, (of_size, of_tokens) in enumerate(used)
     ))  # fmt: skip
     problem.subject("loss", sp.Le(loss, 1), promise=True)
-    problem.minimise(TRAINED * SIZE * TOKENS + REINFORCED * SIZE + SERVED * price)
+    problem.minimise(TRAINED * SIZE**POWER * TOKENS + REINFORCED * SIZE + SERVED * price)
     return problem.compile()
 
 

@@ -130,7 +130,7 @@ def fixed_layout_optimum(
     def offset(touch: tangent_search.Tangent, slope: float) -> float:
         program = priced(touch.at, touch.price, slope)
         if slope > STEEP:
-            return -min(max(_rise(budget, program, touch.at), -ASIDE), ASIDE)
+            return -min(max(rise(budget, program, touch.at), -ASIDE), ASIDE)
         return math.log(_optimal(budget, program, life.bounds).n_active) - touch.at
 
     def look(at: float) -> tangent_search.Tangent | None:
@@ -195,6 +195,11 @@ def _optimal(
     return optimum.optimum_at(budget, program, free, points, logs)
 
 
+def stationary(budgets: Budgets) -> Array:
+    """The point (1, J) of one program; raises SolverError where none is found."""
+    return _checked(conditions.stationary_points(budgets)).point
+
+
 def _checked(points: conditions.StationaryPoints) -> conditions.StationaryPoints:
     if not points.converged[0]:
         raise SolverError("the budget with its price of serving has no optimum that is found")
@@ -207,12 +212,12 @@ def _where_cost_turns(budget: BudgetTask, program: Budgets, low: float, high: fl
     For a price so steep that Newton's steps in all choices together jump across the optimum.
     """
 
-    def rise(size: float) -> float:
-        return min(max(_rise(budget, program, size), -ASIDE), ASIDE)
+    def near(size: float) -> float:
+        return min(max(rise(budget, program, size), -ASIDE), ASIDE)
 
-    if rise(high) <= 0:
+    if near(high) <= 0:
         return high
-    return low if rise(low) >= 0 else float(brentq(rise, low, high, xtol=SETTLED, rtol=SETTLED))
+    return low if near(low) >= 0 else float(brentq(near, low, high, xtol=SETTLED, rtol=SETTLED))
 
 
 def _at_size(program: Budgets, free: Budgets, size: float) -> Array:
@@ -223,7 +228,7 @@ def _at_size(program: Budgets, free: Budgets, size: float) -> Array:
     return np.array([[logs[name] for name in free.choices]])
 
 
-def _rise(budget: BudgetTask, program: Budgets, size: float) -> float:
+def rise(budget: BudgetTask, program: Budgets, size: float) -> float:
     """d ln(cost) / d ln N at a size in logarithms, at the same loss; tokens answer.
 
     Minus infinity at a size that the data cannot make as good.
@@ -256,30 +261,27 @@ class Unserved:
     sizes: tuple[float, ...] = ()
 
 
-def optimal_size(life: LifecycleTask, sparsity: float) -> FixedLayoutOptimum | Unserved:
-    """The best size at one sparsity.
+def optimal_size(
+    life: LifecycleTask, sparsity: float, budget: BudgetTask | None = None
+) -> FixedLayoutOptimum | Unserved:
+    """The best size at one sparsity, of the life's own budget or of another.
 
     Raises FieldError where a choice contradicts itself, or the law cannot say that.
     """
-    budget = life.budget(sparsity)
+    budget = budget or life.budget(sparsity)
     alone = optimum.solve_one(replace(budget, served=0.0))
     if isinstance(alone, optimum.NoBudget):
         return Unserved(sparsity, alone)
     evaluated = _scan(life, budget, sparsity, alone.n_active)
-    priced = [(_total(life, budget, each), each) for each in evaluated.values() if each is not None]
+    priced = [
+        (total_of(life, budget, each), each) for each in evaluated.values() if each is not None
+    ]
     priced = sorted((pair for pair in priced if math.isfinite(pair[0])), key=lambda pair: pair[0])
     if not priced:
         served = [size for size, each in evaluated.items() if each is not None]
         return Unserved(sparsity, _untrained(budget, served), tuple(evaluated))
     refined = [_refined(life, budget, sparsity, each, evaluated) for _, each in priced[:BEST]]
     return min(refined, key=lambda row: row.whole.total)
-
-
-def cheapest_life(life: LifecycleTask) -> FixedLayoutOptimum | None:
-    """The cheapest life over all sparsities; None where nothing keeps the promises."""
-    sought = (optimal_size(life, sparsity) for sparsity in life.sparsities)
-    optima = [each for each in sought if isinstance(each, FixedLayoutOptimum)]
-    return min(optima, key=lambda row: row.whole.total) if optima else None
 
 
 def _untrained(budget: BudgetTask, sizes: Sequence[float]) -> optimum.NoBudget | None:
@@ -306,7 +308,7 @@ def _scan(
     # A member in whole numbers may be a little smaller than asked for, and just not good enough.
     ends = [top * factor for factor in ABOVE if top * factor <= most_active]
     evaluated = {size: cheapest_at(life, size, sparsity) for size in ends}
-    most = min(_total(life, budget, each) if each else math.inf for each in evaluated.values())
+    most = min(total_of(life, budget, each) if each else math.inf for each in evaluated.values())
     worthwhile = fine.sizes[fine.training < most]
     if not worthwhile.size or worthwhile[0] >= top:
         return evaluated
@@ -352,7 +354,7 @@ def _polished(
         if served is None:
             continue
         evaluated[size] = served
-        if _total(life, budget, served) < best.whole.total:
+        if total_of(life, budget, served) < best.whole.total:
             best = fixed_layout_optimum(life, budget, served, sparsity)
     return best
 
@@ -365,7 +367,7 @@ def cheapest_at(life: LifecycleTask, size: float, sparsity: float) -> ServedMemb
         return None
 
 
-def _total(life: LifecycleTask, budget: BudgetTask, served: ServedMember) -> float:
+def total_of(life: LifecycleTask, budget: BudgetTask, served: ServedMember) -> float:
     """Cost of a member's whole life [USD]; infinite where it cannot be as good."""
     curve = conditions.training_curve(budget, [served.member.n_active])
     return float(curve.training[0]) + served.price * life.demand.counted

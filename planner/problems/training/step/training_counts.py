@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from planner.architecture.counts import sizes
 
 if TYPE_CHECKING:
+    from planner.architecture.counts import Sizes
     from planner.architecture.layers import Model
 
 FLOP = 2  # of a parameter and token: a multiply and an add
@@ -104,7 +105,11 @@ class TrainingCounts:
 
 def training_counts(model: Model) -> TrainingCounts:
     """What a training step needs of a model of the catalogue."""
-    counted = sizes(model)
+    return counts_of(sizes(model))
+
+
+def counts_of(counted: Sizes) -> TrainingCounts:
+    """What a training step needs of a model that is counted."""
     layers = counted.n_layers
     params, active = counted.params, counted.active
     dense = [each.width for each in counted.inner if each.group in ("dense_ffn", "shared")]

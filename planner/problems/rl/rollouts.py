@@ -1,0 +1,177 @@
+"""Time of the rollouts of a step: decoding steps from the serving planner, lengths at random."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import betainc
+
+from planner.problems import serving
+from planner.problems.rl.question import RlQuestion, RlWork
+from planner.protocol.problem import Search
+from planner.text.errors import FieldError
+
+GRID = 2  # factor between batches that are planned; between them times are straight lines
+LONGEST = 1e7  # over the limit: beyond it all answers are cut off
+
+
+@dataclass(frozen=True)
+class AnswerLengths:
+    """Lengths of answers: exponential with mean `scale` [token], cut off at `most` [token]."""
+
+    scale: float
+    most: float
+
+    @classmethod
+    def of(cls, work: RlWork) -> AnswerLengths:
+        """Those whose mean is that of the question."""
+
+        def missing(scale: float) -> float:
+            return _mean(scale, work.most) - work.answer
+
+        longest = LONGEST * work.most
+        if missing(longest) <= 0:
+            return cls(longest, work.most)
+        return cls(float(brentq(missing, work.answer / 2, longest, rtol=1e-14)), work.most)
+
+    @cached_property
+    def ended(self) -> float:
+        """Share of the answers that end before they are cut off."""
+        from formulas.training.reinforcement import ended_share
+
+        return float(ended_share.numpy()(L_most=self.most, theta_ans=self.scale))
+
+    @property
+    def mean(self) -> float:
+        """Mean length [token]."""
+        return _mean(self.scale, self.most)
+
+    def longest(self, count: int) -> float:
+        """Mean length of the longest of so many answers [token]."""
+        from formulas.training.reinforcement import longest_answer
+
+        terms = np.arange(1, count + 1)
+        order = float(np.sum(np.exp(terms * math.log(self.ended)) / terms))
+        return float(longest_answer.numpy()(theta_ans=self.scale, S_order=order))
+
+    def alive(self, count: int) -> np.ndarray:
+        """Tokens written while j of so many answers are left, (count,) for j = 1 .. count."""
+        from formulas.training.reinforcement import tokens_with_so_many_left
+
+        left = np.arange(1, count + 1)
+        chance = betainc(count - left + 1, left, self.ended)
+        function = tokens_with_so_many_left.numpy()
+        return np.asarray(
+            function(theta_ans=self.scale, I_alive=chance, n_alive=left.astype(float))
+        )
+
+
+def _mean(scale: float, most: float) -> float:
+    from formulas.training.reinforcement import ended_share, mean_answer
+
+    share = float(ended_share.numpy()(L_most=most, theta_ans=scale))
+    return float(mean_answer.numpy()(theta_ans=scale, U_cap=share))
+
+
+@dataclass(frozen=True, eq=False)
+class Replica:
+    """One layout of a replica that writes answers, and its decoding steps by batch [s/token]."""
+
+    question: RlQuestion
+    tp: int
+    pp: int
+    steps: dict[int, Search] = field(default_factory=dict)
+
+    @property
+    def chips(self) -> int:
+        """Chips of the replica."""
+        return self.tp * self.pp
+
+    def step(self, batch: int) -> float:
+        """Time of a decoding step of a batch [s/token]; infinite where it does not fit."""
+        if batch not in self.steps:
+            self.steps[batch] = serving.PROBLEM.search(self._serving_question(batch))
+        return self.steps[batch].outputs.get("tpot", math.inf)
+
+    def fitting(self, batch: int) -> int:
+        """The largest batch up to one that fits, of those planned; 0 where none does."""
+        fits = [size for size in self._batches(batch) if math.isfinite(self.step(size))]
+        return max(fits, default=0)
+
+    def times(self, batch: int) -> np.ndarray:
+        """Times of decoding steps of 1 .. `batch` answers [s/token]."""
+        ends = [size for size in self._batches(batch) if math.isfinite(self.step(size))]
+        return np.interp(np.arange(1, batch + 1), ends, [self.step(size) for size in ends])
+
+    def _batches(self, batch: int) -> list[int]:
+        sizes = [GRID**k for k in range(batch.bit_length()) if GRID**k < batch]
+        return [*sizes, batch]
+
+    def _serving_question(self, batch: int) -> Any:
+        question, pool = self.question, self.question.rollout
+        choose = {"mode": "decode", "tp": self.tp, "pp": self.pp, "batch": batch, "replicas": 1}
+        if pool.weights is not None:
+            choose["weights"] = list(pool.weights)
+        try:
+            return serving.QUESTION.model_validate({
+                "problem": "serving", "model": question.model, "system": question.system,
+                "chips": self.chips, "price": question.price, "profile": pool.profile,
+                "workload": {"input_tokens": question.work.prompt,
+                             "output_tokens": question.work.answer},
+                "choose": choose,
+            })  # fmt: skip
+        except FieldError as error:
+            raise FieldError(*((f"rollout.{path}", text) for path, text in error.faults)) from error
+
+
+@dataclass(frozen=True)
+class Rollouts:
+    """The rollouts of a step on a pool of replicas.
+
+    `answers` are written by the replica that has most, `batch` at a time; `longest` is the mean
+    length of the longest of all [token]; `ending` the time in which the last batch ends [s].
+    """
+
+    replica: Replica
+    chips: int
+    replicas: int
+    answers: int
+    batch: int
+    longest: float
+    full: float
+    alone: float
+    ending: float
+    seconds: float
+
+
+def rollouts(replica: Replica, chips: int) -> Rollouts | None:
+    """The rollouts on so many chips; None where no replica or no answer fits."""
+    from formulas.training.reinforcement import rollout_time, steady_rollout_time
+
+    question = replica.question
+    work, replicas = question.work, chips // replica.chips
+    if not replicas:
+        return None
+    answers = -(-work.rollouts // replicas)
+    steady = question.policy == "off" and question.lag > 1
+    batch = replica.fitting(answers * question.lag if steady else answers)
+    if not batch:
+        return None
+    lengths, times = AnswerLengths.of(work), replica.times(batch)
+    longest, ending = lengths.longest(work.rollouts), float(lengths.alive(batch) @ times)
+    full, alone = float(times[-1]), float(times[0])
+    rates = {"n_ans_r": float(answers), "B_ans": float(batch), "L_ans": lengths.mean,
+             "t_full": full}  # fmt: skip
+    if steady:
+        seconds = steady_rollout_time.numpy()(**rates)
+    else:
+        seconds = rollout_time.numpy()(
+            **rates, T_ending=ending, L_last=longest, L_last_r=lengths.longest(batch), t_one=alone
+        )
+    return Rollouts(replica, chips, replicas, answers, batch, longest, full, alone, ending,
+                    float(seconds))  # fmt: skip

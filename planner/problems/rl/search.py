@@ -1,0 +1,186 @@
+"""The best pools of a question: every layout of a replica, every split of the chips, exactly."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from planner.catalogue.systems import System
+from planner.problems.rl.learning import Learning, learning
+from planner.problems.rl.question import RlQuestion
+from planner.problems.rl.resolve import ResolvedRl, resolve_rl
+from planner.problems.rl.rollouts import Replica, Rollouts, rollouts
+from planner.text.errors import FieldError
+
+
+@dataclass(frozen=True)
+class Pools:
+    """Both pools and the time of a step [s]; on policy they are the same chips."""
+
+    resolution: ResolvedRl
+    rollouts: Rollouts
+    learning: Learning
+    sent: float
+    seconds: float
+
+    @property
+    def choice(self) -> str:
+        """The pools in short words."""
+        replica = self.rollouts.replica
+        writes = f"{self.rollouts.chips} chips write (tp {replica.tp}, pp {replica.pp})"
+        return f"{writes}, {self.learning.chips} learn ({self.learning.choice})"
+
+
+@dataclass
+class PoolTally:
+    """What the search saw: pairs of pools timed, of those that fit, and the best first."""
+
+    seen: int = 0
+    fitting: int = 0
+    ranked: list[Pools] = field(default_factory=list)
+
+
+def search_pools(resolution: ResolvedRl) -> PoolTally:
+    """Every layout of a replica with every split of the chips.
+
+    A split whose rollouts alone take longer than the best step is not laid out for learning.
+    Raises FieldError for what either planner refuses, and where no split is left.
+    """
+    question, framework = resolution.question, resolution.framework
+    tally, learned = PoolTally(), dict[int, Learning | None]()
+    refused: list[FieldError] = []
+    best = math.inf
+    replicas = [replica for replica in _replicas(question) if replica.chips <= question.chips]
+    for writing, learns in _splits(question, resolution.system):
+        for replica in replicas:
+            tally.seen += 1
+            writes = rollouts(replica, writing)
+            if writes is None:
+                continue
+            alone = framework.rollouts * writes.seconds
+            if alone >= best:
+                tally.fitting += 1
+                continue
+            if learns not in learned:
+                learned[learns] = _learned(question, learns, refused)
+            learner = learned[learns]
+            if learner is None:
+                continue
+            tally.fitting += 1
+            pools = _timed(resolution, writes, learner)
+            tally.ranked.append(pools)
+            best = min(best, pools.seconds)
+    if not tally.ranked and refused and len(refused) == len(learned):
+        raise refused[0]
+    tally.ranked.sort(key=lambda pools: pools.seconds)
+    return tally
+
+
+def _replicas(question: RlQuestion) -> Iterator[Replica]:
+    """Layouts of a replica: those that are asked for, else powers of two up to a machine."""
+    pool = question.rollout
+    powers = [2**k for k in range(question.chips.bit_length()) if 2**k <= question.chips]
+    for tp in pool.tp or powers:
+        for pp in pool.pp or (1,):
+            yield Replica(question, tp, pp)
+
+
+def _splits(question: RlQuestion, system: System) -> Iterator[tuple[int, int]]:
+    """Chips that write and chips that learn, the most that write first."""
+    chips = question.chips
+    if question.policy == "on":
+        yield chips, chips
+        return
+    unit = question.unit or math.gcd(chips, system.chips_per_domain or chips)
+    unit = unit if unit < chips else 1
+    every = range(unit, chips, unit)
+    chosen = [n for n in every if question.split is None or n in question.split]
+    if not chosen:
+        words = f"both pools have multiples of {unit} chips (unit); of {chips} none is left"
+        raise FieldError(("split", words))
+    for writing in reversed(chosen):
+        yield writing, chips - writing
+
+
+def _timed(resolution: ResolvedRl, writes: Rollouts, learner: Learning) -> Pools:
+    """Both pools with the time of their step."""
+    framework, sent = resolution.framework, _sent(resolution, writes)
+    numbers = framework.rollouts, framework.learning, framework.beside
+    times = np.array([[writes.seconds, learner.seconds, sent]])
+    (seconds,) = step_function(resolution.question)(times, numbers)
+    return Pools(resolution, writes, learner, sent, float(seconds))
+
+
+def step_equation(question: RlQuestion) -> str:
+    """The equation of a step in `formulas.training.reinforcement`."""
+    if question.policy == "on":
+        return "step_in_turn"
+    return "step_in_flight" if question.lag > 1 else "step_side_by_side"
+
+
+def _sent(resolution: ResolvedRl, writes: Rollouts) -> float:
+    """Time in which new weights reach every replica [s]."""
+    from formulas.training.reinforcement import weight_transfer
+
+    system = resolution.system
+    rate = system.scale_out or system.scale_up or system.chip.memory_bandwidth
+    return float(weight_transfer.numpy()(
+        W_sent=resolution.weight_bytes, g_roll=float(writes.replica.chips), R_sent=rate
+    ))  # fmt: skip
+
+
+def pool_times(question: RlQuestion) -> list[tuple[float, float, float]]:
+    """Times of rollouts, learning and weights sent [s] of every pair of pools that fits."""
+    resolution, rows = resolve_rl(question), []
+    learned: dict[int, Learning | None] = {}
+    refused: list[FieldError] = []
+    for writing, learns in _splits(question, resolution.system):
+        if learns not in learned:
+            learned[learns] = _learned(question, learns, refused)
+        learner = learned[learns]
+        for replica in _replicas(question):
+            writes = rollouts(replica, writing)
+            if writes is not None and learner is not None:
+                rows.append((writes.seconds, learner.seconds, _sent(resolution, writes)))
+    if not rows and refused:
+        raise refused[0]
+    return rows
+
+
+def step_function(
+    question: RlQuestion,
+) -> Callable[[np.ndarray, tuple[float, float, float]], np.ndarray]:
+    """The step (n,) [s] of times (n, 3) of pools, by factors on both and a time beside."""
+    from formulas.training import reinforcement as equations
+
+    function = getattr(equations, step_equation(question)).numpy()
+
+    def step(pools: np.ndarray, numbers: tuple[float, float, float]) -> np.ndarray:
+        names = ("T_roll", "T_learn", "T_synced", "x_roll", "x_learn", "T_beside")
+        values = dict(zip(names, (*pools.T, *numbers), strict=True))
+        return np.asarray(function(**{name: values[name] for name in function.kernel.names}))
+
+    return step
+
+
+def _learned(question: RlQuestion, chips: int, refused: list[FieldError]) -> Learning | None:
+    """Learning on so many chips; None where none fits, or it is refused, which is noted."""
+    try:
+        return learning(question, chips)
+    except FieldError as error:
+        refused.append(error)
+        return None
+
+
+def least_seconds(question: RlQuestion) -> float:
+    """The arithmetic of learning and scoring at the peak of all chips: no step is shorter [s]."""
+    learner = learning(question, question.chips)
+    if learner is None:
+        return 0.0
+    point = learner.point
+    done = point.mfu * point.step_time * point.chips_used / question.chips
+    passes = 1 + question.forwards / 3
+    return float(passes * learner.updates * done)

@@ -1,0 +1,272 @@
+"""The share of its peak that a phase of training reaches, by the size of the model it trains.
+
+`SizeLayouts.at` is the training planner's best layout for one model; `ladder_search` goes through
+sizes one percent apart for the best of them, which no monomial of the size could say: layouts
+switch from one size to the next.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from planner.architecture.counts import Sizes
+from planner.problems.training.outputs import point_of
+from planner.problems.training.phase.planned_phase import PretrainPhase
+from planner.problems.training.plan import TrainingPoint
+from planner.problems.training.question import TrainingQuestion, Work
+from planner.problems.training.resolve import TrainingCase, resolve_training
+from planner.problems.training.search import RatedLayout, search_layouts
+from planner.problems.training.step.step_times import step_times
+from planner.problems.training.step.training_counts import TrainingCounts, counts_of
+from planner.protocol.plan import DataSource
+from planner.text.errors import FieldError, ModelError
+from planner.token_costs.phase_costs import (
+    FORWARD,
+    PhaseCost,
+    PlannedSlope,
+    SizedShare,
+    cheapest_phase,
+)
+from planner.token_costs.spending import PlannedLayout
+
+PATH = "phases.pretrain"
+RUNG = 1.01  # factor between two sizes of the ladder
+COARSE = 8  # rungs between sizes that are laid out first
+REACH = 96  # rungs to either side: a factor of 2.6; the middle moves where the best is at an end
+OF_SYSTEM = ("system", "price", "precision")  # keys that a phase has itself
+NUDGE = 1e-4  # of a figure of the machine, in logarithms
+
+
+@dataclass(frozen=True, eq=False)
+class PlannedStep:
+    """The best layout of one model, and the share of the peak that its weights' FLOP are."""
+
+    n_active: float
+    share: float
+    rated: RatedLayout
+
+    @cached_property
+    def point(self) -> TrainingPoint:
+        """The layout as a training answer has it."""
+        return point_of(self.rated)
+
+    @property
+    def case(self) -> TrainingCase:
+        """System, price and stack."""
+        return self.rated.chips.case
+
+
+@dataclass(frozen=True, eq=False)
+class SizeLayouts:
+    """The training planner on every model that a question may choose.
+
+    `member` counts the model of a size; `varied` is the phase with another value at a path below
+    it. Sizes that were laid out are kept in `steps`, what was refused of others in `refused`.
+    """
+
+    phase: PretrainPhase
+    member: Callable[[float], Sizes]
+    varied: Callable[[str, float], PretrainPhase]
+    steps: dict[float, PlannedStep | None] = field(default_factory=dict)
+    refused: list[FieldError] = field(default_factory=list)
+
+    def at(self, n_active: float) -> PlannedStep | None:
+        """The cheapest layout for the model of a size; None where there is none."""
+        if n_active not in self.steps:
+            self.steps[n_active] = self._best(n_active)
+        return self.steps[n_active]
+
+    def _best(self, n_active: float) -> PlannedStep | None:
+        try:
+            counted = self.member(n_active)
+        except ModelError:
+            return None  # the family has no such member
+        try:
+            resolution = resolve_training(self.question(counts_of(counted)))
+            ranked = search_layouts(resolution).ranked(1)
+        except FieldError as error:
+            self.refused.append(FieldError(*((_placed(path), text) for path, text in error.faults)))
+            return None
+        if not ranked:
+            return None
+        size = float(counted.n_active["all"])
+        return PlannedStep(size, share_of(size, ranked[0]), ranked[0])
+
+    def question(self, counts: TrainingCounts) -> TrainingQuestion:
+        """The phase as a training question about a model that is counted."""
+        run, phase = self.phase.training, self.phase
+        assert run is not None
+        assert phase.system is not None  # refused as it is read
+        question = TrainingQuestion.model_construct(
+            problem="training", model="", system=phase.system, chips=run.chips,
+            work=Work.model_construct(
+                global_batch=run.global_batch, sequence=run.sequence, tokens=None),
+            precision=phase.dtype, state=run.state, reliability=run.reliability,
+            choose=run.choose, objective="cost", price=phase.price, profile=run.profile,
+        )  # fmt: skip
+        return question.model_copy(update={"model": counts})
+
+    def slopes(self, step: PlannedStep) -> tuple[PlannedSlope, ...]:
+        """What one percent of the machine's figures does to the price of a FLOP, layout held."""
+        system, dtype = step.case.system, self.phase.dtype
+        figures = (
+            (f"flops.{dtype}", system.chip.peak(dtype), "flop/s"),
+            ("memory_bandwidth", system.chip.memory_bandwidth, "byte/s"),
+            ("scale_up", system.scale_up, "byte/s"),
+            ("scale_out", system.scale_out, "byte/s"),
+        )
+        rows = []
+        for key, value, unit in figures:
+            if not value:
+                continue
+            path = f"system.{key}"
+            faster = replace(self, phase=self.varied(path, value * math.exp(NUDGE)))
+            slope = math.log(faster.held_step(step) / step.rated.step) / NUDGE
+            if slope:
+                rows.append(PlannedSlope(path, value, unit, slope))
+        return tuple(rows)
+
+    def held_step(self, step: PlannedStep) -> float:
+        """Time of a step [s] of the same layout in this phase, whose machine may differ."""
+        (case,) = resolve_training(self.question(step.case.task.counts)).cases
+        return float(np.asarray(step_times(case.task, step.rated.layout, ("step",)).step))
+
+    def data(self, step: PlannedStep) -> tuple[DataSource, ...]:
+        """Where the figures of a layout stand."""
+        named = resolve_training(self.question(step.case.task.counts)).data
+        return tuple(replace(source, what=f"pretrain: {source.what}") for source in named)
+
+    def warnings(self, step: PlannedStep) -> tuple[str, ...]:
+        """What to say of a layout."""
+        sentences = resolve_training(self.question(step.case.task.counts)).warnings
+        return tuple(f"pretrain: {sentence}" for sentence in sentences)
+
+
+def share_of(n_active: float, rated: RatedLayout) -> float:
+    """Share of the peak that the FLOP of the weights are, idle chips and failures paid for [1]."""
+    from formulas.scaling.budget_outputs import planned_share
+
+    case = rated.chips.case
+    token = float(rated.chips.worth(rated.step, 0.0)["w_train"])
+    return float(planned_share.numpy()(
+        N_active=n_active, c_fwd=FORWARD, p_chip=case.price.value, w_train=token,
+        F_train=case.task.machine.peak,
+    ))  # fmt: skip
+
+
+def ladder_search(
+    layouts: SizeLayouts,
+    score: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    around: float,
+    within: tuple[float, float],
+) -> PlannedStep:
+    """The step of the size with the least score, of all sizes on a ladder of one percent.
+
+    Sizes are laid out a few rungs apart first; then every rung at which the best share of those
+    would pay. Raises FieldError where no size has a layout.
+
+    Parameters
+    ----------
+    score : What is made small at sizes (n,) [param] that reach shares (n,); infinite where a size
+        cannot be as good as asked.
+    around : The size in the middle.
+    within : The sizes that are allowed.
+    """
+    while True:
+        middle = round(math.log(around) / math.log(RUNG))  # the same rungs whatever is asked
+        rungs = RUNG ** np.arange(middle - REACH, middle + REACH + 1, dtype=float)
+        rungs = np.unique(np.clip(rungs, *within))
+        step = _of_rungs(layouts, score, rungs)
+        ends = [end for end in rungs[[0, -1]].tolist() if end not in within]
+        end = min(ends, key=lambda size: abs(math.log(size / step.n_active)), default=around)
+        if abs(math.log(end / step.n_active)) > COARSE * math.log(RUNG) or end == around:
+            return step
+        around = end
+
+
+def _of_rungs(
+    layouts: SizeLayouts, score: Callable[[np.ndarray, np.ndarray], np.ndarray], rungs: np.ndarray
+) -> PlannedStep:
+    """The step of least score of some rungs; FieldError where none has a layout."""
+    steps = [step for size in rungs[::COARSE] if (step := layouts.at(float(size)))]
+    if not steps:
+        if layouts.refused:
+            raise layouts.refused[-1]
+        words = "no layout fits into the memory of these chips for any size; give more chips"
+        raise FieldError((f"{PATH}.training.chips", words))
+    best = _least(steps, score)
+    hopeful = score(rungs, np.full(len(rungs), max(step.share for step in steps)))
+    steps += [step for size in rungs[hopeful < best[0]] if (step := layouts.at(float(size)))]
+    return _least(steps, score)[1]
+
+
+def _least(
+    steps: Sequence[PlannedStep], score: Callable[[np.ndarray, np.ndarray], np.ndarray]
+) -> tuple[float, PlannedStep]:
+    """The least score and its step."""
+    sizes, shares = (np.array([getattr(x, name) for x in steps]) for name in ("n_active", "share"))
+    scores = score(sizes, shares)
+    place = int(np.argmin(scores))
+    return float(scores[place]), steps[place]
+
+
+def planned_cost(layouts: SizeLayouts, step: PlannedStep, growth: float = 0.0) -> PhaseCost:
+    """The phase at the share that a step reaches, with those of every size that was laid out."""
+    laid = {each.n_active: each.share for each in layouts.steps.values() if each}
+    sizes, shares = (np.array(x) for x in zip(*sorted(laid.items()), strict=True))
+    trend = float(np.polyfit(np.log(sizes), np.log(shares), 1)[0]) if len(sizes) > 1 else 0.0
+    sized = SizedShare(step.n_active, sizes, shares, growth, trend, layouts.slopes(step))
+    return replace(cost_at(layouts.phase, step.share), sized=sized)
+
+
+def cost_at(phase: PretrainPhase, share: float) -> PhaseCost:
+    """The phase at any share of the peak."""
+    at_share = phase.model_copy(update={"mfu": share})
+    return cheapest_phase("pretrain", at_share, 3 * FORWARD, unpriced=f"{PATH}.price")
+
+
+def fixed_cost(phase: PretrainPhase, *, sparse: bool) -> PhaseCost:
+    """The phase at the share of the peak that is given, or that a published run reached.
+
+    Raises FieldError where none is given and none is known.
+    """
+    return cheapest_phase("pretrain", phase, 3 * FORWARD, unpriced=f"{PATH}.price", sparse=sparse)
+
+
+def planned_layout(layouts: SizeLayouts, step: PlannedStep, tokens: float) -> PlannedLayout:
+    """A step as an answer shows it; `tokens` are trained on."""
+    point, chips = step.point, step.rated.chips
+    seconds = tokens / (point.tokens_per_s * chips.goodput)
+    return PlannedLayout(
+        system=point.system, chips=point.chips, layout=step.rated.choice,
+        step_time=point.step_time, tokens_per_s=point.tokens_per_s, mfu=point.mfu,
+        share=step.share, usd_per_mtok=point.usd_per_mtok, days=seconds / 86400.0,
+        sizes=sum(each is not None for each in layouts.steps.values()),
+    )  # fmt: skip
+
+
+def supporting_growth(rise: float, share: float) -> float:
+    """d ln(share of the peak) / d ln(size) at which a size is stationary.
+
+    Layouts switch from size to size, so the best of them is a corner: of the powers that touch the
+    cost there, this is the one whose own optimum it is.
+
+    Parameters
+    ----------
+    rise : d ln(what is made small) / d ln(size) at a constant share of the peak.
+    share : d ln(what is made small) / d ln(cost of the phase).
+    """
+    return rise / share if share else 0.0
+
+
+def _placed(path: str) -> str:
+    """A path of a training question as one of the phase."""
+    key = path.partition(".")[0]
+    if key == "precision":
+        return f"{PATH}.dtype"
+    return f"{PATH}.{path}" if key in OF_SYSTEM else f"{PATH}.training.{path}"
