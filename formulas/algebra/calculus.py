@@ -146,7 +146,7 @@ class Optimum:
                 yield _roots(self.slope, self.x, tuple(point.items()))
 
     @cached_property
-    def roots(self) -> tuple[list[Point], ...]:
+    def roots(self) -> tuple[tuple[Point, ...], ...]:
         """The roots over 40 orders of magnitude at each of a few points that have any."""
         several = (roots for roots in self._roots(0) if roots)
         return tuple(islice(several, 1 if self.proven else LISTED))

@@ -40,10 +40,12 @@ rollout_time = Equation.of(
     "prompts are short beside the answers",
 )
 
-steady_rollout_time = Equation.of(
+steady_rollout_time = Equation(
+    "time of the rollouts of a step, several steps in flight",
     T_roll,
     n_ans_r / B_ans * L_ans * t_full,
-    "answers of several steps are in flight, and begin as others end: no replica runs empty",
+    ("answers of several steps are in flight, and begin as others end: no replica runs empty",),
+    definition,
 )
 
 learning_time = Equation.of(
@@ -65,18 +67,26 @@ step_in_turn = Equation.of(
     FRAMEWORK,
 )
 
-step_side_by_side = Equation.of(
+step_side_by_side = Equation(
+    "time of one step of reinforcement learning, off policy by a step",
     T_rl,
     maximum(x_roll * T_roll, x_learn * T_learn + T_beside) + T_synced,
-    "off policy by a step: rollouts of the next step run beside all that is done with these",
-    FRAMEWORK,
+    (
+        "off policy by a step: rollouts of the next step run beside all that is done with these",
+        FRAMEWORK,
+    ),
+    definition,
 )
 
-step_in_flight = Equation.of(
+step_in_flight = Equation(
+    "time of one step of reinforcement learning, several steps in flight",
     T_rl,
     maximum(x_roll * T_roll, x_learn * T_learn) + T_synced,
-    "off policy by several steps: rewards and data of other steps are behind both pools",
-    FRAMEWORK,
+    (
+        "off policy by several steps: rewards and data of other steps are behind both pools",
+        FRAMEWORK,
+    ),
+    definition,
 )
 
 step_cost = Equation.of(K_rl, n_paid * p_chip * T_rl, "chips of both pools are paid, idle or not")

@@ -45,15 +45,17 @@ def _any(package: str) -> Callable[[], float]:
 
 
 FIGURES = (
-    Figure("modules", 580, sizes.module_count),
+    Figure("modules", 588, sizes.module_count),
     # 72,000 for the rooms that there were; beyond the fit (shared passes, overlap, drafts, power,
     # makers, ways of leaving out, bands, hulls, own rows) came 5,500 more; for sound answers
     # (engine rules, placement, rent, promises under arrivals, what an answer must say) 3,100; for
     # proofs (comparison over eighteen decades, conditions, calculus, verdicts) 2,100, the
     # book 2,500, an optimum that answers what drives it 100; for the kinds training (4,300 with its
     # fits), prices and buying (3,300), cache and schedule (1,900), fleet (3,200) and for the faces
-    # (page, diff, gate, import, server, tools) 6,500, with 132 modules of the 572.
-    Figure("lines", 106_500, sizes.lines),
+    # (page, diff, gate, import, server, tools) 6,500, with 132 modules of the 572; for training in
+    # budgets and lifecycles and for reinforcement learning 2,500, for prices read anew, by the hour
+    # and in sweeps 600, for fleets model by model 600, for memory and joint fits of stacks 400.
+    Figure("lines", 110_600, sizes.lines),
     Figure("files of the fullest folder", sizes.FOLDER, lambda: sizes.largest_folder()[0]),
     Figure("lines of the longest file", sizes.FILE, lambda: sizes.largest_file()[0]),
     Figure("lines of the longest function", sizes.FUNCTION, lambda: sizes.largest_function()[0]),

@@ -49,7 +49,7 @@ def compute_optimal(answer: BudgetOptimum) -> Comparison | None:
     task = answer.task
     if task.required is None or task.fixed_choices or task.reinforced:
         return None
-    training = {"pretrain": task.phases["pretrain"]}
+    training = {"pretrain": task.phases["pretrain"].smooth()}
     best = solve_one(replace(task, phases=training, served=0.0, rl_tokens=0.0, rl_flop=0.0))
     if isinstance(best, NoBudget):
         return None

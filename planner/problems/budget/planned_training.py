@@ -57,7 +57,8 @@ class PlannedPretraining:
         if not isinstance(begun, BudgetOptimum):
             return task  # even at the peak: the reason is another
         score = partial(_scores, task)
-        step = training.ladder_search(layouts, score, begun.n_active, (SMALLEST, LARGEST))
+        beside = self._fixed_size(task)
+        step = training.ladder_search(layouts, score, begun.n_active, (SMALLEST, LARGEST), beside)
         flat = _with(task, training.planned_cost(layouts, step))
         growth = _supporting_growth(flat, step.n_active)
         return _with(task, training.planned_cost(layouts, step, growth))
@@ -79,6 +80,15 @@ class PlannedPretraining:
             return record, layouts.data(step), (*warnings, none)
         record = replace(record, fixed_mfu=self._fixed(best, fixed))
         return record, layouts.data(step), warnings
+
+    def _fixed_size(self, task: BudgetTask) -> tuple[float, ...]:
+        """The size that a fixed share gives, where one is known: no plan is worse than it."""
+        try:
+            fixed = training.fixed_cost(self.phase, sparse=task.sparsity > 1)
+        except FieldError:
+            return ()  # the answer says so
+        claimed = solve_one(_with(task, fixed))
+        return (claimed.n_active,) if isinstance(claimed, BudgetOptimum) else ()
 
     def _fixed(self, best: BudgetOptimum, fixed: PhaseCost) -> FixedShare | None:
         """What a fixed share gives, charged what training its size really costs."""

@@ -214,8 +214,13 @@ def _infeasible(
         certificate=records.NoCertificate(NOTHING_CLOSER),
         demand=life.demand,
         infeasible=(missed,),
-        provenance=_provenance(life, {}, warnings),
+        provenance=_provenance(life, _unplanned_phases(life), warnings),
     )
+
+
+def _unplanned_phases(life: resolve.LifecycleTask) -> Mapping[str, PhaseCost]:
+    """The phases whose figures were looked up: none where pre-training was to be planned."""
+    return {} if life.scenario.phases.pretrain.training else life.training(life.sparsities[0])
 
 
 def _provenance(

@@ -164,6 +164,7 @@ def ladder_search(
     score: Callable[[np.ndarray, np.ndarray], np.ndarray],
     around: float,
     within: tuple[float, float],
+    beside: Sequence[float] = (),
 ) -> PlannedStep:
     """The step of the size with the least score, of all sizes on a ladder of one percent.
 
@@ -176,12 +177,13 @@ def ladder_search(
         cannot be as good as asked.
     around : The size in the middle.
     within : The sizes that are allowed.
+    beside : Sizes off the ladder that are laid out too.
     """
     while True:
         middle = round(math.log(around) / math.log(RUNG))  # the same rungs whatever is asked
         rungs = RUNG ** np.arange(middle - REACH, middle + REACH + 1, dtype=float)
         rungs = np.unique(np.clip(rungs, *within))
-        step = _of_rungs(layouts, score, rungs)
+        step = _of_rungs(layouts, score, rungs, beside)
         ends = [end for end in rungs[[0, -1]].tolist() if end not in within]
         end = min(ends, key=lambda size: abs(math.log(size / step.n_active)), default=around)
         if abs(math.log(end / step.n_active)) > COARSE * math.log(RUNG) or end == around:
@@ -190,10 +192,14 @@ def ladder_search(
 
 
 def _of_rungs(
-    layouts: SizeLayouts, score: Callable[[np.ndarray, np.ndarray], np.ndarray], rungs: np.ndarray
+    layouts: SizeLayouts,
+    score: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    rungs: np.ndarray,
+    beside: Sequence[float],
 ) -> PlannedStep:
-    """The step of least score of some rungs; FieldError where none has a layout."""
-    steps = [step for size in rungs[::COARSE] if (step := layouts.at(float(size)))]
+    """The step of least score of some rungs and sizes; FieldError where none has a layout."""
+    first = (*rungs[::COARSE].tolist(), *beside)
+    steps = [step for size in first if (step := layouts.at(size))]
     if not steps:
         if layouts.refused:
             raise layouts.refused[-1]
