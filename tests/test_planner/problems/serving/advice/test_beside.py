@@ -170,3 +170,20 @@ def test_prices_that_are_equal_are_a_tie() -> None:
     assert first.usd_per_mtok == pytest.approx(plan.cost, rel=5e-4)  # type: ignore[attr-defined]
     assert "(a tie)" in str(plan)
     assert "50% to be cheaper" not in str(plan)
+
+
+@pytest.mark.parametrize("tokens", [(1500, 500), (2000, 500), (3000, 1000)])
+def test_the_split_of_the_bill_follows_the_pools_and_marginal_prices_what_is_used_of_them(
+    tokens: tuple[int, int],
+) -> None:
+    """Equal pools at 3:1 charge output three times input, however idle one of them is."""
+    given, written = tokens
+    workload = {"input_tokens": given, "output_tokens": written}
+    point = planner.solve(SCENARIO | {"workload": workload}).point  # type: ignore[attr-defined]
+    reads, writes, marginal = point.prefill, point.decode, point.marginal
+    ratio = point.usd_per_mtok_output / point.usd_per_mtok_input
+    assert ratio == pytest.approx(writes.chips_used / reads.chips_used * given / written, rel=1e-9)
+    in_use = writes.utilisation / reads.utilisation
+    assert marginal.usd_per_mtok_output / marginal.usd_per_mtok_input == pytest.approx(
+        ratio * in_use, rel=1e-6
+    )
