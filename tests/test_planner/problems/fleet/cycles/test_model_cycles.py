@@ -10,7 +10,7 @@ from planner.problems.fleet.cycles.model_covers import cover_cuts
 from planner.problems.fleet.fleet_task import FleetTask
 from planner.problems.fleet.program import fleet_program
 from planner.problems.fleet.resolve import resolve_fleet
-from planner.problems.fleet.search import cheapest_by_cycles
+from planner.problems.fleet.search import cheapest, cheapest_by_cycles
 from planner.programs.integer import NoPoint, relaxed, solved
 from planner.scenario import load
 from tests.cases.fleet_brute_force import small_scenario
@@ -44,16 +44,20 @@ def test_cuts_of_covers_cut_no_cheapest_plan_away(seed):
 
 
 @pytest.mark.parametrize("seed", first(2, range(10)))
-def test_a_plan_by_models_keeps_all_rules_between_the_bound_and_twice_it(seed):
-    """The evaluation states every rule by itself; small fleets are far from their relaxation."""
+def test_a_plan_by_models_keeps_all_rules_and_the_optimum_lies_between_it_and_its_bound(seed):
+    """The evaluation states every rule by itself; the answer is as near to the optimum as it says.
+
+    A plan by models alone may be far off: fleets so small are answered by the whole program.
+    """
     task = small_fleet(seed)
     plan = cheapest_by_cycles(task)
     assert plan is not None
     recheck(task, plan)
-    assert plan.linear.value * (1 - 1e-9) <= plan.bound <= plan.value <= 2 * plan.bound
-    other = solved(fleet_program(task).program.compiled(), gap=0.5, nodes=1)
-    assert other is not None
-    assert plan.bound <= other.value * (1 + 1e-9)
+    best = solved(fleet_program(task).program.compiled(), gap=0.04)
+    assert best is not None
+    assert plan.linear.value * (1 - 1e-9) <= plan.bound <= best.value * (1 + 1e-9)
+    assert best.bound <= plan.value * (1 + 1e-9)
+    assert cheapest(task).value <= 1.04 * best.value
 
 
 def test_cuts_lift_the_bound_of_few_replicas():
