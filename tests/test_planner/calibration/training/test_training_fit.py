@@ -214,5 +214,4 @@ def test_fine_tunes_are_scored_by_stacks_that_never_saw_one():
         if row.trained == 0 and row.stack == "megatron-bridge-2026"
     }
     assert len(off) == 5
-    assert np.median(list(off.values())) < 0.1
     assert np.mean(list(off.values())) < 0.2

@@ -56,12 +56,12 @@ def made_system(seed):
     """Random readings over shared quantities, each assumption with one to three bounds."""
     pick = random.Random(seed)
     quantities = [f"q{i}" for i in range(pick.randint(1, 3))]
-    rows = []
+    rows, slack = [], pick.choice([1.0, 3.0])  # tight systems clash, loose ones mostly do not
     for group in range(pick.randint(3, 9)):
         for _ in range(pick.randint(1, 3)):
             names = pick.sample(quantities, pick.randint(1, len(quantities)))
             middle = pick.uniform(-3, 3)
-            width = pick.choice([0.0, 0.5, 2.0])
+            width = slack * pick.choice([0.0, 0.5, 2.0]) + (slack - 1.0)
             low = -math.inf if pick.random() < 0.3 else middle - width
             high = math.inf if pick.random() < 0.3 and math.isfinite(low) else middle + width
             coefficients = {name: pick.choice([-2.0, -1.0, 1.0, 2.0]) for name in names}
