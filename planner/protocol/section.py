@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from planner.protocol.output import Output, values_in
-from planner.text.wording import quantity
+from planner.text.wording import filled, quantity, wrapped
 
 if TYPE_CHECKING:
     from planner.protocol.plan import BindingLimit
@@ -56,6 +56,16 @@ def text_of(sections: Sequence[Section]) -> str:
     """Sections as text, each under its title."""
     blocks = ([each.title, *(f"  {line.text()}" for line in each.lines)] for each in sections)
     return "\n\n".join(map("\n".join, blocks))
+
+
+def wrapped_text(sections: Sequence[Section]) -> str:
+    """Sections as text no wider than the terminal; the first title is broken into lines already."""
+    lines: list[str] = []
+    for section in sections:
+        lines += ["", *filled(section.title)] if lines else section.title.splitlines()
+        for line in section.lines:
+            lines += wrapped(line.text())
+    return "\n".join(lines)
 
 
 def why_of(binding: Sequence[BindingLimit], elasticities: Mapping[str, float]) -> str:

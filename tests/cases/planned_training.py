@@ -33,7 +33,7 @@ def member(n_active):
 
 
 def written(model, folder):
-    """A Hugging Face configuration of a dense member."""
+    """A Hugging Face configuration of a dense model that is counted, as a file."""
     config = {
         "architectures": ["LlamaForCausalLM"],
         "model_type": "llama",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from planner.problems.rl import plan as records
-from planner.protocol.section import Line, Section
+from planner.protocol.section import Line, Section, wrapped_text
 from planner.text import wording as say
 
 
@@ -34,12 +34,7 @@ def sections(plan: records.RlPlan) -> tuple[Section, ...]:
 
 def answer_text(plan: records.RlPlan) -> str:
     """All sections, every line at most 80 columns."""
-    lines: list[str] = []
-    for section in sections(plan):
-        lines += ["", *say.filled(section.title)] if lines else section.title.splitlines()
-        for line in section.lines:
-            lines += say.wrapped(line.text())
-    return "\n".join(lines)
+    return wrapped_text(sections(plan))
 
 
 def question_text(plan: records.RlPlan) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from planner.problems.training import plan as records
-from planner.protocol.section import Line, Section, why_of
+from planner.protocol.section import Line, Section, why_of, wrapped_text
 from planner.text import wording as say
 from planner.text.quantities import show
 
@@ -61,12 +61,7 @@ def sections(plan: records.TrainingPlan) -> tuple[Section, ...]:
 
 def answer_text(plan: records.TrainingPlan) -> str:
     """All sections, every line at most 80 columns."""
-    lines: list[str] = []
-    for section in sections(plan):
-        lines += ["", *say.filled(section.title)] if lines else section.title.splitlines()
-        for line in section.lines:
-            lines += say.wrapped(line.text())
-    return "\n".join(lines)
+    return wrapped_text(sections(plan))
 
 
 def question_text(plan: records.TrainingPlan) -> str:

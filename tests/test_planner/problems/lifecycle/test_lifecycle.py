@@ -1,6 +1,5 @@
 """The whole life of a model agrees with serving, budgets, brute force and finite differences."""
 
-import json
 import math
 from dataclasses import replace
 from types import MappingProxyType
@@ -22,6 +21,7 @@ from planner.token_costs.optimum import solve_one
 from planner.token_costs.phase_costs import PhaseCost
 from planner.token_costs.stationary_points import stationary_points, training_curve
 from tests.cases.lifecycle import scenario
+from tests.cases.planned_training import written
 
 STEP = 1e-3
 
@@ -48,26 +48,6 @@ def test_it_carries_what_of_its_serving_no_row_covers(plan):
     assert "outside the fit" in plan._repr_html_()
     with pytest.raises(InputError, match="outside the fit"):
         planner.solve(scenario(), strict=True)
-
-
-def written(model, folder):
-    """A Hugging Face configuration of a plan's model."""
-    config = {
-        "architectures": ["LlamaForCausalLM"],
-        "model_type": "llama",
-        "hidden_size": model.hidden,
-        "num_hidden_layers": model.n_layers,
-        "num_attention_heads": model.n_q_heads,
-        "num_key_value_heads": model.n_kv_heads,
-        "head_dim": 128,
-        "intermediate_size": model.params["dense_ffn"] // (3 * model.hidden * model.n_layers),
-        "vocab_size": model.vocab,
-        "tie_word_embeddings": model.tied,
-        "torch_dtype": "bfloat16",
-    }
-    path = folder / "config.json"
-    path.write_text(json.dumps(config), encoding="utf-8")
-    return str(path)
 
 
 @pytest.mark.slow
