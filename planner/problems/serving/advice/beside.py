@@ -13,7 +13,7 @@ from planner.problems.serving.advice.records import (
     UsedLimit,
 )
 from planner.problems.serving.deployment.missed_promises import missed_promises
-from planner.problems.serving.deployment.questions import questions_of, ranked
+from planner.problems.serving.deployment.questions import Question, questions_of, ranked
 from planner.problems.serving.task.plan_limits import PROMISES
 from planner.problems.serving.task.resolve import resolve
 from planner.text.errors import InputError
@@ -60,21 +60,31 @@ def cheaper_weights(scenario: Scenario, best: Point) -> CheaperWeights | None:
 
 
 def fewer_chips(scenario: Scenario, plan: ServingPoint) -> FewerChips | None:
-    """What the next smaller number of chips lacks, or costs; None where there is but one."""
-    allowed = [count for count in scenario.paid if count < plan.chips]
-    count = max(allowed, default=plan.chips - scenario.rent.unit)
+    """What the next smaller number of chips lacks, or costs; None where there is but one.
+
+    Where it is cheaper per token, the cheapest of all smaller numbers.
+    """
+    unit = scenario.rent.unit
+    count = max((n for n in scenario.paid if n < plan.chips), default=plan.chips - unit)
     if count < 1:
         return None
     try:
-        changed = Change.of(scenario, "chips", (count,), count).scenario
-        questions = questions_of(resolve(changed))
+        questions = _on(scenario, count)
     except InputError as error:
         return FewerChips(count, (), str(error), None, None)
     points = ranked(questions)
     if not points:
         return FewerChips(count, tuple(missed_promises(questions)), "", None, None)
-    price = points[0].candidate.usd_per_mtok
-    return FewerChips(count, (), "", price, price / plan.usd_per_mtok - 1)
+    best = points[0].candidate
+    if scenario.objective == "cost" and best.usd_per_mtok < plan.usd_per_mtok * (1 - UNSEEN):
+        best = ranked(_on(scenario, *range(unit, count + 1, unit)))[0].candidate
+    price = best.usd_per_mtok
+    return FewerChips(best.plan().chips, (), "", price, price / plan.usd_per_mtok - 1)
+
+
+def _on(scenario: Scenario, *chips: int) -> list[Question]:
+    """The questions of a scenario on other numbers of chips. Raises InputError if none can be."""
+    return questions_of(resolve(Change.of(scenario, "chips", chips, chips[-1]).scenario))
 
 
 def used_limits(candidate: Candidate) -> tuple[UsedLimit, ...]:

@@ -33,7 +33,10 @@ class CheaperWeights:
 
 @dataclass(frozen=True)
 class FewerChips:
-    """The next smaller number of chips: what it lacks, or by how much its price is higher."""
+    """What the next smaller number of chips lacks, or by how much its price is higher.
+
+    Where that is lower, `chips` is the cheapest of all smaller numbers.
+    """
 
     chips: Chips
     missed: tuple[MissedPromise, ...]

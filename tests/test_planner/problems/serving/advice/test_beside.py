@@ -130,6 +130,15 @@ def test_fewer_chips_that_cost_more_or_less_are_told_with_their_price() -> None:
     assert fewer.behind == pytest.approx(other.cost / plan.cost - 1)
 
 
+def test_where_fewer_chips_are_cheaper_the_cheapest_of_all_numbers_is_named() -> None:
+    load = LOADED | {"choose": {"mode": "aggregated"}, "chips": 20}
+    fewer = planner.solve(load).answer.fewer_chips
+    plans = {chips: planner.solve(load | {"chips": chips}) for chips in range(8, 20)}
+    least = min((p for p in plans.values() if p.status == "optimal"), key=lambda plan: plan.cost)
+    assert fewer.chips == least.point.chips < 19  # type: ignore[attr-defined]
+    assert fewer.usd_per_mtok == pytest.approx(least.cost, rel=1e-9)
+
+
 def test_how_much_of_each_limit_is_used_is_told_fullest_first(pools: Plan) -> None:
     used = {limit.limit: limit.used for limit in pools.answer.limits_used}
     point = pools.point  # type: ignore[attr-defined]
