@@ -5,8 +5,6 @@ same thing as a handful of figures, known by name. Bandwidths are in byte/s one 
 Names are fetched when they are first used, so that asking for a machine loads no graph library.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING
 

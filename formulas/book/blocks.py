@@ -1,7 +1,5 @@
 """Blocks: what the book is made of before any markup."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import TypeAlias
 

@@ -4,8 +4,6 @@ A chapter without its figure, an exercise without an answer or a name that the c
 have is refused in a sentence that says where.
 """
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields

@@ -4,8 +4,6 @@ A symbol is listed in the first chapter that uses it, ahead of its formulas, and
 step puts in is stated ahead of that step, so that nothing is used before it is said.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from types import MappingProxyType

@@ -1,7 +1,5 @@
 """The book as one file of each format: covers and heads, and the tables that the walk reads."""
 
-from __future__ import annotations
-
 import base64
 from html import escape
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The book in Markdown, LaTeX, Typst and HTML by one walk, with the forms of each in a table."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 

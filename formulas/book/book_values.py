@@ -4,8 +4,6 @@ Nothing in a chapter is typed that an equation gives: an answer, a number among 
 and a condition are each an expression, such as `critical_batch/short_context_batch`.
 """
 
-from __future__ import annotations
-
 import ast
 import tomllib
 from collections.abc import Callable, Mapping

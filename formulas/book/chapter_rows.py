@@ -1,7 +1,5 @@
 """The rows that a chapter's file may hold: figures, parts, numbers, failures, exercises."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias

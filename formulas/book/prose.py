@@ -5,8 +5,6 @@
 address, and `*such words*` stand out.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from fractions import Fraction

@@ -4,8 +4,6 @@ A number that the lecture states is held against the one computed for it. How fa
 a factor, the larger over the smaller; of a stated range, or several accounts, the nearest counts.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """The works that equations and derivations cite, as BibTeX."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from formulas.algebra.derivation import Derivation

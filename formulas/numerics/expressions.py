@@ -7,8 +7,6 @@ A value is in Python floats or exactly in fractions. The tree is walked node by 
 and no SymPy arithmetic takes part.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction

@@ -4,8 +4,6 @@ Two slopes are carried, to the left and to the right: where the branches of a Ma
 and the answer is a pair rather than an arbitrary one of the two. A ceiling is flat between steps.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 

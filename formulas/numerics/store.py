@@ -5,8 +5,6 @@ still. What is kept is plain data (JSON) under a digest of every source file it 
 an equation changes, nothing that was kept before is looked at again.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """A model known only by a few numbers: weights, cache per token, perhaps its depth and width."""
 
-from __future__ import annotations
-
 from typing import Protocol, TypeVar
 
 from planner.architecture.caches import CacheKind

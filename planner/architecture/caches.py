@@ -1,7 +1,5 @@
 """What a model keeps per sequence and reads per step, by kind of cache."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction

@@ -4,8 +4,6 @@ Three conventions of "active parameters" are published, and all are given: every
 input embedding (a look-up multiplies nothing; the one for FLOP), without embedding and head.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from copy import deepcopy
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ by path which matrices they leave alone. What a token carries from step to step 
 (grows with the context, or stops at a window) or a `State` (constant per sequence).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """The acceptance table: every claim with both columns of numbers and the verdict of the rule."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache

@@ -1,7 +1,5 @@
 """Values that a shell completes: names of catalogues, engines, kinds, and `--set PATH=VALUE`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 
 import typer

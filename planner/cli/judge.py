@@ -1,7 +1,5 @@
 """What did a change cost, and is a promise kept? Commands that compare and judge answers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """How is it started, and how is what runs today planned? Commands on launches of engines."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from pathlib import Path
 

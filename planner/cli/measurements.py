@@ -1,7 +1,5 @@
 """How good is it? Commands on measurements: a chip measured, a profile fitted, plans scored."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What commands share: the help of their options, a row of options.toml each, and refusals."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, get_type_hints

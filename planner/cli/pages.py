@@ -1,7 +1,5 @@
 """Answers as pages: the command that writes one file for a browser."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from planner.cli.options import require_file, warn

@@ -1,7 +1,5 @@
 """What is compared: a scenario, or the answer to one that `planner solve --json` saved."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass

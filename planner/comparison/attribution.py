@@ -6,8 +6,6 @@ keys contradict each other) the mean is over the orders in which every one has. 
 A value for n-person games, 1953.)
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

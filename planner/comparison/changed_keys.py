@@ -1,7 +1,5 @@
 """What differs between two scenarios, key by key, and the scenarios in between."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

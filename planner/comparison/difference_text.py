@@ -1,7 +1,5 @@
 """A comparison of two scenarios on a terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from planner.comparison.changed_keys import words

@@ -4,8 +4,6 @@ Every set of changes is a scenario of its own, searched as `solve` searches; the
 objective, and of the bill of a month where arrivals are given, is split over the changes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -4,8 +4,6 @@ The client is vLLM's, which speaks to every server of the OpenAI protocol and wr
 it is given beside its result.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterator, Sequence
 

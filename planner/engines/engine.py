@@ -3,8 +3,6 @@
 A new engine is added by its rows in `releases.toml`, and by what it runs in `engine_rules.toml`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType

@@ -1,7 +1,5 @@
 """A solved plan as what starts it: a script, a configuration file, a manifest; or why not."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ The rows that write an option say what it carries; read backwards they give the 
 the layout. What a launch does not say (machines, lengths of requests) is asked for, never guessed.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import math

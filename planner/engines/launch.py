@@ -8,8 +8,6 @@ has no place for comments; every word is quoted; comments are one printable line
 name can end one.
 """
 
-from __future__ import annotations
-
 import shlex
 import textwrap
 from collections.abc import Iterable, Iterator

@@ -4,8 +4,6 @@ Shell scripts are split into words as a shell would split them; nothing is run. 
 Kubernetes are read for their containers, their replicas and their configuration files.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -3,8 +3,6 @@
 What it runs, on which chips and in which formats, stands in the table that the search reads.
 """
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Pydantic's findings become mistakes with places: one line each, with the word that was meant.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import tomllib

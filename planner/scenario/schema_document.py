@@ -1,7 +1,5 @@
 """A scenario as plain data in base units, and its JSON Schema for editors."""
 
-from __future__ import annotations
-
 import math
 from typing import Any, get_args
 

@@ -3,8 +3,6 @@
 A change of the command line, `promises.tpot=40 ms`, is read like the file itself.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """A sweep from start to end: looked at, computed in chunks that are kept, put together."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass

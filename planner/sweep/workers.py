@@ -5,8 +5,6 @@ worker dies its chunks are tried again alone, then point by point; a point that 
 that is alone with it is a row with that reason.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal

@@ -1,7 +1,5 @@
 """SYMBOL=VALUE: quantities for the symbols of an equation, read and shown in the symbol's unit."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Uncertain parameters: what `uncertain:` says of a path, from the unit interval to values."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

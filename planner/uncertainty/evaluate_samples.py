@@ -1,7 +1,5 @@
 """Many draws of a scenario answered: as arrays where nothing is chosen, else searched together."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """A global study: uncertain givens drawn, each draw answered, and what comes of it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -13,8 +13,6 @@ one given alone it is taken from the mean cost of every choice at a value of the
 its quantile fitted by least squares (Strong, Oakley and Brennan 2014).
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any

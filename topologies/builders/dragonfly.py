@@ -1,7 +1,5 @@
 """Dragonflies: groups of routers wired each to each, and every group to every other."""
 
-from __future__ import annotations
-
 from topologies.fabric.fabric import ACCELERATOR, SCALE_OUT, SWITCH, Fabric, fabric, link
 from topologies.fabric.limits import check_arguments, count_fault
 from topologies.fabric.soundness import check

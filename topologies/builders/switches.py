@@ -1,7 +1,5 @@
 """Accelerators behind one switch or several planes (HGX, NVL72), or wired each to each (MI300X)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import combinations
 

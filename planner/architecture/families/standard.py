@@ -1,7 +1,5 @@
 """The model of a standard decoder: what its traits and the keys of its configuration say."""
 
-from __future__ import annotations
-
 from planner.architecture.attention import grouped_attention
 from planner.architecture.config_reader import MAX_LAYERS, Keys, Reader
 from planner.architecture.families import common

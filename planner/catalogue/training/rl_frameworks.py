@@ -1,7 +1,5 @@
 """Frameworks of reinforcement learning: what they add to the time of their two pools."""
 
-from __future__ import annotations
-
 import tomllib
 from dataclasses import dataclass
 from functools import cache

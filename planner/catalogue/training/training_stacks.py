@@ -6,8 +6,6 @@ about them, bands what measured step times were beside those predicted. A coeffi
 a stack moved is that of the physical prior, which all stacks share.
 """
 
-from __future__ import annotations
-
 import math
 import tomllib
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """The answer to a scenario of token budgets: size and tokens, the cost of each phase, the proof."""
 
-from __future__ import annotations
-
 import dataclasses
 
 from planner.laws.scaling_law import ScalingLaw

@@ -1,7 +1,5 @@
 """How well a budget is known beyond its law: what the laws of the catalogue say of one question."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from planner.catalogue.scaling_laws import law_names

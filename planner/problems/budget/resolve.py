@@ -3,8 +3,6 @@
 A law that only says how to split an arithmetic: its size and tokens, read off, not optimised.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from itertools import product

@@ -1,7 +1,5 @@
 """A cache question in numbers: the model's cache and arithmetic, the chip, the tiers."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import date
 

@@ -4,8 +4,6 @@ Serving is the serving planner's optimum for the very model that is chosen, so t
 is an outcome here, not a constant.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """How the pre-training of the model that is chosen is laid out, and what a fixed share gave."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """Size from the level of prices, the bottleneck from their ratio, caches from steps at a length."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """A price sheet in base units, from the catalogue or from rows: prices, writes, steps, tiers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date

@@ -1,7 +1,5 @@
 """The margin over a plan of one's own: what a host charges over what serving the model costs us."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any

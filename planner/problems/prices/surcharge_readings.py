@@ -4,8 +4,6 @@ A tier says which share of a step no batch shrinks, or how many hours are idle; 
 a cache says what holding it costs, how many reads pay for it, and how many bytes that buys.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 

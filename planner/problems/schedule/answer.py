@@ -1,7 +1,5 @@
 """The answer to a schedule: closed form, exact distribution and event simulation side by side."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 

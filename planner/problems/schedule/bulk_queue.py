@@ -6,8 +6,6 @@ the unit circle are values of Lambert's W, so that the mean has a closed form, a
 follows from a discrete Fourier transform (Bailey 1954).
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import cache

@@ -1,7 +1,5 @@
 """The answer to a schedule, typed: load, times, queue; the simulation beside the closed form."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated
 

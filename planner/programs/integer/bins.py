@@ -1,7 +1,5 @@
 """Parts lie within one bin: the ways in which a bin is filled (cutting stock)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 

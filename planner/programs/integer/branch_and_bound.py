@@ -1,7 +1,5 @@
 """A mixed integer program solved by branch and bound (HiGHS through SciPy), with its bound."""
 
-from __future__ import annotations
-
 import ctypes
 import math
 import os

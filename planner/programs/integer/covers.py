@@ -5,8 +5,6 @@ are counted in parts of the target: rounded up, no cover costs less than what is
 down, the counts that are returned do cover.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

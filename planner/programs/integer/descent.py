@@ -4,8 +4,6 @@ A part's own program is that of its rows, with what is held moved to their sides
 point each part becomes whole in its turn; from a whole one each step can only make it better.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

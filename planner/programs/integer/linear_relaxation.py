@@ -6,8 +6,6 @@ sum (floor(a_j/d) + min(frac(a_j/d), f)/f) x_j + sum max(c_k, 0)/(d f) s_k >= ce
 where f = frac(b/d) > 0 (Nemhauser and Wolsey 1990; Marchand and Wolsey 2001).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

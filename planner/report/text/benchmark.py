@@ -1,7 +1,5 @@
 """What `planner measure` prints: a device's rates, beside the catalogue's peaks where known."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 

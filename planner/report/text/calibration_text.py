@@ -1,7 +1,5 @@
 """A calibration on a terminal: rows used and left out, errors before and after, what moved."""
 
-from __future__ import annotations
-
 from planner.catalogue.profile import EFFICIENCIES
 from planner.protocol.calibration_result import CalibrationResult, FittedCalibration
 from planner.report.text.validation_text import HEAD, reasons, score_line, shapes

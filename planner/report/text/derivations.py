@@ -5,8 +5,6 @@ worked with; the teaching set is that of the book; the physical ones come from t
 one model on one domain of chips. With a plan its own values stand in their place.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import isfinite

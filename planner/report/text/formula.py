@@ -3,8 +3,6 @@
 What `planner formula` prints without a name: the list of all equations.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Keys of listed prices: a price per token, a multiple of another, a tier by price and speed."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated
 

@@ -4,8 +4,6 @@ Ends are written as the path itself would be (`$2/hour`, `50 ms`); what they mea
 the path, so that they are read where they are drawn (`planner.uncertainty.distributions`).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
