@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from planner.problems.schedule.simulation import SimulatedTimes
+from planner.problems.schedule.bulk_queue import SimulatedTimes
 from planner.protocol.document import Unit
 from planner.protocol.plan import Answer, Plan
 
