@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterator
 import sympy as sp
 
 from formulas.algebra.calculus import Exponential, Uniform
-from formulas.algebra.conditions import when
 from formulas.algebra.derivation import Derivation, DerivationError
-from formulas.algebra.equation import Equation
+from formulas.algebra.equation import Equation, when
 from formulas.algebra.identity import Identity, NoPointError
 from formulas.nomenclature.dimensions import UnitError
 from formulas.nomenclature.lecture import B, T_comp, T_mem, T_step, n_layers

@@ -18,8 +18,7 @@ import sympy as sp
 
 from formulas.algebra import calculus, domains
 from formulas.algebra.cards import Readable
-from formulas.algebra.conditions import Condition, sentences
-from formulas.algebra.equation import Equation, Function, check_units
+from formulas.algebra.equation import Condition, Equation, Function, check_units, sentences
 from formulas.algebra.identity import Identity, NoPointError
 from formulas.algebra.steps import (
     TAKEN,

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import sympy as sp
 
-from formulas.algebra.conditions import Condition
+from formulas.algebra.equation import Condition
 from formulas.algebra.identity import positive_somewhere, sign_of, under_roots
 from formulas.algebra.points import TRIES, points, satisfied, symbols_of
 from formulas.algebra.steps import DerivationError, DerivationStep, approximations

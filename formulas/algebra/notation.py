@@ -29,12 +29,10 @@ from sympy import (
 )
 
 from formulas.algebra.calculus import Exponential, Uniform
-from formulas.algebra.conditions import when
 from formulas.algebra.derivation import Derivation
-from formulas.algebra.equation import Equation, equations_of
+from formulas.algebra.equation import Equation, equations_of, when
 from formulas.nomenclature.layout_symbols import *
 from formulas.nomenclature.lecture import *
-from formulas.nomenclature.network import *
 from formulas.nomenclature.schedule_symbols import *
 from formulas.nomenclature.serving_symbols import *
 from formulas.nomenclature.sources import *

@@ -45,8 +45,8 @@ from formulas.book.prose import (
     worked,
 )
 from formulas.claims.claim import UNITS, all_claims
-from formulas.export.bibtex import bibtex
 from formulas.export.formula_document import FormulaEntry, document
+from formulas.export.latex import bibtex
 from formulas.export.typesetting.layout import layout
 from formulas.nomenclature.symbols import SYMBOLS
 from formulas.numerics.expressions import text

@@ -5,8 +5,7 @@ from html import escape
 from pathlib import Path
 from textwrap import fill, indent
 
-from formulas.book.blocks import BookDocument, Heading, Proof
-from formulas.book.book_markup import BookMarkup
+from formulas.book.blocks import BookDocument, BookMarkup, Heading, Proof
 from formulas.book.drawing import Drawing, Label, characters, pdf_strokes, svg
 from formulas.export import html, latex, notebook, plain_text, typst
 from formulas.export.formula_document import FormulaEntry

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from formulas.claims import Claim, all_claims
-from formulas.claims.claim import KINDS
-from formulas.claims.verdict import RULE, Verdict, tally
+from formulas.claims.claim import KINDS, RULE, Verdict, tally
 from formulas.export.formula_document import AcceptanceTable, ClaimEntry
 from planner.claims.physical_column import PhysicalFigure, physical
 

@@ -9,8 +9,7 @@ from typing import TypedDict
 
 import numpy as np
 
-from formulas.claims.claim import Stated, Worked, compared, shown
-from formulas.claims.verdict import Compared
+from formulas.claims.claim import Compared, Stated, Worked, compared, shown
 from planner.architecture.counts import Sizes, sizes
 from planner.architecture.quantization import dtype
 from planner.catalogue.chips import chip, chip_names

@@ -16,10 +16,9 @@ from formulas.algebra.steps import TAKEN
 from formulas.book.book_document import book, book_references
 from formulas.book.book_values import BookError, base_case
 from formulas.claims import Claim, all_claims
-from formulas.claims.claim import LECTURE
-from formulas.claims.verdict import Compared
+from formulas.claims.claim import LECTURE, Compared
 from formulas.export import FORMATS, export
-from formulas.export.bibtex import bibtex
+from formulas.export.latex import bibtex
 from formulas.export.lean import TEN, lean
 from formulas.export.plain_text import claim_blocks
 from formulas.nomenclature.symbols import SymbolError

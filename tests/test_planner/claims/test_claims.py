@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from formulas.claims import all_claims
-from formulas.claims.verdict import RULE
+from formulas.claims.claim import RULE
 from formulas.export import FORMATS
 from formulas.registry import tags
 from planner.claims import physical, physical_ids
