@@ -178,7 +178,7 @@ def _evaluated(
 def _solved(order: Order, missing: Sequence[tuple[int, int]]) -> Generator[Piece, None, None]:
     left = sum(last - first + 1 for first, last in missing)
     if order.scheduler is not None:
-        from planner.sweep.cluster import connected
+        from planner.sweep.workers import connected
 
         with connected(order.scheduler) as cluster:
             waiting = chunks(order.survey, missing, cluster.workers)

@@ -21,9 +21,14 @@ from topologies.fabric.fabric import ACCELERATOR, SCALE_UP, Fabric, Group, Node,
 from topologies.fabric.limits import TopologyError
 from topologies.fabric.placement import filling
 from topologies.fabric.soundness import check
-from topologies.groups.closed_form_match import inner_nodes, interconnect_of, own_links, shape_of
 from topologies.groups.concurrent_groups import group_rates
-from topologies.groups.tree_networks import tree_of
+from topologies.groups.tree_networks import (
+    inner_nodes,
+    interconnect_of,
+    own_links,
+    shape_of,
+    tree_of,
+)
 from topologies.rates.closed_forms import best_box
 from topologies.rates.equal_domains import Domains, GroupRate, cards_bind, group_in
 

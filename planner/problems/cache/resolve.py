@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from datetime import date
 
-from planner.architecture.abstract import abstract_sizes
-from planner.architecture.counts import Sizes, sizes
+from planner.architecture.counts import Sizes, abstract_sizes, sizes
 from planner.architecture.huggingface import read_config
 from planner.catalogue import models
 from planner.catalogue.listed_prices import (
