@@ -18,7 +18,7 @@ import sympy as sp
 
 from formulas.algebra import calculus, domains
 from formulas.algebra.cards import Readable
-from formulas.algebra.equation import Condition, Equation, Function, check_units, sentences
+from formulas.algebra.equation import Equation, Function, check_units
 from formulas.algebra.identity import Identity, NoPointError
 from formulas.algebra.steps import (
     TAKEN,
@@ -33,7 +33,7 @@ from formulas.algebra.steps import (
 from formulas.algebra.tendency import Tendency
 from formulas.nomenclature.sources import Citation, derived
 from formulas.numerics.evaluate import unfolded
-from formulas.numerics.expressions import as_expression, put, text
+from formulas.numerics.expressions import Condition, as_expression, put, sentences, text
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import sympy as sp
@@ -22,7 +21,14 @@ from formulas.nomenclature.symbols import (
     unit_of_symbol,
 )
 from formulas.numerics.evaluate import Kernel, collect, kernel, ordered, unfolded
-from formulas.numerics.expressions import as_expression, branches_of, tex, text, top_extreme
+from formulas.numerics.expressions import (
+    as_expression,
+    branches_of,
+    sentences,
+    tex,
+    text,
+    top_extreme,
+)
 
 
 @dataclass(frozen=True)
@@ -281,36 +287,3 @@ def _inherited(rhs: sp.Expr, equations: tuple[Equation, ...]) -> dict[str, sp.Ex
 
 def _elasticity(expression: sp.Expr, x: sp.Symbol) -> sp.Expr:
     return sp.cancel(sp.diff(expression, x) * x / expression)
-
-
-class Condition(str):
-    """A relation that reads as the sentence of an assumption: `L_ctx < L_star*m_pos: why`."""
-
-    __slots__ = ("relation", "why")
-    relation: sp.Basic
-    why: str
-
-    def __new__(cls, relation: sp.Basic, why: str = "") -> Condition:
-        """The condition; raises TypeError if it is not a relation."""
-        if not isinstance(relation, sp.core.relational.Relational | sp.logic.boolalg.Boolean):
-            raise TypeError(f"a condition is a relation, not {relation!r}")
-        condition = super().__new__(cls, text(relation) + (f": {why}" if why else ""))
-        condition.relation, condition.why = relation, why
-        return condition
-
-    def __getnewargs__(self) -> tuple[Any, ...]:
-        return self.relation, self.why
-
-
-def when(*relations: sp.Basic, why: str = "") -> Condition:
-    """The condition that all of some relations hold."""
-    return Condition(relations[0] if len(relations) == 1 else sp.And(*relations), why)
-
-
-def sentences(name: str, assumes: Iterable[str]) -> tuple[str, ...]:
-    """Assumptions, each once; raises TypeError if one is not a sentence or a condition."""
-    listed = tuple(assumes)
-    odd = [assumption for assumption in listed if not isinstance(assumption, str)]
-    if odd:
-        raise TypeError(f"{name}: conditions are sentences, or made with `when`, not {odd[0]!r}")
-    return tuple(dict.fromkeys(listed))
