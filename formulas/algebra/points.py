@@ -14,8 +14,14 @@ from itertools import product
 import mpmath
 import sympy as sp
 
-from formulas.numerics.closeness import SEARCHING
-from formulas.numerics.digits import LostDigitsError, NotRealError, Number, comparable, real_value
+from formulas.numerics.digits import (
+    SEARCHING,
+    LostDigitsError,
+    NotRealError,
+    Number,
+    comparable,
+    real_value,
+)
 
 QUICK, THOROUGH = 4, 36  # points when a step is made, and when a derivation is checked
 TRIES = 1200

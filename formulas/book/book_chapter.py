@@ -12,9 +12,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from formulas.book.book_values import CASES, BookError, base_case, exact
-from formulas.book.chapter_rows import (
+from formulas.book.book_values import (
+    CASES,
     BarRow,
+    BookError,
     CurveRow,
     DrawnFigure,
     Exercise,
@@ -23,6 +24,8 @@ from formulas.book.chapter_rows import (
     Part,
     Values,
     WorkedRow,
+    base_case,
+    exact,
 )
 from formulas.nomenclature.symbols import did_you_mean
 

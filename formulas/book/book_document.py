@@ -30,8 +30,7 @@ from formulas.book.blocks import (
     Statement,
 )
 from formulas.book.book_chapter import BookChapter, chosen
-from formulas.book.book_values import CASES, BookError, answer_words, exact
-from formulas.book.chapter_rows import Failure, WorkedRow
+from formulas.book.book_values import CASES, BookError, Failure, WorkedRow, answer_words, exact
 from formulas.book.curves import drawn
 from formulas.book.prose import (
     claim_line,

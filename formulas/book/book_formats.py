@@ -7,7 +7,7 @@ from textwrap import fill, indent
 
 from formulas.book.blocks import BookDocument, BookMarkup, Heading, Proof
 from formulas.book.drawing import Drawing, Label, characters, pdf_strokes, svg
-from formulas.export import html, latex, notebook, plain_text, typst
+from formulas.export import html, latex, plain_text, typst
 from formulas.export.formula_document import FormulaEntry
 from formulas.export.typesetting.boxes import fitted
 from formulas.export.typesetting.layout import relation
@@ -316,19 +316,19 @@ def markdown_book(whole: BookDocument) -> str:
 def notebook_book(whole: BookDocument) -> str:
     """A notebook: words of each section, then code that checks what the section derives."""
     cover = [f"# {_MARKDOWN.words(whole.title)}", *map(_MARKDOWN.line, whole.about)]
-    cells = [notebook.words_cell("cover", "\n\n".join(cover))]
+    cells = [plain_text.words_cell("cover", "\n\n".join(cover))]
     starts = [i for i, x in enumerate(whole.blocks) if isinstance(x, Heading) and x.level < 3]
     for start, end in zip(starts, [*starts[1:], len(whole.blocks)], strict=True):
         section = whole.blocks[start:end]
         head = section[0]
         assert isinstance(head, Heading)
-        cells.append(notebook.words_cell(head.anchor, _MARKDOWN.written(section)))
+        cells.append(plain_text.words_cell(head.anchor, _MARKDOWN.written(section)))
         proofs = [x.entry for x in section if isinstance(x, Proof) and x.entry.python]
         if proofs:
             lines = [f"from {module_of(x.home)} import {x.python}" for x in proofs]
             lines += [f"assert {x.python}.check()" for x in proofs]
-            cells.append(notebook.code_cell(f"{head.anchor}-check", "\n".join(lines)))
-    return notebook.notebook_json(cells, whole.title)
+            cells.append(plain_text.code_cell(f"{head.anchor}-check", "\n".join(lines)))
+    return plain_text.notebook_json(cells, whole.title)
 
 
 # Plain text ------------------------------------------------------------------------------------

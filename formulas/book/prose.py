@@ -28,7 +28,7 @@ from formulas.claims.claim import Claim, shown
 from formulas.export.typesetting.boxes import BoxRow, Layout, Mark
 from formulas.export.typesetting.layout import figure, layout
 from formulas.nomenclature.symbols import SYMBOLS, meaning, unit_of_symbol
-from formulas.numerics.closeness import NOT_SMALL
+from formulas.numerics.digits import NOT_SMALL
 from formulas.numerics.expressions import text
 from formulas.registry import by_name
 

@@ -25,7 +25,7 @@ from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
 from formulas.nomenclature.sources import SOURCES, Citation
 from formulas.nomenclature.symbols import SYMBOLS, SymbolError, describe
-from formulas.numerics.closeness import FAR, NEAR, ROUNDING, TIE
+from formulas.numerics.digits import FAR, NEAR, ROUNDING, TIE
 from formulas.numerics.evaluate import scalar
 from formulas.registry import by_name
 

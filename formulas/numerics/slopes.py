@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from formulas.nomenclature.symbol_error import SymbolError
-from formulas.numerics.closeness import TIE
+from formulas.numerics.digits import TIE
 from formulas.numerics.kernel import Kernel
 from formulas.numerics.tape import Tape
 

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol, TypeVar
 
-from planner.architecture.caches import CacheKind, cache_kinds
-from planner.architecture.layers import GROUPS, Experts, Layer, Model
+from planner.architecture.layers import GROUPS, CacheKind, Experts, Layer, Model, cache_kinds
 from planner.architecture.quantization import Precision, dtype
 from planner.text.errors import ModelError
 

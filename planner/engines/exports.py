@@ -21,12 +21,12 @@ from planner.engines.launch import (
     Launch,
     Option,
     Reason,
+    Release,
     array,
     comment,
     configuration,
     script,
 )
-from planner.engines.release import Release
 from planner.problems.serving.question import Scenario
 from planner.protocol.plan import Plan
 from planner.protocol.problem import HasReplicaHours, problem_of

@@ -16,8 +16,8 @@ from typing import Any
 
 from planner.architecture.counts import sizes
 from planner.catalogue import models
+from planner.engines.launch import OptionRow, Value
 from planner.engines.launch_words import WrittenLaunch, launches
-from planner.engines.release import OptionRow, Value
 from planner.scenario import checked
 from planner.scenario.tree import Tree, changed
 from planner.text.errors import InputError, Mistake, ModelError

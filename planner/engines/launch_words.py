@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
-from planner.engines.launch import MODEL
-from planner.engines.release import Release, Value, releases
+from planner.engines.launch import MODEL, Release, Value, releases
 from planner.text.errors import InputError, quoted
 from planner.text.tables import table
 

@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, PlainValidator, ValidationInfo, field_validator
 
+from planner.scenario.keys.buy_keys import Factor, PriceTier, TokenPrice, relative
 from planner.scenario.keys.fields import (
     Kind,
     Quantity,
@@ -23,7 +24,6 @@ from planner.scenario.keys.fields import (
     collected,
 )
 from planner.scenario.keys.model_keys import ModelField
-from planner.scenario.keys.price_keys import Factor, PriceTier, TokenPrice, relative
 from planner.scenario.keys.references import nested
 from planner.scenario.keys.system_keys import SystemField
 from planner.scenario.kinds import PROBLEMS

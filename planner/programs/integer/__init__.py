@@ -13,20 +13,23 @@ if TYPE_CHECKING:
         least_covers,
         needs_ways,
     )
-    from planner.programs.integer.integer_program import IntegerProgram, MixedProgram, SparseRows
-    from planner.programs.integer.linear_relaxation import LinearPoint, NoPoint, relaxed, tightened
+    from planner.programs.integer.integer_program import (
+        IntegerProgram,
+        LinearPoint,
+        MixedProgram,
+        NoPoint,
+        SparseRows,
+        relaxed,
+        tightened,
+    )
 
 _HOMES = {
-    "IntegerProgram": "integer_program", "MixedProgram": "integer_program",
-    "SparseRows": "integer_program", "Covers": "covers", "least_covers": "covers",
-    "descend": "branch_and_bound", "TooManyWays": "covers", "filling_ways": "covers",
-    "needs_ways": "covers",
-    "LinearPoint": "linear_relaxation", "NoPoint": "linear_relaxation",
-    "relaxed": "linear_relaxation", "tightened": "linear_relaxation",
-    "UNLIMITED": "branch_and_bound", "WholePoint": "branch_and_bound",
-    "solved": "branch_and_bound",
-}  # fmt: skip
+    **dict.fromkeys(("UNLIMITED", "WholePoint", "descend", "solved"), "branch_and_bound"),
+    **dict.fromkeys(
+        ("Covers", "TooManyWays", "filling_ways", "least_covers", "needs_ways"), "covers"
+    ),
+    **dict.fromkeys(("IntegerProgram", "MixedProgram", "SparseRows"), "integer_program"),
+    **dict.fromkeys(("LinearPoint", "NoPoint", "relaxed", "tightened"), "integer_program"),
+}
 __all__ = list(_HOMES)
-
-
 __getattr__ = loaded_from(__name__, _HOMES)

@@ -18,8 +18,13 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import Bounds, LinearConstraint, OptimizeResult, milp
 
-from planner.programs.integer.integer_program import Array, MixedProgram, SparseRows
-from planner.programs.integer.linear_relaxation import NoPoint, relaxed
+from planner.programs.integer.integer_program import (
+    Array,
+    MixedProgram,
+    NoPoint,
+    SparseRows,
+    relaxed,
+)
 
 UNLIMITED = 10**9
 INFEASIBLE = 2  # what SciPy's milp reports

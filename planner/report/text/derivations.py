@@ -24,8 +24,15 @@ from formulas.export.plain_text import claim_blocks
 from formulas.nomenclature.symbols import SymbolError
 from formulas.registry import by_name, find, name_of, tags
 from planner.catalogue.listed_prices import default_price
-from planner.claims.acceptance_table import AcceptanceRow, acceptance, acceptance_row
-from planner.claims.physical_column import PhysicalFigure, chip_case, counted, model_case
+from planner.claims.physical_column import (
+    AcceptanceRow,
+    PhysicalFigure,
+    acceptance,
+    acceptance_row,
+    chip_case,
+    counted,
+    model_case,
+)
 from planner.report.files import dumps, pdf
 from planner.report.text.plan_values import plan_case, plan_text
 from planner.text.errors import InputError, SolverError, did_you_mean

@@ -12,8 +12,8 @@ from formulas.claims.claim import RULE
 from formulas.export import FORMATS
 from formulas.registry import tags
 from planner.claims import physical, physical_ids
-from planner.claims.acceptance_table import acceptance_row
 from planner.claims.physical_column import (
+    acceptance_row,
     chip_case,
     edge_of_arithmetic,
     model_case,

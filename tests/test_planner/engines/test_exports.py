@@ -20,7 +20,7 @@ from planner.catalogue import models
 from planner.cli.app import main
 from planner.engines import ENGINES, Export, benchmark, export
 from planner.engines.deployment import Deployment, checkpoint, deployments
-from planner.engines.release import OptionRow
+from planner.engines.launch import OptionRow
 from planner.measurements.readers import read
 from planner.problems.serving.step.engine_effects import overlaps
 from planner.scenario import checked
