@@ -32,8 +32,8 @@ from planner.sweep.chunk import Chunk, refused, solved
 from planner.text.errors import InputError, MissingExtra, SolverError
 
 if TYPE_CHECKING:
-    from distributed import Client, Future
-
+    from distributed import Client
+    from distributed import Future as TaskOnCluster
 
 ATTEMPTS = 3  # of one point alone, whose worker may have been killed for no fault of its own
 AHEAD = 2  # chunks per worker that wait for it
@@ -208,7 +208,7 @@ def _silence(stack: ExitStack) -> None:
         logger.setLevel(logging.CRITICAL)
 
 
-def _lost(future: Future) -> bool:
+def _lost(future: TaskOnCluster) -> bool:
     """Whether the worker that held the result of a task that was done has died."""
     return future.status in ("lost", "pending")
 
@@ -255,7 +255,7 @@ class Cluster:
     ) -> Iterator[tuple[Chunk, Rows | None]]:
         """The chunks with their rows; without rows chunks of one point whose workers died."""
         waiting = iter(chunks)
-        running: dict[Future, Chunk] = {}
+        running: dict[TaskOnCluster, Chunk] = {}
         again: list[Chunk] = []
         while True:
             room = AHEAD * self.workers - len(running)
@@ -272,7 +272,7 @@ class Cluster:
                 else:
                     yield chunk, rows
 
-    def _ready(self, futures: list[Future]) -> list[Future]:
+    def _ready(self, futures: list[TaskOnCluster]) -> list[TaskOnCluster]:
         """Those that are done; at least one."""
         from distributed import wait
 
@@ -289,7 +289,7 @@ class Cluster:
                 elif monotonic() - silent > ANSWERS:
                     raise self._gone() from None
 
-    def _rows(self, future: Future, chunk: Chunk) -> Rows | Unsolved | None:
+    def _rows(self, future: TaskOnCluster, chunk: Chunk) -> Rows | Unsolved | None:
         """The rows of a chunk that is done, or what of it is to be solved again.
 
         Rows stay with the worker that computed them until they are fetched: if it dies before,

@@ -203,7 +203,7 @@ def mixtures(reader: Reader, form: Shape, traits: Traits, moe: Moe) -> list[Feed
     return [mixed if chosen and mixed is not None else plain for chosen in sparse]
 
 
-def mixture_part(reader: Reader, form: Shape, moe: Moe, *, gated: bool = True) -> FeedForward:
+def mixture_part(reader: Reader, form: Shape, moe: Moe) -> FeedForward:
     """The mixture that every sparse layer of a family has."""
     experts = _same(reader, common.EXPERTS, form.layers, moe.experts)
     active = _same(reader, common.PER_TOKEN, form.layers, moe.active)
@@ -226,7 +226,6 @@ def mixture_part(reader: Reader, form: Shape, moe: Moe, *, gated: bool = True) -
         shared_inner=wide,
         shared_gate=moe.shared_gate,
         shared_path=moe.shared_path,
-        gated=gated,
         latent=latent,
         latent_norm=switched(reader, moe.latent_norm) and latent is not None,
         router=moe.router,

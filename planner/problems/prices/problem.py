@@ -16,6 +16,7 @@ from formulas.economics import price_sheet as equations
 from formulas.economics.prices import fixed_share
 from planner.catalogue.listed_prices import default_price
 from planner.problems import serving
+from planner.problems.prices import level_readings
 from planner.problems.prices.assumptions import (
     between,
     known_sizes,
@@ -25,14 +26,6 @@ from planner.problems.prices.assumptions import (
 )
 from planner.problems.prices.contradictions import contradictions
 from planner.problems.prices.inferences import Reading, SheetInference, without_reading
-from planner.problems.prices.level_readings import (
-    cache_readings,
-    ratio_readings,
-    size_of,
-    size_readings,
-    step_readings,
-    tier_readings,
-)
 from planner.problems.prices.listed_sheet import PriceSheet, price_sheet
 from planner.problems.prices.plan import (
     UNITS,
@@ -172,12 +165,12 @@ def _readings(
 ) -> list[SheetInference]:
     """The lines of the answer, in the order of the seven groups."""
     sheet, stated, chips = price_sheet(question, date.today()), question.stated, of_chips(machines)
-    lines = [*size_readings(sheet, stated, chips, counts)]
-    size = size_of(stated, counts, lines[0])
-    lines += ratio_readings(sheet, stated, chips, size, counts)
-    lines += step_readings(sheet, stated, chips, size)
-    lines += tier_readings(sheet)
-    lines += cache_readings(sheet, chips)
+    lines = [*level_readings.size_readings(sheet, stated, chips, counts)]
+    size = level_readings.size_of(stated, counts, lines[0])
+    lines += level_readings.ratio_readings(sheet, stated, chips, size, counts)
+    lines += level_readings.step_readings(sheet, stated, chips, size)
+    lines += level_readings.tier_readings(sheet)
+    lines += level_readings.cache_readings(sheet, chips)
     if stated.model is not None:
         lines.append(margin_reading(sheet, question))
     return lines

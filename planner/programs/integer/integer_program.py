@@ -118,6 +118,7 @@ class IntegerProgram:
 
 LARGE = 3000  # variables from which the interior point method is the faster one
 STOPPED = 1e-4  # relative rise of the bound from one round of cuts below which there is no other
+MOST_CUTS = 20_000  # of one round
 VIOLATED = 1e-4  # of the right side, below which a cut is no use
 FRACTIONAL = 1e-3  # least f: coefficients of other cuts are too steep for solvers
 PER_ROW = 3  # cuts of one row in one round
@@ -173,9 +174,7 @@ def relaxed(program: MixedProgram) -> LinearPoint:
     return LinearPoint(float(result.fun), result.x, duals, reduced)
 
 
-def tightened(
-    program: MixedProgram, rounds: int, most: int = 20_000
-) -> tuple[MixedProgram, LinearPoint, int]:
+def tightened(program: MixedProgram, rounds: int) -> tuple[MixedProgram, LinearPoint, int]:
     """The program with rounding cuts that lift its relaxation, that relaxation, and their number.
 
     Raises NoPoint.
@@ -183,7 +182,7 @@ def tightened(
     linear, count = relaxed(program), 0
     base = program
     for _ in range(rounds):
-        cuts = rounding_cuts(base, linear.point, most)
+        cuts = rounding_cuts(base, linear.point)
         if not cuts.low.size:
             break
         program, count = program.with_rows(cuts), count + cuts.low.size
@@ -195,8 +194,8 @@ def tightened(
     return program, linear, count
 
 
-def rounding_cuts(program: MixedProgram, point: Array, most: int) -> SparseRows:
-    """The cuts that a point violates most, at most so many; rows are all read as a x >= b."""
+def rounding_cuts(program: MixedProgram, point: Array) -> SparseRows:
+    """The `MOST_CUTS` that a point violates most; rows are all read as a x >= b."""
     rows = program.rows
     matrix = rows.matrix
     low_sides = np.isfinite(rows.low)
@@ -209,7 +208,7 @@ def rounding_cuts(program: MixedProgram, point: Array, most: int) -> SparseRows:
         for sign, side in sides:
             strengths += _cuts_of(sign * values, columns, side, program.whole[columns], point)
     strengths.sort(key=lambda cut: -cut[0])
-    chosen = strengths[:most]
+    chosen = strengths[:MOST_CUTS]
     pointers = np.cumsum([0, *(columns.size for _, columns, _, _ in chosen)])
     columns = np.concatenate([c for _, c, _, _ in chosen]) if chosen else np.zeros(0, int)
     values = np.concatenate([v for _, _, v, _ in chosen]) if chosen else np.zeros(0)
