@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import planner
-from planner.sweep import cluster as cluster_module
+from planner.sweep import workers as cluster_module
 from planner.sweep.workers import Unsolved, connected
 from planner.text.errors import SolverError
 from tests.paths import ROOT
