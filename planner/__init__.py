@@ -43,7 +43,8 @@ _HOMES = {
     "text.errors": ("Infeasible", "InputError", "PlannerError", "SolverError"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-__all__ = [*sorted((*_HOME_OF, "sensitivity", "sweep"))]
+__all__ = list(_HOME_OF)
+__all__ += ["sensitivity", "sweep"]
 __getattr__ = loaded_from(__name__, _HOME_OF)
 
 
