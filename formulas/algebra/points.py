@@ -84,12 +84,8 @@ def _margins(node: sp.Basic) -> Iterator[sp.Expr]:
         yield from (node.args[0], -node.args[0])
     elif isinstance(node, sp.log) or (isinstance(node, sp.Pow) and not node.exp.is_integer):
         for inner in node.args[0].atoms(sp.Add):
-            if any(_negative(term) for term in inner.args):
+            if any(term.as_coeff_Mul()[0] < 0 for term in inner.args):
                 yield from (inner, -inner)
-
-
-def _negative(term: sp.Expr) -> bool:
-    return bool(term.as_coeff_Mul()[0] < 0)
 
 
 def point_with(

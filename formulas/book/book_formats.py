@@ -120,8 +120,7 @@ def _latex_grid(heads: list[str], rows: list[list[str]], shares: tuple[float, ..
     columns = "".join(rf">{{\raggedright}}p{{{share * wide:.1f}mm}}" for share in shares)
     lines = [" & ".join(map(_broken, row)) + r" \tabularnewline" for row in rows]
     head = " & ".join(heads) + r" \tabularnewline \midrule \endhead"
-    start = rf"\begingroup\small\begin{{longtable}}[l]{{@{{}}{columns}@{{}}}} \toprule"
-    return "\n".join([start, head, *lines, r"\bottomrule \end{longtable}\endgroup"])
+    return latex.longtable(columns, head, lines)
 
 
 def _broken(cell: str) -> str:
@@ -261,11 +260,6 @@ def typst_book(whole: BookDocument) -> str:
 # Markdown and the notebook ---------------------------------------------------------------------
 
 
-def _markdown_grid(heads: list[str], rows: list[list[str]], shares: tuple[float, ...]) -> str:
-    lines = [f"| {' | '.join(row)} |" for row in (heads, *rows)]
-    return "\n".join([lines[0], "|---" * len(heads) + "|", *lines[1:]])
-
-
 def _markdown_entry(title: str, anchor: str, body: str) -> str:
     return f"{_marked(anchor)}**{title}.**\n\n{body}"
 
@@ -296,7 +290,7 @@ _MARKDOWN = BookMarkup(
     statement=_markdown_statement,
     steps=lambda entry: "\n\n".join(plain_text.MARKDOWN.steps(entry)),
     entry=_markdown_entry,
-    grid=_markdown_grid,
+    grid=lambda heads, rows, shares: plain_text.MARKDOWN.grid(heads, rows),
     items=lambda lines: "\n".join(f"- {line}" for line in lines),
     picture=_image,
     answer=lambda number, line: (

@@ -119,18 +119,20 @@ def _table(whole: FormulaDocument, rows: tuple[SymbolRow, ...]) -> str:
         + r" \tabularnewline"
         for row in rows
     ]
-    columns = f"@{{}}lp{{23mm}}{'r' * cases}p{{{meaning}mm}}@{{}}"
     head = " & ".join(heads) + r" \\ \midrule \endhead"
-    start = rf"\begingroup\small\begin{{longtable}}[l]{{{columns}}} \toprule"
+    return longtable(f"lp{{23mm}}{'r' * cases}p{{{meaning}mm}}", head, lines)
+
+
+def longtable(columns: str, head: str, lines: Sequence[str]) -> str:
+    """A table over pages, of columns as LaTeX writes them, in small print."""
+    start = rf"\begingroup\small\begin{{longtable}}[l]{{@{{}}{columns}@{{}}}} \toprule"
     return "\n".join([start, head, *lines, r"\bottomrule \end{longtable}\endgroup"])
 
 
 def _grid(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [" & ".join(row) + r" \tabularnewline" for row in rows]
-    columns = f"@{{}}{'l' * (len(heads) - 1)}p{{105mm}}@{{}}"
     head = " & ".join(heads) + r" \\ \midrule \endhead"
-    start = rf"\begingroup\small\begin{{longtable}}[l]{{{columns}}} \toprule"
-    return "\n".join([start, head, *lines, r"\bottomrule \end{longtable}\endgroup"])
+    return longtable("l" * (len(heads) - 1) + "p{105mm}", head, lines)
 
 
 LATEX = DocumentMarkup(

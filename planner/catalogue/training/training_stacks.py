@@ -268,7 +268,7 @@ def stack_from(name: str, raw: Mapping[str, Any]) -> TrainingStack:
         formats=tuple(raw.get("formats", ())),
         values={c: float(v) for c, v in values.items()},
         spreads={c: float(v) for c, v in spreads.items()},
-        adjustments=_adjustments(raw.get("adjustments", ())),
+        adjustments=tuple(StackAdjustment(**row) for row in raw.get("adjustments", ())),
         bands=bands,
         errors=dict(raw.get("errors", {})),
         eras=dict(raw.get("eras", {})),
@@ -276,10 +276,6 @@ def stack_from(name: str, raw: Mapping[str, Any]) -> TrainingStack:
         stage_items=tuple(raw.get("stage_items", ())),
         **{key: raw[key] for key in simple if key in raw},
     )
-
-
-def _adjustments(rows: Sequence[Mapping[str, Any]]) -> tuple[StackAdjustment, ...]:
-    return tuple(StackAdjustment(**row) for row in rows)
 
 
 def _stack_of_file(path: Path) -> TrainingStack:
