@@ -15,8 +15,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from planner.comparison.answer_files import ComparedScenario, compared
-from planner.comparison.changed_keys import ChangedKey, between, changed_keys, plain
+from planner.comparison.answer_files import (
+    ChangedKey,
+    ComparedScenario,
+    between,
+    changed_keys,
+    compared,
+    plain,
+)
 from planner.protocol.document import document_of
 from planner.protocol.output import Output
 from planner.protocol.parameter import unit_of, value_at
