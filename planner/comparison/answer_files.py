@@ -1,4 +1,4 @@
-"""What is compared: a scenario, or an answer that `planner solve --json` saved; which keys differ."""
+"""What is compared: a scenario, or an answer that `solve --json` saved; and which keys differ."""
 
 import copy
 import json
