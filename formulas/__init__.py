@@ -1,7 +1,5 @@
 """What is true: equations, their units, their sources, their derivations."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING
 

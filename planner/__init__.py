@@ -32,27 +32,6 @@ if TYPE_CHECKING:
     from planner.scenario.loading import load
     from planner.text.errors import Infeasible, InputError, PlannerError, SolverError
 
-__all__ = [
-    "Infeasible",
-    "InputError",
-    "Plan",
-    "PlannerError",
-    "Scenario",
-    "SolverError",
-    "calibrate",
-    "catalog",
-    "check",
-    "export",
-    "load",
-    "model",
-    "pareto",
-    "sensitivity",
-    "solve",
-    "sweep",
-    "topology",
-    "validate",
-]
-
 _HOMES = {
     "engines": ("export",),
     "library": ("calibrate", "topology", "validate"),
@@ -64,6 +43,8 @@ _HOMES = {
     "text.errors": ("Infeasible", "InputError", "PlannerError", "SolverError"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+__all__ = list(_HOME_OF)
+__all__ += ["sensitivity", "sweep"]
 __getattr__ = loaded_from(__name__, _HOME_OF)
 
 

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 import sympy as sp
 
 from formulas.algebra.calculus import Exponential, Uniform
-from formulas.algebra.conditions import when
 from formulas.algebra.derivation import Derivation, DerivationError
 from formulas.algebra.equation import Equation
 from formulas.algebra.identity import Identity, NoPointError
@@ -23,7 +22,7 @@ from formulas.nomenclature.training import r_all as k
 from formulas.nomenclature.training import x_1, x_2, x_back, y_1
 from formulas.nomenclature.training import x_over as n
 from formulas.nomenclature.training import x_shift as y
-from formulas.numerics.expressions import maximum, minimum
+from formulas.numerics.expressions import maximum, minimum, when
 from formulas.registry import all_derivations
 
 Made = Callable[[], Derivation]

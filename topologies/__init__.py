@@ -5,15 +5,12 @@ same thing as a handful of figures, known by name. Bandwidths are in byte/s one 
 Names are fetched when they are first used, so that asking for a machine loads no graph library.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from topologies.builders.clusters import clos, hierarchy, rails
-    from topologies.builders.dragonfly import dragonfly
-    from topologies.builders.switches import mesh, planes, switch
+    from topologies.builders.switches import dragonfly, mesh, planes, switch
     from topologies.builders.torus import torus, twisted_torus
     from topologies.fabric.limits import TopologyError
     from topologies.fabric.measure import (
@@ -47,8 +44,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "builders.clusters": "clos hierarchy rails",
-    "builders.dragonfly": "dragonfly",
-    "builders.switches": "mesh planes switch",
+    "builders.switches": "dragonfly mesh planes switch",
     "builders.torus": "torus twisted_torus",
     "fabric.limits": "TopologyError",
     "fabric.measure": "Bisection bisection domain domain_size hops latency path_rate slowdown",

@@ -26,7 +26,7 @@ from formulas.claims import all_claims
 from formulas.export.formula_document import Chapter, document
 from formulas.export.html import fragment
 from formulas.registry import by_name, description, subject, tags
-from planner.claims.acceptance_table import acceptance
+from planner.claims.physical_column import acceptance
 from planner.cli.app import app as command_line
 from planner.protocol.solve import answer_schema
 from planner.report.text.derivations import cases

@@ -24,8 +24,14 @@ from formulas.algebra.points import (
     short,
     symbols_of,
 )
-from formulas.numerics.closeness import SEARCHING
-from formulas.numerics.digits import LostDigitsError, Number, comparable, near, real_value
+from formulas.numerics.digits import (
+    SEARCHING,
+    LostDigitsError,
+    Number,
+    comparable,
+    near,
+    real_value,
+)
 from formulas.numerics.expressions import text
 
 WITH_ROOTS = 12  # points at which the roots of a slope are looked for

@@ -18,7 +18,6 @@ import sympy as sp
 
 from formulas.algebra import calculus, domains
 from formulas.algebra.cards import Readable
-from formulas.algebra.conditions import Condition, sentences
 from formulas.algebra.equation import Equation, Function, check_units
 from formulas.algebra.identity import Identity, NoPointError
 from formulas.algebra.steps import (
@@ -34,7 +33,7 @@ from formulas.algebra.steps import (
 from formulas.algebra.tendency import Tendency
 from formulas.nomenclature.sources import Citation, derived
 from formulas.numerics.evaluate import unfolded
-from formulas.numerics.expressions import as_expression, put, text
+from formulas.numerics.expressions import Condition, as_expression, put, sentences, text
 
 
 @dataclass(frozen=True)

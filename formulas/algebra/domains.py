@@ -7,12 +7,11 @@ from typing import Any, NamedTuple
 
 import sympy as sp
 
-from formulas.algebra.conditions import Condition
 from formulas.algebra.identity import positive_somewhere, sign_of, under_roots
 from formulas.algebra.points import TRIES, points, satisfied, symbols_of
 from formulas.algebra.steps import DerivationError, DerivationStep, approximations
 from formulas.numerics.evaluate import Definition, collect, scalar, unfolded
-from formulas.numerics.expressions import put, text
+from formulas.numerics.expressions import Condition, put, text
 
 
 def relations_of(assumes: Iterable[str], where: Iterable[Definition] = ()) -> tuple[sp.Basic, ...]:

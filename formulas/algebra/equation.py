@@ -10,7 +10,6 @@ import numpy as np
 import sympy as sp
 
 from formulas.algebra.cards import card, display
-from formulas.algebra.conditions import sentences
 from formulas.algebra.identity import inverse
 from formulas.nomenclature.dimensions import UnitError, unit_of
 from formulas.nomenclature.sources import Citation, definition
@@ -22,7 +21,14 @@ from formulas.nomenclature.symbols import (
     unit_of_symbol,
 )
 from formulas.numerics.evaluate import Kernel, collect, kernel, ordered, unfolded
-from formulas.numerics.expressions import as_expression, branches_of, tex, text, top_extreme
+from formulas.numerics.expressions import (
+    as_expression,
+    branches_of,
+    sentences,
+    tex,
+    text,
+    top_extreme,
+)
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,8 @@ from formulas.algebra.points import (
     symbols_of,
 )
 from formulas.nomenclature.symbols import describe
-from formulas.numerics.closeness import WORKING
 from formulas.numerics.digits import (
+    WORKING,
     LostDigitsError,
     NotRealError,
     Number,

@@ -29,18 +29,16 @@ from sympy import (
 )
 
 from formulas.algebra.calculus import Exponential, Uniform
-from formulas.algebra.conditions import when
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation, equations_of
 from formulas.nomenclature.layout_symbols import *
 from formulas.nomenclature.lecture import *
-from formulas.nomenclature.network import *
 from formulas.nomenclature.schedule_symbols import *
 from formulas.nomenclature.serving_symbols import *
 from formulas.nomenclature.sources import *
 from formulas.nomenclature.sources import Citation as _Citation
 from formulas.nomenclature.training import *
-from formulas.numerics.expressions import maximum, minimum
+from formulas.numerics.expressions import maximum, minimum, when
 
 _P = _ParamSpec("_P")
 Step: _TypeAlias = _Callable[[Derivation], Derivation]

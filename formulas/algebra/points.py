@@ -14,8 +14,7 @@ from itertools import product
 import mpmath
 import sympy as sp
 
-from formulas.numerics.closeness import SEARCHING
-from formulas.numerics.digits import LostDigitsError, NotRealError, Number, comparable, real_value
+from formulas.numerics import digits
 
 QUICK, THOROUGH = 4, 36  # points when a step is made, and when a derivation is checked
 TRIES = 1200
@@ -25,7 +24,7 @@ POWERS = {power: Fraction(10) ** power for power in DECADES}
 STEPS = tuple(Fraction(10) ** power for power in (9, -9, 3, -3, 1, -1))
 FARTHEST = Fraction(10) ** 45  # from 1: branches are looked for beyond the decades, too
 CLIMBS, STARTS = 12, 2
-UNDETERMINED = (NotRealError, ZeroDivisionError, LostDigitsError)
+UNDETERMINED = (digits.NotRealError, ZeroDivisionError, digits.LostDigitsError)
 
 Point = dict[sp.Symbol, Fraction]
 
@@ -56,7 +55,7 @@ def _mantissa(generator: random.Random) -> Fraction:
 def satisfied(relations: Iterable[sp.Basic], point: Point) -> bool:
     """Whether all relations hold at a point, and can be evaluated there."""
     try:
-        return all(real_value(relation, point) for relation in relations)
+        return all(digits.real_value(relation, point) for relation in relations)
     except UNDETERMINED:
         return False
 
@@ -85,12 +84,8 @@ def _margins(node: sp.Basic) -> Iterator[sp.Expr]:
         yield from (node.args[0], -node.args[0])
     elif isinstance(node, sp.log) or (isinstance(node, sp.Pow) and not node.exp.is_integer):
         for inner in node.args[0].atoms(sp.Add):
-            if any(_negative(term) for term in inner.args):
+            if any(term.as_coeff_Mul()[0] < 0 for term in inner.args):
                 yield from (inner, -inner)
-
-
-def _negative(term: sp.Expr) -> bool:
-    return bool(term.as_coeff_Mul()[0] < 0)
 
 
 def point_with(
@@ -129,10 +124,12 @@ def _climbed(margin: sp.Expr, relations: tuple[sp.Basic, ...], point: Point) -> 
 def _orders(margin: sp.Expr, point: Point) -> float:
     """By how many orders of magnitude the positive terms of a margin exceed the negative ones."""
     try:
-        values = [real_value(term, point, SEARCHING) for term in sp.Add.make_args(margin)]
+        values = [
+            digits.real_value(term, point, digits.SEARCHING) for term in sp.Add.make_args(margin)
+        ]
     except (*UNDETERMINED, TypeError):
         return -math.inf
-    zero, *terms = comparable(mpmath.mpf(0), *values, digits=SEARCHING)
+    zero, *terms = digits.comparable(mpmath.mpf(0), *values, digits=digits.SEARCHING)
     above = sum((term for term in terms if term > 0), zero)
     below = sum((-term for term in terms if term < 0), zero)
     if above and below:
@@ -144,12 +141,12 @@ def boundary(margin: sp.Expr, point: Point) -> Point | None:
     """A point near a given one at which a margin is zero, where that is a fraction."""
     for x in sorted(margin.free_symbols, key=lambda y: y.name):
         try:
-            here = real_value(margin, point)
-            there = real_value(margin, {**point, x: 2 * point[x]})
+            here = digits.real_value(margin, point)
+            there = digits.real_value(margin, {**point, x: 2 * point[x]})
             if here == there or not isinstance(here, Fraction):
                 continue
             root = {**point, x: point[x] - here * point[x] / (there - here)}
-            if root[x] > 0 and real_value(margin, root) == 0:
+            if root[x] > 0 and digits.real_value(margin, root) == 0:
                 return root
         except (*UNDETERMINED, TypeError):
             continue
@@ -161,7 +158,7 @@ def branched(*sides: sp.Basic) -> bool:
     return any(side.has(*BRANCHES) for side in sides)
 
 
-def short(value: Number) -> str:
+def short(value: digits.Number) -> str:
     """A fraction as it is while it is short, else twelve digits."""
     if isinstance(value, Fraction):
         if value.denominator < 10**6 and abs(value.numerator) < 10**9:

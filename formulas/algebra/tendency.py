@@ -21,9 +21,9 @@ from formulas.algebra.points import (
     shown,
     symbols_of,
 )
-from formulas.numerics.closeness import WORKING
 from formulas.numerics.digits import (
     AGREE,
+    WORKING,
     LostDigitsError,
     NotRealError,
     Number,

@@ -4,8 +4,6 @@ A chapter without its figure, an exercise without an answer or a name that the c
 have is refused in a sentence that says where.
 """
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
@@ -14,18 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from formulas.book.book_values import CASES, BookError, base_case, exact
-from formulas.book.chapter_rows import (
-    BarRow,
-    CurveRow,
-    DrawnFigure,
-    Exercise,
-    Failure,
-    FalseStep,
-    Part,
-    Values,
-    WorkedRow,
-)
+from formulas.book import book_values
 from formulas.nomenclature.symbols import did_you_mean
 
 Row = TypeVar("Row")
@@ -40,21 +27,24 @@ class BookChapter:
     anchor: str
     title: str
     question: str
-    figures: tuple[DrawnFigure, ...]
+    figures: tuple[book_values.DrawnFigure, ...]
     assumptions: tuple[str, ...]
-    parts: tuple[Part, ...]
-    numbers: tuple[WorkedRow, ...]
-    fails: tuple[Failure, ...]
+    parts: tuple[book_values.Part, ...]
+    numbers: tuple[book_values.WorkedRow, ...]
+    fails: tuple[book_values.Failure, ...]
     claims: tuple[str, ...]
     verdict: str
-    exercises: tuple[Exercise, ...]
-    lecture: Values = field(default_factory=dict, hash=False)
-    teaching: Values = field(default_factory=dict, hash=False)
+    exercises: tuple[book_values.Exercise, ...]
+    lecture: book_values.Values = field(default_factory=dict, hash=False)
+    teaching: book_values.Values = field(default_factory=dict, hash=False)
 
     @property
     def sets(self) -> dict[str, dict[str, Fraction]]:
         """The sets of values of the chapter by name."""
-        return {name: {**base_case(name), **exact(getattr(self, name))} for name in CASES}
+        return {
+            name: {**book_values.base_case(name), **book_values.exact(getattr(self, name))}
+            for name in book_values.CASES
+        }
 
     @property
     def taken(self) -> tuple[str, ...]:
@@ -70,11 +60,11 @@ def _row(kind: type[Row], row: Mapping[str, Any], where: str) -> Row:
     names = [x.name for x in fields(kind)]  # type: ignore[arg-type]
     for key in row:
         if key not in names:
-            raise BookError(f"{where}: {key} is unknown{did_you_mean(key, names)}")
+            raise book_values.BookError(f"{where}: {key} is unknown{did_you_mean(key, names)}")
     for x in fields(kind):  # type: ignore[arg-type]
         optional = x.default is not MISSING or x.default_factory is not MISSING
         if x.name not in row and not optional:
-            raise BookError(f"{where}: {x.name} is missing")
+            raise book_values.BookError(f"{where}: {x.name} is missing")
     return kind(**row)
 
 
@@ -86,13 +76,15 @@ def chapter_of(rows: Mapping[str, Any], anchor: str) -> BookChapter:
     where, rest = f"chapter {anchor}", dict(rows)
     figures = tuple(_figure(row, where) for row in rest.pop("figure", ()))
     if not figures:
-        raise BookError(f"{where} has no figure; draw one under [[figure]]")
+        raise book_values.BookError(f"{where} has no figure; draw one under [[figure]]")
     exercises = tuple(_exercise(row, where) for row in rest.pop("exercise", ()))
     if len(exercises) != EXERCISES:
-        raise BookError(f"{where} has {len(exercises)} exercises, not {EXERCISES}")
+        raise book_values.BookError(f"{where} has {len(exercises)} exercises, not {EXERCISES}")
     tables: tuple[tuple[str, str, type], ...] = (
-        ("parts", "part", Part), ("numbers", "number", WorkedRow), ("fails", "fails", Failure),
-    )  # fmt: skip
+        ("parts", "part", book_values.Part),
+        ("numbers", "number", book_values.WorkedRow),
+        ("fails", "fails", book_values.Failure),
+    )
     listed: dict[str, tuple[object, ...]] = {
         name: tuple(_row(kind, row, f"{where}, {key}") for row in rest.pop(key, ()))
         for name, key, kind in tables
@@ -103,25 +95,28 @@ def chapter_of(rows: Mapping[str, Any], anchor: str) -> BookChapter:
     return _row(BookChapter, whole, where)
 
 
-def _figure(row: Mapping[str, Any], where: str) -> DrawnFigure:
+def _figure(row: Mapping[str, Any], where: str) -> book_values.DrawnFigure:
     place = f"{where}, figure {row.get('name', '')}".rstrip()
-    kinds: tuple[tuple[str, type], ...] = (("curves", CurveRow), ("bars", BarRow))
+    kinds: tuple[tuple[str, type], ...] = (
+        ("curves", book_values.CurveRow),
+        ("bars", book_values.BarRow),
+    )
     drawn: dict[str, tuple[object, ...]] = {
         key: tuple(_row(kind, each, f"{place}, {key}") for each in row.get(key, ()))
         for key, kind in kinds
     }
     if not (drawn["curves"] or drawn["bars"]):
-        raise BookError(f"{place}: it has neither curves nor bars")
-    return _row(DrawnFigure, {**row, **drawn}, place)
+        raise book_values.BookError(f"{place}: it has neither curves nor bars")
+    return _row(book_values.DrawnFigure, {**row, **drawn}, place)
 
 
-def _exercise(row: Mapping[str, Any], where: str) -> Exercise:
+def _exercise(row: Mapping[str, Any], where: str) -> book_values.Exercise:
     refused = row.get("refused")
     place = f"{where}, exercise {row.get('ask', '')[:40]!r}"
-    made = None if refused is None else _row(FalseStep, refused, place)
-    exercise = _row(Exercise, {**row, "refused": made}, place)
+    made = None if refused is None else _row(book_values.FalseStep, refused, place)
+    exercise = _row(book_values.Exercise, {**row, "refused": made}, place)
     if not (exercise.answer or exercise.refused):
-        raise BookError(f"{place}: it has no answer")
+        raise book_values.BookError(f"{place}: it has no answer")
     return exercise
 
 
@@ -136,7 +131,7 @@ def chapters() -> tuple[BookChapter, ...]:
         try:
             rows = tomllib.loads(file.read_text("utf-8"))
         except tomllib.TOMLDecodeError as error:
-            raise BookError(f"{file.name} cannot be read: {error}") from error
+            raise book_values.BookError(f"{file.name} cannot be read: {error}") from error
         read.append(chapter_of(rows, file.stem.partition("-")[2]))
     return tuple(read)
 
@@ -151,6 +146,6 @@ def chosen(names: tuple[str, ...]) -> tuple[BookChapter, ...]:
     for name in names:
         if name not in by_anchor | numbered:
             hint = did_you_mean(name, by_anchor) or f"; there are {', '.join(by_anchor)}"
-            raise BookError(f"the book has no chapter {name!r}{hint}")
+            raise book_values.BookError(f"the book has no chapter {name!r}{hint}")
     picked = dict.fromkeys((by_anchor | numbered)[name].anchor for name in names)
     return tuple(by_anchor[anchor] for anchor in picked) if names else chapters()

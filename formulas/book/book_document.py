@@ -4,8 +4,6 @@ A symbol is listed in the first chapter that uses it, ahead of its formulas, and
 step puts in is stated ahead of that step, so that nothing is used before it is said.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from types import MappingProxyType
@@ -32,8 +30,7 @@ from formulas.book.blocks import (
     Statement,
 )
 from formulas.book.book_chapter import BookChapter, chosen
-from formulas.book.book_values import CASES, BookError, answer_words, exact
-from formulas.book.chapter_rows import Failure, WorkedRow
+from formulas.book.book_values import CASES, BookError, Failure, WorkedRow, answer_words, exact
 from formulas.book.curves import drawn
 from formulas.book.prose import (
     claim_line,
@@ -47,8 +44,8 @@ from formulas.book.prose import (
     worked,
 )
 from formulas.claims.claim import UNITS, all_claims
-from formulas.export.bibtex import bibtex
 from formulas.export.formula_document import FormulaEntry, document
+from formulas.export.latex import bibtex
 from formulas.export.typesetting.layout import layout
 from formulas.nomenclature.symbols import SYMBOLS
 from formulas.numerics.expressions import text

@@ -1,16 +1,13 @@
 """The book as one file of each format: covers and heads, and the tables that the walk reads."""
 
-from __future__ import annotations
-
 import base64
 from html import escape
 from pathlib import Path
 from textwrap import fill, indent
 
-from formulas.book.blocks import BookDocument, Heading, Proof
-from formulas.book.book_markup import BookMarkup
+from formulas.book.blocks import BookDocument, BookMarkup, Heading, Proof
 from formulas.book.drawing import Drawing, Label, characters, pdf_strokes, svg
-from formulas.export import html, latex, notebook, plain_text, typst
+from formulas.export import html, latex, plain_text, typst
 from formulas.export.formula_document import FormulaEntry
 from formulas.export.typesetting.boxes import fitted
 from formulas.export.typesetting.layout import relation
@@ -123,8 +120,7 @@ def _latex_grid(heads: list[str], rows: list[list[str]], shares: tuple[float, ..
     columns = "".join(rf">{{\raggedright}}p{{{share * wide:.1f}mm}}" for share in shares)
     lines = [" & ".join(map(_broken, row)) + r" \tabularnewline" for row in rows]
     head = " & ".join(heads) + r" \tabularnewline \midrule \endhead"
-    start = rf"\begingroup\small\begin{{longtable}}[l]{{@{{}}{columns}@{{}}}} \toprule"
-    return "\n".join([start, head, *lines, r"\bottomrule \end{longtable}\endgroup"])
+    return latex.longtable(columns, head, lines)
 
 
 def _broken(cell: str) -> str:
@@ -264,11 +260,6 @@ def typst_book(whole: BookDocument) -> str:
 # Markdown and the notebook ---------------------------------------------------------------------
 
 
-def _markdown_grid(heads: list[str], rows: list[list[str]], shares: tuple[float, ...]) -> str:
-    lines = [f"| {' | '.join(row)} |" for row in (heads, *rows)]
-    return "\n".join([lines[0], "|---" * len(heads) + "|", *lines[1:]])
-
-
 def _markdown_entry(title: str, anchor: str, body: str) -> str:
     return f"{_marked(anchor)}**{title}.**\n\n{body}"
 
@@ -299,7 +290,7 @@ _MARKDOWN = BookMarkup(
     statement=_markdown_statement,
     steps=lambda entry: "\n\n".join(plain_text.MARKDOWN.steps(entry)),
     entry=_markdown_entry,
-    grid=_markdown_grid,
+    grid=lambda heads, rows, shares: plain_text.MARKDOWN.grid(heads, rows),
     items=lambda lines: "\n".join(f"- {line}" for line in lines),
     picture=_image,
     answer=lambda number, line: (
@@ -319,19 +310,19 @@ def markdown_book(whole: BookDocument) -> str:
 def notebook_book(whole: BookDocument) -> str:
     """A notebook: words of each section, then code that checks what the section derives."""
     cover = [f"# {_MARKDOWN.words(whole.title)}", *map(_MARKDOWN.line, whole.about)]
-    cells = [notebook.words_cell("cover", "\n\n".join(cover))]
+    cells = [plain_text.words_cell("cover", "\n\n".join(cover))]
     starts = [i for i, x in enumerate(whole.blocks) if isinstance(x, Heading) and x.level < 3]
     for start, end in zip(starts, [*starts[1:], len(whole.blocks)], strict=True):
         section = whole.blocks[start:end]
         head = section[0]
         assert isinstance(head, Heading)
-        cells.append(notebook.words_cell(head.anchor, _MARKDOWN.written(section)))
+        cells.append(plain_text.words_cell(head.anchor, _MARKDOWN.written(section)))
         proofs = [x.entry for x in section if isinstance(x, Proof) and x.entry.python]
         if proofs:
             lines = [f"from {module_of(x.home)} import {x.python}" for x in proofs]
             lines += [f"assert {x.python}.check()" for x in proofs]
-            cells.append(notebook.code_cell(f"{head.anchor}-check", "\n".join(lines)))
-    return notebook.notebook_json(cells, whole.title)
+            cells.append(plain_text.code_cell(f"{head.anchor}-check", "\n".join(lines)))
+    return plain_text.notebook_json(cells, whole.title)
 
 
 # Plain text ------------------------------------------------------------------------------------

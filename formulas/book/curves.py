@@ -15,8 +15,15 @@ from itertools import pairwise, product
 import numpy as np
 
 from formulas.algebra.equation import Equation
-from formulas.book.book_values import BookError, equation_of, number_at, number_of, parsed
-from formulas.book.chapter_rows import CurveRow, DrawnFigure
+from formulas.book.book_values import (
+    BookError,
+    CurveRow,
+    DrawnFigure,
+    equation_of,
+    number_at,
+    number_of,
+    parsed,
+)
 from formulas.book.drawing import SIZE, Area, Drawing, Label, Point, Spot, Stroke
 from formulas.claims.claim import UNITS, shown
 from formulas.nomenclature.symbols import SYMBOLS, meaning, unit_of_symbol

@@ -3,8 +3,6 @@
 `svg`, `pdf_strokes` and `characters` write the same drawing for a page, for TeX and for a terminal.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

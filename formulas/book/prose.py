@@ -5,8 +5,6 @@
 address, and `*such words*` stand out.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
@@ -15,22 +13,14 @@ from typing import TypeAlias
 import sympy as sp
 
 from formulas.algebra.derivation import Derivation
+from formulas.book import book_values
 from formulas.book.blocks import Formula, Prose, ProseLink, ProseWords, Span
 from formulas.book.book_chapter import BookChapter
-from formulas.book.book_values import (
-    CASES,
-    BookError,
-    MissingValueError,
-    condition,
-    equation_of,
-    number_at,
-    parsed,
-)
 from formulas.claims.claim import Claim, shown
 from formulas.export.typesetting.boxes import BoxRow, Layout, Mark
 from formulas.export.typesetting.layout import figure, layout
 from formulas.nomenclature.symbols import SYMBOLS, meaning, unit_of_symbol
-from formulas.numerics.closeness import NOT_SMALL
+from formulas.numerics.digits import NOT_SMALL
 from formulas.numerics.expressions import text
 from formulas.registry import by_name
 
@@ -66,21 +56,25 @@ def _spans(line: str, sets: Sets) -> Iterator[Span]:
         elif match["strong"]:
             yield ProseWords(match["strong"], strong=True)
         else:
-            yield from number(number_at(match["value"], _set(match["case"] or "teaching", sets)))
+            yield from number(
+                book_values.number_at(match["value"], _set(match["case"] or "teaching", sets))
+            )
     if end < len(line):
         yield ProseWords(line[end:])
 
 
 def _set(name: str, sets: Sets) -> Mapping[str, Fraction | float]:
     if name not in sets:
-        raise BookError(f"there is no set of values {name!r}; there are {', '.join(sets)}")
+        raise book_values.BookError(
+            f"there is no set of values {name!r}; there are {', '.join(sets)}"
+        )
     return sets[name]
 
 
 def formula(typed: str) -> Formula:
     """A formula, or two sides with a sign between them."""
     left, *others = _SIGN.split(typed.strip())
-    sides = [parsed(left), *(parsed(side) for side in others[1::2])]
+    sides = [book_values.parsed(left), *(book_values.parsed(side) for side in others[1::2])]
     parts: list[Layout] = [layout(sides[0])]
     words = text(sides[0])
     for sign, side in zip(others[::2], sides[1:], strict=True):
@@ -101,8 +95,8 @@ def number(value: float, unit: str = "") -> Prose:
 def condition_cell(relation: str, case: str, chapter: BookChapter) -> Prose:
     """Whether a relation holds in a set of values, with both its sides."""
     try:
-        met = condition(relation, case, chapter.sets[case])
-    except MissingValueError:
+        met = book_values.condition(relation, case, chapter.sets[case])
+    except book_values.MissingValueError:
         return (ProseWords("not stated"),)
     word = ProseWords("holds: " if met.holds else "outside: ")
     return (word, *number(met.left), ProseWords(" against "), *number(met.right))
@@ -111,15 +105,15 @@ def condition_cell(relation: str, case: str, chapter: BookChapter) -> Prose:
 def worked(expression: str, case: Mapping[str, Fraction], scale: float) -> float | None:
     """The value, or None where the set leaves a symbol open, as the lecture often does."""
     try:
-        return number_at(expression, case) / scale
-    except MissingValueError:
+        return book_values.number_at(expression, case) / scale
+    except book_values.MissingValueError:
         return None
 
 
 def symbol_row(x: sp.Symbol, chapter: BookChapter, *, computed: bool) -> tuple[Prose, ...]:
     """A symbol, its meaning and unit, and its values unless the chapter computes it."""
     unit = str(unit_of_symbol(x))
-    values = [None if computed else chapter.sets[case].get(x.name) for case in CASES]
+    values = [None if computed else chapter.sets[case].get(x.name) for case in book_values.CASES]
     cells = (() if value is None else number(float(value)) for value in values)
     return (
         (formula(x.name),),
@@ -132,7 +126,7 @@ def symbol_row(x: sp.Symbol, chapter: BookChapter, *, computed: bool) -> tuple[P
 def condition_words(relation: str) -> ProseWords | Formula:
     """The relation as a formula, with what the catalogue gives under its symbol."""
     names = {x.name for x in formula(relation).symbols if SYMBOLS.get(x.name) != x}
-    symbols = {name: equation_of(name).symbol.name for name in names}
+    symbols = {name: book_values.equation_of(name).symbol.name for name in names}
     if len(set(symbols.values())) < len(symbols):  # two of them would read alike
         for name in names:
             relation = relation.replace(name, by_name()[name].name)

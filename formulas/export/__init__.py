@@ -12,7 +12,7 @@ __all__ = ["FORMATS", "export"]
 FORMATS = ("text", "markdown", "latex", "html", "notebook", "typst")
 
 # Formats that share a module.
-_WRITERS = {"text": "plain_text", "markdown": "plain_text"}
+_WRITERS = dict.fromkeys(("text", "markdown", "notebook"), "plain_text")
 
 
 def export(

@@ -13,7 +13,7 @@ from formulas.algebra.equation import Equation, slug
 from formulas.algebra.steps import DerivationStep
 from formulas.nomenclature.sources import Citation, Source
 from formulas.nomenclature.symbols import SYMBOLS, meaning, unit_of_symbol
-from formulas.numerics.closeness import NOT_SMALL
+from formulas.numerics.digits import NOT_SMALL
 from formulas.numerics.evaluate import collect, ordered, scalar
 from formulas.registry import by_name, description, subject, tags
 

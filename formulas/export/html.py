@@ -12,14 +12,8 @@ import sympy as sp
 from sympy.core.relational import Relational
 
 from formulas.algebra.steps import DerivationStep
+from formulas.export import formula_document
 from formulas.export.document_markup import SET, pieces, size_words, value_words
-from formulas.export.formula_document import (
-    Chapter,
-    ClaimEntry,
-    FormulaDocument,
-    FormulaEntry,
-    SymbolRow,
-)
 from formulas.export.typesetting.boxes import BoxRow, Layout, fitted
 from formulas.export.typesetting.layout import figure, layout, relation
 from formulas.export.typesetting.markup import mathml
@@ -32,7 +26,7 @@ STYLE = Path(__file__).with_name("style.css").read_text("utf-8").replace("%FONT%
 WIDTH = 19.0  # of a formula, so that a phone shows it whole [em]
 
 
-def html(whole: FormulaDocument) -> str:
+def html(whole: formula_document.FormulaDocument) -> str:
     """Cover, then a section for every object, in chapters."""
     head = page_head(whole.title, STYLE)
     chapters = (_chapter(whole, chapter) for chapter in whole.chapters)
@@ -40,7 +34,7 @@ def html(whole: FormulaDocument) -> str:
     return "\n".join([*parts, "</body>\n</html>\n"])
 
 
-def fragment(whole: FormulaDocument) -> str:
+def fragment(whole: formula_document.FormulaDocument) -> str:
     """The entries, their symbols and the works cited, to stand inside a page of another site."""
     parts = [_entry(entry, whole) for entry in whole.entries]
     parts.append(_folded("Symbols", len(whole.rows), _table(whole, whole.rows)))
@@ -60,7 +54,7 @@ def page_head(title: str, style: str) -> str:
     )
 
 
-def _cover(whole: FormulaDocument) -> str:
+def _cover(whole: formula_document.FormulaDocument) -> str:
     parts = ["<header>", f"<h1>{_words(whole.title)}</h1>"]
     parts += [f"<p>{_words(paragraph)}</p>" for paragraph in whole.words]
     if whole.headed:
@@ -80,7 +74,7 @@ def _folded(title: str, count: int, body: str) -> str:
     return f"<details><summary><h2>{title}</h2> <small>{count}</small></summary>{body}</details>"
 
 
-def _contents(whole: FormulaDocument) -> str:
+def _contents(whole: formula_document.FormulaDocument) -> str:
     parts = ["<nav><h2>Contents</h2>"]
     listed = [
         ("Claims of the lecture", [(x.name, f"{x.name}. {x.statement}") for x in whole.claims])
@@ -95,7 +89,7 @@ def _contents(whole: FormulaDocument) -> str:
     return "".join([*parts, "</nav>"])
 
 
-def _sources(whole: FormulaDocument) -> str:
+def _sources(whole: formula_document.FormulaDocument) -> str:
     items = "".join(
         f'<li>{_words(s.authors)}, <a href="{escape(s.link)}">{_words(s.title)}</a> ({s.year})</li>'
         for s in whole.sources
@@ -103,7 +97,9 @@ def _sources(whole: FormulaDocument) -> str:
     return f"<ul>{items}</ul>"
 
 
-def _table(whole: FormulaDocument, rows: tuple[SymbolRow, ...]) -> str:
+def _table(
+    whole: formula_document.FormulaDocument, rows: tuple[formula_document.SymbolRow, ...]
+) -> str:
     heads = "".join(f"<th>{_words(name)}</th>" for name in ("", "unit", *whole.cases, "meaning"))
     body = []
     for row in rows:
@@ -130,7 +126,7 @@ def _inner(anchor: str, words: str) -> str:
     return f'<a href="#{anchor}">{words}</a>'
 
 
-def _claims(whole: FormulaDocument) -> list[str]:
+def _claims(whole: formula_document.FormulaDocument) -> list[str]:
     """The acceptance table and a card for every claim."""
     if not whole.claims or whole.acceptance is None:
         return []
@@ -148,7 +144,7 @@ def _claims(whole: FormulaDocument) -> list[str]:
     ]
 
 
-def _claim(claim: ClaimEntry, anchors: frozenset[str]) -> str:
+def _claim(claim: formula_document.ClaimEntry, anchors: frozenset[str]) -> str:
     titles = [(name, _words(title)) for name, title in claim.derivations]
     derived = [_inner(name, x) if name in anchors else x for name, x in titles]
     rows = [(k, _prose(words) if k in SET else _words(words)) for k, words in claim.rows]
@@ -166,7 +162,7 @@ def _list(rows: list[tuple[str, str]]) -> str:
     return "<dl>" + "".join(f"<dt>{_words(k)}</dt><dd>{v}</dd>" for k, v in rows if v) + "</dl>"
 
 
-def _chapter(whole: FormulaDocument, chapter: Chapter) -> str:
+def _chapter(whole: formula_document.FormulaDocument, chapter: formula_document.Chapter) -> str:
     parts = ["<section>"]
     if whole.headed and chapter.subject:
         parts.append(f"<h2>{_words(chapter.title)}</h2>")
@@ -175,7 +171,7 @@ def _chapter(whole: FormulaDocument, chapter: Chapter) -> str:
     return "\n".join([*parts, "</section>"])
 
 
-def _entry(entry: FormulaEntry, whole: FormulaDocument) -> str:
+def _entry(entry: formula_document.FormulaEntry, whole: formula_document.FormulaDocument) -> str:
     word, _, how = entry.kind.partition(", ")
     shade = "near" if how.startswith("approximate") else "exact"
     kind = f'<span class="tag {shade}">{how}</span>' if how else ""
@@ -205,7 +201,7 @@ def step_item(step: DerivationStep, proof: str) -> str:
     return "".join([*parts, "</li>"])
 
 
-def _notes(entry: FormulaEntry, anchors: frozenset[str]) -> str:
+def _notes(entry: formula_document.FormulaEntry, anchors: frozenset[str]) -> str:
     rows = [("where", _inline(relation(e.symbol, "=", e.rhs))) for e in entry.item.where]
     rows += [
         (case, value_words(value, _figure(value), _unit(entry.unit)) + _words(entry.outside(case)))

@@ -1,17 +1,21 @@
 """A LaTeX document that stands alone: `article` with what every TeX installation has.
 
-Words as LaTeX sets them: its own characters made literal, others by their commands.
+Words as LaTeX sets them: its own characters made literal, others by their commands. The works that
+equations and derivations cite, as BibTeX.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from formulas.algebra.derivation import Derivation
+from formulas.algebra.equation import Equation
 from formulas.export.document_markup import DocumentMarkup
 from formulas.export.formula_document import FormulaDocument, FormulaEntry, SymbolRow
 from formulas.export.typesetting.boxes import Layout, fitted
 from formulas.export.typesetting.layout import alternating, figure, layout, relation
 from formulas.export.typesetting.markup import latex_math
+from formulas.nomenclature.sources import Source
 from formulas.nomenclature.symbols import GREEK
 
 _SPECIAL = alternating(
@@ -115,18 +119,20 @@ def _table(whole: FormulaDocument, rows: tuple[SymbolRow, ...]) -> str:
         + r" \tabularnewline"
         for row in rows
     ]
-    columns = f"@{{}}lp{{23mm}}{'r' * cases}p{{{meaning}mm}}@{{}}"
     head = " & ".join(heads) + r" \\ \midrule \endhead"
-    start = rf"\begingroup\small\begin{{longtable}}[l]{{{columns}}} \toprule"
+    return longtable(f"lp{{23mm}}{'r' * cases}p{{{meaning}mm}}", head, lines)
+
+
+def longtable(columns: str, head: str, lines: Sequence[str]) -> str:
+    """A table over pages, of columns as LaTeX writes them, in small print."""
+    start = rf"\begingroup\small\begin{{longtable}}[l]{{@{{}}{columns}@{{}}}} \toprule"
     return "\n".join([start, head, *lines, r"\bottomrule \end{longtable}\endgroup"])
 
 
 def _grid(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [" & ".join(row) + r" \tabularnewline" for row in rows]
-    columns = f"@{{}}{'l' * (len(heads) - 1)}p{{105mm}}@{{}}"
     head = " & ".join(heads) + r" \\ \midrule \endhead"
-    start = rf"\begingroup\small\begin{{longtable}}[l]{{{columns}}} \toprule"
-    return "\n".join([start, head, *lines, r"\bottomrule \end{longtable}\endgroup"])
+    return longtable("l" * (len(heads) - 1) + "p{105mm}", head, lines)
 
 
 LATEX = DocumentMarkup(
@@ -147,3 +153,30 @@ LATEX = DocumentMarkup(
     item=r"\item %s",
     listed="\\begin{itemize}\\setlength{\\itemsep}{1pt plus 2pt}\n%s\n\\end{itemize}",
 )
+
+
+def bibtex(objects: Iterable[Equation | Derivation]) -> str:
+    """One entry for each work, by key; works without a paper of their own are `misc`."""
+    works: dict[str, Source] = {}
+    for item in objects:
+        for citation in (item.source, *(inner.source for inner in item.where)):
+            if citation.source is not None:
+                works[citation.source.key] = citation.source
+    return "\n\n".join(_entry(works[key]) for key in sorted(works)) + "\n" * bool(works)
+
+
+def _entry(work: Source) -> str:
+    """Authors are written as they are cited, in braces: `et al.` is no name to be taken apart."""
+    fields = {
+        "author": f"{{{latex_words(work.authors)}}}",
+        "title": f"{{{latex_words(work.title)}}}",
+        "year": str(work.year),
+        "url": work.link,
+    }
+    _, _, paper = work.link.partition("arxiv.org/abs/")
+    _, _, name = work.link.partition("doi.org/")
+    fields |= {"eprint": paper, "archiveprefix": "arXiv"} if paper else {}
+    fields |= {"doi": name} if name else {}
+    lines = [f"  {key} = {{{value}}}," for key, value in fields.items()]
+    kind = "article" if paper or name else "misc"
+    return "\n".join([f"@{kind}{{{work.key},", *lines, "}"])

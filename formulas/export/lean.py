@@ -7,8 +7,6 @@ Lean 4.22 or later proves them from the axioms of commutative rings, without Mat
 function is applied to a half, the function is a variable of the theorem.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise

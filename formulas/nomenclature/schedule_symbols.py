@@ -44,9 +44,6 @@ k_in     = _symbol("k_in",     "1",             "power of the input price in a f
 k_out    = _symbol("k_out",    "1",             "power of the output price in a fitted size", r"k_{\mathrm{out}}")
 k_active    = _symbol("k_active",    "1",             "power of the active parameters in a fitted price", r"k_{\mathrm{active}}")
 k_tot    = _symbol("k_tot",    "1",             "power of all parameters in a fitted price", r"k_{\mathrm{tot}}")
-# fmt: on
-# fmt: off
-# ruff: noqa: E501  (a table reads better whole)
 
 # The ratio of a chip, and batches beside the critical one
 R_hw        = _symbol("R_hw",        "token",         "positions per step at which arithmetic equals reading the weights, were all weights active")

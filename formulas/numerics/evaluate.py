@@ -5,8 +5,6 @@ once and sums and products stay n-ary; `scalar` walks the expression trees with 
 shares nothing with it but the definitions, so that one checks the other.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Protocol

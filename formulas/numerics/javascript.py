@@ -6,8 +6,6 @@ last function costs what a batch changes and nothing else. The text holds number
 of `Math` and no name that comes from outside.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -4,15 +4,13 @@ Two slopes are carried, to the left and to the right: where the branches of a Ma
 and the answer is a pair rather than an arbitrary one of the two. A ceiling is flat between steps.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from formulas.nomenclature.symbol_error import SymbolError
-from formulas.numerics.closeness import TIE
+from formulas.numerics.digits import TIE
 from formulas.numerics.kernel import Kernel
 from formulas.numerics.tape import Tape
 

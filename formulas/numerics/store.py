@@ -3,6 +3,11 @@
 Lowering the serving equations takes longer than searching all layouts, and importing SymPy longer
 still. What is kept is plain data (JSON) under a digest of every source file it was made from: when
 an equation changes, nothing that was kept before is looked at again.
+
+And functions of columns that give the same for the same numbers, looked up where they stand again.
+Neighbouring questions differ in a price, a promise or a length, and then ask for the same groups
+of the same network. A column counts by its numbers and their type, everything else as in a
+dictionary; what is given is shared, so that its columns can only be read.
 """
 
 from __future__ import annotations
@@ -13,11 +18,14 @@ import os
 import re
 import shutil
 from collections.abc import Callable
-from functools import cache
+from dataclasses import fields, is_dataclass
+from functools import cache, lru_cache, wraps
 from hashlib import blake2b
 from importlib.metadata import version
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, ParamSpec, TypeVar
+
+import numpy as np
 
 from formulas.numerics.kernel import Kernel
 from formulas.numerics.tape import PlainTape, Tape
@@ -97,3 +105,54 @@ def _write(file: Path, text: str) -> None:
     part = file.with_suffix(f".{os.getpid()}")
     part.write_text(text, encoding="utf-8")
     part.replace(file)
+
+
+P = ParamSpec("P")
+MOST_ANSWERS = 128  # of one function, the latest asked for
+LONGEST = 4096  # rows of a column that is kept; longer ones are computed each time
+
+
+class ColumnKey(NamedTuple):
+    """An array (n,) by its numbers."""
+
+    dtype: str
+    numbers: bytes
+
+    @classmethod
+    def of(cls, array: np.ndarray) -> ColumnKey:
+        """The column of an array (n,)."""
+        return cls(array.dtype.str, array.tobytes())
+
+    @property
+    def array(self) -> np.ndarray:
+        """The array again, read-only."""
+        return np.frombuffer(self.numbers, self.dtype)
+
+
+def by_columns(function: Callable[P, T]) -> Callable[P, T]:
+    """The same function of hashable values and arrays (n,), remembering its latest answers.
+
+    The function gives an array, or a dataclass of arrays, and depends on nothing else; what it
+    raises, or gives to arguments by name, is not remembered.
+    """
+    compute: Callable[..., T] = function
+
+    @lru_cache(maxsize=MOST_ANSWERS)
+    def remembered(*key: object) -> T:
+        answer = compute(*(each.array if isinstance(each, ColumnKey) else each for each in key))
+        parts = [getattr(answer, f.name) for f in fields(answer)] if is_dataclass(answer) else []
+        for part in (answer, *parts):
+            if isinstance(part, np.ndarray):
+                part.flags.writeable = False
+        return answer
+
+    @wraps(function)
+    def looked_up(*arguments: P.args, **named: P.kwargs) -> T:
+        arrays = [each for each in arguments if isinstance(each, np.ndarray)]
+        if named or any(each.ndim != 1 or each.size > LONGEST for each in arrays):
+            return function(*arguments, **named)
+        return remembered(
+            *(ColumnKey.of(each) if isinstance(each, np.ndarray) else each for each in arguments)
+        )
+
+    return looked_up

@@ -1,7 +1,5 @@
 """What a model is made of: layers read from a configuration, and the sizes counted from them."""
 
-from __future__ import annotations
-
 from planner.architecture.counts import Sizes, sizes, summary
 from planner.architecture.huggingface import from_config, read_config
 from planner.architecture.layers import Model

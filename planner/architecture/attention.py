@@ -6,8 +6,6 @@ decode, 2·H·(2·r_kv + r_rope) (DeepSeek-V2, arXiv 2405.04434, section 2.1.2),
 keys and values in prefill, 2·H·(d_nope + d_rope + d_v).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from planner.architecture.layers import Cache, Mixer, Weight, matrix, vector

@@ -4,8 +4,6 @@ Recognised: fine-grained and per-tensor FP8, MXFP4, compressed-tensors, NVIDIA M
 bitsandbytes. A method, an algorithm or a bit width not known here is refused by name.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Feed-forward parts: dense, and mixtures of routed and shared experts."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from planner.architecture.layers import Experts, FeedForward, Weight, matrix, vector

@@ -4,8 +4,6 @@ An unknown `model_type`, or a structural key that nobody read, is refused by nam
 guessed. Vision and audio towers, and blocks for multi-token prediction, are left out and named.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import replace

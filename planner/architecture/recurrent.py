@@ -4,8 +4,6 @@ FLOP of one token's update and read of a d_k by d_v state, per head: decay 1, wr
 each element, and 2 more where a delta rule first reads what it is about to overwrite.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from planner.architecture.layers import Mixer, State, matrix, vector

@@ -10,8 +10,6 @@ and a sum of k terms gathers the rounding of its accumulator. An interrupted ses
 has.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import time

@@ -4,8 +4,6 @@ A description says how much is moved or multiplied; how it is done is the device
 Sizes are in bytes, products in FLOP (2 per multiply-add).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 

@@ -5,8 +5,6 @@ above a length of prompt, at hours of the day, between two dates. A host has one
 spells it; a reseller passes another's price on, so that its rows are shown and never counted.
 """
 
-from __future__ import annotations
-
 import csv
 import os
 import tomllib

@@ -4,8 +4,6 @@ A curve is one operation by one algorithm in a group of one size on one chip. Ch
 of their own take those of their family, and chips of no known family those of `any`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property

@@ -1,7 +1,5 @@
 """One number of the catalogue with its source and date, and the files it is read from."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

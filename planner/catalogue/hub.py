@@ -5,8 +5,6 @@ was: an answer of today is that of tomorrow. `owner/name@commit` names another c
 are downloaded: config.json, and hf_quant_config.json where there is one.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import socket

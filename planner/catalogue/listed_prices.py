@@ -3,8 +3,6 @@
 Memory and storage beyond HBM that can hold a cache: DRAM, CXL, flash, disk.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date

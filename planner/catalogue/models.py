@@ -5,8 +5,6 @@ configuration (the language model's, laid flat) or is `like` another one with so
 Published totals are kept beside them for comparison; what is counted never depends on them.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Whether what a profile says can be times, efficiencies and bands at all."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator

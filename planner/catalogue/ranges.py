@@ -4,8 +4,6 @@ Prices of rent are spread over the listed ones, and the MFU of training over pub
 anything else a catalogue has one figure.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ A law is data. The equations that its `form` names stand in `formulas`; the coef
 names of symbols there, so that the two can be put together as they are.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ Links are per chip and one way [byte/s]. The networks themselves are in the pack
 under the same names; this module only says which.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache

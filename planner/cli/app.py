@@ -14,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from planner.cli import doors, judge, launching, lookup, measurements, pages, study
+from planner.cli import doors, launching, lookup, measurements, study
 from planner.cli.options import HELP, documented, epilog_of, require_folder, warn
 from planner.report.files import deliver, dumps
 from planner.text.console import QUIET, Commands, exits, show
@@ -152,11 +152,11 @@ for _command in (
     lookup.formula,
     lookup.derive,
     launching.export,
-    pages.report,
+    doors.report,
     launching.import_launch,
     lookup.schema,
-    judge.diff,
-    judge.gate,
+    launching.diff,
+    launching.gate,
     doors.serve,
     doors.mcp,
     measurements.calibrate,

@@ -1,10 +1,13 @@
-"""How do I ask without a command? The server of a page and REST, and that of an agent's tools."""
+"""How do I ask without a command? One page, the server of pages and REST, an agent's tools."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from planner.cli.options import require_file, warn
+from planner.report.files import check_file, deliver
+from planner.text.console import show
 from planner.text.errors import InputError
 
 if TYPE_CHECKING:
@@ -46,3 +49,20 @@ def _workers(folder: Path | None, limit: float) -> Workers:
     if not 0 < limit <= 86_400:
         raise InputError(f"--limit {limit:g}: expected more than 0 s, and a day at most")
     return Workers(folder, limit)
+
+
+def report(
+    file: str, sets: list[str] | None = None, out: Path | None = None, strict: bool = False
+) -> None:
+    """Write the answer as one page, in which the search itself runs where it can."""
+    from planner.protocol.solve import answered
+    from planner.report.pages.report_page import report_page
+
+    if out is None:
+        raise InputError("--out is missing: a page is written, such as --out report.html")
+    require_file(out, "report.html")
+    check_file(out, "--out", ("html",), "written")
+    question, plan = answered(file, sets or (), strict=strict)
+    warn(plan.warnings)
+    deliver(report_page(plan, question, file, sets or ()), out)
+    show(f"{out}: written")

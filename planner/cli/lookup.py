@@ -1,7 +1,5 @@
 """What is known? Commands that look up models, chips, equations, networks and schemas."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from planner.cli.options import warn

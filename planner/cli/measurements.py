@@ -1,7 +1,5 @@
 """How good is it? Commands on measurements: a chip measured, a profile fitted, plans scored."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -85,7 +83,7 @@ def measure(
     from planner.benchmark.record import toml
     from planner.benchmark.session import measure as measured
     from planner.benchmark.torch_device import torch_device
-    from planner.report.text.benchmark import measured_document, measured_text
+    from planner.report.text.calibration_text import measured_document, measured_text
 
     if not 1 <= seconds <= 86400:
         raise InputError(f"--seconds {seconds:g}: expected from 1 s to a day, such as 120")

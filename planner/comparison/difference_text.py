@@ -1,10 +1,8 @@
 """A comparison of two scenarios on a terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
-from planner.comparison.changed_keys import words
+from planner.comparison.answer_files import words
 from planner.comparison.price_difference import ChangeCost, ComparedSide, PriceDifference
 from planner.text.quantities import DIMENSIONS, show
 from planner.text.tolerances import SAME

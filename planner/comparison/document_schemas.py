@@ -1,7 +1,5 @@
 """The JSON Schema of every document that `--json` prints with a version of its own."""
 
-from __future__ import annotations
-
 from planner.comparison.gate import Gate
 from planner.comparison.price_difference import PriceDifference
 from planner.protocol.document import versioned

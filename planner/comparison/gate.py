@@ -3,8 +3,6 @@
 The limits are those of the scenario, those given beside it, and the price of an earlier answer.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -5,8 +5,6 @@ the experts of a stage share the same tp * dp_attention chips as ep * tp_expert.
 calls these its own rows of `releases.toml` say.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

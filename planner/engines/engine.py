@@ -3,15 +3,12 @@
 A new engine is added by its rows in `releases.toml`, and by what it runs in `engine_rules.toml`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from planner.engines.deployment import Deployment
-from planner.engines.launch import Launch, Option, Reason, Value
-from planner.engines.release import OptionRow, Release, releases
+from planner.engines.launch import Launch, Option, OptionRow, Reason, Release, Value, releases
 from planner.problems.serving.step.layouts import AXES, Layouts
 from planner.problems.serving.step.runnable import refusals
 

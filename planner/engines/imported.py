@@ -4,8 +4,6 @@ The rows that write an option say what it carries; read backwards they give the 
 the layout. What a launch does not say (machines, lengths of requests) is asked for, never guessed.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import math
@@ -18,8 +16,8 @@ from typing import Any
 
 from planner.architecture.counts import sizes
 from planner.catalogue import models
+from planner.engines.launch import OptionRow, Value
 from planner.engines.launch_words import WrittenLaunch, launches
-from planner.engines.release import OptionRow, Value
 from planner.scenario import checked
 from planner.scenario.tree import Tree, changed
 from planner.text.errors import InputError, Mistake, ModelError

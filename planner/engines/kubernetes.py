@@ -5,8 +5,6 @@ command are lists, so no shell reads them; `$(` in a name is doubled, or the kub
 for a variable.
 """
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Iterable, Iterator

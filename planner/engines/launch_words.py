@@ -4,8 +4,6 @@ Shell scripts are split into words as a shell would split them; nothing is run. 
 Kubernetes are read for their containers, their replicas and their configuration files.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,8 +11,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
-from planner.engines.launch import MODEL
-from planner.engines.release import Release, Value, releases
+from planner.engines.launch import MODEL, Release, Value, releases
 from planner.text.errors import InputError, quoted
 from planner.text.tables import table
 

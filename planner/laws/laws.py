@@ -7,8 +7,6 @@ or `value` with `error`, or `low` and `high`), and where wanted `title`, `source
 a routed law on a dense one, as does the text `besiroglu-2024 + clark-2022-s-base`.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping

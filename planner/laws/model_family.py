@@ -7,8 +7,6 @@ rounded as people round them; the width of the feed-forward part then takes up w
 that a member has the parameters it is named after.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -15,8 +15,6 @@ from planner.text.errors import CatalogueError, did_you_mean
 from topologies import Machine, group_rate
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
-
     from formulas.numerics.kernel import Kernel
     from topologies.fabric.fabric import Fabric
 
@@ -84,13 +82,7 @@ class Group:
         return float(*traffic.values())
 
 
-def group_of(
-    of: Machine | Fabric,
-    n: int,
-    chip: str | None = None,
-    *,
-    order: Sequence[Hashable] | None = None,
-) -> Group:
+def group_of(of: Machine | Fabric, n: int, chip: str | None = None) -> Group:
     """The group of `n` chips of a machine or a fabric, placed in the best way.
 
     Raises TopologyError if there is no such group.
@@ -98,7 +90,6 @@ def group_of(
     Parameters
     ----------
     chip : whose curves to take; by the name of the machine or fabric if not given.
-    order : accelerators of a fabric in the order in which they are filled.
     """
     measured = collectives()
     if isinstance(of, Machine):
@@ -112,7 +103,7 @@ def group_of(
         least = measured.reduce_from.get(measured.families.get(whose, ANY), late)
 
     def group(size: int) -> Group:
-        rate = group_rate(of, size, order=order)
+        rate = group_rate(of, size)
         inside = group(ceil(size / rate.domains)) if rate.domains > 1 else None
         reduces = adds and size >= least and inside is None
         return Group(whose, size, rate.domains, rate.all_to_all, rate.all_gather, reduces, inside)

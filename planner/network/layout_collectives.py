@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from formulas.numerics.memo import by_columns
+from formulas.numerics.store import by_columns
 from planner.network.coefficients import coefficients
 from planner.network.group import Group, algorithms, group_of, library
 from planner.network.measured_curves import NETWORK, crossing

@@ -10,8 +10,6 @@ Monotone piecewise cubics through points (PCHIP), with nothing to import but Num
 SciPy's PchipInterpolator is the same polynomial; importing it costs a plan a third of a second.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache

@@ -5,8 +5,6 @@ changed, and not a number where there is nothing to compare. The search walks ou
 sees a change, then closes in on it. Who calls it says where to look next and when it is enough.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

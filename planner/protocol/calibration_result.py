@@ -1,7 +1,5 @@
 """What a calibration on a user's own runs finds, as one typed result: text and JSON show it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar

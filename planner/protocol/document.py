@@ -4,8 +4,6 @@ A field's key is its name, or `key("...")` where the name is a word of Python; i
 its type, `Annotated[float, Unit("s")]`. A mapping is made of an answer here and nowhere else.
 """
 
-from __future__ import annotations
-
 import types
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass

@@ -1,7 +1,5 @@
 """What a page in which the search itself runs is made of, whatever the kind of problem."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """A scenario in, a plan out, or a frontier of them, whatever its problem."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 

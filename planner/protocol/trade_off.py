@@ -5,8 +5,6 @@ another SPAN away, or easing it more gains nothing. Every level is the exact pro
 what another level betters in both outputs is left out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial

@@ -5,8 +5,6 @@ beside those of plain baselines, groups by engine, chip and model, and single ro
 deployments are answered as questions instead, one score for each.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from math import log, nan

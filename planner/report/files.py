@@ -1,7 +1,5 @@
 """Answers as JSON and PDF, and files of them, written whole or not at all."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

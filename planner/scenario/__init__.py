@@ -9,12 +9,8 @@ from typing import TYPE_CHECKING
 from planner.text.faces import loaded_from
 
 if TYPE_CHECKING:
-    from planner.scenario.loading import checked, load, opened, read
-    from planner.scenario.schema_document import json_schema, resolved
+    from planner.scenario.loading import checked, json_schema, load, opened, read, resolved
 
 __all__ = ["checked", "json_schema", "load", "opened", "read", "resolved"]
 
-_HOMES = dict.fromkeys(__all__, "loading") | dict.fromkeys(
-    ("json_schema", "resolved"), "schema_document"
-)
-__getattr__ = loaded_from(__name__, _HOMES)
+__getattr__ = loaded_from(__name__, dict.fromkeys(__all__, "loading"))

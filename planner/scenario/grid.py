@@ -5,8 +5,6 @@ or spans them: `1..8` whole numbers, `lin(1..10,10)` even steps, `log(1k..200k,2
 Axes keep what they were given, so that a grid of a billion points is as small as its text.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

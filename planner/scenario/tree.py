@@ -3,15 +3,13 @@
 A change of the command line, `promises.tpot=40 ms`, is read like the file itself.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from planner.text.errors import InputError, Mistake, printed, quoted
-from topologies.files.located_yaml import Fault, Located, document
+from topologies.files.located_yaml import Located, document
 
 Path = tuple[str | int, ...]
 
@@ -66,17 +64,15 @@ def yaml_tree(text: str, file: str) -> Tree:
     Raises InputError if the text is not YAML, or too large or deep.
     """
     parsed = document(text, MOST_VALUES)
-    mistakes = tuple(_mistake(file, fault) for fault in parsed.faults)
+    mistakes = tuple(
+        Mistake(file, x.line, x.column, dotted(x.path), x.message) for x in parsed.faults
+    )
     if parsed.root is None and mistakes:
         raise InputError(mistakes)
     values: dict[Path, Position] = {}
     keys: dict[Path, Position] = {}
     data = _plain(parsed.root, (), file, values, keys) if parsed.root else None
     return Tree(file, data, values, keys, mistakes, tuple(parsed.unread))
-
-
-def _mistake(file: str, fault: Fault) -> Mistake:
-    return Mistake(file, fault.line, fault.column, dotted(fault.path), fault.message)
 
 
 def _plain(

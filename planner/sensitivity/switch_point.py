@@ -9,8 +9,6 @@ the rival alone; anything else, such as the length of prompts, for both. Where t
 changes between two values looked at, the change is closed in on.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

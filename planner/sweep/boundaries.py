@@ -7,8 +7,6 @@ side of it. On a map the crossings along rows and columns join to lines; where a
 form it is the form of the line, which may bend from one branch into another.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial

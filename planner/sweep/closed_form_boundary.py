@@ -5,8 +5,6 @@ closed form is short. It holds at one point and around it: of a maximum the bran
 there is taken, symbols that are zero there are left out, and so are counts that are one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache

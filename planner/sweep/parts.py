@@ -4,8 +4,6 @@
 and by the sweep it belongs to. A run that is killed leaves whole parts only.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -5,8 +5,6 @@ whatever `--set` takes. A value is refused here if it is read neither beside the
 the other axes nor beside their last ones; a combination that cannot be is a row with its reason.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """A sweep from start to end: looked at, computed in chunks that are kept, put together."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -180,7 +178,7 @@ def _evaluated(
 def _solved(order: Order, missing: Sequence[tuple[int, int]]) -> Generator[Piece, None, None]:
     left = sum(last - first + 1 for first, last in missing)
     if order.scheduler is not None:
-        from planner.sweep.cluster import connected
+        from planner.sweep.workers import connected
 
         with connected(order.scheduler) as cluster:
             waiting = chunks(order.survey, missing, cluster.workers)

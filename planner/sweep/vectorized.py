@@ -5,8 +5,6 @@ numbers of these (`dials`) become arrays; for each combination of the others the
 once. Every value is the one that `planner.solve` gives at the same point.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product

@@ -5,8 +5,6 @@ two of them is 14 or more, seen normally or with any of the three kinds of colou
 and Ito, 2008, moved apart in both modes). Order and names of parts never change.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 

@@ -5,8 +5,6 @@ in the base unit of the dimension asked for. GB is 1e9 bytes and GiB 1024**3; `b
 a byte, case counts. Nothing is evaluated.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Tables that ship beside the code: TOML files of a package."""
 
-from __future__ import annotations
-
 import tomllib
 from importlib.resources import files
 from typing import Any

@@ -3,8 +3,6 @@
 Where nobody watches (a pipe, a file) nothing of it applies: texts are as they were.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import threading

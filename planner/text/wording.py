@@ -1,7 +1,5 @@
 """How is it said? Counts, shares, dollars, times, sizes, layouts and wrapped lines, each once."""
 
-from __future__ import annotations
-
 import math
 import textwrap
 from collections.abc import Callable, Mapping, Sequence

@@ -3,8 +3,6 @@
 Ten thousand budgets are one call: those of one shape are arrays.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

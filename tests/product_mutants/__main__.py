@@ -49,8 +49,8 @@ ROOMS = {
     "memory": [f"{SERVING}/task", f"{SERVING}/search/batch.py", "planner/architecture/counts.py"],
     "bands": [
         f"{SERVING}/profiled.py", f"{SERVING}/deployment/beyond_fit.py",
-        "planner/catalogue/coefficient_spread.py", "planner/uncertainty/distributions.py",
-        "planner/uncertainty/indices.py",
+        "planner/catalogue/coefficient_spread.py", "planner/uncertainty/evaluate_samples.py",
+        "planner/uncertainty/global_study.py",
     ],
     "elasticities": [
         f"{SERVING}/slopes", f"{SERVING}/bounds", "planner/sensitivity",

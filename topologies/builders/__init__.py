@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from topologies.builders import clusters, dragonfly, switches, torus
+from topologies.builders import clusters, switches, torus
 from topologies.fabric.fabric import Fabric
 
 __all__ = ["BUILDERS"]
@@ -15,6 +15,6 @@ BUILDERS: Mapping[str, Callable[..., Fabric]] = {
     "twisted_torus": torus.twisted_torus,
     "rails": clusters.rails,
     "clos": clusters.clos,
-    "dragonfly": dragonfly.dragonfly,
+    "dragonfly": switches.dragonfly,
     "hierarchy": clusters.hierarchy,
 }

@@ -1,7 +1,5 @@
 """Copies of a fabric side by side, and what joins them: a spine, rails, or a Clos network."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial

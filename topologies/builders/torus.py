@@ -1,7 +1,5 @@
 """Rings, tori and open grids, also twisted, of one to three sides: TPU pods, Trainium servers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import product
 from typing import NamedTuple, TypeVar, cast

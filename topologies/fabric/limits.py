@@ -5,8 +5,6 @@ A fault is a sentence that finishes "bandwidth ...", or None when the number is 
 `TopologyError` is the one error of this package: every fault, each with its place.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence

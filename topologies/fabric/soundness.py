@@ -1,7 +1,5 @@
 """Validation of a fabric: every fault, each with its place, in one error."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from itertools import islice, product

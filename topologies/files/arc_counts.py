@@ -1,7 +1,5 @@
 """Upper bounds on the number of arcs of a fabric, before it is built."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from math import ceil, prod
 from typing import Any

@@ -13,8 +13,6 @@ A fabric can be written if every node and arc has its place in a box of chips wh
 joined by a ring, mesh or switch; what has none is the reason why not.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ GraphML is for programs that draw or study graphs; it is written and never read.
 such as `0,1` and `spine`: who wants the fabric back writes JSON.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import tempfile

@@ -6,8 +6,6 @@ and s. Records are judged one by one before there is a graph, since a graph woul
 keep the last of two links and invent the ends that are missing.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections import Counter

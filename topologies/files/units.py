@@ -5,8 +5,6 @@ units.toml holds them all. A plain number is in base units. `B` is a byte and `b
 counts.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import tomllib

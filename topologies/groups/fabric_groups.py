@@ -21,9 +21,8 @@ from topologies.fabric.fabric import ACCELERATOR, SCALE_UP, Fabric, Group, Node,
 from topologies.fabric.limits import TopologyError
 from topologies.fabric.placement import filling
 from topologies.fabric.soundness import check
-from topologies.groups.closed_form_match import inner_nodes, interconnect_of, own_links, shape_of
+from topologies.groups import tree_networks
 from topologies.groups.concurrent_groups import group_rates
-from topologies.groups.tree_networks import tree_of
 from topologies.rates.closed_forms import best_box
 from topologies.rates.equal_domains import Domains, GroupRate, cards_bind, group_in
 
@@ -38,7 +37,7 @@ class DomainWiring:
     """
 
     def __init__(self, part: Fabric, members: Sequence[Node]) -> None:
-        self.shape = shape_of(part, members)
+        self.shape = tree_networks.shape_of(part, members)
         self.box = _bounds(part, members)
         self._members = members
         self._places: list[Any] = [part.nodes[chip].get("coord") for chip in members]
@@ -81,8 +80,8 @@ def domain_wirings(G: Fabric, domains: Sequence[Sequence[Node]]) -> list[DomainW
     wirings: dict[Hashable, DomainWiring] = {}
     of_domains = []
     for members in domains:
-        nodes = inner_nodes(G, members)
-        part = own_links(G, nodes)
+        nodes = tree_networks.inner_nodes(G, members)
+        part = tree_networks.own_links(G, nodes)
         key = tuple(members) if part is None else _wiring(part, nodes)
         if key not in wirings:
             wirings[key] = DomainWiring(G if part is None else part, members)
@@ -163,7 +162,7 @@ class FabricGroups:
         self._inner = domain_wirings(self.fabric, self.domains)
         self._formula = _formula(self.fabric, self.domains, self._inner)
         plain = all(inner.plain for inner in self._inner)
-        self._tree = tree_of(self.fabric, self.domains) if plain else None
+        self._tree = tree_networks.tree_of(self.fabric, self.domains) if plain else None
         self._rates: dict[int, GroupRate] = {}
 
     @property
@@ -265,7 +264,7 @@ def _formula(
         return None
     outer = G.copy()
     outer.remove_edges_from([e for e in G.edges if G.edges[e]["tier"] == SCALE_UP])
-    joint = interconnect_of(outer, domains)
+    joint = tree_networks.interconnect_of(outer, domains)
     if joint is None:
         return None
     out, latency, join = joint

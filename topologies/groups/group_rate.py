@@ -49,14 +49,12 @@ def group_rate(
     return answer(int(n))
 
 
-def rate_table(
-    of: Machine | Fabric, sizes: Sequence[int], *, order: Sequence[Hashable] | None = None
-) -> RateTable:
+def rate_table(of: Machine | Fabric, sizes: Sequence[int]) -> RateTable:
     """`group_rate` of every size, as arrays.
 
     Raises TopologyError, listing every size that has no answer.
     """
-    answer, where = _answering(of, order)
+    answer, where = _answering(of, None)
     rates: list[GroupRate] = []
     problems: list[str] = []
     for n in sizes:

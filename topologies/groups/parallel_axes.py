@@ -14,8 +14,8 @@ from types import MappingProxyType
 from topologies.fabric.fabric import Arc, Fabric, Group, Node, by_domain
 from topologies.fabric.limits import TopologyError, closest
 from topologies.fabric.placement import Placement
-from topologies.groups.closed_form_match import inner_nodes, own_links
 from topologies.groups.concurrent_groups import GroupPaths, served
+from topologies.groups.tree_networks import inner_nodes, own_links
 from topologies.rates.concurrent_collectives import ConcurrentRate
 from topologies.rates.traffic import Traffic, pairs
 

@@ -9,8 +9,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from topologies.fabric.limits import TopologyError, closest, count_fault
-from topologies.machines.hardware import Machine
-from topologies.machines.machine_figures import aliases, entries, figures, written
+from topologies.machines.hardware import Machine, aliases, entries, figures, written
 from topologies.rates.closed_forms import Sides, box
 
 if TYPE_CHECKING:

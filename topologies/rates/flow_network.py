@@ -4,8 +4,6 @@ A node that does not forward is two places: where its own traffic starts and whe
 it ends. No path leads from the second to the first, which is the whole relay rule.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property

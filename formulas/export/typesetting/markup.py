@@ -4,16 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from html import escape
 
-from formulas.export.typesetting.boxes import (
-    BoxRow,
-    Cases,
-    Fence,
-    Layout,
-    Lines,
-    List,
-    Mark,
-    Script,
-)
+from formulas.export.typesetting import boxes
 from formulas.export.typesetting.layout import alternating
 from formulas.nomenclature.symbols import GREEK
 
@@ -35,25 +26,25 @@ class Markup:
     mark: Callable[[str, str], str]
     names: Mapping[str, str]
     row: tuple[str, str, str, str]
-    base: Callable[[Layout, str], str]
+    base: Callable[[boxes.Layout, str], str]
     lines: tuple[Callable[[str], str], str, str]
     cases: tuple[str, str, str]
     forms: Mapping[str, str]
 
-    def __call__(self, x: Layout) -> str:
+    def __call__(self, x: boxes.Layout) -> str:
         """The layout, written."""
         around, space, thin, comma = self.row
         match x:
-            case Mark(text, kind):
+            case boxes.Mark(text, kind):
                 return self.mark(text, kind)
-            case BoxRow(parts, spaced):
+            case boxes.BoxRow(parts, spaced):
                 return around % (thin if spaced else space).join(map(self, parts))
-            case List(parts):
+            case boxes.List(parts):
                 return around % comma.join(map(self, parts))
-            case Lines(rows):
+            case boxes.Lines(rows):
                 line, between, whole = self.lines
                 return whole % between.join(line(self(row)) for row in rows)
-            case Cases(pairs):
+            case boxes.Cases(pairs):
                 case, between, whole = self.cases
                 return whole % between.join(case % (self(v), self(when)) for v, when in pairs)
         written = {
@@ -61,7 +52,7 @@ class Markup:
             for name, part in vars(x).items()
             if part is not None
         }
-        if isinstance(x, Script):
+        if isinstance(x, boxes.Script):
             written["base"] = self.base(x.base, written["base"])
         return self.forms[" ".join(written)] % written
 
@@ -118,7 +109,7 @@ _MATHML = Markup(
 )
 
 
-def mathml(x: Layout, *, display: bool = False, large: bool = False) -> str:
+def mathml(x: boxes.Layout, *, display: bool = False, large: bool = False) -> str:
     """One `<math>` element: on a line of its own, or within one, there as large if so wished."""
     how = ' display="block"' if display else ' displaystyle="true"' if large else ""
     return f"<math{how}>{_MATHML(x)}</math>"
@@ -181,9 +172,13 @@ def _typst_mark(text: str, kind: str) -> str:
     return f"upright({quoted(text)})" if kind == "word" else quoted(text)
 
 
-def _typst_base(base: Layout, written: str) -> str:
+def _typst_base(base: boxes.Layout, written: str) -> str:
     """A base that a script belongs to as a whole, without visible brackets."""
-    return written if isinstance(base, Mark | Fence | Script) else f"#box($display({written})$)"
+    return (
+        written
+        if isinstance(base, boxes.Mark | boxes.Fence | boxes.Script)
+        else f"#box($display({written})$)"
+    )
 
 
 _TYPST = Markup(
@@ -206,7 +201,7 @@ _TYPST = Markup(
 )
 
 
-def typst_math(x: Layout, *, display: bool = False, large: bool = False) -> str:
+def typst_math(x: boxes.Layout, *, display: bool = False, large: bool = False) -> str:
     """The formula on a line of its own, or within one, there as large if so wished."""
     if large:
         return f"$display({_TYPST(x)})$"

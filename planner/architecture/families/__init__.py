@@ -4,8 +4,6 @@ A family is a row of `families.toml`, or a function where its layers are unlike 
 every structural key it depends on, with the family's published defaults for absent ones.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import partial
 from pkgutil import resolve_name

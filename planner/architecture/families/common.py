@@ -1,7 +1,5 @@
 """What families share: embedding and head, lists per layer, windows, experts, predicted tokens."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

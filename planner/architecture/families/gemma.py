@@ -1,7 +1,5 @@
 """Gemma 3n and 4: wider full layers, borrowed caches, an embedding for every layer, mixtures."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from planner.architecture.config_reader import Reader

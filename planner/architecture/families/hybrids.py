@@ -1,7 +1,5 @@
 """Mixers of decoders with linear attention, convolutions or state spaces between attention."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from planner.architecture import recurrent

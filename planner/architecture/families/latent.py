@@ -4,8 +4,6 @@ Dense first layers, then mixtures of experts; some pick entries by an indexer (V
 (V4), or have Kimi-delta layers between.
 """
 
-from __future__ import annotations
-
 from planner.architecture.attention import Indexer, Latent, compressed_attention, latent_attention
 from planner.architecture.config_reader import MAX_LAYERS, Reader
 from planner.architecture.families import common

@@ -1,7 +1,5 @@
 """Nemotron: H and 3 (each layer one block: Mamba-2, attention, MLP or experts), and NAS."""
 
-from __future__ import annotations
-
 from planner.architecture.attention import grouped_attention
 from planner.architecture.config_reader import MAX_LAYERS, Reader
 from planner.architecture.families import common

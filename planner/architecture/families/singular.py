@@ -1,7 +1,5 @@
 """Families built unlike the others; key-value heads, positions and vectors of a few others."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from planner.architecture.attention import grouped_attention

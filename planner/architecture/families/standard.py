@@ -1,7 +1,5 @@
 """The model of a standard decoder: what its traits and the keys of its configuration say."""
 
-from __future__ import annotations
-
 from planner.architecture.attention import grouped_attention
 from planner.architecture.config_reader import MAX_LAYERS, Keys, Reader
 from planner.architecture.families import common
@@ -205,7 +203,7 @@ def mixtures(reader: Reader, form: Shape, traits: Traits, moe: Moe) -> list[Feed
     return [mixed if chosen and mixed is not None else plain for chosen in sparse]
 
 
-def mixture_part(reader: Reader, form: Shape, moe: Moe, *, gated: bool = True) -> FeedForward:
+def mixture_part(reader: Reader, form: Shape, moe: Moe) -> FeedForward:
     """The mixture that every sparse layer of a family has."""
     experts = _same(reader, common.EXPERTS, form.layers, moe.experts)
     active = _same(reader, common.PER_TOKEN, form.layers, moe.active)
@@ -228,7 +226,6 @@ def mixture_part(reader: Reader, form: Shape, moe: Moe, *, gated: bool = True) -
         shared_inner=wide,
         shared_gate=moe.shared_gate,
         shared_path=moe.shared_path,
-        gated=gated,
         latent=latent,
         latent_norm=switched(reader, moe.latent_norm) and latent is not None,
         router=moe.router,

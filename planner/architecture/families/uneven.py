@@ -1,7 +1,5 @@
 """Mixers and parts of families whose layers differ in heads, widths or what they attend to."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from planner.architecture.config_reader import MAX_LAYERS, Reader

@@ -4,8 +4,6 @@ The rows of the snapshot that came from that package are replaced; those of othe
 are. What is new, gone or priced otherwise is said row by row, so that nothing changes silently.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import tomllib

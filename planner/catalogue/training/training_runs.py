@@ -1,7 +1,5 @@
 """Arithmetic that published training runs reached, by chip, kind of model and dtype."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 

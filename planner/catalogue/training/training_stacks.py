@@ -4,19 +4,21 @@ A stack is a name, a date and a set of coefficients of the equations of a traini
 how far it may be off; adjustments say what a chip, a number format or an attention kernel changes
 about them, bands what measured step times were beside those predicted. A coefficient that no row of
 a stack moved is that of the physical prior, which all stacks share.
-"""
 
-from __future__ import annotations
+Frameworks of reinforcement learning: what they add to the time of their two pools.
+"""
 
 import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from planner.text.errors import CatalogueError, did_you_mean
+from planner.text.quantities import parse
 from planner.text.tables import table
 
 FILE = "training_stacks.toml"
@@ -266,7 +268,7 @@ def stack_from(name: str, raw: Mapping[str, Any]) -> TrainingStack:
         formats=tuple(raw.get("formats", ())),
         values={c: float(v) for c, v in values.items()},
         spreads={c: float(v) for c, v in spreads.items()},
-        adjustments=_adjustments(raw.get("adjustments", ())),
+        adjustments=tuple(StackAdjustment(**row) for row in raw.get("adjustments", ())),
         bands=bands,
         errors=dict(raw.get("errors", {})),
         eras=dict(raw.get("eras", {})),
@@ -274,10 +276,6 @@ def stack_from(name: str, raw: Mapping[str, Any]) -> TrainingStack:
         stage_items=tuple(raw.get("stage_items", ())),
         **{key: raw[key] for key in simple if key in raw},
     )
-
-
-def _adjustments(rows: Sequence[Mapping[str, Any]]) -> tuple[StackAdjustment, ...]:
-    return tuple(StackAdjustment(**row) for row in rows)
 
 
 def _stack_of_file(path: Path) -> TrainingStack:
@@ -293,3 +291,36 @@ def _stack_of_file(path: Path) -> TrainingStack:
         raise CatalogueError(f"{path}: is no training stack: no {error.args[0]}") from None
     except (TypeError, ValueError, AttributeError) as error:
         raise CatalogueError(f"{path}: is no training stack: {error}") from None
+
+
+@dataclass(frozen=True)
+class RlFramework:
+    """Factors on the time of rollouts and of learning [1], and a time beside both [s]."""
+
+    name: str
+    title: str
+    rollouts: float
+    learning: float
+    beside: float
+    source: str
+    as_of: str
+
+
+@cache
+def rl_frameworks() -> dict[str, RlFramework]:
+    """All frameworks by name."""
+    text = files(__package__).joinpath("rl_frameworks.toml").read_text(encoding="utf-8")
+    return {
+        name: RlFramework(
+            name, row["title"], float(row["rollouts"]), float(row["learning"]),
+            parse(row["beside"], "time"), row["source"], row["as_of"],
+        )
+        for name, row in tomllib.loads(text).items()
+    }  # fmt: skip
+
+
+def rl_framework(name: str) -> RlFramework:
+    """A framework by name; raises CatalogueError for one that is not known."""
+    if name not in rl_frameworks():
+        raise CatalogueError.unknown("framework", name, rl_frameworks())
+    return rl_frameworks()[name]

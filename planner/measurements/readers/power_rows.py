@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 
-from planner.architecture.abstract import abstract_sizes
-from planner.architecture.counts import Sizes
+from planner.architecture.counts import Sizes, abstract_sizes
 from planner.measurements.measurement import ONE, Measurement, NotComputed
 from planner.measurements.published_names import (
     Refused,

@@ -6,8 +6,6 @@ compiled once for each shape; every coefficient and exponent is put in as a numb
 measured from a reference point, for well-scaled numbers.
 """
 
-from __future__ import annotations
-
 import math
 import operator
 from collections.abc import Iterable

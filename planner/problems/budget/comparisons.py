@@ -3,8 +3,6 @@
 And how well a budget is known: the same by laws drawn from the standard errors.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The numbers of a budget's plan, each the value of one equation, and the check of all of them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from planner.problems.budget.comparisons import overtraining

@@ -4,8 +4,6 @@ A budget chooses a size; the model of that size is the member of the family rule
 planner lays it out. Sizes one percent apart are compared at their shares of the peak.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace

@@ -3,8 +3,6 @@
 A law that only says how to split an arithmetic: its size and tokens, read off, not optimised.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from itertools import product
@@ -18,14 +16,8 @@ from planner.problems.budget.question import BudgetScenario
 from planner.protocol.plan import DataSource
 from planner.scenario.keys.uncertain import LEFT_ASIDE
 from planner.text.errors import FieldError
+from planner.token_costs import budget_task
 from planner.token_costs import phase_costs as costs
-from planner.token_costs.budget_task import (
-    BudgetTask,
-    compute_optimal_tokens,
-    reinforced,
-    required_loss,
-    terms_of,
-)
 from planner.token_costs.spending import PhaseShares, PhaseTokens, ServedTokens
 
 RULE = BudgetCertificate(
@@ -84,7 +76,7 @@ class ResolvedBudget:
 
     scenario: BudgetScenario
     law: ScalingLaw
-    tasks: tuple[BudgetTask, ...]
+    tasks: tuple[budget_task.BudgetTask, ...]
     others: tuple[ScalingLaw, ...]
     phases: dict[str, costs.PhaseCost]
     served: ServedTokens
@@ -105,7 +97,7 @@ def resolve_budget(scenario: BudgetScenario) -> ResolvedBudget:
     if math.isinf(scenario.inference.tokens or 0.0):
         scenario = _optimally_served(laws[0], scenario, phases)
     served = costs.served_tokens(scenario.inference)
-    tasks: tuple[BudgetTask, ...] = ()
+    tasks: tuple[budget_task.BudgetTask, ...] = ()
     if not is_rule(laws[0], scenario):
         tasks, more = tasks_for(laws[0], scenario, phases, served, planned)
         warnings += more
@@ -143,7 +135,7 @@ def _optimally_served(
     Raises FieldError where no number does, or nothing says how many tokens it was trained on.
     """
     path, quality = "inference.tokens", scenario.quality
-    required = None if quality is None else required_loss(quality)
+    required = None if quality is None else budget_task.required_loss(quality)
     if required is None or required.n_active is None or required.tokens is None:
         words = "optimal is of a model: give quality: {like: {n_active: 8e9, tokens: 15 T tokens}}"
         raise FieldError((path, words))
@@ -151,7 +143,7 @@ def _optimally_served(
         words = f"how many tokens make a model optimal is not known with rl, nor by {law.name}"
         raise FieldError((path, f"{words}; leave rl out, or take besiroglu-2024"))
     size, trained = required.n_active, required.tokens
-    terms = terms_of(law, required.sparsity).terms
+    terms = budget_task.terms_of(law, required.sparsity).terms
     pulls = [
         sum(-power(t) * t.coefficient * size**t.size * trained**t.tokens for t in terms)
         for power in (attrgetter("size"), attrgetter("tokens"))
@@ -164,7 +156,9 @@ def _optimally_served(
     values = {"C_pt": weights["pretrain"] * trained, "q_pull": pulls[0] / pulls[1], "C_rl": 0.0}
     tokens = float(optimal_serving.numpy()(**values)) / weights["inference"]
     if not tokens > 0:
-        least = compute_optimal_tokens(terms_of(law, required.sparsity), size)
+        least = budget_task.compute_optimal_tokens(
+            budget_task.terms_of(law, required.sparsity), size
+        )
         words = f"with {trained:.3g} tokens it has fewer than the {least:.3g} that are optimal"
         raise FieldError((path, f"{words} for its size when nothing is served: no number does"))
     counted = tokens / (1 - scenario.inference.obsolescence)
@@ -178,7 +172,7 @@ def tasks_for(
     phases: dict[str, costs.PhaseCost],
     served: ServedTokens,
     planned: PlannedPretraining | None = None,
-) -> tuple[tuple[BudgetTask, ...], tuple[str, ...]]:
+) -> tuple[tuple[budget_task.BudgetTask, ...], tuple[str, ...]]:
     """Every combination of sparsity, size and tokens to try of one law, and warnings."""
     for choice in ("loss", "size"):
         law.need(choice)
@@ -190,17 +184,17 @@ def tasks_for(
         warnings += more
     rl = scenario.rl
     fixed_rl = {"rl": rl.tokens} if rl.tokens and "rl" not in law.lacks else {}
-    task = BudgetTask(
+    task = budget_task.BudgetTask(
         law=law,
         phases=phases,
         in_usd=scenario.in_usd,
         served=served.counted,
         unique=scenario.data.unique,
-        required=None if scenario.quality is None else required_loss(scenario.quality),
+        required=None if scenario.quality is None else budget_task.required_loss(scenario.quality),
         limit=scenario.cost.value if scenario.cost else None,
         fixed_choices=fixed_rl,
     )
-    task, tasks = reinforced(task, rl), []
+    task, tasks = budget_task.reinforced(task, rl), []
     for sparsity, *values in product(sparsities, *(each or (None,) for each in fixed)):
         choices = {k: v for k, v in zip(FIXABLE, values, strict=True) if v is not None} | fixed_rl
         tasks.append(replace(task, sparsity=sparsity, fixed_choices=choices))

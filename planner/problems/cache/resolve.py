@@ -1,23 +1,11 @@
 """A cache question in numbers: the model's cache and arithmetic, the chip, the tiers."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import date
 
-from planner.architecture.abstract import abstract_sizes
-from planner.architecture.counts import Sizes, sizes
+from planner.architecture.counts import Sizes, abstract_sizes, sizes
 from planner.architecture.huggingface import read_config
-from planner.catalogue import models
-from planner.catalogue.listed_prices import (
-    Price,
-    Tier,
-    default_price,
-    given_price,
-    tier,
-    tier_names,
-    tier_price,
-)
+from planner.catalogue import listed_prices, models
 from planner.catalogue.systems import System
 from planner.problems.cache.question import CacheScenario, CacheTier
 from planner.protocol.plan import DataSource
@@ -65,12 +53,12 @@ class CacheTask:
     values: dict[str, float]
     prefix: float | None
     tiers: tuple[HeldTier, ...]
-    price: Price
+    price: listed_prices.Price
     warnings: tuple[str, ...]
     data: tuple[DataSource, ...]
 
 
-def resolve_cache(question: CacheScenario, today: date | None = None) -> CacheTask:
+def resolve_cache(question: CacheScenario) -> CacheTask:
     """The numbers of a question; raises InputError for what cannot be looked up."""
     assert isinstance(question.system, str) or not isinstance(question.system, tuple | File)
     machine = resolved_system(question.system)
@@ -106,7 +94,7 @@ def resolve_cache(question: CacheScenario, today: date | None = None) -> CacheTa
     hbm = HeldTier(HBM, "hbm", price.value / chip.memory, chip.memory, None, 1, "rent of the chip")
     data = [source, DataSource(f"price of {chip.name}", price.source, price.as_of or None)]
     data += [DataSource(f"tier {each.name}", each.price_from, None) for each in tiers]
-    warnings = [*filter(None, [price.warning(today or date.today())]), *notes]
+    warnings = [*filter(None, [price.warning(date.today())]), *notes]
     warnings += [LEFT_ASIDE] if question.uncertain is not None else []
     return CacheTask(values, question.prefix, (hbm, *tiers), price, tuple(warnings), tuple(data))
 
@@ -130,13 +118,13 @@ def _counted(question: CacheScenario) -> tuple[Sizes, DataSource]:
     return counted, DataSource(f"model {name}", record.source, record.as_of)
 
 
-def _price(question: CacheScenario, machine: System) -> Price:
+def _price(question: CacheScenario, machine: System) -> listed_prices.Price:
     """The rent of a chip: given, given in the system, or the catalogue's."""
     value = question.price if question.price is not None else machine.price
     if value is not None:
-        return given_price(value)
+        return listed_prices.given_price(value)
     try:
-        return default_price(machine.chip.name)
+        return listed_prices.default_price(machine.chip.name)
     except CatalogueError as error:
         raise FieldError(("price", str(error))) from None
 
@@ -146,7 +134,7 @@ def _tiers(question: CacheScenario) -> tuple[tuple[HeldTier, ...], list[str]]:
     if isinstance(question.tiers, str):
         rows = [CacheTier(like=name, shared=8 if kind == "dram" else 1)
                 for kind, name in OF_KIND.items()]  # fmt: skip
-        left = len(tier_names()) - len(rows)
+        left = len(listed_prices.tier_names()) - len(rows)
         notes = [f"one device stands for each kind; planner catalog tiers lists {left} more"]
     else:
         rows, notes = list(question.tiers), []
@@ -162,7 +150,9 @@ def _tiers(question: CacheScenario) -> tuple[tuple[HeldTier, ...], list[str]]:
 
 def _tier_of(row: CacheTier, place: int, listed: bool) -> HeldTier:
     """One tier: the catalogue's figures, varied as given."""
-    device: Tier | None = tier(row.like) if row.like is not None else None
+    device: listed_prices.Tier | None = (
+        listed_prices.tier(row.like) if row.like is not None else None
+    )
     kind = device.kind if device else "own"
     capacity = row.capacity or (device.capacity if device else None)
     rate = row.read_rate or (device.read_rate if device else None)
@@ -171,7 +161,7 @@ def _tier_of(row: CacheTier, place: int, listed: bool) -> HeldTier:
         per_byte, whole = row.price
         price = per_byte if per_byte is not None else (whole or 0.0) / (capacity or 1.0)
         return HeldTier(name, kind, price, capacity, rate, row.shared, "given")
-    figure = tier_price(kind)
+    figure = listed_prices.tier_price(kind)
     if figure is None:
         path = "tiers" if listed else f"tiers.{place}.price"
         words = f"no price of {name} is known; give one, such as $0.10/GB/month"

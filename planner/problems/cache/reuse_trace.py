@@ -4,8 +4,6 @@ A block is found where it and all blocks before it in the prompt are still recen
 renewed by use; a capacity is enforced after each request, least recently used first.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 from collections import OrderedDict

@@ -9,7 +9,7 @@ from planner.text import wording as say
 
 if TYPE_CHECKING:
     from planner.problems.fleet.plan import FleetAnswer, FleetPlan, FleetPoint
-    from planner.report.pictures.stacked_hours import StackedHours
+    from planner.report.pictures.section_bars import StackedHours
 
 BARS = " ▁▂▃▄▅▆▇█"
 WIDEST = 56  # signs of a line of hours
@@ -62,7 +62,7 @@ def why(plan: FleetPlan) -> str:
 
 def picture(plan: FleetPlan) -> StackedHours:
     """Machines by pool and contract over the hours, with every model's demand above."""
-    from planner.report.pictures.stacked_hours import StackedHours
+    from planner.report.pictures.section_bars import StackedHours
 
     question, point = plan.question, plan.answer.plan
     assert point is not None

@@ -19,7 +19,7 @@ from planner.protocol.problem import NO_PLAN, Problem, ReplicaHours, Search
 if TYPE_CHECKING:
     from planner.problems.fleet.question import FleetScenario
     from planner.protocol.plan import Plan
-    from planner.report.pictures.stacked_hours import StackedHours
+    from planner.report.pictures.section_bars import StackedHours
 
 PRICES = ("on_demand.price", "reserved.price", "spot.price")
 

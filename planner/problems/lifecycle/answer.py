@@ -4,32 +4,32 @@ Serving is the serving planner's optimum for the very model that is chosen, so t
 is an outcome here, not a constant.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from planner.problems import training
 from planner.problems.lifecycle import comparisons, resolve
 from planner.problems.lifecycle import plan as records
 from planner.problems.lifecycle.elasticities import lifecycle_elasticities, overtraining_from_pools
 from planner.problems.lifecycle.outputs import point_of, recheck, short
 from planner.problems.lifecycle.question import LifecycleScenario
+from planner.problems.lifecycle.resolve import LifecycleTask
 from planner.problems.lifecycle.search import optimal_size as search
 from planner.problems.lifecycle.search.best_size import best_size
 from planner.problems.lifecycle.search.joint_program import joint_optimum
-from planner.problems.lifecycle.training_layout import planned_training
 from planner.problems.serving import outside_fit
 from planner.protocol.plan import BindingLimit, DataSource, MissedPromise
 from planner.scenario import resolved
 from planner.scenario.keys.uncertain import LEFT_ASIDE
-from planner.text.errors import SolverError
+from planner.text.errors import FieldError, SolverError
 from planner.token_costs import spending
 from planner.token_costs.optimum import NOTHING_CLOSER, allowed
 from planner.token_costs.outputs import overtraining_at
 from planner.token_costs.phase_costs import PhaseCost
+from planner.token_costs.spending import FixedShare, PlannedLayout, TrainedTokens
 from planner.token_costs.stationary_points import stationary_point, training_curve
 
 AGREE = 1e-6  # of the two solvers of the first-order conditions, in logarithms
@@ -239,3 +239,62 @@ def _provenance(
     )
     note = spending.FormlessLawNote(law.name, law.title, law.scope, law.note)
     return spending.LifeProvenance(law=note, data=data, warnings=tuple(warnings))
+
+
+@dataclass(frozen=True)
+class PlannedTraining:
+    """A layout, where its figures stand and what to say of it; nothing where none was planned."""
+
+    layout: PlannedLayout | None = None
+    data: tuple[DataSource, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def planned_training(best: search.FixedLayoutOptimum) -> PlannedTraining:
+    """The training layout of an optimum, and beside it what a fixed share of the peak gave.
+
+    Raises SolverError where the life at a fixed share does not settle.
+    """
+    life, size = best.life, best.whole.n_active
+    phase = life.scenario.phases.pretrain
+    if phase.training is None:
+        return PlannedTraining()
+    layouts = life.layouts(best.sparsity)
+    step = layouts.at(size)
+    assert step is not None  # it was chosen
+    record = training.planned_layout(layouts, step, best.whole.pretrain)
+    warnings = layouts.warnings(step)
+    try:
+        fixed = training.fixed_cost(phase, sparse=best.sparsity > 1)
+    except FieldError as error:
+        none = f"phases.pretrain.training: no fixed share of the peak stands beside ({error})"
+        return PlannedTraining(record, layouts.data(step), (*warnings, none))
+    record = replace(record, fixed_mfu=_fixed(best, fixed))
+    return PlannedTraining(record, layouts.data(step), warnings)
+
+
+def _fixed(best: search.FixedLayoutOptimum, fixed: PhaseCost) -> FixedShare | None:
+    """The life at a fixed share, charged what training its size really costs."""
+    claimed = search.optimal_size(_unplanned(best.life), best.sparsity)
+    if not isinstance(claimed, search.FixedLayoutOptimum):
+        return None
+    layouts = best.life.layouts(best.sparsity)
+    step, cost = layouts.at(claimed.whole.n_active), None
+    if step is not None:
+        budget = best.life.budget(best.sparsity, training.planned_cost(layouts, step))
+        cost = search.total_of(best.life, budget, claimed.served)
+    rate = fixed.rate
+    return FixedShare(
+        mfu=fixed.mfu or math.nan, source=f"{rate.source}; {rate.model}" if rate else "given",
+        n_active=claimed.whole.n_active, tokens=TrainedTokens(claimed.whole.pretrain),
+        claimed=claimed.whole.total, cost=cost,
+        worse_by=None if cost is None else cost / best.whole.total - 1,
+    )  # fmt: skip
+
+
+def _unplanned(life: LifecycleTask) -> LifecycleTask:
+    """The same life at a fixed share of the peak."""
+    phases = life.scenario.phases
+    fixed = phases.pretrain.model_copy(update={"training": None})
+    phases = phases.model_copy(update={"pretrain": fixed})
+    return replace(life, scenario=life.scenario.model_copy(update={"phases": phases}))

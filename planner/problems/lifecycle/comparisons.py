@@ -1,7 +1,5 @@
 """What stands beside the best life of a model: its curve, simpler rules, its interval."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

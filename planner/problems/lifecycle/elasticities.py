@@ -7,8 +7,6 @@ The size is a real number on the layout that serves it. What is made small answe
 multipliers; anything else by settling again, the layout held, with a quantity a little off.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from functools import partial

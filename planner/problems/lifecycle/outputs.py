@@ -1,7 +1,5 @@
 """The numbers of a lifecycle's plan, each the value of one equation, and their check."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

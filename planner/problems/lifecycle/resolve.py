@@ -1,7 +1,5 @@
 """A lifecycle looked up: what is asked of law, training and serving, for any model of a family."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

@@ -4,8 +4,6 @@ A number is assumed between two ends. A chip is assumed to be one of several: ea
 bf16 or in fp8, and the least and the most of its listed rents.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

@@ -6,8 +6,6 @@ infeasible. The dual of a program names rows that already clash, and leaving out
 makes the set minimal.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

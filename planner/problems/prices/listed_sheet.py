@@ -1,7 +1,5 @@
 """A price sheet in base units, from the catalogue or from rows: prices, writes, steps, tiers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -10,7 +8,7 @@ from planner.catalogue import api_prices
 from planner.catalogue.api_prices import STANDARD, ListedPrice
 from planner.problems.prices.question import PricesScenario, SheetRows, edge
 from planner.protocol.plan import DataSource
-from planner.scenario.keys.price_keys import relative
+from planner.scenario.keys.buy_keys import relative
 from planner.text.errors import CatalogueError, FieldError
 from planner.text.wording import digits
 

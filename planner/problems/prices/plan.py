@@ -1,7 +1,5 @@
 """The answer to a price sheet, typed: one line for each inference, and what contradicts itself."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated

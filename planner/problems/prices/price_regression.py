@@ -7,8 +7,6 @@ Where an equation has a power, it is not fitted: the arithmetic of a prompt toke
 proportion to the active parameters, so that only what hosts make of the proportion is.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -13,17 +13,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, PlainValidator, ValidationInfo, field_validator
 
-from planner.scenario.keys.fields import (
-    Kind,
-    Quantity,
-    QuestionRecord,
-    Record,
-    Refusals,
-    Word,
-    collected,
-)
+from planner.scenario.keys import fields
+from planner.scenario.keys.buy_keys import Factor, PriceTier, TokenPrice, relative
 from planner.scenario.keys.model_keys import ModelField
-from planner.scenario.keys.price_keys import Factor, PriceTier, TokenPrice, relative
 from planner.scenario.keys.references import nested
 from planner.scenario.keys.system_keys import SystemField
 from planner.scenario.kinds import PROBLEMS
@@ -32,10 +24,10 @@ from planner.text.quantities import parse
 
 
 @dataclass(frozen=True)
-class GivenRange(Kind):
+class GivenRange(fields.Kind):
     """A value, or a range as [least, most] or {from: least, to: most}; read as its two ends."""
 
-    single: Quantity
+    single: fields.Quantity
 
     def read(self, value: object) -> tuple[float, float]:
         """The least and the most; raises ValueError where they are not in order."""
@@ -48,7 +40,7 @@ class GivenRange(Kind):
             return number, number
         if len(value) != 2:
             raise ValueError(f"expected a value or [least, most], got {len(value)} values")
-        low, high = collected(value, self.single.read)
+        low, high = fields.collected(value, self.single.read)
         if low > high:
             raise ValueError(f"expected [least, most], got {value[0]} before {value[1]}")
         return low, high
@@ -76,17 +68,17 @@ class MarkUp(GivenRange):
 
 Price = Annotated[float, TokenPrice()]
 FreePrice = Annotated[float, TokenPrice(free=True)]
-Threshold = Annotated[float, Quantity("tokens", least=1000)]
+Threshold = Annotated[float, fields.Quantity("tokens", least=1000)]
 
 
-class WritePrice(Record):
+class WritePrice(fields.Record):
     """What writing a cache costs that is held for a time."""
 
-    hold: Annotated[float, Quantity("time")] = Field(description="time it is held [s]")
+    hold: Annotated[float, fields.Quantity("time")] = Field(description="time it is held [s]")
     price: FreePrice = Field(description="of a token that is written [USD/token]")
 
 
-class PriceStep(Record):
+class PriceStep(fields.Record):
     """A price of the whole request where the prompt is longer than a threshold."""
 
     above: Threshold = Field(description="length of prompt from which it holds [token]")
@@ -94,14 +86,14 @@ class PriceStep(Record):
     output: Factor | None = Field(None, description="price, or multiple of the output price")
 
 
-class SheetRows(Record):
+class SheetRows(fields.Record):
     """A price sheet in rows of one's own."""
 
     input: Price = Field(description="of an input token [USD/token]")
     output: Price = Field(description="of an output token [USD/token]")
     cached: FreePrice | None = Field(None, description="of a cached input token [USD/token]")
     write: tuple[WritePrice, ...] = Field((), description="of writing a cache, by hold time")
-    storage: Annotated[float, Quantity("hold_price")] | None = Field(
+    storage: Annotated[float, fields.Quantity("hold_price")] | None = Field(
         None, description="of holding a token's cache, such as $4.50/Mtok/hour [USD/(token*s)]"
     )
     steps: tuple[PriceStep, ...] = Field((), description="of longer prompts")
@@ -124,7 +116,7 @@ class SheetRows(Record):
             if row.hold in [x.hold for x in sorted_rows[:i]]:
                 faults.append(((i, "hold"), "two prices of one hold time"))
         if faults:
-            raise Refusals(faults)
+            raise fields.Refusals(faults)
         return tuple(sorted(value, key=lambda row: row.hold))
 
     @field_validator("steps")
@@ -139,7 +131,7 @@ class SheetRows(Record):
             for i, step in enumerate(value) if step.input is None and step.output is None
         ]  # fmt: skip
         if faults:
-            raise Refusals(faults)
+            raise fields.Refusals(faults)
         return tuple(sorted(value, key=lambda step: step.above))
 
     @field_validator("tiers")
@@ -151,7 +143,7 @@ class SheetRows(Record):
             if tier.speed and tier.speed > 1 and relative(tier.price, info.data.get("output")) <= 1
         ]
         if faults:
-            raise Refusals(faults)
+            raise fields.Refusals(faults)
         return value
 
 
@@ -160,25 +152,25 @@ def edge(above: float) -> int:
     return int(above) + 1 if int(above) % 1000 == 999 else int(above)
 
 
-Efficiency = Annotated[tuple[float, float], GivenRange(Quantity("share", at_most=1.0))]
+Efficiency = Annotated[tuple[float, float], GivenRange(fields.Quantity("share", at_most=1.0))]
 # Fewer parameters than any language model has are a count in millions or billions without its unit.
-Parameters = Annotated[tuple[float, float], GivenRange(Quantity("params", least=1e6))]
+Parameters = Annotated[tuple[float, float], GivenRange(fields.Quantity("params", least=1e6))]
 
 
-class GivenFacts(Record):
+class GivenFacts(fields.Record):
     """What is known of the model and of the host, each a value or a range [least, most]."""
 
     n_active: Parameters | None = Field(None, description="active parameters [param]")
     n_total: Parameters | None = Field(None, description="parameters held in memory [param]")
     model: ModelField | None = Field(None, description="the model itself, where it is known")
-    context: Annotated[tuple[float, float], GivenRange(Quantity("tokens"))] | None = Field(
+    context: Annotated[tuple[float, float], GivenRange(fields.Quantity("tokens"))] | None = Field(
         None, description="mean context of a request below any step [token]"
     )
     prefill_efficiency: Efficiency | None = Field(
         None, description="attained share of the arithmetic peak"
     )
     decode_efficiency: Efficiency | None = Field(None, description="attained share of bandwidth")
-    margin: Annotated[tuple[float, float], MarkUp(Quantity("number"))] | None = Field(
+    margin: Annotated[tuple[float, float], MarkUp(fields.Quantity("number"))] | None = Field(
         None, description="price over cost, such as 2.5 or [1, 6]"
     )
 
@@ -203,10 +195,10 @@ def _day(value: object) -> str:
         raise ValueError(f"expected a day such as 2026-11-24, got {quoted(value)}") from None
 
 
-class PricesScenario(QuestionRecord):
+class PricesScenario(fields.QuestionRecord):
     """One question of what a price sheet says, in base units (USD, token, s, byte); frozen."""
 
-    problem: Annotated[Literal["prices"], Word(PROBLEMS)] = Field(
+    problem: Annotated[Literal["prices"], fields.Word(PROBLEMS)] = Field(
         description="which question is asked"
     )
     sheet: Annotated[

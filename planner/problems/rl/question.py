@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from planner.catalogue.training.rl_frameworks import rl_framework
+from planner.catalogue.training.training_stacks import rl_framework
 from planner.problems.training import PRECISIONS, ParameterState, StackField, TrainingChoose
 from planner.scenario.keys import fields
 from planner.scenario.keys.fields import (

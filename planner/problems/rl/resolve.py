@@ -10,7 +10,7 @@ from planner.architecture.huggingface import read_config
 from planner.catalogue import models
 from planner.catalogue.listed_prices import Price, default_price, given_price
 from planner.catalogue.systems import System
-from planner.catalogue.training.rl_frameworks import RlFramework, rl_framework
+from planner.catalogue.training.training_stacks import RlFramework, rl_framework
 from planner.problems.rl.question import RlQuestion
 from planner.protocol.plan import DataSource
 from planner.scenario.keys.model_keys import ModelDescription

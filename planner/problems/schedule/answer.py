@@ -1,14 +1,16 @@
 """The answer to a schedule: closed form, exact distribution and event simulation side by side."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 
 from planner.problems.schedule import plan as records
-from planner.problems.schedule.bulk_queue import root_sum, seated_times
+from planner.problems.schedule.bulk_queue import (
+    SimulatedTimes,
+    root_sum,
+    seated_times,
+    simulated_intervals,
+)
 from planner.problems.schedule.question import ScheduleScenario
-from planner.problems.schedule.simulation import SimulatedTimes, simulated_intervals
 from planner.protocol.plan import BindingLimit, MissedPromise, Provenance
 from planner.scenario import resolved
 from planner.scenario.keys.uncertain import LEFT_ASIDE

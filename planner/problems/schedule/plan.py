@@ -1,11 +1,9 @@
 """The answer to a schedule, typed: load, times, queue; the simulation beside the closed form."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated
 
-from planner.problems.schedule.simulation import SimulatedTimes
+from planner.problems.schedule.bulk_queue import SimulatedTimes
 from planner.protocol.document import Unit
 from planner.protocol.plan import Answer, Plan
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from planner.network.system_network import UNUSED
+from planner.network.network_source import UNUSED
 from planner.problems.serving.question import Scenario
 from planner.protocol.parameter import Parameter
 from planner.scenario.keys.system_keys import SystemDescription

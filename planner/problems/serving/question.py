@@ -18,7 +18,7 @@ from planner.catalogue.listed_prices import (
     given_price,
 )
 from planner.catalogue.systems import System
-from planner.scenario.keys.buy_keys import CATALOGUE, Buy, Contract
+from planner.scenario.keys.buy_keys import CATALOGUE, Buy, Contract, PriceTier
 from planner.scenario.keys.fields import (
     Count,
     Numbers,
@@ -31,7 +31,6 @@ from planner.scenario.keys.fields import (
     Word,
 )
 from planner.scenario.keys.model_keys import ModelDescription, ModelField
-from planner.scenario.keys.price_keys import PriceTier
 from planner.scenario.keys.references import File, ProfileField
 from planner.scenario.keys.speculation_keys import Speculation
 from planner.scenario.keys.system_keys import SystemDescription, SystemField, resolved_system

@@ -1,7 +1,5 @@
 """Geometric programs over SymPy expressions: choose, define, roof, subject, minimise."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from planner.text.faces import loaded_from

@@ -5,8 +5,6 @@ the size exp(-70), 4e-31, at the largest it can reach inside the bounds of the c
 right side of 1: lost in rounding, and nothing is compiled again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 

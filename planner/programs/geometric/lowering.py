@@ -6,8 +6,6 @@ larger value makes things worse, so every use of such a variable is checked for 
 same check keeps an under-estimate (`relax`) from being used where it would over-estimate.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ A signomial is kept as a dictionary from the powers of its monomial to its coeff
 (tp - 1)/tp stays one number to the solver although it is no posynomial in tp.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import sympy as sp

@@ -4,8 +4,6 @@ Only promises are stretched, lhs <= s * rhs with the smallest s >= 1; laws (roof
 bounds hold. One program answers all questions: a vector says which rows take part.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

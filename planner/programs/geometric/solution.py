@@ -4,8 +4,6 @@ By the envelope theorem d ln objective / d ln p is the sum over the rows of mult
 d (left over right) / d ln p at the solution; nothing is solved again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 

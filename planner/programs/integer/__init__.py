@@ -5,23 +5,31 @@ from typing import TYPE_CHECKING
 from planner.text.faces import loaded_from
 
 if TYPE_CHECKING:
-    from planner.programs.integer.bins import TooManyWays, filling_ways, needs_ways
-    from planner.programs.integer.branch_and_bound import UNLIMITED, WholePoint, solved
-    from planner.programs.integer.covers import Covers, least_covers
-    from planner.programs.integer.descent import descend
-    from planner.programs.integer.integer_program import IntegerProgram, MixedProgram, SparseRows
-    from planner.programs.integer.linear_relaxation import LinearPoint, NoPoint, relaxed, tightened
+    from planner.programs.integer.branch_and_bound import UNLIMITED, WholePoint, descend, solved
+    from planner.programs.integer.covers import (
+        Covers,
+        TooManyWays,
+        filling_ways,
+        least_covers,
+        needs_ways,
+    )
+    from planner.programs.integer.integer_program import (
+        IntegerProgram,
+        LinearPoint,
+        MixedProgram,
+        NoPoint,
+        SparseRows,
+        relaxed,
+        tightened,
+    )
 
 _HOMES = {
-    "IntegerProgram": "integer_program", "MixedProgram": "integer_program",
-    "SparseRows": "integer_program", "Covers": "covers", "least_covers": "covers",
-    "descend": "descent", "TooManyWays": "bins", "filling_ways": "bins", "needs_ways": "bins",
-    "LinearPoint": "linear_relaxation", "NoPoint": "linear_relaxation",
-    "relaxed": "linear_relaxation", "tightened": "linear_relaxation",
-    "UNLIMITED": "branch_and_bound", "WholePoint": "branch_and_bound",
-    "solved": "branch_and_bound",
-}  # fmt: skip
+    **dict.fromkeys(("UNLIMITED", "WholePoint", "descend", "solved"), "branch_and_bound"),
+    **dict.fromkeys(
+        ("Covers", "TooManyWays", "filling_ways", "least_covers", "needs_ways"), "covers"
+    ),
+    **dict.fromkeys(("IntegerProgram", "MixedProgram", "SparseRows"), "integer_program"),
+    **dict.fromkeys(("LinearPoint", "NoPoint", "relaxed", "tightened"), "integer_program"),
+}
 __all__ = list(_HOMES)
-
-
 __getattr__ = loaded_from(__name__, _HOMES)

@@ -3,8 +3,6 @@
 Points are set on a grid: a picture shows how predictions scatter, not the values of single rows.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

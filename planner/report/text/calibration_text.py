@@ -1,11 +1,19 @@
-"""A calibration on a terminal: rows used and left out, errors before and after, what moved."""
+"""A calibration on a terminal: rows used and left out, errors before and after, what moved.
 
-from __future__ import annotations
+And what `planner measure` prints: a device's rates, beside the catalogue's peaks where known.
+"""
 
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+
+from planner.benchmark.record import LISTS, TABLES, Measured, MeasuredChip, SkippedWork
+from planner.benchmark.works import Work
+from planner.catalogue.chips import Chip, chip
 from planner.catalogue.profile import EFFICIENCIES
 from planner.protocol.calibration_result import CalibrationResult, FittedCalibration
 from planner.report.text.validation_text import HEAD, reasons, score_line, shapes
-from planner.text.wording import duration, printable, wrapped
+from planner.text.quantities import show
+from planner.text.wording import duration, figure, first_of, printable, row, size, wrapped
 
 NAMES = {"tpot": "Time per token", "ttft": "Time to first token"}
 BANDS = {"tpot": "TPOT", "ttft": "TTFT", "usd_per_mtok": "cost"}
@@ -70,12 +78,12 @@ def _coefficients(document: FittedCalibration) -> list[str]:
     rows = document.coefficients
     fitted = [row for row in rows if row.state in SAID]
     lines = ["", f"{'Coefficients':<16}{'before':>10}{'now':>10}   80 % interval"]
-    for row in fitted:
-        name = row.name
-        ends = f"{_shown(name, row.low)} to {_shown(name, row.high)}"
+    for fit in fitted:
+        name = fit.name
+        ends = f"{_shown(name, fit.low)} to {_shown(name, fit.high)}"
         lines.append(
-            f"  {name:<14}{_shown(name, row.before):>10}{_shown(name, row.value):>10}   "
-            f"{ends:<22}{SAID[row.state]}"
+            f"  {name:<14}{_shown(name, fit.before):>10}{_shown(name, fit.value):>10}   "
+            f"{ends:<22}{SAID[fit.state]}"
         )
     if not fitted:
         lines += wrapped("the rows tell none of them by itself")
@@ -103,13 +111,13 @@ def _coefficients(document: FittedCalibration) -> list[str]:
 
 def _bands(document: FittedCalibration) -> list[str]:
     lines = ["", "80 % of runs to come, measured over predicted"]
-    for name, row in document.bands.items():
-        origin = f"from {row.origin}"
-        if row.holds is not None:
-            origin += f"; of other folds it holds {row.holds:.0%}"
-        if row.origin != "rows left out":
-            origin = f"kept from {row.origin}: fewer than {row.fewest} values"
-        lines.append(f"  {BANDS.get(name, name):<8}{row.low:.2f} to {row.high:.2f}   {origin}")
+    for name, band in document.bands.items():
+        origin = f"from {band.origin}"
+        if band.holds is not None:
+            origin += f"; of other folds it holds {band.holds:.0%}"
+        if band.origin != "rows left out":
+            origin = f"kept from {band.origin}: fewer than {band.fewest} values"
+        lines.append(f"  {BANDS.get(name, name):<8}{band.low:.2f} to {band.high:.2f}   {origin}")
     return lines
 
 
@@ -130,3 +138,125 @@ def _shown(name: str, value: float) -> str:
     if 0 < value < 1e-6:
         return f"{value * 1e9:.3g} ns"
     return duration(value) if value else "0"
+
+
+SHOWN = 6  # of the works left out
+UNITS = ((1e12, "TFLOP/s"), (1e9, "GFLOP/s"), (1.0, "FLOP/s"))
+BUSY = 0.25  # spread of times beyond which somebody else may have used the device
+
+
+def measured_document(measured: MeasuredChip) -> dict[str, object]:
+    """The measured chip as plain data: what its file holds, and what follows from it."""
+    lines = measured.all_reduces.items()
+    return {
+        **asdict(measured.head),
+        "sustained": {
+            "memory_bandwidth": measured.memory_bandwidth,
+            "products": dict(measured.product_rates),
+            "attention_bandwidth": measured.attention_bandwidth,
+            "launch": dict(measured.launch_times),
+            "all_reduce": [{"devices": devices, **asdict(line)} for devices, line in lines],
+        },
+        **{key: [_plain(each) for each in getattr(measured, key)] for key in TABLES},
+        **{key: [asdict(each) for each in getattr(measured, key)] for key in LISTS},
+    }
+
+
+def measured_text(measured: MeasuredChip) -> str:
+    """The same on a terminal, at most 80 columns wide."""
+    catalogued = chip(measured.head.chip) if measured.head.chip else None
+    blocks = [
+        _head(measured),
+        "\n".join([*_memory(measured, catalogued), *_attention(measured), *_launch(measured)]),
+        _products(measured, catalogued),
+        _all_reduce(measured),
+        _busy(measured),
+        first_of("wrong results, not kept", _sentences(measured.refused), SHOWN),
+        first_of("left out", _sentences(measured.left_out), SHOWN),
+    ]
+    return "\n\n".join(block for block in blocks if block)
+
+
+def _plain(measured: Measured[Work]) -> dict[str, object]:
+    return {**asdict(measured.work), **asdict(measured.timing), "rate": measured.rate}
+
+
+def _head(measured: MeasuredChip) -> str:
+    head = measured.head
+    origin = f"{head.chip} of the catalogue" if head.chip else "not in the catalogue by this name"
+    software = ", ".join(f"{name} {version}" for name, version in head.software.items())
+    part = "" if head.complete else "; not complete"
+    device = row("device", f"{head.device} ({origin}), {size(head.capacity)}")
+    return (
+        f"{device}\n{row('measured', f'{head.as_of}, {software}, in {head.seconds:.0f} s{part}')}"
+    )
+
+
+def _memory(measured: MeasuredChip, catalogued: Chip | None) -> Iterator[str]:
+    if measured.memory_bandwidth is None:
+        return
+    peak = _of_peak(measured.memory_bandwidth, catalogued.memory_bandwidth if catalogued else None)
+    yield row("memory", f"{show(measured.memory_bandwidth, 'bandwidth')}{peak}")
+    for run in measured.memory:
+        spread = f"{run.timing.repeats} times, spread {run.timing.spread:.1%}"
+        rate = show(run.rate, "bandwidth")
+        yield row("", f"{run.work.kind:<6}{size(run.work.size):>9}{rate:>11}   {spread}")
+
+
+def _attention(measured: MeasuredChip) -> Iterator[str]:
+    for at, run in enumerate(measured.attention):
+        work, rate = run.work, show(run.rate, "bandwidth")
+        what = f"{work.dtype}, {work.batch} sequences of {work.context} tokens"
+        yield row("" if at else "attention", f"{what}: {rate}")
+
+
+def _launch(measured: MeasuredChip) -> Iterator[str]:
+    words = {"call": "by a call", "graph": "in a graph"}
+    times = [f"{duration(each.timing.median)} {words[each.work.how]}" for each in measured.launch]
+    if times:
+        yield row("launch", ", ".join(times))
+
+
+def _products(measured: MeasuredChip, catalogued: Chip | None) -> str:
+    if not measured.products:
+        return ""
+    most = max(measured.product_rates.values())
+    scale, unit = next((run for run in UNITS if most >= run[0]), UNITS[-1])
+    cells: dict[tuple[int, int], dict[int, dict[str, str]]] = {}  # by (n, k), tokens, format
+    for run in measured.products:
+        rows = cells.setdefault((run.work.n, run.work.k), {})
+        rows.setdefault(run.work.m, {})[run.work.dtype] = figure(run.rate / scale)
+    lines = [row("products", f"{unit} of (tokens, k) times (k, n)")]
+    for (n, k), rows in cells.items():
+        lines.append(f"{f'n {n}, k {k}':>22}" + "".join(f"{x:>10}" for x in measured.product_rates))
+        for m, rates in sorted(rows.items()):
+            shown = "".join(f"{rates.get(x, '-'):>10}" for x in measured.product_rates)
+            lines.append(f"{f'{m} tokens':>22}{shown}")
+    for dtype, rate in measured.product_rates.items():
+        peak = catalogued.peak(dtype) if catalogued and catalogued.computes(dtype) else None
+        lines.append(row("", f"{dtype}: at best {show(rate, 'compute')}{_of_peak(rate, peak)}"))
+    return "\n".join(lines)
+
+
+def _all_reduce(measured: MeasuredChip) -> str:
+    lines: list[str] = []
+    for devices, run in measured.all_reduces.items():
+        line = f"{devices} devices: {duration(run.latency)} + bytes sent at "
+        line += f"{show(run.rate, 'bandwidth')} (within {run.error:.0%})"
+        lines.append(row("" if lines else "all-reduce", line))
+    return "\n".join(lines)
+
+
+def _busy(measured: MeasuredChip) -> str:
+    spread = sorted(each.timing.spread for each in measured.memory)
+    if not spread or spread[len(spread) // 2] <= BUSY:
+        return ""
+    return row("doubt", "the times of memory spread widely; was the device used by others?")
+
+
+def _sentences(skipped: Sequence[SkippedWork]) -> list[str]:
+    return [f"{each.what}: {each.why}" for each in skipped]
+
+
+def _of_peak(rate: float, peak: float | None) -> str:
+    return "" if peak is None else f", {rate / peak:.0%} of the catalogue's peak"

@@ -3,8 +3,6 @@
 What `planner model` prints: the make-up of a model, counted from its layers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path

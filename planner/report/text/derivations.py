@@ -5,8 +5,6 @@ worked with; the teaching set is that of the book; the physical ones come from t
 one model on one domain of chips. With a plan its own values stand in their place.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import isfinite
@@ -18,17 +16,15 @@ from formulas.algebra.steps import TAKEN
 from formulas.book.book_document import book, book_references
 from formulas.book.book_values import BookError, base_case
 from formulas.claims import Claim, all_claims
-from formulas.claims.claim import LECTURE
-from formulas.claims.verdict import Compared
+from formulas.claims.claim import LECTURE, Compared
 from formulas.export import FORMATS, export
-from formulas.export.bibtex import bibtex
+from formulas.export.latex import bibtex
 from formulas.export.lean import TEN, lean
 from formulas.export.plain_text import claim_blocks
 from formulas.nomenclature.symbols import SymbolError
 from formulas.registry import by_name, find, name_of, tags
 from planner.catalogue.listed_prices import default_price
-from planner.claims.acceptance_table import AcceptanceRow, acceptance, acceptance_row
-from planner.claims.physical_column import PhysicalFigure, chip_case, counted, model_case
+from planner.claims import physical_column
 from planner.report.files import dumps, pdf
 from planner.report.text.plan_values import plan_case, plan_text
 from planner.text.errors import InputError, SolverError, did_you_mean
@@ -212,7 +208,9 @@ def derived_text(
     title = title if names else "The economics of a token, derived and checked"
     whole = not names if whole is None else whole
     tagged = {tag for entry in chosen for tag in tags(name_of(entry))}
-    table = acceptance([x for x in all_claims() if whole or x.id in tagged], whole=whole)
+    table = physical_column.acceptance(
+        [x for x in all_claims() if whole or x.id in tagged], whole=whole
+    )
     sets, about = cases(), ABOUT
     if plan is not None:
         sets, about = {"the plan": plan_case(plan)}, (AT.format(plan=plan),)
@@ -234,7 +232,7 @@ def book_text(names: Sequence[str], form: str) -> str | bytes:
             return lean(by_name()[name] for name in TEN)
         if form == "bibtex":
             return book_references(names)
-        verdicts = {entry.name: entry.verdict for entry in acceptance().entries}
+        verdicts = {entry.name: entry.verdict for entry in physical_column.acceptance().entries}
         written = book("typst" if form == "pdf" else form, names, verdicts)
     except BookError as error:
         raise InputError(str(error)) from error
@@ -276,12 +274,12 @@ def cases() -> dict[str, dict[str, float]]:
     stated = {claim.id: claim.lecture for claim in all_claims()}
     lecture = {**LECTURE, **stated["C13"], **stated["C6"]}
     physical = {
-        **chip_case(CHIP, FORMAT, CHIPS),
-        **model_case(MODEL, FORMAT),
+        **physical_column.chip_case(CHIP, FORMAT, CHIPS),
+        **physical_column.model_case(MODEL, FORMAT),
         **WORKLOAD,
         "n_chips": float(CHIPS),
         "n_domain": float(CHIPS),
-        "n_layers": float(counted(MODEL, FORMAT).n_attention_layers),
+        "n_layers": float(physical_column.counted(MODEL, FORMAT).n_attention_layers),
         "p_chip": default_price(CHIP).value,
     }
     return {
@@ -298,7 +296,7 @@ def claims_rows() -> list[dict[str, object]]:
     `physical` are the two columns. Raises SolverError if an equation that a claim rests on does not
     check: a fault of ours.
     """
-    return [_claim_row(acceptance_row(claim)) for claim in all_claims()]
+    return [_claim_row(physical_column.acceptance_row(claim)) for claim in all_claims()]
 
 
 def claims_text(claims: Sequence[Claim]) -> str:
@@ -306,7 +304,7 @@ def claims_text(claims: Sequence[Claim]) -> str:
 
     Raises SolverError as `claims_rows` does.
     """
-    table = acceptance([claim for claim in claims if _rests_on_checked(claim)])
+    table = physical_column.acceptance([claim for claim in claims if _rests_on_checked(claim)])
     return "\n\n".join(claim_blocks(table))
 
 
@@ -326,7 +324,7 @@ def _rests_on_checked(claim: Claim) -> bool:
     return all(_checked(by_name()[name], name) for name in claim.equations)
 
 
-def _claim_row(row: AcceptanceRow) -> dict[str, object]:
+def _claim_row(row: physical_column.AcceptanceRow) -> dict[str, object]:
     claim, verdict = row.claim, row.verdict
     return {
         **{
@@ -363,7 +361,7 @@ def _ends(pair: Compared) -> list[float | None]:
     return [pair.low or None, pair.high if isfinite(pair.high) else None]
 
 
-def _physical_row(figure: PhysicalFigure) -> dict[str, object]:
+def _physical_row(figure: physical_column.PhysicalFigure) -> dict[str, object]:
     return {
         name: value for name, value in vars(figure).items() if name != "compared"
     } | {"text": figure.text}  # fmt: skip

@@ -4,8 +4,6 @@ Numbers that the plan states are read by `plan_symbols.toml`; rates, memory and 
 its chip and its model where the catalogues have them, in its formats, for one replica that decodes.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress

@@ -5,8 +5,6 @@ Break-even points in words: at which value one choice is as good as another.
 A global study in words: the spread, what it comes from, which choice is best how often.
 """
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Predicted against measured on a terminal: how far off, and how far off plain baselines are."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import nan
 from typing import Any

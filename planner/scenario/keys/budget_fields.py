@@ -1,7 +1,5 @@
 """The kinds of value that only a budget's fields hold: laws, limits in two currencies, rates."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping

@@ -4,8 +4,6 @@ Every kind is a piece of `Annotated` metadata for pydantic. A value is read in o
 refusal says what was expected; `Refusals` carries several at once, each with its own place.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ What answers somebody else's scenario (a server, an agent's tool) opens no path 
 and does not say whether there is one: it is refused where names are read, before it is opened.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass

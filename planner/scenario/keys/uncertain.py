@@ -1,10 +1,8 @@
 """What of a scenario is uncertain: `uncertain:` maps paths to distributions, or to `catalogue`.
 
 Ends are written as the path itself would be (`$2/hour`, `50 ms`); what they mean is known only with
-the path, so that they are read where they are drawn (`planner.uncertainty.distributions`).
+the path, so that they are read where they are drawn (`planner.uncertainty.evaluate_samples`).
 """
-
-from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping

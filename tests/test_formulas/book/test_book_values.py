@@ -5,8 +5,7 @@ import math
 import pytest
 
 from formulas.book.book_chapter import chapters
-from formulas.book.book_values import BookError, answer_value, answer_words, refusal
-from formulas.book.chapter_rows import FalseStep
+from formulas.book.book_values import BookError, FalseStep, answer_value, answer_words, refusal
 
 EXERCISES = {
     f"{n}.{m}": (chapter, exercise)

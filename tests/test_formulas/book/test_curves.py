@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from formulas.book.book_chapter import chapters
-from formulas.book.book_values import BookError, exact, number_at
-from formulas.book.chapter_rows import BarRow
+from formulas.book.book_values import BarRow, BookError, exact, number_at
 from formulas.book.curves import bars, drawn, idle_share, short, ticks, traced
 from formulas.book.drawing import Label, Spot, characters, pdf_strokes, svg
 

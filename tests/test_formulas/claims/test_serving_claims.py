@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from formulas.claims import all_claims
-from formulas.claims.claim import KINDS, LECTURE, Claim, Worked, shown
-from formulas.claims.verdict import Verdict
+from formulas.claims.claim import KINDS, LECTURE, Claim, Verdict, Worked, shown
 from formulas.nomenclature.sources import lecture_notes
 from formulas.registry import by_name, find, tags
 

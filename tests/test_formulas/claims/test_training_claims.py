@@ -5,8 +5,7 @@ import math
 import pytest
 
 from formulas.claims import all_claims
-from formulas.claims.claim import KINDS
-from formulas.claims.verdict import Verdict
+from formulas.claims.claim import KINDS, Verdict
 from formulas.registry import by_name, tags
 
 IDS = [f"C{number}" for number in range(29, 58)]

@@ -66,8 +66,7 @@ def test_a_plain_symbol_of_the_same_name_is_not_ours():
 
 
 @pytest.mark.parametrize(
-    "table",
-    ["layout_symbols", "lecture", "network", "schedule_symbols", "serving_symbols", "training"],
+    "table", ["layout_symbols", "lecture", "schedule_symbols", "serving_symbols", "training"]
 )
 def test_a_table_exports_the_symbols_it_registers(table):
     """What `import *` brings into a file of equations is symbols, each under its own name."""

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from formulas.numerics import store
-from formulas.numerics.store import digest, stored
+from formulas.numerics.store import LONGEST, by_columns, digest, stored
+from planner.network.layout_collectives import DECODE, PREFILL, exchanges, reductions, rounds
+from topologies import machine
 
 
 @pytest.fixture(autouse=True)
@@ -80,3 +84,93 @@ def test_what_others_keep_in_the_folder_stays(own_folder: Path) -> None:
         os.utime(folder, (0, 0))
     edited_often(own_folder)
     assert all(folder.is_dir() for folder in theirs)
+
+
+@dataclass(frozen=True)
+class Pair:
+    total: np.ndarray
+    least: np.ndarray
+
+
+def counted():
+    """A function that is looked up, and the arguments that it was computed at."""
+    computed = []
+
+    @by_columns
+    def pair(name: str, column: np.ndarray) -> Pair:
+        computed.append((name, column.tolist()))
+        return Pair(column * 2, np.minimum(column, 1))
+
+    return pair, computed
+
+
+def test_equal_columns_are_computed_once():
+    """Equal numbers of one type are one question, whichever array holds them."""
+    pair, computed = counted()
+    first, second = pair("a", np.array([1, 2])), pair("a", np.array([1, 2, 3])[:2])
+    assert first is second
+    assert len(computed) == 1
+    assert first.total.tolist() == [2, 4]
+
+
+@pytest.mark.parametrize(
+    ("name", "column"), [("b", [1, 2]), ("a", [1, 3]), ("a", [1]), ("a", [1.0, 2.0])]
+)
+def test_whatever_differs_is_another_question(name, column):
+    """A value, a number, a length or a type that differs is not shared."""
+    pair, computed = counted()
+    before = pair("a", np.array([1, 2]))
+    after = pair(name, np.array(column))
+    assert len(computed) == 2
+    assert after is not before
+    assert after.total.tolist() == [2 * number for number in column]
+    assert after.total.dtype == np.array(column).dtype
+
+
+def test_what_is_shared_cannot_be_changed():
+    """Nobody writes into a column that others read; the caller's own stays as it was."""
+    pair, _ = counted()
+    column = np.array([1.0, 2.0])
+    shared = pair("a", column)
+    with pytest.raises(ValueError, match="read-only"):
+        shared.total[0] = 5.0
+    column[0] = 7.0
+    assert pair("a", np.array([1.0, 2.0])).total.tolist() == [2.0, 4.0]
+    assert pair("a", column).total.tolist() == [14.0, 4.0]
+
+
+def test_long_columns_are_computed_each_time():
+    """Columns beyond the longest kept, and arguments by name, take no memory."""
+    pair, computed = counted()
+    column = np.ones(LONGEST + 1)
+    assert pair("a", column).total is not pair("a", column).total
+    assert pair("a", column=np.ones(2)).total is not pair("a", column=np.ones(2)).total
+    assert len(computed) == 4
+
+
+def test_an_error_is_raised_again():
+    """What is refused once is refused every time, as nothing is kept of it."""
+
+    @by_columns
+    def refused(column: np.ndarray) -> np.ndarray:
+        raise ValueError("none")
+
+    for _ in range(2):
+        with pytest.raises(ValueError, match="none"):
+            refused(np.ones(1))
+
+
+def test_questions_of_other_networks_are_not_shared():
+    """A link, a chip, a phase or a share that differs changes what collectives take."""
+    sizes = np.array([1, 2, 4, 8])
+    plain = machine("hgx-h200")
+    slower = replace(plain, scale_up=plain.scale_up / 2)
+    for within in (DECODE, PREFILL):
+        before = exchanges(plain, "h200", sizes, within, 0.5)
+        after = exchanges(slower, "h200", sizes, within, 0.5)
+        assert (after.rate[1:] < before.rate[1:]).all()
+        assert (exchanges(plain, "h200", sizes, within, 0.5).rate == before.rate).all()
+        parts = rounds(plain, "h200", sizes, sizes, within)
+        assert (rounds(slower, "h200", sizes, sizes, within).rate[1:] < parts.rate[1:]).all()
+    decode, prefill = (reductions(plain, "h200", sizes, within) for within in (DECODE, PREFILL))
+    assert (decode.rate[1:] != prefill.rate[1:]).any()

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.benchmark import read_measured, record
-from planner.report.text.benchmark import measured_document, measured_text
+from planner.report.text.calibration_text import measured_document, measured_text
 from planner.text.errors import InputError
 from tests.test_planner.benchmark.test_record_file import SHORT, found
 

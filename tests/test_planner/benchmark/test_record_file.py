@@ -18,7 +18,7 @@ from planner.catalogue.profile import choose_profile
 from planner.catalogue.systems import system
 from planner.problems.serving.profiled import limited
 from planner.report.files import dumps
-from planner.report.text.benchmark import measured_document, measured_text
+from planner.report.text.calibration_text import measured_document, measured_text
 from planner.text.errors import InputError
 from tests.cases.measuring_device import H200, Imagined
 

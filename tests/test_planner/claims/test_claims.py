@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from formulas.claims import all_claims
-from formulas.claims.verdict import RULE
+from formulas.claims.claim import RULE
 from formulas.export import FORMATS
 from formulas.registry import tags
 from planner.claims import physical, physical_ids
-from planner.claims.acceptance_table import acceptance_row
 from planner.claims.physical_column import (
+    acceptance_row,
     chip_case,
     edge_of_arithmetic,
     model_case,

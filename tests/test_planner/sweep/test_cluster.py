@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 import planner
-from planner.sweep import cluster as cluster_module
-from planner.sweep.cluster import Unsolved, connected
+from planner.sweep import workers as cluster_module
+from planner.sweep.workers import Unsolved, connected
 from planner.text.errors import SolverError
 from tests.paths import ROOT
 from tests.test_planner.sweep.test_workers import SMALL, answer, by_point, once, pieces, poisoned
@@ -54,7 +54,7 @@ def started(folder: Path, workers: int = 2) -> Running:
         [*run, "--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(known),
          "--no-dashboard", "--no-show"], **quiet
     )  # fmt: skip
-    address = told(known, scheduler)
+    address = reported(known, scheduler)
     work = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--nthreads", "1",
             "--no-dashboard", "--local-directory", str(folder),
             "--death-timeout", "60"]  # fmt: skip
@@ -62,7 +62,7 @@ def started(folder: Path, workers: int = 2) -> Running:
     return Running(address, scheduler, found)
 
 
-def told(known: Path, scheduler: subprocess.Popen[bytes]) -> str:
+def reported(known: Path, scheduler: subprocess.Popen[bytes]) -> str:
     """The address that a scheduler wrote into a file once it listens."""
     while scheduler.poll() is None:
         try:

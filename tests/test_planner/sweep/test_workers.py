@@ -172,9 +172,9 @@ def _alive(pid: int) -> bool:
 def test_a_scheduler_that_is_away_is_said(address, kind, message, monkeypatch):
     """Nothing waits for ever."""
     pytest.importorskip("distributed")
-    from planner.sweep import cluster
+    from planner.sweep import workers
 
-    monkeypatch.setattr(cluster, "ANSWERS", 1.0)
+    monkeypatch.setattr(workers, "ANSWERS", 1.0)
     with pytest.raises(kind, match=message):
         planner.sweep(SMALL, {"chips": "1,2"}, scheduler=address)
 

@@ -10,10 +10,16 @@ import pytest
 import planner
 from planner.protocol.parameter import folder_of
 from planner.scenario import load, opened
-from planner.uncertainty.distributions import Marginal, marginals_of
-from planner.uncertainty.evaluate_samples import Draws
-from planner.uncertainty.global_study import Study, explore
-from planner.uncertainty.indices import effects, knowing, morris_design, sobol, sobol_design
+from planner.uncertainty.evaluate_samples import Draws, Marginal, marginals_of
+from planner.uncertainty.global_study import (
+    Study,
+    effects,
+    explore,
+    knowing,
+    morris_design,
+    sobol,
+    sobol_design,
+)
 
 FREE = {
     "problem": "serving",

@@ -14,7 +14,7 @@ import topologies
 from tests.paths import FACTS
 from topologies import Machine, TopologyError, check, graph, machine, names, slowdown
 from topologies.fabric.fabric import accelerators
-from topologies.machines.machine_figures import entries
+from topologies.machines.hardware import entries
 
 REQUIRED = [
     "hgx-a100",

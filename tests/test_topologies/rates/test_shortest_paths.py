@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from topologies import TopologyError, hierarchy, mesh, switch, torus
-from topologies.builders.dragonfly import dragonfly
+from topologies.builders.switches import dragonfly
 from topologies.builders.torus import twisted_torus
 from topologies.fabric.fabric import ACCELERATOR, SWITCH, Fabric, accelerators, fabric, link
 from topologies.rates import closed_forms

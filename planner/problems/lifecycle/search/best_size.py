@@ -6,8 +6,6 @@ that its own layout reaches, and at a price of serving that is planned at ever m
 the best of all is one where both were planned.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -6,8 +6,6 @@ of its size. It is the problem that the search takes apart, so both must agree, 
 price a megabyte of memory and an exponent of the law in the same currency.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -6,8 +6,6 @@ or a promise begins to hold, the price has a kink: the steps jump across it, and
 sought between the tangents of both sides. Above some size the layout may serve nothing at all.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from planner.problems.serving.point import ServingPoint, layout_text
-from planner.scenario.keys.price_keys import PriceTier, relative
+from planner.scenario.keys.buy_keys import PriceTier, relative
 
 MILLION = 1e6
 ALIKE = 1e-9  # relative difference of speeds that are one

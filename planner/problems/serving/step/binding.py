@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from formulas.numerics.memo import by_columns
+from formulas.numerics.store import by_columns
 from planner.architecture.counts import Sizes
 from planner.network.layout_collectives import (
     DECODE,

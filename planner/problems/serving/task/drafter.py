@@ -19,7 +19,7 @@ from planner.text.errors import FieldError
 from planner.text.tolerances import TENTH
 
 if TYPE_CHECKING:
-    from planner.architecture.caches import CacheKind
+    from planner.architecture.layers import CacheKind
     from planner.catalogue.acceptance import Acceptance, DraftMethod
     from planner.scenario.keys.speculation_keys import Speculation
 

@@ -11,14 +11,13 @@ from math import prod
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from planner.architecture.abstract import abstract_sizes
-from planner.architecture.counts import Sizes, sizes
+from planner.architecture.counts import Sizes, abstract_sizes, sizes
 from planner.architecture.huggingface import read_config
 from planner.catalogue import models
 from planner.catalogue.chips import Chip, chip_power
 from planner.catalogue.profile import Profile, choose_profile
 from planner.catalogue.systems import System
-from planner.network.system_network import fabric_of, machine_of
+from planner.network.network_source import fabric_of, machine_of
 from planner.problems.serving.profiled import LECTURE, limited
 from planner.problems.serving.question import UTILISATION, Scenario
 from planner.problems.serving.step.runnable import misfit, unfit_for

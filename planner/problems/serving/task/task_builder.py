@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from planner.catalogue.chips import chip_power
 from planner.catalogue.models import repository
 from planner.catalogue.profile import Place
-from planner.network.system_network import between
+from planner.network.network_source import between
 from planner.problems.serving.step.engine_effects import chunk_of, engine_called, overlaps
 from planner.problems.serving.step.engine_rules import engine_tables
 from planner.problems.serving.task.drafter import speculating

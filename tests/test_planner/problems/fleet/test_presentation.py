@@ -11,7 +11,7 @@ from planner.engines import export
 from planner.engines.kubernetes import schedule
 from planner.problems.fleet.plan import FleetPlan
 from planner.protocol.problem import ReplicaHours, problem_of
-from planner.report.pictures.stacked_hours import MOST_LINES, StackedHours
+from planner.report.pictures.section_bars import MOST_LINES, StackedHours
 from planner.text.errors import Infeasible, InputError
 
 PRICES = {"on_demand": "$4/hour", "reserved": {"price": "$2.5/hour", "term": "1 day"}}

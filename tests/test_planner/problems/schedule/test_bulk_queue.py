@@ -7,8 +7,7 @@ import pytest
 from scipy.stats import poisson
 
 import planner
-from planner.problems.schedule.bulk_queue import seated_times
-from planner.problems.schedule.simulation import simulated_intervals
+from planner.problems.schedule.bulk_queue import seated_times, simulated_intervals
 from planner.text.errors import InputError
 from tests.sizes import first
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.architecture import sizes
-from planner.architecture.caches import CacheKind
+from planner.architecture.layers import CacheKind
 from planner.catalogue import models
 from planner.catalogue.chips import chip
 from planner.catalogue.profile import Place

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from formulas.book.book_document import book_references
-from formulas.export.bibtex import bibtex
+from formulas.export.latex import bibtex
 from formulas.registry import by_name
 
 ENTRY = re.compile(r"^@(article|misc)\{([\w:-]+),\n(?:  \w+ = \{.+\},\n)+\}$", re.M)

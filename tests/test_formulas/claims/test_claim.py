@@ -4,8 +4,7 @@ import math
 
 import pytest
 
-from formulas.claims.claim import compared
-from formulas.claims.verdict import RULE, Compared, Verdict, tally
+from formulas.claims.claim import RULE, Compared, Verdict, compared, tally
 
 
 def judged(*factors):
