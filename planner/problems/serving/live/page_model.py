@@ -20,6 +20,7 @@ from planner.problems.serving.live.scenario_values import (
     following,
     moved,
     scenario_value,
+    tokens_asked,
 )
 from planner.problems.serving.outputs import ABSENT, OUTPUTS
 from planner.problems.serving.parameters import serving_parameters
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
 NUDGE = 1.07  # of a quantity, at which what a slider moves is compared with what a scenario would
 CLOSE = 1e-12
-SCRIPTS = ("bound_pool.js", "packing.js", "search.js", "search_pools.js")
+SCRIPTS = ("bound_pool.js", "crowding.js", "load.js", "packing.js", "search.js", "search_pools.js")
 FIXED = (
     "the model and its formats, the chips and their number, the shape of the network, the "
     "calibration of the engine and the ratio of its band are those of the scenario",
@@ -83,7 +84,7 @@ class PageModel:
     def _batch(self) -> Iterator[Slider]:
         """The batch over all replicas, the largest allowed where nobody says."""
         batch = self.plan.batch
-        if self.scenario.choose.batch is None and batch:
+        if self.scenario.choose.batch is None and batch and not self.every[0].loaded:
             high = 10 ** np.ceil(np.log10(4.0 * batch))
             yield Slider("batch", "Sequences in flight", "Batch", "seq", None, 1.0, float(high),
                          {"choose.batch": 0.0}, whole=True)  # fmt: skip
@@ -133,10 +134,12 @@ class PageModel:
         """The rows of a task, with the numbers of its kernels."""
         chosen = self.scenario.choose.cp is not None
         rows = PoolRows.of(task, self.longest, parts_chosen=chosen)
-        made, follow = rows.script(), following(task)
+        made, follow = rows.script(), following(task, self.scenario)
         after = staged(follow.tape, {}, {"batch": follow.outputs})
         numbers = {"kernel": kernels.number(made), "follow": kernels.number(after)}
-        return {**rows.document(made, table), **numbers}
+        document = rows.document(made, table)
+        document["values"] |= tokens_asked(self.scenario)
+        return {**document, **numbers}
 
     def _pair(self, number: int, pair: TaskPair, kernels: _Kernels) -> dict[str, Any]:
         """Two pools by the numbers of their rows, and what they give together."""
@@ -276,13 +279,13 @@ def _refused(task: Task) -> str:
     """Why a page cannot search a task by itself; empty if it can."""
     if task.uses_bound:
         return "the plan is chosen on the roofline, whose search looks for turns of the price"
-    if task.arrivals is not None:
-        return "under a load the batch is what gathers, and waits are sought by bisection in Python"
+    if task.load == "most":
+        return "how much the promises let a fleet serve is sought by bisection in Python"
     if task.loop is not None or task.static:
         return "in a closed loop first tokens wait for the prompts of others"
     if task.engine and slows(task):
         return "the engine's older kernels slow a step in a way that follows the batch"
-    if task.conversations or "cache_fits" in task.promises:
+    if task.conversations or ("cache_fits" in task.promises and not task.loaded):
         return "room for caches is counted by chance, which this page does not"
     return ""
 

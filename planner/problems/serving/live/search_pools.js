@@ -1,17 +1,8 @@
 "use strict";
 // Two pools: every pair of layouts, every split of the chips between them, without a load. As
 // planner/problems/serving/deployment: pool_matching, pool_pairs, and step/packing.
-function pairedPools({ data, kernels, signatures, bind, largest, remember, worth, passSizes, passMost, laid, memory, stepOf, broken, outside, SAME }) {
-  const { replicasMost, chipsLeast, beside } = packing();
-
-  // The smallest whole number in (low, high] for which `holds`.
-  function first(holds, low, high) {
-    while (high - low > 1) {
-      const middle = Math.floor((low + high) / 2);
-      if (holds(middle)) high = middle; else low = middle;
-    }
-    return high;
-  }
+function pairedPools({ data, packed, kernels, signatures, bind, largest, remember, worth, passSizes, passMost, laid, memory, stepOf, broken, outside, SAME }) {
+  const { replicasMost, chipsLeast, beside } = packed;
 
   // ---- layouts of either pool at their best ----
 
@@ -262,24 +253,9 @@ function pairedPools({ data, kernels, signatures, bind, largest, remember, worth
   // ---- a pair in full ----
 
   // The smallest batch whose slots carry so many requests of a replica.
-  function carrying(b, i, requests, up, free, most) {
-    const slot = b.pool.names.functions.scored.indexOf("slot");
-    const carries = (batch) => requests * b.at("scored", i, batch, 1)[slot] / up <= 1 - free;
-    const way = (name) => b.pool.way(name)[i], group = b.pool.group[i], groups = Math.max(Math.floor(most / group), 1);
-    if (!carries(groups * group)) return most;
-    const before = (first((n) => carries(n * group), 0, groups) - 1) * group;
-    const cell = way("pp") * way("dp_attention"), full = way("pp") * way("cp");
-    let start = before, end = before + group;
-    for (let number = 1; number <= way("cp"); number++) {
-      const low = before + (number - 1) * cell, high = low + cell, none = Math.floor(low / full), last = Math.floor(high / full);
-      if (last > none && carries(Math.max(last * full, 1))) {
-        const whole = first((n) => carries(n * full), none, last);
-        start = Math.max(low, (whole - 1) * full); end = whole * full;
-        break;
-      }
-      if (carries(high)) { start = Math.max(low, last * full); end = high; break; }
-    }
-    return first(carries, start, end);
+  function carried(b, i, requests, up, free, most) {
+    const slot = b.pool.scored.slot;
+    return carrying(b.pool, i, (batch) => requests * b.at("scored", i, batch, 1)[slot] / up <= 1 - free, most) || most;
   }
 
   function described(pair, state) {
@@ -287,8 +263,8 @@ function pairedPools({ data, kernels, signatures, bind, largest, remember, worth
     const read = bind(pair.read, state), decode = bind(pair.decode, state), [i, j] = pair.rows;
     const up = pair.replicas.map((n) => n - spare);
     const share = pair.requests * pair.slots[0] / pair.replicas[0];
-    const batch = carrying(decode, j, pair.requests, up[1], question.headroom, Math.floor(pair.batch));
-    const slot = decode.at("scored", j, batch, 1)[decode.pool.names.functions.scored.indexOf("slot")];
+    const batch = carried(decode, j, pair.requests, up[1], question.headroom, Math.floor(pair.batch));
+    const slot = decode.at("scored", j, batch, 1)[decode.pool.scored.slot];
     const fill = pair.requests * slot / up[1] * up[1] / pair.replicas[1];
     const first = read.resized(i, pair.replicas[0], pair.chips[0], pair.reads, share);
     const last = decode.resized(j, pair.replicas[1], pair.chips[1], batch, fill);

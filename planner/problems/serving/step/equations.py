@@ -15,6 +15,7 @@ import sympy as sp
 from formulas.algebra.notation import *
 from formulas.network.collectives import hop_latency
 from formulas.nomenclature.symbols import SYMBOLS
+from formulas.numerics.expressions import put
 from formulas.serving import outputs, power, queues, request_lengths
 from formulas.serving.bounds import BOUNDS, least_weights_read, math_bound, prefill_math_bound
 from formulas.serving.closed_loop import CLOSED_LOOP, PREFILL_LOOP
@@ -42,6 +43,7 @@ from planner.problems.serving.step.kernels import (
     WAITED,
     StepModel,
 )
+from planner.problems.serving.step.queueing import TAILS
 
 Definitions: TypeAlias = tuple[Equation, ...]
 Outputs: TypeAlias = Mapping[str, sp.Expr]
@@ -211,9 +213,27 @@ def every_symbol(mode: str, bound: bool, load: str, powered: str) -> tuple[Defin
 
 
 def page_outputs(mode: str, bound: bool, load: str, powered: str) -> tuple[Definitions, Outputs]:
-    """All outputs, and beside them every symbol that an equation gives, by its own name."""
-    equations, every = every_symbol(mode, bound, load, powered)
-    return equations, {**pool_outputs(mode, bound, powered), **every}
+    """All outputs, and beside them every symbol that an equation gives, by its own name.
+
+    Under a load with the queue before prompts and its tails, and with how many decode at a time.
+    """
+    equations, every = pool(mode, bound, load, powered), pool_outputs(mode, bound, powered)
+    if load == "given":
+        reads, decodes = mode != "decode", mode != "prefill"
+        equations = (*equations, *(queues.QUEUE * reads), *(queues.ROOM * decodes))
+        every |= _TAILED if reads else {"readers": sp.Integer(0)}
+    return equations, {**every, **symbols(*dict.fromkeys(e.symbol.name for e in equations))}
+
+
+def _tail(share: sp.Rational) -> sp.Expr:
+    """The time to first token that a share of the requests exceed."""
+    least = maximum(rho_pf, share)  # fewer wait in line where readers are idler than it
+    return put(T_ttft + queues.waiting_quantile.rhs, {x_tail: share, rho_pf: least})
+
+
+_TAILED: dict[str, sp.Expr] = {
+    "readers": rho_pf, **{name: _tail(sp.Rational(str(share))) for name, share in TAILS.items()}
+}  # fmt: skip
 
 
 def work_times(mode: str, bound: bool, load: str, powered: str) -> tuple[Definitions, Outputs]:

@@ -172,8 +172,9 @@ def test_the_mean_context_is_the_equation(spread: float) -> None:
         "input_tokens": {"mean": 900, "cv": 0.5},
         "output_tokens": {"mean": 300, "cv": spread},
     }
-    task = resolve(load({**DENSE, "workload": lengths})).tasks[0]
-    follow = following(task)
+    question = load({**DENSE, "workload": lengths})
+    task = resolve(question).tasks[0]
+    follow = following(task, question)
     values = {"L_in": 900.0, "L_out": 300.0, "v_out": spread, "one_seq": 1.0, "one_token": 1.0}
     made = follow(**{name: values[name] for name in follow.names})
     assert made["L_ctx"] == pytest.approx(task.context, rel=1e-15)
