@@ -248,7 +248,10 @@
   const command = () => {
     const sets = Object.entries(state).flatMap(([name, value]) => {
       const slider = byName.get(name);
-      return Object.entries(slider.sets).map(([path, base]) => ` --set ${path}=${Number((slider.value && Object.keys(slider.sets).length > 1 ? base * value / slider.value : value).toPrecision(12))}`);
+      return Object.entries(slider.sets).map(([path, base]) => {
+        const number = Number((slider.value && Object.keys(slider.sets).length > 1 ? base * value / slider.value : value).toPrecision(12));
+        return slider.written ? ` --set '${path}=${number} ${slider.written}'` : ` --set ${path}=${number}`;
+      });
     });
     return `planner solve ${data.file}${sets.join("")}`;
   };

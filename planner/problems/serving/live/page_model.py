@@ -187,9 +187,13 @@ class PageModel:
             load = self.scenario.workload
             beside = load.output_tokens if row.name == "input" else load.input_tokens
             high = max(value, min(high, most - beside.mean))
+        unit, written = row.unit, ""
+        if row.path == "workload.demand":
+            tokens = bool(tokens_asked(self.scenario))
+            unit, written = ("token/s", "tokens/s") if tokens else (unit, "requests/s")
         return Slider(
-            row.name, row.label, row.group, row.unit, value, float(low), float(high),
-            self._paths(row), whole=row.whole, logarithmic=not row.ends[1],
+            row.name, row.label, row.group, unit, value, float(low), float(high),
+            self._paths(row), whole=row.whole, logarithmic=not row.ends[1], written=written,
         )  # fmt: skip
 
     def _paths(self, row: SliderRow) -> dict[str, float]:
@@ -198,7 +202,11 @@ class PageModel:
             return {}
         if row.path == "system.flops":
             return {f"{row.path}.{unit}": rate for unit, rate in self.every[0].chip.flops.items()}
-        return {row.path: float(scenario_value(row, self.scenario, self.every[0]) or 0.0)}
+        base = float(scenario_value(row, self.scenario, self.every[0]) or 0.0)
+        lengths = getattr(self.scenario.workload, row.path.partition(".")[2], None)
+        if row.unit == "token" and (lengths.cv or lengths.quantiles):
+            return {} if lengths.quantiles else {f"{row.path}.mean": base}
+        return {row.path: base}
 
     def _unmoved(self, row: SliderRow) -> str:
         """Why a slider is left out; empty if it is there, or the question has nothing to move."""

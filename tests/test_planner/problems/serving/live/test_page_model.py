@@ -19,9 +19,36 @@ from tests.cases.live_page import DENSE, in_node, live, scenario
 KEYS = {
     "input": "workload.input_tokens", "output": "workload.output_tokens",
     "cached": "workload.cached_input", "tpot": "promises.tpot", "ttft": "promises.ttft",
+    "demand": "workload.demand", "ttft_p95": "promises.ttft_p95", "ttft_p99": "promises.ttft_p99",
     "bandwidth": "system.memory_bandwidth", "memory": "system.memory", "price": "price",
 }  # fmt: skip
 HYBRID = "nemotron-3-nano-30b-a3b"
+LOADED = {
+    "dense under a load": scenario(
+        "llama-3.1-70b", chips=[*range(8, 129, 8)], promises={"ttft": "1 s", "tpot": "40 ms"},
+        workload={"input_tokens": 2000, "output_tokens": 500, "demand": "20 requests/s"},
+    ),
+    "experts under a load": scenario(
+        "deepseek-v3", system="hgx-h200", chips=[8, 16, 32, 64, 128, 256],
+        promises={"ttft_p95": "3 s", "tpot": "60 ms"},
+        workload={"input_tokens": {"mean": 3000, "cv": 1.0}, "output_tokens": 600,
+                  "demand": "8000 tokens/s", "spare_replicas": 1},
+    ),
+    "windows under a load": scenario(
+        "gpt-oss-120b", system="hgx-h200", chips=[*range(1, 65)],
+        promises={"ttft_p99": "2 s", "tpot": "20 ms"},
+        workload={"input_tokens": {"mean": 2000, "cv": 0.5}, "output_tokens": 500,
+                  "demand": "40 requests/s", "headroom": 0.1},
+    ),
+    "hybrid under a load": scenario(
+        HYBRID, chips=[4, 8, 16, 32, 64],
+        workload={"input_tokens": 2000, "output_tokens": 500, "demand": "30 requests/s"},
+    ),
+    "prompts under a load": scenario(
+        "qwen3-30b-a3b", choose={"mode": "prefill"}, promises={"ttft_p95": "1 s"},
+        workload={"input_tokens": 2000, "output_tokens": 1, "demand": "30 requests/s"},
+    ),
+}  # fmt: skip
 CASES = {
     "dense": DENSE,
     "two pools": {k: v for k, v in DENSE.items() if k != "choose"},
@@ -33,6 +60,7 @@ CASES = {
         "promises": {"ttft": "1 s"},
     },
     "hybrid": scenario(HYBRID, system="hgx-h100", chips=4),
+    **LOADED,
 }
 
 
@@ -62,8 +90,12 @@ def compare(question: dict[str, Any], changes: list[dict[str, float]]) -> int:
     _, page = live(question)
     assert not page.refused, page.refused
     feasible = 0
+    sliders = {slider.name: slider for slider in page.sliders}
     for state, chosen in zip(changes, in_node(page, changes), strict=True):
-        sets = [f"{KEYS[name]}={value!r}" for name, value in state.items()]
+        sets = []
+        for name, value in state.items():
+            (path,) = sliders[name].sets or (KEYS[name],)
+            sets.append(f"{path}={value!r} {sliders[name].written}".strip())
         plan = planner.solve(question, sets)
         assert chosen["feasible"] == (plan.status == "optimal"), (state, plan)
         if plan.point is None:
