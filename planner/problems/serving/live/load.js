@@ -58,7 +58,7 @@ function loadedPools({ bind, nearby, passSizes, replicasMost, LARGEST, SAME }) {
     const stage = { stage: pool.group[i] / way("pp") * way("tp"), stages: way("pp"), domain: pool.words.domain };
     const replicas = load.grows ? replicasMost(chips, stage) : way("replicas");
     b.counted({ n_rep: Math.max(replicas, FEW), n_up: Math.max(replicas - load.spare, FEW), n_chips: chips,
-                n_flat: load.crowds ? (room(b, i), b.flat[i]) : 0 });
+                n_flat: pool.crowds ? (room(b, i), b.flat[i]) : 0 });
     return { row: i, fill: 1, chips, replicas };
   }
 
@@ -67,19 +67,27 @@ function loadedPools({ bind, nearby, passSizes, replicasMost, LARGEST, SAME }) {
     const ranks = b.pool.way("dp_attention")[i], [met, need] = b.at("gathered", i, batch);
     return Crowding.exceeding(met, need, Math.floor(room(b, i) / ranks));
   }
-  const keeps = (b, i, batch, without = -1) => b.holds(i, batch, 1, without)
-    && (b.limits.crowded === undefined || crowded(b, i, batch) <= b.limits.crowded);
+  const roomy = (b, i, batch) => b.limits.crowded === undefined || crowded(b, i, batch) <= b.limits.crowded;
+  const keeps = (b, i, batch, without = -1) => b.holds(i, batch, 1, without) && roomy(b, i, batch);
 
   // Of prompts that may share a pass as many as carry the load and come first, those in time before.
-  function quickest(b, i) {
+  function quickest(b, i, loads = () => {}) {
     const late = b.pool.scored.ttft, load = b.pool.names.functions.promised.indexOf("load");
     let best = null;
     for (const batch of passSizes(b, i)) {
+      loads(batch);
       const kept = b.holds(i, batch), ttft = b.pool.results.scored[late];
       if (!(b.at("promised", i, batch)[load] <= b.limits.load)) continue;
       if (!best || (kept && !best.kept) || (kept === best.kept && ttft < best.ttft)) best = { batch, kept, ttft };
     }
     return best ? best.batch : 0;
+  }
+
+  // The largest batch of a row that keeps its promises, room for caches among them.
+  function largest(b, i) {
+    room(b, i);
+    b.counted({ n_flat: b.flat[i] });
+    return (b.pool.last[i] = nearby((batch) => b.keeps(i, batch) && roomy(b, i, batch), b.pool.last[i]));
   }
 
   // The batch that gathers where a row has so many chips, 0 if it cannot carry the load.
@@ -160,6 +168,6 @@ function loadedPools({ bind, nearby, passSizes, replicasMost, LARGEST, SAME }) {
     return { breaks, breaks_at: `${paid[at - 1]} chips` };
   }
 
-  return { points, ready, fitted, on, nearest, broken };
+  return { points, ready, fitted, on, nearest, broken, largest, roomy, quickest };
 }
 if (typeof module !== "undefined") module.exports = { first, carrying, loadedPools };

@@ -19,16 +19,18 @@ from planner.problems.serving.live.scenario_values import (
     SliderRow,
     following,
     moved,
+    demanded,
     scenario_value,
     tokens_asked,
 )
+from planner.problems.serving.deployment.pool_pairs import FEW, KEPT, MOST_TIED, POINTS
 from planner.problems.serving.outputs import ABSENT, OUTPUTS
 from planner.problems.serving.parameters import serving_parameters
 from planner.problems.serving.plan import ServingPlan
 from planner.problems.serving.point import layout_text
 from planner.problems.serving.question import Scenario
 from planner.problems.serving.search.batch import SAME_PRICE
-from planner.problems.serving.search.sizing import EVERY, STEP
+from planner.problems.serving.search.sizing import EVERY, HALVINGS, STEP
 from planner.problems.serving.step.engine_effects import slows
 from planner.problems.serving.step.kernels import PARTS, lowered
 from planner.problems.serving.step.occupancy import LARGEST_BATCH
@@ -43,7 +45,10 @@ if TYPE_CHECKING:
 
 NUDGE = 1.07  # of a quantity, at which what a slider moves is compared with what a scenario would
 CLOSE = 1e-12
-SCRIPTS = ("bound_pool.js", "crowding.js", "load.js", "packing.js", "search.js", "search_pools.js")
+SCRIPTS = (
+    *("bound_pool.js", "crowding.js", "load.js", "packing.js", "search.js", "search_pools.js"),
+    "load_pools.js",
+)
 FIXED = (
     "the model and its formats, the chips and their number, the shape of the network, the "
     "calibration of the engine and the ratio of its band are those of the scenario",
@@ -62,8 +67,7 @@ class PageModel:
     @cached_property
     def every(self) -> tuple[Task, ...]:
         """Tasks of one pool, and then of either pool of each pair."""
-        pairs = (task for pair in self.tasks.pools for task in pair.tasks)
-        return (*self.tasks.tasks, *pairs)
+        return _every(self.tasks)
 
     @cached_property
     def rows(self) -> tuple[SliderRow, ...]:
@@ -138,13 +142,13 @@ class PageModel:
         after = staged(follow.tape, {}, {"batch": follow.outputs})
         numbers = {"kernel": kernels.number(made), "follow": kernels.number(after)}
         document = rows.document(made, table)
-        document["values"] |= tokens_asked(self.scenario)
+        document["values"] |= demanded(self.scenario)
         return {**document, **numbers}
 
     def _pair(self, number: int, pair: TaskPair, kernels: _Kernels) -> dict[str, Any]:
         """Two pools by the numbers of their rows, and what they give together."""
         powered = all(task.power is not None for task in pair.tasks)
-        tape = lowered("whole_pools", "none", powered)
+        tape = lowered("whole_pools", pair.load, powered)
         whole = staged(tape.tape, {}, {"batch": tape.outputs})
         place = len(self.tasks.tasks) + 2 * number
         numbers = {"read": place, "decode": place + 1, "kernel": kernels.number(whole)}
@@ -226,7 +230,7 @@ class PageModel:
         varied = self._varied(row, to[row.name])
         if varied is None:
             return "no scenario has another value of it"
-        others = (*varied.tasks, *(task for pair in varied.pools for task in pair.tasks))
+        others = _every(varied)
         if len(others) != len(self.every):
             return "another value lets in other formats"
         for task, changed in zip(self.every, others, strict=True):
@@ -253,6 +257,12 @@ class PageModel:
                 except InputError:
                     return None
         return None
+
+
+def _every(tasks: ServingTasks) -> tuple[Task, ...]:
+    """Tasks of one pool, then of either pool of each pair; the one that decodes knows no queue."""
+    pairs = ((x.prefill, x.decode.with_layout(arrivals=None)) for x in tasks.pools)
+    return (*tasks.tasks, *(task for pair in pairs for task in pair))
 
 
 def _first(task: Task) -> Any:
@@ -287,13 +297,13 @@ def _refused(task: Task) -> str:
     """Why a page cannot search a task by itself; empty if it can."""
     if task.uses_bound:
         return "the plan is chosen on the roofline, whose search looks for turns of the price"
-    if task.load == "most":
+    if task.load == "most" and not task.pooled:
         return "how much the promises let a fleet serve is sought by bisection in Python"
     if task.loop is not None or task.static:
         return "in a closed loop first tokens wait for the prompts of others"
     if task.engine and slows(task):
         return "the engine's older kernels slow a step in a way that follows the batch"
-    if task.conversations or ("cache_fits" in task.promises and not task.loaded):
+    if task.conversations:
         return "room for caches is counted by chance, which this page does not"
     return ""
 
@@ -303,6 +313,9 @@ def _pair(pair: TaskPair) -> dict[str, Any]:
     first, last = pair.tasks
     return {
         "rate": pair.rate,
+        "loaded": pair.demand is not None,
+        "busiest": [HALVINGS, float(np.finfo(float).tiny ** 0.5)],
+        "first": [KEPT, FEW, POINTS, MOST_TIED],
         "latency": pair.latency,
         "together": pair.together,
         "paid": sorted({int(chips) for chips in first.chips}),
@@ -317,8 +330,8 @@ def _pair(pair: TaskPair) -> dict[str, Any]:
 def _refused_pair(pair: TaskPair) -> str:
     """Why a page cannot search two pools by itself; empty if it can."""
     first, last = pair.tasks
-    if pair.demand is not None or first.arrivals is not None:
-        return "under a load two pools wait for each other, which is sought in Python"
+    if pair.demand is None and first.arrivals is not None:
+        return "how much the promises let two pools serve is sought by bisection in Python"
     if first.objective in ("latency", "energy") or first.electricity or last.electricity:
         return (
             "two pools of least latency or energy, or that pay their power, are weighed in Python"

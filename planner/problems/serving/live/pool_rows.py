@@ -12,7 +12,7 @@ from formulas.numerics.javascript import BATCH, LAYOUT, StagedScript, staged
 from planner.catalogue.hull import REACH, dimensions
 from planner.problems.serving.outputs import OUTPUTS
 from planner.problems.serving.search.batch import grows, layouts_of
-from planner.problems.serving.step.kernels import BILLED
+from planner.problems.serving.step.kernels import BILLED, lowered
 from planner.problems.serving.step.layouts import AXES, Layouts
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.requests import PART_DECODED, PART_READ, parts
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 DIGITS = "".join(letter for letter in map(chr, range(33, 127)) if letter not in "\"\\<&>'")
 WAYS = (*AXES, "replicas", "chips", "halves", "engines")
 FOLLOWED = ("B", "r_fill")  # symbols that a batch brings
-COUNTED = ("n_rep", "n_up", "n_chips", "n_flat")  # and that the size of a fleet does, under a load
+# Symbols that come with a fleet's size and use under a load, and with how many caches find room.
+COUNTED, GATHERED = ("n_rep", "n_up", "n_chips", "r_busy"), ("n_flat",)
 
 
 def part_least(task: Task) -> int:
@@ -61,6 +62,7 @@ class PoolRows:
     def values(self) -> dict[str, Any]:
         """Every symbol that a batch does not bring: numbers, or one for each layout."""
         values = self.step.values(np.ones(len(self.step.layouts)))
+        values = {"x_free": self.task.headroom, **values}
         if self.task.mode == "decode":
             values["r_pf"] = 0.0
         return {name: value for name, value in values.items() if name not in self.followed}
@@ -68,7 +70,13 @@ class PoolRows:
     @property
     def followed(self) -> tuple[str, ...]:
         """The symbols that come with a batch, under a load also those of a fleet's size."""
-        return (*FOLLOWED, *COUNTED) if self.task.loaded else FOLLOWED
+        counted = COUNTED if self.task.load != "none" else ()
+        return (*FOLLOWED, *counted, *(GATHERED if self.crowds else ()))
+
+    @property
+    def crowds(self) -> bool:
+        """Whether it is counted how often caches find no room."""
+        return self.step.crowds
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -78,7 +86,7 @@ class PoolRows:
 
     def script(self) -> StagedScript:
         """The kernel of the pool as JavaScript."""
-        kernel = self.step.model.lowered("page_outputs")
+        kernel = lowered("page_outputs", *self.step.model.key, self.crowds)
         stages = dict.fromkeys(self.columns, LAYOUT) | dict.fromkeys(self.followed, BATCH)
         limits = tuple(name for name in self.task.limits if name in kernel.outputs)
         dots = (OUTPUTS[0].word, "tpot") if self.task.mode != "prefill" else ()
@@ -86,8 +94,10 @@ class PoolRows:
         scores = tuple(name for name in scored if name in kernel.outputs)
         functions = {"promised": limits, "scored": scores, "batch": kernel.outputs}
         if self.task.loaded:
-            functions |= {"carried": ("load",), "needed": ("need",)}
-        if self.task.loaded and self.crowds:
+            functions["carried"] = ("load",)
+        if self.task.loaded or self.crowds:
+            functions["needed"] = ("need",)
+        if self.crowds:
             functions |= {"paced": ("step",), "gathered": ("n_met", "x_need")}
         return staged(kernel.tape, stages, functions)
 
@@ -107,17 +117,13 @@ class PoolRows:
                 for name, column in {**columns, **ways}.items()
             },
             "load": self._load() if task.loaded else None,
+            "crowds": self.crowds,
             "limits": {name: float(limit) for name, limit in task.limits.items()},
             "batches": list(task.batches or ()),
             "score": SCORES[task.objective],
             "least_part": 0 if self.parts_chosen else part_least(task),
             "words": self._words(),
         }  # fmt: skip
-
-    @property
-    def crowds(self) -> bool:
-        """Whether it is counted how often caches find no room."""
-        return self.task.mode != "prefill"
 
     def _load(self) -> dict[str, Any]:
         """What decides how many chips carry the load."""
@@ -126,7 +132,6 @@ class PoolRows:
             "paid": sorted({int(chips) for chips in task.chips}),
             "grows": grows(task),
             "spare": task.spare,
-            "crowds": self.crowds,
             "priced": task.objective == "cost" and self.step.model.powered != BILLED,
         }
 

@@ -84,6 +84,15 @@ def tokens_asked(scenario: Scenario) -> dict[str, float]:
     return {"X_out": demand.value} if demand is not None and demand.per == "token" else {}
 
 
+def demanded(scenario: Scenario) -> dict[str, float]:
+    """The demand by its symbols: in requests, and in tokens where it is given in them."""
+    demand = scenario.workload.demand
+    if demand is None or not math.isfinite(demand.value):
+        return {}
+    rate = demand.requests_per_s(scenario.workload.output_tokens.mean)
+    return {"X_arr": rate, **tokens_asked(scenario)}
+
+
 @dataclass(frozen=True)
 class _Definition:
     """A definition whose numbers carry units: sizes of caches."""

@@ -30,7 +30,7 @@ function pageModel(data, kernels) {
     const results = {};
     for (const name in names.functions) results[name] = new Float64Array(names.functions[name].length);
     const place = { batch: names.names[2].indexOf("B"), fill: names.names[2].indexOf("r_fill") };
-    const counts = names.names[2].map((name, k) => [name, k]).filter(([name]) => ["n_rep", "n_up", "n_chips", "n_flat"].includes(name));
+    const counts = names.names[2].map((name, k) => [name, k]).filter(([name]) => ["n_rep", "n_up", "n_chips", "r_busy", "n_flat"].includes(name));
     const scored = Object.fromEntries(names.functions.scored.map((name, k) => [name, k]));
     return { ...pool, columns, way, size, group, replica, kernel, names, taken, results, place, counts, scored,
              a: new Float64Array(taken.length), b: new Float64Array(names.names[2].length),
@@ -70,7 +70,7 @@ function pageModel(data, kernels) {
     }
     return bisected(holds, low, high);
   }
-  const largest = (b, i) => (b.pool.last[i] = nearby((batch) => b.keeps(i, batch), b.pool.last[i]));
+  const largest = (b, i) => b.pool.crowds ? loaded.largest(b, i) : (b.pool.last[i] = nearby((batch) => b.keeps(i, batch), b.pool.last[i]));
 
   function worth(pool, i, most, pair = false) {
     if (most < 1) return [];
@@ -370,6 +370,6 @@ function pageModel(data, kernels) {
     return { rows, wall: wall < end ? wall : null, limit, at: point.batch, parts: data.parts };
   }
 
-  const together = pairedPools({ data, packed, kernels, signatures, bind, largest, remember, worth, passSizes, passMost, laid, memory, stepOf, broken, outside, SAME });
+  const together = pairedPools({ data, packed, loaded, kernels, signatures, bind, largest, remember, worth, passSizes, passMost, laid, memory, stepOf, broken, outside, SAME });
   return { choose, clouded, edge, paced, growth, points, bind, pools };
 }

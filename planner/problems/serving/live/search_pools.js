@@ -1,7 +1,7 @@
 "use strict";
 // Two pools: every pair of layouts, every split of the chips between them, without a load. As
 // planner/problems/serving/deployment: pool_matching, pool_pairs, and step/packing.
-function pairedPools({ data, packed, kernels, signatures, bind, largest, remember, worth, passSizes, passMost, laid, memory, stepOf, broken, outside, SAME }) {
+function pairedPools({ data, packed, loaded, kernels, signatures, bind, largest, remember, worth, passSizes, passMost, laid, memory, stepOf, broken, outside, SAME }) {
   const { replicasMost, chipsLeast, beside } = packed;
 
   // ---- layouts of either pool at their best ----
@@ -131,7 +131,10 @@ function pairedPools({ data, packed, kernels, signatures, bind, largest, remembe
 
   // ---- pairs and splits ----
 
+  const underLoad = loadedPairs({ data, bind, loaded, packed, worth, passSizes, room, shards, transferTime, fastest, SAME });
+
   function searched(question, state, held) {
+    if (question.loaded) return underLoad.searched(question, state, held);
     if (state.batch !== undefined) return null;
     const a = bind(question.read, state), b = bind(question.decode, state), [i, j] = held ? held.rows : [null, null];
     const prices = [a.values.p_chip, b.values.p_chip], chips = Math.max(...question.paid);
@@ -266,17 +269,18 @@ function pairedPools({ data, packed, kernels, signatures, bind, largest, remembe
     const batch = carried(decode, j, pair.requests, up[1], question.headroom, Math.floor(pair.batch));
     const slot = decode.at("scored", j, batch, 1)[decode.pool.scored.slot];
     const fill = pair.requests * slot / up[1] * up[1] / pair.replicas[1];
-    const first = read.resized(i, pair.replicas[0], pair.chips[0], pair.reads, share);
+    const under = question.loaded ? underLoad.reads(question, read, pair) : null;
+    const first = under ? under.values : read.resized(i, pair.replicas[0], pair.chips[0], pair.reads, share);
     const last = decode.resized(j, pair.replicas[1], pair.chips[1], batch, fill);
     const transfer = transferTime(question, read, Math.min(shards(read.pool, i), shards(decode.pool, j)));
     const symbols = {
       one_seq: 1, L_in: decode.values.L_in, L_out: decode.values.L_out, L_dec: decode.values.L_dec, T_move: transfer,
-      T_ttft: first.first, T_wait: 0, T_tpot: last.tpot, m_grid: decode.values.m_grid,
+      T_ttft: first.first, T_wait: under ? first.T_wait : 0, X_arr: pair.requests, T_tpot: last.tpot, m_grid: decode.values.m_grid,
     };
     [[read, first], [decode, last]].forEach(([b, values], k) => {
       const name = ["pf", "dec"][k];
       Object.assign(symbols, { ["p_chip_" + name]: b.values.p_chip, ["p_power_" + name]: b.values.p_power,
-        ["n_chips_" + name]: pair.chips[k], ["n_" + name]: up[k], ["X_" + name]: rateOf(pair.slots[k], question.headroom),
+        ["n_chips_" + name]: pair.chips[k], ["n_" + name]: up[k], ["X_" + name]: rateOf(pair.slots[k], question.headroom) * (k === 0 && under ? pair.busy : 1),
         ["P_chip_" + name]: values.watts });
     });
     const names = signatures[question.kernel], kernel = kernels[question.kernel];
@@ -298,9 +302,9 @@ function pairedPools({ data, packed, kernels, signatures, bind, largest, remembe
       values: { ...read.values, ...decode.values },
       layouts: [`prefill ${named[0]}`, `decode ${named[1]}`], busy,
       chips: [counted(read.pool, 0), counted(decode.pool, 1)].join(" and "),
-      batch: outputs.batch, per_replica: pair.batch, ...broken(decode, j, pair.batch),
-      steps: stepOf(last), outside: [...outside(read, i, pair.reads), ...outside(decode, j, batch)],
-      memories: [{ title: "memory of one prefill chip", lines: memory(read, i, pair.reads, first) },
+      batch: outputs.batch, per_replica: under ? batch : pair.batch, ...(under ? { breaks: [], breaks_at: "" } : broken(decode, j, pair.batch)),
+      steps: stepOf(last), outside: [...outside(read, i, under ? under.batch : pair.reads), ...outside(decode, j, batch)],
+      memories: [{ title: "memory of one prefill chip", lines: memory(read, i, under ? under.batch : pair.reads, first) },
                  { title: "memory of one decode chip", lines: memory(decode, j, batch, last) }],
     };
   }

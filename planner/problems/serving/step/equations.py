@@ -212,16 +212,24 @@ def every_symbol(mode: str, bound: bool, load: str, powered: str) -> tuple[Defin
     return equations, symbols(*dict.fromkeys(e.symbol.name for e in equations))
 
 
-def page_outputs(mode: str, bound: bool, load: str, powered: str) -> tuple[Definitions, Outputs]:
+def page_outputs(
+    mode: str, bound: bool, load: str, powered: str, crowds: bool = False
+) -> tuple[Definitions, Outputs]:
     """All outputs, and beside them every symbol that an equation gives, by its own name.
 
-    Under a load with the queue before prompts and its tails, and with how many decode at a time.
+    Under a load with the queue before prompts and its tails; where caches may lack room (`crowds`)
+    with how many decode at a time.
     """
     equations, every = pool(mode, bound, load, powered), pool_outputs(mode, bound, powered)
-    if load == "given":
-        reads, decodes = mode != "decode", mode != "prefill"
-        equations = (*equations, *(queues.QUEUE * reads), *(queues.ROOM * decodes))
-        every |= _TAILED if reads else {"readers": sp.Integer(0)}
+    if load != "none":
+        equations = (*equations, *(queues.QUEUE * (mode != "decode")))
+        every |= {"readers": sp.Integer(0)} if mode == "decode" else _TAILED
+    if crowds:
+        dealt = queues.decoding_sequences
+        met = x_load * (1 - x_free) if load == "none" else x_load
+        equations = (*equations, *(x for x in queues.ROOM if x is not dealt),
+                     Equation(dealt.name, dealt.symbol, put(dealt.rhs, {x_load: met}),
+                              dealt.assumes, dealt.source))  # fmt: skip
     return equations, {**every, **symbols(*dict.fromkeys(e.symbol.name for e in equations))}
 
 

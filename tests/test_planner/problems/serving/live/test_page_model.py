@@ -48,6 +48,17 @@ LOADED = {
         "qwen3-30b-a3b", choose={"mode": "prefill"}, promises={"ttft_p95": "1 s"},
         workload={"input_tokens": 2000, "output_tokens": 1, "demand": "30 requests/s"},
     ),
+    "two pools under a load": scenario(
+        "llama-3.1-70b", chips=[*range(8, 129, 8)], choose={},
+        promises={"ttft_p95": "1 s", "tpot": "30 ms"},
+        workload={"input_tokens": 2000, "output_tokens": 500, "demand": "20 requests/s"},
+    ),
+    "experts in two pools under a load": scenario(
+        "gpt-oss-120b", system="hgx-h200", chips=[*range(4, 65, 4)], choose={},
+        promises={"ttft": "800 ms", "tpot": "15 ms"},
+        workload={"input_tokens": {"mean": 3000, "cv": 0.8}, "output_tokens": 600,
+                  "demand": "12000 tokens/s", "spare_replicas": 1, "headroom": 0.05},
+    ),
 }  # fmt: skip
 CASES = {
     "dense": DENSE,
