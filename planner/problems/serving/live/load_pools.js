@@ -50,81 +50,117 @@ function loadedPairs({ data, bind, loaded, packed, worth, passSizes, room, shard
     return low;
   }
 
+  // Rows that read, on each size of a pass, with the most that any share of use lets them serve.
+  function readable(question, a, only) {
+    const { pool } = a, made = [], load = a.limits.readers;
+    for (let i = only ?? 0; i < (only ?? pool.size - 1) + 1; i++) {
+      const replicas = pool.way("replicas")[i];
+      if (!a.allowed(i) || replicas <= question.spare) continue;
+      passSizes(a, i).forEach((batch, k) => {
+        const [slot, occupied] = a.at("occupied", i, batch), ranks = pool.way("dp_attention")[i];
+        const rate = Math.min(rateOf(slot, 1, question.headroom), load * ranks / occupied * (1 + SAME));
+        made.push({ row: i, batch, slot, rate, order: i * 64 + k, room: room(pool, i), engines: pool.way("engines")[i] });
+      });
+    }
+    return made;
+  }
+
   // Of every number of receivers, room and engines the row that reads fastest, and when it does.
   // One that does not keep its promises at the best rate so far is no better.
-  function reading(question, a, only, numbers) {
-    const { pool } = a, keeps = judged(question, a), spare = question.spare, [, idle] = question.busiest;
+  function reading(question, a, rows, numbers) {
+    const { pool } = a, keeps = judged(question, a), [, idle] = question.busiest;
     const places = new Map(numbers.map((number) => [number, new Map()]));
-    let order = 0;
-    for (let i = only ?? 0; i < (only ?? pool.size - 1) + 1; i++) {
-      const replicas = pool.way("replicas")[i], sends = shards(pool, i), chips = pool.way("chips")[i];
-      if (!a.allowed(i) || replicas <= spare) continue;
-      a.counted({ n_rep: replicas, n_up: replicas - spare, n_chips: chips });
-      const key = `${room(pool, i).id}/${pool.way("engines")[i]}`;
-      for (const batch of passSizes(a, i)) {
-        const slot = a.at("scored", i, batch)[pool.scored.slot], sized = new Map();
-        order += 1;
-        for (const number of numbers) {
-          const fewer = Math.min(sends, number), transfer = transferTime(question, a, fewer), best = places.get(number).get(key);
-          if (!sized.has(fewer)) {
-            const least = best ? best.rate * (1 - SAME) * slot / (1 - question.headroom) : idle;
-            if (least > 1 || !keeps(i, batch, least, transfer)) continue;
-            sized.set(fewer, busiest(question, keeps, i, batch, transfer));
-          }
-          const busy = sized.get(fewer), rate = rateOf(slot, busy, question.headroom);
-          if (!best || 1 / rate < 1 / best.rate)
-            places.get(number).set(key, { row: i, batch, slot, busy, rate, order, transfer, room: room(pool, i), engines: pool.way("engines")[i] });
+    for (const x of rows) {
+      const sends = shards(pool, x.row), sized = new Map(), key = `${x.room.id}/${x.engines}`;
+      counted(question, a, x.row);
+      for (const number of numbers) {
+        const fewer = Math.min(sends, number), transfer = transferTime(question, a, fewer), best = places.get(number).get(key);
+        if (!sized.has(fewer)) {
+          const least = best ? best.rate * (1 - SAME) * x.slot / (1 - question.headroom) : idle;
+          if ((best && x.rate < best.rate * (1 - SAME)) || least > 1 || !keeps(x.row, x.batch, least, transfer)) continue;
+          sized.set(fewer, busiest(question, keeps, x.row, x.batch, transfer));
         }
+        const busy = sized.get(fewer), rate = rateOf(x.slot, busy, question.headroom);
+        if (!best || 1 / rate < 1 / best.rate || (rate === best.rate && x.order < best.order)) places.get(number).set(key, { ...x, busy, rate, transfer });
       }
     }
     return places;
   }
+  const counted = (question, a, i) => {
+    const replicas = a.pool.way("replicas")[i];
+    a.counted({ n_rep: replicas, n_up: replicas - question.spare, n_chips: a.pool.way("chips")[i] });
+  };
   const byRoom = (x, y) => x.room.stage - y.room.stage || x.room.stages - y.room.stages;
 
   // Of each number of receivers and engine the readers, one of each room, with their latency.
-  function firsts(a, places, bits) {
+  function firsts(question, a, places, bits) {
     const groups = new Map();
     for (const [number, all] of places)
       for (const bit of bits) {
         const rooms = new Map();
         for (const x of [...all.values()].sort((x, y) => 1 / x.rate - 1 / y.rate || x.order - y.order))
           if ((bit === null || (x.engines >> bit) & 1) && !rooms.has(x.room.id)) rooms.set(x.room.id, x);
-        groups.set(`${number}/${bit}`, [...rooms.values()].sort(byRoom).map((x) => timed(a, x)));
+        groups.set(`${number}/${bit}`, [...rooms.values()].sort(byRoom).map((x) => timed(question, a, x)));
       }
     return groups;
   }
-  function timed(a, x) {
+  function timed(question, a, x) {
     if (x.latency === undefined) {
-      const { pool } = a, replicas = pool.way("replicas")[x.row];
-      a.counted({ n_rep: replicas, n_up: replicas - a.spare, n_chips: pool.way("chips")[x.row], r_busy: x.busy });
-      x.latency = a.at("scored", x.row, x.batch)[pool.scored.ttft] + x.transfer;
+      counted(question, a, x.row);
+      a.counted({ r_busy: x.busy });
+      x.latency = a.at("scored", x.row, x.batch)[a.pool.scored.ttft] + x.transfer;
     }
     return x;
   }
 
-  function engineBits(places, decodes) {
-    const reads = [...places.values()].flatMap((all) => [...all.values()]), either = (m, x) => m | x.engines;
-    if (!reads.length || !decodes.length || [...reads, ...decodes].reduce((m, x) => m & x.engines, -1)) return [null];
-    const runs = reads.reduce(either, 0) & decodes.reduce(either, 0);
-    return Array.from({ length: 31 }, (_, bit) => bit).filter((bit) => (runs >> bit) & 1);
-  }
-
   // ---- pairs and splits ----
+
+  const FEWEST = 12; // rows that read, by what they take at least, from which the first pair is made
 
   function searched(question, state, held) {
     if (state.batch !== undefined) return null;
     const a = bind(question.read, state), b = bind(question.decode, state), [i, j] = held ? held.rows : [null, null];
-    a.spare = question.spare;
-    const decodes = decoding(question, b, j);
+    const ask = { question, demand: a.values.X_arr, prices: [a.values.p_chip, b.values.p_chip] };
+    const decodes = decoding(question, b, j), every = readable(question, a, i);
+    if (!decodes.length || !every.length) return null;
+    const keeps = judged(question, a), [, idle] = question.busiest, farthest = decodes.reduce((m, x) => Math.max(m, x.group), 0);
+    const begins = once((k) => { counted(question, a, k); return keeps(k, passSizes(a, k)[0], idle, transferTime(question, a, Math.min(shards(a.pool, k), farthest))); });
+    const bits = shared(every, decodes) ? [null] : engineBits(every.filter((x) => begins(x.row)), decodes);
+    const paired = (reads, ones) => matched(ask, pairsOf(question, a, reads, ones, bits));
+    const taken = (x, k) => (question.throughput ? 0 : ask.prices[k] * needed(ask, x) * chipsOf(x));
+    const least = (rows, k) => rows.reduce((m, x) => Math.min(m, taken(x, k)), Infinity);
+    const ends = [least(every, 0), least(decodes, 1)];
+    const first = [...every].sort((x, y) => taken(x, 0) - taken(y, 0)), near = decodes.filter((x) => taken(x, 1) <= 1.1 * ends[1] || x.row === question.best?.[1]);
+    let some = null;
+    for (let number = FEWEST; !held && !some && number < first.length; number *= 4)
+      some = paired([...first.slice(0, number), ...every.filter((x) => x.row === question.best?.[0])], near);
+    const most = some ? some.score * ask.demand * (1 + SAME) : Infinity;
+    const best = paired(every.filter((x) => taken(x, 0) + ends[1] <= most), decodes.filter((x) => taken(x, 1) + ends[0] <= most));
+    if (best && !held) question.best = best.rows;
+    return best && { ...best, read: question.read, decode: question.decode };
+  }
+
+  // Readers and layouts that decode in groups by receivers and engine, one of each room, as pairs.
+  function pairsOf(question, a, rows, decodes, bits) {
     const numbers = [...new Set(decodes.map((x) => x.group))].sort((x, y) => x - y);
-    const places = reading(question, a, i, numbers), bits = engineBits(places, decodes);
-    const ones = firsts(a, places, bits);
+    const ones = firsts(question, a, reading(question, a, rows, numbers), bits);
     const others = fastest(decodes, numbers, bits, (x, number) => (x.group === number ? x.latency : null));
     for (const rooms of others.values()) rooms.sort(byRoom);
-    const ask = { question, demand: a.values.X_arr, prices: [a.values.p_chip, b.values.p_chip] };
-    const pairs = [...ones].flatMap(([group, firsts]) => firsts.flatMap((x) => (others.get(group) ?? []).map((y) => [x, y])));
-    const best = matched(ask, pairs);
-    return best && { ...best, read: question.read, decode: question.decode };
+    return [...ones].flatMap(([group, firsts]) => firsts.flatMap((x) => (others.get(group) ?? []).map((y) => [x, y])));
+  }
+
+  const shared = (reads, decodes) => [...reads, ...decodes].reduce((m, x) => m & x.engines, -1);
+  function once(make) {
+    const made = new Map();
+    return (key) => { if (!made.has(key)) made.set(key, make(key)); return made.get(key); };
+  }
+
+  // Engines that pairs are kept apart by, null where one runs all layouts that keep the promises.
+  function engineBits(reads, decodes) {
+    const either = (m, x) => m | x.engines;
+    if (shared(reads, decodes)) return [null];
+    const runs = reads.reduce(either, 0) & decodes.reduce(either, 0);
+    return Array.from({ length: 31 }, (_, bit) => bit).filter((bit) => (runs >> bit) & 1);
   }
 
   const needed = ({ question, demand }, x) => Math.ceil(demand / x.rate - 1e-12) + question.spare;

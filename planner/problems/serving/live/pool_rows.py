@@ -95,6 +95,8 @@ class PoolRows:
         functions = {"promised": limits, "scored": scores, "batch": kernel.outputs}
         if self.task.loaded:
             functions["carried"] = ("load",)
+        if self.task.load == "most":
+            functions["occupied"] = ("slot", "S_occ")
         if self.task.loaded or self.crowds:
             functions["needed"] = ("need",)
         if self.crowds:
