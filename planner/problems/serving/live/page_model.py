@@ -12,18 +12,18 @@ import numpy as np
 
 from formulas.numerics.javascript import StagedScript, staged
 from planner.problems.serving.deployment.missed_promises import PHYSICS
+from planner.problems.serving.deployment.pool_pairs import FEW, KEPT, MOST_TIED, POINTS
 from planner.problems.serving.live.equation_chain import chain
 from planner.problems.serving.live.pool_rows import DIGITS, ColumnTable, PoolRows, fitted_ranges
 from planner.problems.serving.live.scenario_values import (
     ROWS,
     SliderRow,
+    demanded,
     following,
     moved,
-    demanded,
     scenario_value,
     tokens_asked,
 )
-from planner.problems.serving.deployment.pool_pairs import FEW, KEPT, MOST_TIED, POINTS
 from planner.problems.serving.outputs import ABSENT, OUTPUTS
 from planner.problems.serving.parameters import serving_parameters
 from planner.problems.serving.plan import ServingPlan
@@ -45,10 +45,10 @@ if TYPE_CHECKING:
 
 NUDGE = 1.07  # of a quantity, at which what a slider moves is compared with what a scenario would
 CLOSE = 1e-12
-SCRIPTS = (
-    *("bound_pool.js", "crowding.js", "load.js", "packing.js", "search.js", "search_pools.js"),
-    "load_pools.js",
-)
+# Scripts of every page, and those of a load, of two pools, and of both.
+SCRIPTS = ("bound_pool.js", "search.js")
+LOADED, PAIRED, LOADED_PAIRS = ("crowding.js",), ("search_pools.js",), ("load_pools.js",)
+BESIDE = ("packing.js", "load.js")  # of a load or of two pools
 FIXED = (
     "the model and its formats, the chips and their number, the shape of the network, the "
     "calibration of the engine and the ratio of its band are those of the scenario",
@@ -127,11 +127,20 @@ class PageModel:
         data = {**self._words(), **table.document(), "kernels": kernels.documents, "pools": pools,
                 "questions": questions, "fits": distinct}  # fmt: skip
         here = files("planner.problems.serving.live")
-        script = "\n".join(here.joinpath(name).read_text("utf-8") for name in SCRIPTS)
+        script = "\n".join(here.joinpath(name).read_text("utf-8") for name in self._scripts())
         left = [f"{label}: {why}" for label, why in self.unmoved.items()]
         return LivePage(
             script, f"[{','.join(kernels.scripts)}]", data, self.sliders, *chain(self.plan),
             fixed=(*FIXED, *left),
+        )  # fmt: skip
+
+    def _scripts(self) -> tuple[str, ...]:
+        """The scripts that these questions are searched by."""
+        loaded = any(task.arrivals is not None for task in self.every)
+        paired = bool(self.tasks.pools)
+        return (
+            *SCRIPTS, *(BESIDE if loaded or paired else ()), *(LOADED if loaded else ()),
+            *(PAIRED if paired else ()), *(LOADED_PAIRS if loaded and paired else ()),
         )  # fmt: skip
 
     def _pool(self, task: Task, kernels: _Kernels, table: ColumnTable) -> dict[str, Any]:

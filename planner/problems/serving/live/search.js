@@ -39,8 +39,9 @@ function pageModel(data, kernels) {
              follow: kernels[pool.follow], followed: signatures[pool.follow] };
   }
 
-  const bind = boundPools(data, kernels, pools), packed = packing();
-  const loaded = loadedPools({ bind, nearby, passSizes, replicasMost: packed.replicasMost, LARGEST, SAME });
+  // What only a load or two pools need is there only where they are.
+  const bind = boundPools(data, kernels, pools), packed = typeof packing === "function" ? packing() : null;
+  const loaded = packed && loadedPools({ bind, nearby, passSizes, replicasMost: packed.replicasMost, LARGEST, SAME });
 
   // ---- batches ----
 
@@ -370,6 +371,6 @@ function pageModel(data, kernels) {
     return { rows, wall: wall < end ? wall : null, limit, at: point.batch, parts: data.parts };
   }
 
-  const together = pairedPools({ data, packed, loaded, kernels, signatures, bind, largest, remember, worth, passSizes, passMost, laid, memory, stepOf, broken, outside, SAME });
+  const together = typeof pairedPools !== "function" ? null : pairedPools({ data, packed, loaded, kernels, signatures, bind, largest, remember, worth, passSizes, passMost, laid, memory, stepOf, broken, outside, SAME });
   return { choose, clouded, edge, paced, growth, points, bind, pools };
 }

@@ -131,7 +131,7 @@ function pairedPools({ data, packed, loaded, kernels, signatures, bind, largest,
 
   // ---- pairs and splits ----
 
-  const underLoad = loadedPairs({ data, bind, loaded, packed, worth, passSizes, room, shards, transferTime, fastest, SAME });
+  const underLoad = typeof loadedPairs === "function" && loadedPairs({ data, bind, loaded, packed, worth, passSizes, room, shards, transferTime, fastest, SAME });
 
   function searched(question, state, held) {
     if (question.loaded) return underLoad.searched(question, state, held);

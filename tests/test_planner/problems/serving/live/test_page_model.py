@@ -11,6 +11,7 @@ import planner
 from planner.problems.serving.live.page_model import PageModel
 from planner.problems.serving.live.scenario_values import following
 from planner.problems.serving.point import layout_text
+from planner.problems.serving.step.occupancy import exceeding
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.resolve import resolve
 from planner.scenario import load
@@ -130,6 +131,25 @@ def test_the_page_chooses_what_solve_chooses() -> None:
     assert compare(CASES["two pools"], changes) == 3
 
 
+def test_the_page_chooses_what_solve_chooses_under_a_load() -> None:
+    """The batch that gathers, the fewest chips, waits and room for caches, in one pool and two."""
+    changes = [{"demand": 35.0}, {"ttft": 0.5, "output": 900.0}]
+    assert compare(LOADED["dense under a load"], changes) == 2
+    assert compare(LOADED["experts in two pools under a load"], [{"demand": 6000.0}]) == 1
+
+
+def test_how_often_caches_find_no_room_is_what_the_planner_computes() -> None:
+    """Tails of the negative binomial and of the Poisson, as SciPy has them."""
+    rng = np.random.default_rng(0)
+    mean = np.exp(rng.uniform(-5, 8, 400))
+    spread = 1 + np.where(rng.random(400) < 0.2, 0.0, np.exp(rng.uniform(-6, 4, 400)))
+    room = np.floor(mean * np.exp(rng.uniform(-1, 2, 400)))
+    _, page = live(LOADED["dense under a load"])
+    points = [{"a": a, "b": b, "c": c} for a, b, c in zip(mean, spread, room, strict=True)]
+    made = in_node(page, points, "STATES.map((x) => Crowding.exceeding(x.a, x.b, x.c))")
+    np.testing.assert_allclose(np.array(made), exceeding(mean, spread, room), rtol=1e-8, atol=1e-12)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(CASES))
 def test_many_changes_are_chosen_alike(name: str) -> None:
@@ -171,8 +191,10 @@ def _layouts(task: Any) -> Any:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"workload": {"input_tokens": 2000, "output_tokens": 500, "demand": "5 requests/s"}},
-         "load"),
+        ({"workload": {"input_tokens": 2000, "output_tokens": 500, "demand": "max"}},
+         "let a fleet serve"),
+        ({"workload": {"input_tokens": 2000, "output_tokens": 500, "demand": "max"}, "choose": {}},
+         "let two pools serve"),
         ({"workload": {"input_tokens": 2000, "output_tokens": 500, "concurrency": 64},
           "choose": {}}, "loop"),
         ({"estimate": "bound"}, "roofline"),
@@ -181,7 +203,7 @@ def _layouts(task: Any) -> Any:
 def test_what_the_page_cannot_search_has_no_slider_and_says_so(
     changes: dict[str, Any], words: str
 ) -> None:
-    """A load, a closed loop and the roofline are searched otherwise."""
+    """All that can be served, a closed loop and the roofline are searched otherwise."""
     _, page = live({**DENSE, **changes})
     assert words in page.refused
     assert not page.sliders
