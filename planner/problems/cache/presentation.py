@@ -11,6 +11,7 @@ from planner.text.wording import digits, named, percent
 
 if TYPE_CHECKING:
     from planner.problems.cache import plan as records
+    from planner.report.pictures.value_rows import ValueRows
 
 SECONDS = 120.0  # up to which a hold time is printed in seconds
 
@@ -74,6 +75,25 @@ def _tiers(point: records.CachePoint) -> Iterator[Line]:
         if row.reads_per_hour is not None:
             notes.append(f"{digits(row.reads_per_hour)} reads an hour pay for it")
         yield Line(row.name, until, "", ", ".join(notes))
+
+
+def costs_picture(plan: records.CachePlan) -> ValueRows:
+    """What each tier and computing again cost a token, a panel for every hold time."""
+    from planner.report.pictures.value_rows import ValuePanel, ValueRow, ValueRows
+
+    point = plan.answer.plan
+    assert point is not None  # there is always computing again
+    panels = []
+    for row in point.holds:
+        costs = {"compute again": row.recompute, **{x.tier: x.cost for x in row.options}}
+        chosen = row.tier or ("compute again" if row.choice == "recompute" else "HBM")
+        rows = [
+            ValueRow(name, cost, cost, _usd(cost), chosen=name == chosen)
+            for name, cost in sorted(costs.items(), key=lambda pair: pair[1])
+        ]
+        title = f"held {show(row.hold, 'time')}, read again with a chance of {percent(row.hit)}"
+        panels.append(ValuePanel(title, "USD per million cached tokens", rows))
+    return ValueRows(sections(plan)[0].title, panels)
 
 
 def _trace(trace: records.TraceReuse | None) -> Iterator[Section]:

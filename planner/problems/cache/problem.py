@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import sympy as sp
 
     from planner.problems.cache.question import CacheScenario
+    from planner.report.pictures.value_rows import ValueRows
 
 METHOD = "every tier and computing again, compared at each hold time; nothing else is a choice"
 UNITS = {
@@ -140,6 +141,13 @@ class CacheProblem(Problem["CacheScenario"]):
         """The question, what to do by hold time, the tiers, the trace."""
         assert isinstance(plan, records.CachePlan)
         return sections(plan)
+
+    def picture(self, plan: Plan) -> ValueRows:
+        """What each tier and computing again cost, at every hold time."""
+        from planner.problems.cache.presentation import costs_picture
+
+        assert isinstance(plan, records.CachePlan)
+        return costs_picture(plan)
 
     def listed(self, question: CacheScenario, path: str) -> ListedRange:
         """The listed rents of the chip."""

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from planner.architecture.counts import Sizes
     from planner.problems.prices.assumptions import RentedChip
     from planner.problems.prices.question import PricesScenario
+    from planner.report.pictures.value_rows import ValueRows
 
 METHOD = "rows of a linear program in logarithms; a clash by its dual, made minimal by deletion"
 EQUATIONS: Mapping[str, Any] = {
@@ -133,6 +134,13 @@ class Prices(Problem["PricesScenario"]):
         """The readings under what they are read from, then the contradictions."""
         assert isinstance(plan, PricesPlan)
         return sections(plan)
+
+    def picture(self, plan: Plan) -> ValueRows:
+        """The readings of each quantity beside each other."""
+        from planner.problems.prices.presentation import readings_picture
+
+        assert isinstance(plan, PricesPlan)
+        return readings_picture(plan)
 
 
 def _point(question: PricesScenario) -> tuple[PriceInferences, Provenance]:
