@@ -103,10 +103,11 @@ def readings_picture(plan: PricesPlan) -> ValueRows:
     panels = []
     for name, (label, written) in SHOWN.items():
         lines = [x for x in point.inferences if x.name == name and (x.low or x.high)]
-        rows = [ValueRow(x.origin, *x.ends, _span(x, written)) for x in lines]
+        rows = [ValueRow(x.origin, x.ends[0], x.ends[1], _span(x, written)) for x in lines]
         stated = getattr(plan.question.stated, name, None)
         if stated:
-            rows.append(ValueRow("as given", *stated, written(stated[0]), chosen=True))
+            words = " to ".join(map(written, sorted(set(stated))))
+            rows.append(ValueRow("as given", stated[0], stated[1], words, chosen=True))
         if len(rows) > 1:
             panels.append(ValuePanel(label, UNITS[name], rows, written))
     return ValueRows(sections(plan)[0].title, panels)

@@ -5,7 +5,6 @@ It draws the sections that a notebook shows, so a kind has it without a line of 
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 WIDE, HEAD, BAR, ROW, NAMES = 8.5, 0.5, 0.45, 0.26, 0.17  # inches, NAMES a row of names
 TITLE = 0.35  # inches of a title and the space above it
 NARROW = 0.75  # of the width, beside the names of quantities
-LINE = 92  # letters of a line of the title
 LETTER, SWATCH = 0.062, 0.3  # inches of a name below a bar
 TOLD = 0.06  # share of a bar from which its percent fit into it
 FREE = "0.88"  # grey of what is free
@@ -61,9 +59,7 @@ def plan_drawn(plan: Plan, form: str) -> bytes:
 
     def filled(canvas: Figure) -> None:
         panels = canvas.subplots(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
-        canvas.suptitle(
-            textwrap.fill(" ".join(head.title.split()), LINE), x=0.01, ha="left", fontsize=10
-        )
+        style.headed(canvas, head.title)
         for axes, section in zip(panels, sections, strict=False):
             _stacked(axes, section)
         if worth:

@@ -1,9 +1,8 @@
-"""Values and ranges in rows, a panel for each quantity: what is chosen beside what else there is."""
+"""Values and ranges in rows, a panel for each quantity: what is chosen beside what else is."""
 
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WIDE, HEAD, PANEL, ROW = 8.5, 0.5, 0.75, 0.27  # inches
-LINE = 92  # letters of a line of the title
 WIDER = 8.0  # most over least from which on an axis is logarithmic
 FAR = 100.0  # from which on only whole decades have a number
 BESIDE = 1.18  # of an axis beyond the most, as a factor or a share
@@ -64,7 +62,7 @@ class ValueRows:
 
         def filled(canvas: Figure) -> None:
             several = canvas.subplots(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
-            canvas.suptitle(textwrap.fill(self.title, LINE), x=0.01, ha="left", fontsize=10)
+            style.headed(canvas, self.title)
             for axes, panel in zip(several, self.panels, strict=True):
                 _panel(axes, panel)
 

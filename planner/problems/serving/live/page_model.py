@@ -38,6 +38,7 @@ from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.plan_limits import LIMITS
 from planner.problems.serving.task.resolve import ServingTasks, resolve
 from planner.protocol.live_page import LivePage, Slider
+from planner.scenario.keys.workload import Distribution
 from planner.text.errors import InputError
 
 if TYPE_CHECKING:
@@ -217,7 +218,7 @@ class PageModel:
             return {f"{row.path}.{unit}": rate for unit, rate in self.every[0].chip.flops.items()}
         base = float(scenario_value(row, self.scenario, self.every[0]) or 0.0)
         lengths = getattr(self.scenario.workload, row.path.partition(".")[2], None)
-        if row.unit == "token" and (lengths.cv or lengths.quantiles):
+        if isinstance(lengths, Distribution) and (lengths.cv or lengths.quantiles):
             return {} if lengths.quantiles else {f"{row.path}.mean": base}
         return {row.path: base}
 

@@ -19,8 +19,7 @@ import pytest
 
 from planner.cli.app import main
 from planner.protocol.solve import answered
-from planner.report.pages.report_page import finite, report_page
-from planner.report.pages.script_text import plain
+from planner.report.pages.report_page import finite, plain, report_page
 from planner.text.colours import BROKEN, PARTS, SURFACE, contrast, letters_on
 from tests.cases.live_page import DENSE, browser
 from tests.paths import EXAMPLES
