@@ -7,6 +7,7 @@ of `Math` and no name that comes from outside.
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -50,11 +51,15 @@ class StagedScript:
 
 @dataclass(frozen=True)
 class _Step:
-    """One operation of a stage: a value by its number, written with the words of its operands."""
+    """One operation of a stage: a value by its number, written with the words of its operands.
+
+    What is `whole` needs no brackets inside another.
+    """
 
     stage: int
     operands: tuple[int, ...]
     write: Callable[[Sequence[str]], str]
+    whole: bool = False
 
 
 @dataclass
@@ -101,7 +106,7 @@ class _Stages:
             sign = _RELATIONS[operation]
             return self._step(key, stage, numbers, sign.join)
         call = _CALLS[operation]
-        return self._step(key, stage, numbers, lambda w: f"{call}({','.join(w)})")
+        return self._step(key, stage, numbers, lambda w: f"{call}({','.join(w)})", whole=True)
 
     def _folded(self, adds: bool, over: list[int], under: list[int]) -> int:
         """A sum or product, of the operands of each stage by themselves and then of the parts."""
@@ -139,10 +144,12 @@ class _Stages:
         stage: int,
         operands: Iterable[int],
         write: Callable[[Sequence[str]], str],
+        *,
+        whole: bool = False,
     ) -> int:
         if key not in self.numbers:
             self.numbers[key] = len(self.steps)
-            self.steps.append(_Step(stage, tuple(operands), write))
+            self.steps.append(_Step(stage, tuple(operands), write, whole))
         return self.numbers[key]
 
     def needed(self, wanted: Iterable[int]) -> set[int]:
@@ -178,7 +185,7 @@ def staged(
     for stage, head in ((SCENARIO, "scenario(a)"), (LAYOUT, "layout(s,a,o,l)")):
         texts.append(f"{head}{{{_body(stages, live, stage, places, names)}}}")
     for function, numbers in wanted.items():
-        body = _body(stages, live & stages.needed(numbers), BATCH, places, names)
+        body = _body(stages, live & stages.needed(numbers), BATCH, places, names, numbers)
         word = _words(stages, places, BATCH)
         ends = "".join(f"r[{k}]={word(n)};" for k, n in enumerate(numbers))
         texts.append(f"{function}(s,l,o,b,r){{{body}{ends}}}")
@@ -223,10 +230,21 @@ def _words(
 
 def _body(
     stages: _Stages, live: set[int], stage: int, places: tuple[dict[int, int], dict[int, int]],
-    names: tuple[list[str], list[str], list[str]],
+    names: tuple[list[str], list[str], list[str]], outputs: Sequence[int] = (),
 ) -> str:  # fmt: skip
-    """The operations of one stage, and what it keeps for the next."""
-    word, lines = _words(stages, places, stage), []
+    """The operations of one stage, and what it keeps for the next.
+
+    A value that one other needs is written where it is needed.
+    """
+    uses = Counter(operand for number in live if stages.steps[number].stage == stage
+                   for operand in stages.steps[number].operands)  # fmt: skip
+    inside: dict[int, str] = {}
+    named, lines = _words(stages, places, stage), []
+    stays = {*outputs, *(places[stage] if stage < BATCH else ())}
+
+    def word(number: int) -> str:
+        return inside.pop(number, "") or named(number)
+
     for number in sorted(live):
         step = stages.steps[number]
         if step.stage != stage or number in stages.words:
@@ -238,7 +256,10 @@ def _body(
             if name not in names[stage]:
                 names[stage].append(name)
             text = f"{'b' if stage == BATCH else 'a'}[{names[stage].index(name)}]"
-        lines.append(f"{_name(number)}={text}")
+        if uses[number] == 1 and number not in stays:
+            inside[number] = text if step.whole or not step.operands else f"({text})"
+        else:
+            lines.append(f"{_name(number)}={text}")
     body = f"const {','.join(lines)};" if lines else ""
     if stage == SCENARIO:
         return f"{body}return [{','.join(map(_name, places[SCENARIO]))}];"

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
-from urllib.request import getproxies
 
 from planner.text.errors import CatalogueError, MissingExtra
 
@@ -136,6 +135,8 @@ def _reachable(endpoint: str) -> bool:
 
     The package asks again for half a minute before it gives up, which nobody at a terminal wants.
     """
+    from urllib.request import getproxies  # a web client, which a name alone does not need
+
     if getproxies():
         return True
     address = urlsplit(endpoint)

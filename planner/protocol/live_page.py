@@ -16,7 +16,7 @@ class Slider:
     unit : base unit, "" for a factor on what the scenario has.
     value, low, high : of the scenario, and the ends of the track; None for no value of its own.
     sets : {path: value in the scenario} that the slider moves in proportion, as `--set` takes them;
-        empty where no file says it.
+        empty where no file says it. `written` is the unit beside the value there, if any.
     whole, logarithmic : whether only whole numbers are values; how the track is spaced.
     """
 
@@ -30,6 +30,7 @@ class Slider:
     sets: Mapping[str, float] = field(default_factory=dict)
     whole: bool = False
     logarithmic: bool = True
+    written: str = ""
 
 
 @dataclass(frozen=True)

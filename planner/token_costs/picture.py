@@ -135,7 +135,7 @@ COLOURS = {"training": style.BLUE, "rl": style.GREEN, "serving": style.ORANGE, "
 BARS = {"pretrain": COLOURS["training"], "rl": COLOURS["rl"], "inference": COLOURS["serving"]}
 DEEPEST = 30.0  # factor below the least cost that is drawn
 MARGIN = 0.06  # share of the axes beside their frame where a value would be cut
-ROOM = 3.0  # factor above the largest, for the legend
+ROOM = 1.3  # factor above the largest
 LOSSES = (0.4, 0.7, 1.0, 1.4, 2.0)  # losses over the least of the plane, over that of the plan
 COSTS = (0.25, 0.5, 1.0, 2.0, 4.0)  # costs drawn, over the plan's
 
@@ -182,7 +182,8 @@ def _curve(axes: Axes, picture: LifePicture) -> None:
     served = count(point.tokens.inference)
     title = f"cost at a loss of {point.loss:.4f} by {point.law}, {served} tokens served"
     axes.set_title(title, loc="left", fontsize=10.5, fontweight="bold")
-    axes.legend(loc="best", frameon=False, fontsize=8.5)
+    axes.legend(loc="upper left", bbox_to_anchor=(-0.01, -0.12), ncols=3, frameon=False,
+                fontsize=8.5)  # fmt: skip
 
 
 def _pools(axes: Axes, point: LifePoint) -> None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import sympy as sp
 
     from planner.problems.cache.question import CacheScenario
+    from planner.report.pictures.value_rows import ValueRows
 
 
 METHOD = "every tier and computing again, compared at each hold time; nothing else is a choice"
@@ -143,6 +144,11 @@ class CacheProblem(Problem["CacheScenario"]):
         assert isinstance(plan, records.CachePlan)
         return sections(plan)
 
+    def picture(self, plan: Plan) -> ValueRows:
+        """What each tier and computing again cost, at every hold time."""
+        assert isinstance(plan, records.CachePlan)
+        return costs_picture(plan)
+
     def listed(self, question: CacheScenario, path: str) -> ListedRange:
         """The listed rents of the chip."""
         systems = (resolved_system(question.system),) if path == "price" else ()  # type: ignore[arg-type]
@@ -214,6 +220,25 @@ def _tiers(point: records.CachePoint) -> Iterator[Line]:
         if row.reads_per_hour is not None:
             notes.append(f"{digits(row.reads_per_hour)} reads an hour pay for it")
         yield Line(row.name, until, "", ", ".join(notes))
+
+
+def costs_picture(plan: records.CachePlan) -> ValueRows:
+    """What each tier and computing again cost a token, a panel for every hold time."""
+    from planner.report.pictures.value_rows import ValuePanel, ValueRow, ValueRows
+
+    point = plan.answer.plan
+    assert point is not None  # there is always computing again
+    panels = []
+    for row in point.holds:
+        costs = {"compute again": row.recompute, **{x.tier: x.cost for x in row.options}}
+        chosen = row.tier or ("compute again" if row.choice == "recompute" else "HBM")
+        rows = [
+            ValueRow(name, cost, cost, _usd(cost), chosen=name == chosen)
+            for name, cost in sorted(costs.items(), key=lambda pair: pair[1])
+        ]
+        title = f"held {show(row.hold, 'time')}, read again with a chance of {percent(row.hit)}"
+        panels.append(ValuePanel(title, "USD per million cached tokens", rows))
+    return ValueRows(sections(plan)[0].title, panels)
 
 
 def _trace(trace: records.TraceReuse | None) -> Iterator[Section]:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from planner.problems.prices.contradictions import Contradiction
     from planner.problems.prices.inferences import SheetInference
     from planner.problems.prices.plan import PricesPlan
+    from planner.report.pictures.value_rows import ValueRows
 
 MILLION, HOUR = 1e6, 3600.0
 LABEL, VALUE, WIDTH = 23, 19, 80
@@ -90,6 +91,26 @@ def sections(plan: PricesPlan) -> tuple[Section, ...]:
     if plan.warnings:
         parts.append(Section("Worth knowing", tuple(Line("note", x) for x in plan.warnings)))
     return tuple(parts)
+
+
+def readings_picture(plan: PricesPlan) -> ValueRows:
+    """The readings of each quantity that more than one says something of, and what is known."""
+    from planner.problems.prices.plan import UNITS
+    from planner.report.pictures.value_rows import ValuePanel, ValueRow, ValueRows
+
+    point = plan.answer.plan
+    assert point is not None
+    panels = []
+    for name, (label, written) in SHOWN.items():
+        lines = [x for x in point.inferences if x.name == name and (x.low or x.high)]
+        rows = [ValueRow(x.origin, x.ends[0], x.ends[1], _span(x, written)) for x in lines]
+        stated = getattr(plan.question.stated, name, None)
+        if stated:
+            words = " to ".join(map(written, sorted(set(stated))))
+            rows.append(ValueRow("as given", stated[0], stated[1], words, chosen=True))
+        if len(rows) > 1:
+            panels.append(ValuePanel(label, UNITS[name], rows, written))
+    return ValueRows(sections(plan)[0].title, panels)
 
 
 def text(plan: PricesPlan) -> str:

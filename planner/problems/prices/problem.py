@@ -51,7 +51,7 @@ from planner.text.wording import digits
 if TYPE_CHECKING:
     from planner.architecture.counts import Sizes
     from planner.problems.prices.assumptions import RentedChip
-
+    from planner.report.pictures.value_rows import ValueRows
 
 METHOD = "rows of a linear program in logarithms; a clash by its dual, made minimal by deletion"
 EQUATIONS: Mapping[str, Any] = {
@@ -140,6 +140,13 @@ class Prices(Problem["PricesScenario"]):
         """The readings under what they are read from, then the contradictions."""
         assert isinstance(plan, PricesPlan)
         return sections(plan)
+
+    def picture(self, plan: Plan) -> ValueRows:
+        """The readings of each quantity beside each other."""
+        from planner.problems.prices.presentation import readings_picture
+
+        assert isinstance(plan, PricesPlan)
+        return readings_picture(plan)
 
 
 def _point(question: PricesScenario) -> tuple[PriceInferences, Provenance]:

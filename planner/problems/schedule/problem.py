@@ -15,13 +15,14 @@ from planner.protocol.parameter import Parameter, settable
 from planner.protocol.plan import KnownAnswer, Plan
 from planner.protocol.problem import NO_PLAN, Problem, Search
 from planner.protocol.section import Line, Section
-from planner.text.wording import percent
+from planner.text.wording import percent, quantity
 
 if TYPE_CHECKING:
     import sympy as sp
 
     from planner.problems.schedule.plan import DepartingBatches
     from planner.problems.schedule.question import ScheduleScenario
+    from planner.report.pictures.value_rows import ValueRows
 
 UNITS = {"interval": "s", "arrivals": "seq/s", "capacity": "seq"}
 STEP = 1e-4  # of a logarithm, for slopes of the closed form
@@ -93,6 +94,22 @@ class ScheduleProblem(Problem["ScheduleScenario"]):
             missed = (Line(each.promise, each.expression) for each in plan.infeasible)
             return (Section(title, tuple(missed)),)
         return (Section(title, _times(point)), *_simulation(point))
+
+    def picture(self, plan: Plan) -> ValueRows:
+        """The mean, the quantiles and the worst of the times, the simulation beside them."""
+        from planner.report.pictures.value_rows import ValuePanel, ValueRow, ValueRows
+
+        head, *others = self.sections(plan)
+        named = [(x.label.strip(), x) for x in head.lines if x.unit == "s"]
+        named += [(f"{x.label}, simulated", x) for each in others for x in each.lines]
+        rows = [
+            ValueRow(label, float(x.value), float(x.value), quantity(x.value, "s"),
+                     chosen=label == "mean")
+            for label, x in named
+            if isinstance(x.value, int | float)
+        ]  # fmt: skip
+        title = "from arrival to the end of the ride"
+        return ValueRows(head.title, [ValuePanel(title, "s", rows)] if rows else [])
 
     def _slopes(self, question: ScheduleScenario) -> dict[str, float]:
         """d ln mean / d ln parameter; of seats between one less and one more."""

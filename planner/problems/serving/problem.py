@@ -8,15 +8,6 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from planner.catalogue.ranges import ListedRange, rent_range
-from planner.problems.serving.answer import answer, least_price
-from planner.problems.serving.deployment.missed_promises import missed_promises
-from planner.problems.serving.deployment.pool import Later
-from planner.problems.serving.deployment.questions import (
-    Point,
-    Question,
-    questions_together,
-    ranked,
-)
 from planner.problems.serving.make_or_buy import offers
 from planner.problems.serving.outputs import LIMITED, OUTPUTS
 from planner.problems.serving.parameters import BATCHES, WHOLE, is_array
@@ -47,6 +38,7 @@ if TYPE_CHECKING:
     from planner.problems.serving.choice import Choice
     from planner.problems.serving.deployment.candidate import Candidate
     from planner.problems.serving.deployment.frontier import Frontier
+    from planner.problems.serving.deployment.questions import Point, Question
     from planner.problems.serving.make_or_buy.map_picture import WhoWinsPicture
     from planner.problems.serving.point import ServingPoint
     from planner.problems.serving.question import Scenario
@@ -54,6 +46,7 @@ if TYPE_CHECKING:
     from planner.report.pictures.section_bars import SectionBars
 
 
+# What searches and answers is imported where it is used: to check a scenario needs none of it.
 class ServingProblem(Problem["Scenario"]):
     """The cheapest, fastest or thriftiest layouts and batches that keep the promises."""
 
@@ -90,6 +83,8 @@ class ServingProblem(Problem["Scenario"]):
         coefficients: Sequence[Mapping[str, float]] | None = None,
     ) -> list[Search]:
         """`search` of several questions, layouts of those that are alike evaluated together."""
+        from planner.problems.serving.deployment.questions import questions_together
+
         values = coefficients if coefficients is not None else [{}] * len(questions)
         pairs = zip(questions, values, strict=True)
         searched = questions_together([profiled(resolve(q), profile) for q, profile in pairs])
@@ -97,6 +92,11 @@ class ServingProblem(Problem["Scenario"]):
 
     def _best(self, question: Scenario, searched: Sequence[Question]) -> Search:
         """The best point of a question whose pools were searched."""
+        from planner.problems.serving.answer import least_price
+        from planner.problems.serving.deployment.missed_promises import missed_promises
+        from planner.problems.serving.deployment.pool import Later
+        from planner.problems.serving.deployment.questions import ranked
+
         points = ranked(searched)
         if not points:
             return replace(NO_PLAN, missed=lambda: missed_promises(searched))
@@ -117,6 +117,8 @@ class ServingProblem(Problem["Scenario"]):
 
     def answer(self, question: Scenario) -> Plan:
         """The plan with its certificate, its rivals and its provenance."""
+        from planner.problems.serving.answer import answer
+
         return answer(question)
 
     def sections(self, plan: Plan) -> Sequence[Section]:

@@ -228,9 +228,12 @@
     const size = (row) => Math.max(...[...row.held, ...row.free].map((x) => (Number.isFinite(x) ? Math.abs(x) : 0)));
     Pictures.tornado($("tornado"), rows.sort((x, y) => size(y) - size(x)));
   }
-  // What does not have to be there at once: every layout as a dot, and what moves the price.
+  // What does not have to be there at once: all but the answer, a step and the memory.
   function* rest(plan) {
     const dots = [], more = [], tpot = plan.feasible && plan.outputs.tpot;
+    growth(plan); yield;
+    equations(plan); yield;
+    frontier(plan); yield;
     for (const _ of model.clouded(state, dots)) yield;
     cloud = { dots, edge: model.edge(dots) };
     frontier(plan); yield;
@@ -248,7 +251,10 @@
   const command = () => {
     const sets = Object.entries(state).flatMap(([name, value]) => {
       const slider = byName.get(name);
-      return Object.entries(slider.sets).map(([path, base]) => ` --set ${path}=${Number((slider.value && Object.keys(slider.sets).length > 1 ? base * value / slider.value : value).toPrecision(12))}`);
+      return Object.entries(slider.sets).map(([path, base]) => {
+        const number = Number((slider.value && Object.keys(slider.sets).length > 1 ? base * value / slider.value : value).toPrecision(12));
+        return slider.written ? ` --set '${path}=${number} ${slider.written}'` : ` --set ${path}=${number}`;
+      });
     });
     return `planner solve ${data.file}${sets.join("")}`;
   };
@@ -266,14 +272,13 @@
     const begun = performance.now();
     const plan = model.choose(state, held && solved.feasible ? solved.choice : null);
     last = plan;
-    place(); verdict(plan); reproduce(); equations(plan);
+    place(); verdict(plan); reproduce();
     $("notice").textContent = ignored.length ? `Left out of the address: ${ignored.join("; ")}.` : "";
     $("notice").hidden = !ignored.length;
     const outside = (plan.outside ?? []).map((x) => `${x.words.replace("{asked}", figure(x.asked))} (fit: ${[...new Set(x.ends.map((end) => figure(end)))].join(" to ")})`);
     $("outside").textContent = outside.length ? `Outside what the profile was fitted on: ${outside.join("; ")}. The band is wider there than shown.` : "";
     for (const id of ["head", "steps", "memory"]) $(id).hidden = !plan.feasible;
     if (plan.feasible) { headline(plan); steps(plan); memories(plan); } else $("mini").textContent = "no plan keeps every promise";
-    growth(plan); frontier(plan);
     root.dataset.drawn = (performance.now() - begun).toFixed(1);
     root.dataset.idle = "0";
     clearTimeout(idle);
@@ -345,7 +350,7 @@
   for (const name in saves) $("save-" + name).addEventListener("click", saves[name]);
   addEventListener("hashchange", () => { read(); draw(); });
   let width = innerWidth;
-  addEventListener("resize", () => { if (innerWidth !== width) { width = innerWidth; later(); } });
+  addEventListener("resize", () => { if (innerWidth !== width) { width = innerWidth; Pictures.resized(); later(); } });
   read();
   draw();
 })();

@@ -12,8 +12,16 @@ const Pictures = (() => {
   const text = (x, y, words, attributes = {}) => node("text", { x, y, ...attributes }, words);
   const line = (x1, y1, x2, y2, name) => node("line", { x1, y1, x2, y2, class: name });
 
+  // Widths are read once: to read one after something was drawn lays the whole page out anew.
+  const widths = new Map();
+  function widthOf(place) {
+    const frame = place.id ? place : place.parentElement;
+    if (!widths.get(frame.id)) widths.set(frame.id, frame.clientWidth);
+    return widths.get(frame.id);
+  }
+
   function drawn(place, height, label, fill) {
-    const width = Math.max(place.clientWidth, 280);
+    const width = Math.max(widthOf(place), 280);
     const svg = node("svg", { viewBox: `0 0 ${width} ${height}`, height, role: "img", "aria-label": label });
     fill(svg, width);
     place.replaceChildren(svg);
@@ -222,5 +230,5 @@ const Pictures = (() => {
     return new XMLSerializer().serializeToString(copy);
   }
 
-  return { bar, frontier, growth, tornado, resolved };
+  return { bar, frontier, growth, tornado, resolved, resized: () => widths.clear() };
 })();

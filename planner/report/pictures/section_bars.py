@@ -6,7 +6,6 @@ hours: what is rented, stacked by contract, with demand above on the same hours.
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
@@ -26,9 +25,11 @@ if TYPE_CHECKING:
 
     from planner.protocol.plan import Plan
 
-
-WIDE, HEAD, BAR, ROW = 8.5, 0.5, 0.95, 0.26  # inches
-LINE = 92  # letters of a line of the title
+WIDE, HEAD, BAR, ROW, NAMES = 8.5, 0.5, 0.45, 0.26, 0.17  # inches, NAMES a row of names
+TITLE = 0.35  # inches of a title and the space above it
+NARROW = 0.75  # of the width, beside the names of quantities
+LETTER, SWATCH = 0.062, 0.3  # inches of a name below a bar
+TOLD = 0.06  # share of a bar from which its percent fit into it
 FREE = "0.88"  # grey of what is free
 
 
@@ -53,13 +54,14 @@ def plan_drawn(plan: Plan, form: str) -> bytes:
     sections = [section for section in others if section.adds_up]
     ranked = sorted(plan.elasticities.items(), key=lambda pair: (-abs(pair[1]), pair[0]))
     worth = {path: slope for path, slope in ranked[:MOST_WORTH] if abs(slope) >= UNSEEN}
-    heights = [BAR] * len(sections) + ([ROW * len(worth) + 0.6] if worth else [])
+    heights = [TITLE + BAR + NAMES * _rows(_parts(each)) for each in sections]
+    heights += [ROW * len(worth) + 0.6] if worth else []
     if not heights:
         raise InputError("nothing of this plan adds up, so there is nothing to draw")
 
     def filled(canvas: Figure) -> None:
         panels = canvas.subplots(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
-        canvas.suptitle(textwrap.fill(head.title, LINE), x=0.01, ha="left", fontsize=10)
+        style.headed(canvas, head.title)
         for axes, section in zip(panels, sections, strict=False):
             _stacked(axes, section)
         if worth:
@@ -70,23 +72,45 @@ def plan_drawn(plan: Plan, form: str) -> bytes:
 
 def _stacked(axes: Axes, section: Section) -> None:
     """Lines that add up, as one bar with its parts named below it."""
-    parts = [(x.label, float(x.value or 0), x.unit) for x in section.lines
-             if isinstance(x.value, int | float) and x.value > 0]  # fmt: skip
+    parts = _parts(section)
     whole, left = sum(value for _, value, _ in parts), 0.0
     for place, (label, value, unit) in enumerate(parts):
         colour = COLOURS.get(label, OTHERS[place % len(OTHERS)]) if label != "free" else FREE
         axes.barh(0, value, left=left, height=0.8, lw=0, color=colour,
                   label=f"{label} {quantity(value, unit)}")  # fmt: skip
-        if value >= SHARE * whole:
+        if value >= max(SHARE, TOLD) * whole:
             axes.text(left + value / 2, 0, f"{value / whole:.0%}", ha="center", va="center",
                       fontsize=8, color="white" if colour in DARK else "0.1")  # fmt: skip
         left += value
     axes.set_xlim(0, whole or 1)
+    axes.set_ylim(-0.5 - NAMES * _rows(parts) / BAR, 0.5)  # the names stand below the bar
     axes.set_axis_off()
     unit = parts[0][2] if parts else ""
-    style.titled(axes, f"{section.title}, {quantity(whole, unit)}", size=9)
-    axes.legend(loc="upper left", bbox_to_anchor=(-0.01, 0.05), ncols=6, frameon=False,
-                fontsize=7.5, handlelength=0.8, columnspacing=1.2)  # fmt: skip
+    words = quantity(whole, unit)
+    title = section.title if words in section.title else f"{section.title}, {words}"
+    style.titled(axes, title, size=9)
+    names = axes.legend(loc="upper left", bbox_to_anchor=(-0.01, -0.42), ncols=_columns(parts),
+                        bbox_transform=axes.get_yaxis_transform(), borderaxespad=0, frameon=False,
+                        fontsize=7.5, handlelength=0.8, columnspacing=1.2)  # fmt: skip
+    names.set_in_layout(False)  # else a row of names wider than the bar makes the bar narrower
+
+
+def _parts(section: Section) -> list[tuple[str, float, str]]:
+    """Label, value and unit of what adds up."""
+    return [(x.label, float(x.value), x.unit) for x in section.lines
+            if isinstance(x.value, int | float) and x.value > 0]  # fmt: skip
+
+
+def _columns(parts: Sequence[tuple[str, float, str]]) -> int:
+    """How many names of parts stand in a row."""
+    longest = max((len(f"{label} {quantity(value, unit)}") for label, value, unit in parts),
+                  default=1)  # fmt: skip
+    return max(1, int(NARROW * WIDE / (LETTER * longest + SWATCH)))
+
+
+def _rows(parts: Sequence[tuple[str, float, str]]) -> int:
+    """Rows of names below a bar."""
+    return -(-len(parts) // _columns(parts))
 
 
 def _slopes(axes: Axes, worth: Mapping[str, float]) -> None:

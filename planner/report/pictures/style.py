@@ -6,6 +6,7 @@ No date, no random name, no font but Matplotlib's own.
 from __future__ import annotations
 
 import io
+import textwrap
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 FORMS = ("svg", "png", "pdf")
 DOTS = 160  # an inch
+LINE = 92  # letters of a line of a title
 STYLE = {
     "svg.hashsalt": "token-planner",
     "svg.fonttype": "path",
@@ -61,6 +63,12 @@ def pictured(inches: tuple[float, float], fill: Callable[[Figure], None], form: 
         written = io.BytesIO()
         canvas.savefig(written, format=form, dpi=DOTS, metadata=NAMELESS[form])
     return written.getvalue()
+
+
+def headed(canvas: Figure, text: str) -> None:
+    """A title over all panels, in lines of `LINE` letters."""
+    words = textwrap.fill(" ".join(text.split()), LINE)
+    canvas.suptitle(words, x=0.01, ha="left", fontsize=10)
 
 
 def titled(axes: Axes, text: str, size: float = 10.5, pad: float | None = None) -> None:

@@ -82,7 +82,7 @@ def hub(monkeypatch, tmp_path):
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Hub)
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
-    monkeypatch.setattr("planner.catalogue.hub.getproxies", dict)
+    monkeypatch.setattr("urllib.request.getproxies", dict)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{server.server_address[1]}")
     yield server

@@ -25,7 +25,7 @@ function boundPools(data, kernels, pools) {
       const after = state[slider.name];
       if (after === undefined) continue;
       for (const name of slider.sets) if (name in values) values[name] = after;
-      for (const name of slider.adds) if (name in values) values[name] += after - slider.value;
+      for (const name of slider.adds) if (name in values) values[name] = values[name] === slider.value ? after : values[name] + (after - slider.value);
       for (const name of slider.times)
         if (name in values) values[name] *= after / slider.value;
         else factor[name] = after / slider.value;
@@ -35,10 +35,11 @@ function boundPools(data, kernels, pools) {
     given.functions.batch.forEach((name, k) => { values[name] = after[k]; });
     const s = pool.kernel.scenario(pool.names.names[0].map((name) => values[name]));
     const times = Float64Array.from(pool.names.names[1], (name) => factor[name] ?? 1);
-    return { key, values, s, l, times, ready: new Uint8Array(pool.size) };
+    const empty = () => new Float64Array(pool.load || pool.crowds ? pool.size : 0).fill(NaN);
+    return { key, values, s, l, times, ready: new Uint8Array(pool.size), room: empty(), flat: empty() };
   }
 
-  function limited(pool, { values, s, l, times, ready }, state) {
+  function limited(pool, { values, s, l, times, ready, room, flat }, state) {
     const { names, kernel, taken, a, b, place } = pool, width = names.width, functions = names.functions;
     const limits = { ...pool.limits };
     for (const slider of promised) {
@@ -82,8 +83,9 @@ function boundPools(data, kernels, pools) {
       return named(r);
     };
     const cut = pool.way("cp"), allowed = (i) => cut[i] === 1 || !pool.least_part || values.L_in / cut[i] >= pool.least_part;
+    const counted = (counts) => { for (const [name, k] of pool.counts) b[k] = counts[name] ?? b[k]; };
     const outputs = (i, batch, fill = 1) => named(at("batch", i, batch, fill));
-    return { pool, values, limits, most, allowed, at, keeps, holds, resized, outputs };
+    return { pool, values, limits, most, room, flat, allowed, at, keeps, holds, counted, resized, outputs };
   }
 
   return bind;

@@ -12,14 +12,17 @@ import numpy as np
 
 from formulas.numerics.javascript import StagedScript, staged
 from planner.problems.serving.deployment.missed_promises import PHYSICS
+from planner.problems.serving.deployment.pool_pairs import FEW, KEPT, MOST_TIED, POINTS
 from planner.problems.serving.live.equation_chain import chain
 from planner.problems.serving.live.pool_rows import DIGITS, ColumnTable, PoolRows, fitted_ranges
 from planner.problems.serving.live.scenario_values import (
     ROWS,
     SliderRow,
+    demanded,
     following,
     moved,
     scenario_value,
+    tokens_asked,
 )
 from planner.problems.serving.outputs import ABSENT, OUTPUTS
 from planner.problems.serving.parameters import serving_parameters
@@ -27,7 +30,7 @@ from planner.problems.serving.plan import ServingPlan
 from planner.problems.serving.point import layout_text
 from planner.problems.serving.question import Scenario
 from planner.problems.serving.search.batch import SAME_PRICE
-from planner.problems.serving.search.sizing import EVERY, STEP
+from planner.problems.serving.search.sizing import EVERY, HALVINGS, STEP
 from planner.problems.serving.step.engine_effects import slows
 from planner.problems.serving.step.kernels import PARTS, lowered
 from planner.problems.serving.step.occupancy import LARGEST_BATCH
@@ -35,6 +38,7 @@ from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.plan_limits import LIMITS
 from planner.problems.serving.task.resolve import ServingTasks, resolve
 from planner.protocol.live_page import LivePage, Slider
+from planner.scenario.keys.workload import Distribution
 from planner.text.errors import InputError
 
 if TYPE_CHECKING:
@@ -42,7 +46,10 @@ if TYPE_CHECKING:
 
 NUDGE = 1.07  # of a quantity, at which what a slider moves is compared with what a scenario would
 CLOSE = 1e-12
-SCRIPTS = ("bound_pool.js", "packing.js", "search.js", "search_pools.js")
+# Scripts of every page, and those of a load, of two pools, and of both.
+SCRIPTS = ("bound_pool.js", "search.js")
+LOADED, PAIRED, LOADED_PAIRS = ("crowding.js",), ("search_pools.js",), ("load_pools.js",)
+BESIDE = ("packing.js", "load.js")  # of a load or of two pools
 FIXED = (
     "the model and its formats, the chips and their number, the shape of the network, the "
     "calibration of the engine and the ratio of its band are those of the scenario",
@@ -61,8 +68,7 @@ class PageModel:
     @cached_property
     def every(self) -> tuple[Task, ...]:
         """Tasks of one pool, and then of either pool of each pair."""
-        pairs = (task for pair in self.tasks.pools for task in pair.tasks)
-        return (*self.tasks.tasks, *pairs)
+        return _every(self.tasks)
 
     @cached_property
     def rows(self) -> tuple[SliderRow, ...]:
@@ -83,7 +89,7 @@ class PageModel:
     def _batch(self) -> Iterator[Slider]:
         """The batch over all replicas, the largest allowed where nobody says."""
         batch = self.plan.batch
-        if self.scenario.choose.batch is None and batch:
+        if self.scenario.choose.batch is None and batch and not self.every[0].loaded:
             high = 10 ** np.ceil(np.log10(4.0 * batch))
             yield Slider("batch", "Sequences in flight", "Batch", "seq", None, 1.0, float(high),
                          {"choose.batch": 0.0}, whole=True)  # fmt: skip
@@ -122,26 +128,37 @@ class PageModel:
         data = {**self._words(), **table.document(), "kernels": kernels.documents, "pools": pools,
                 "questions": questions, "fits": distinct}  # fmt: skip
         here = files("planner.problems.serving.live")
-        script = "\n".join(here.joinpath(name).read_text("utf-8") for name in SCRIPTS)
+        script = "\n".join(here.joinpath(name).read_text("utf-8") for name in self._scripts())
         left = [f"{label}: {why}" for label, why in self.unmoved.items()]
         return LivePage(
             script, f"[{','.join(kernels.scripts)}]", data, self.sliders, *chain(self.plan),
             fixed=(*FIXED, *left),
         )  # fmt: skip
 
+    def _scripts(self) -> tuple[str, ...]:
+        """The scripts that these questions are searched by."""
+        loaded = any(task.arrivals is not None for task in self.every)
+        paired = bool(self.tasks.pools)
+        return (
+            *SCRIPTS, *(BESIDE if loaded or paired else ()), *(LOADED if loaded else ()),
+            *(PAIRED if paired else ()), *(LOADED_PAIRS if loaded and paired else ()),
+        )  # fmt: skip
+
     def _pool(self, task: Task, kernels: _Kernels, table: ColumnTable) -> dict[str, Any]:
         """The rows of a task, with the numbers of its kernels."""
         chosen = self.scenario.choose.cp is not None
         rows = PoolRows.of(task, self.longest, parts_chosen=chosen)
-        made, follow = rows.script(), following(task)
+        made, follow = rows.script(), following(task, self.scenario)
         after = staged(follow.tape, {}, {"batch": follow.outputs})
         numbers = {"kernel": kernels.number(made), "follow": kernels.number(after)}
-        return {**rows.document(made, table), **numbers}
+        document = rows.document(made, table)
+        document["values"] |= demanded(self.scenario)
+        return {**document, **numbers}
 
     def _pair(self, number: int, pair: TaskPair, kernels: _Kernels) -> dict[str, Any]:
         """Two pools by the numbers of their rows, and what they give together."""
         powered = all(task.power is not None for task in pair.tasks)
-        tape = lowered("whole_pools", "none", powered)
+        tape = lowered("whole_pools", pair.load, powered)
         whole = staged(tape.tape, {}, {"batch": tape.outputs})
         place = len(self.tasks.tasks) + 2 * number
         numbers = {"read": place, "decode": place + 1, "kernel": kernels.number(whole)}
@@ -184,9 +201,13 @@ class PageModel:
             load = self.scenario.workload
             beside = load.output_tokens if row.name == "input" else load.input_tokens
             high = max(value, min(high, most - beside.mean))
+        unit, written = row.unit, ""
+        if row.path == "workload.demand":
+            tokens = bool(tokens_asked(self.scenario))
+            unit, written = ("token/s", "tokens/s") if tokens else (unit, "requests/s")
         return Slider(
-            row.name, row.label, row.group, row.unit, value, float(low), float(high),
-            self._paths(row), whole=row.whole, logarithmic=not row.ends[1],
+            row.name, row.label, row.group, unit, value, float(low), float(high),
+            self._paths(row), whole=row.whole, logarithmic=not row.ends[1], written=written,
         )  # fmt: skip
 
     def _paths(self, row: SliderRow) -> dict[str, float]:
@@ -195,7 +216,11 @@ class PageModel:
             return {}
         if row.path == "system.flops":
             return {f"{row.path}.{unit}": rate for unit, rate in self.every[0].chip.flops.items()}
-        return {row.path: float(scenario_value(row, self.scenario, self.every[0]) or 0.0)}
+        base = float(scenario_value(row, self.scenario, self.every[0]) or 0.0)
+        lengths = getattr(self.scenario.workload, row.path.partition(".")[2], None)
+        if isinstance(lengths, Distribution) and (lengths.cv or lengths.quantiles):
+            return {} if lengths.quantiles else {f"{row.path}.mean": base}
+        return {row.path: base}
 
     def _unmoved(self, row: SliderRow) -> str:
         """Why a slider is left out; empty if it is there, or the question has nothing to move."""
@@ -215,7 +240,7 @@ class PageModel:
         varied = self._varied(row, to[row.name])
         if varied is None:
             return "no scenario has another value of it"
-        others = (*varied.tasks, *(task for pair in varied.pools for task in pair.tasks))
+        others = _every(varied)
         if len(others) != len(self.every):
             return "another value lets in other formats"
         for task, changed in zip(self.every, others, strict=True):
@@ -242,6 +267,12 @@ class PageModel:
                 except InputError:
                     return None
         return None
+
+
+def _every(tasks: ServingTasks) -> tuple[Task, ...]:
+    """Tasks of one pool, then of either pool of each pair; the one that decodes knows no queue."""
+    pairs = ((x.prefill, x.decode.with_layout(arrivals=None)) for x in tasks.pools)
+    return (*tasks.tasks, *(task for pair in pairs for task in pair))
 
 
 def _first(task: Task) -> Any:
@@ -276,13 +307,13 @@ def _refused(task: Task) -> str:
     """Why a page cannot search a task by itself; empty if it can."""
     if task.uses_bound:
         return "the plan is chosen on the roofline, whose search looks for turns of the price"
-    if task.arrivals is not None:
-        return "under a load the batch is what gathers, and waits are sought by bisection in Python"
+    if task.load == "most" and not task.pooled:
+        return "how much the promises let a fleet serve is sought by bisection in Python"
     if task.loop is not None or task.static:
         return "in a closed loop first tokens wait for the prompts of others"
     if task.engine and slows(task):
         return "the engine's older kernels slow a step in a way that follows the batch"
-    if task.conversations or "cache_fits" in task.promises:
+    if task.conversations:
         return "room for caches is counted by chance, which this page does not"
     return ""
 
@@ -292,6 +323,9 @@ def _pair(pair: TaskPair) -> dict[str, Any]:
     first, last = pair.tasks
     return {
         "rate": pair.rate,
+        "loaded": pair.demand is not None,
+        "busiest": [HALVINGS, float(np.finfo(float).tiny ** 0.5)],
+        "first": [KEPT, FEW, POINTS, MOST_TIED],
         "latency": pair.latency,
         "together": pair.together,
         "paid": sorted({int(chips) for chips in first.chips}),
@@ -306,8 +340,8 @@ def _pair(pair: TaskPair) -> dict[str, Any]:
 def _refused_pair(pair: TaskPair) -> str:
     """Why a page cannot search two pools by itself; empty if it can."""
     first, last = pair.tasks
-    if pair.demand is not None or first.arrivals is not None:
-        return "under a load two pools wait for each other, which is sought in Python"
+    if pair.demand is None and first.arrivals is not None:
+        return "how much the promises let two pools serve is sought by bisection in Python"
     if first.objective in ("latency", "energy") or first.electricity or last.electricity:
         return (
             "two pools of least latency or energy, or that pay their power, are weighed in Python"

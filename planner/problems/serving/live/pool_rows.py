@@ -11,7 +11,8 @@ import numpy as np
 from formulas.numerics.javascript import BATCH, LAYOUT, StagedScript, staged
 from planner.catalogue.hull import REACH, dimensions
 from planner.problems.serving.outputs import OUTPUTS
-from planner.problems.serving.search.batch import layouts_of
+from planner.problems.serving.search.batch import grows, layouts_of
+from planner.problems.serving.step.kernels import BILLED, lowered
 from planner.problems.serving.step.layouts import AXES, Layouts
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.requests import PART_DECODED, PART_READ, parts
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 DIGITS = "".join(letter for letter in map(chr, range(33, 127)) if letter not in "\"\\<&>'")
 WAYS = (*AXES, "replicas", "chips", "halves", "engines")
 FOLLOWED = ("B", "r_fill")  # symbols that a batch brings
+# Symbols that come with a fleet's size and use under a load, and with how many caches find room.
+COUNTED, GATHERED = ("n_rep", "n_up", "n_chips", "r_busy"), ("n_flat",)
 
 
 def part_least(task: Task) -> int:
@@ -59,7 +62,21 @@ class PoolRows:
     def values(self) -> dict[str, Any]:
         """Every symbol that a batch does not bring: numbers, or one for each layout."""
         values = self.step.values(np.ones(len(self.step.layouts)))
-        return {name: value for name, value in values.items() if name not in FOLLOWED}
+        values = {"x_free": self.task.headroom, **values}
+        if self.task.mode == "decode":
+            values["r_pf"] = 0.0
+        return {name: value for name, value in values.items() if name not in self.followed}
+
+    @property
+    def followed(self) -> tuple[str, ...]:
+        """The symbols that come with a batch, under a load also those of a fleet's size."""
+        counted = COUNTED if self.task.load != "none" else ()
+        return (*FOLLOWED, *counted, *(GATHERED if self.crowds else ()))
+
+    @property
+    def crowds(self) -> bool:
+        """Whether it is counted how often caches find no room."""
+        return self.step.crowds
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -69,13 +86,21 @@ class PoolRows:
 
     def script(self) -> StagedScript:
         """The kernel of the pool as JavaScript."""
-        kernel = self.step.model.lowered("page_outputs")
-        stages = dict.fromkeys(self.columns, LAYOUT) | dict.fromkeys(FOLLOWED, BATCH)
-        limits = tuple(self.task.limits)
+        kernel = lowered("page_outputs", *self.step.model.key, self.crowds)
+        stages = dict.fromkeys(self.columns, LAYOUT) | dict.fromkeys(self.followed, BATCH)
+        limits = tuple(name for name in self.task.limits if name in kernel.outputs)
         dots = (OUTPUTS[0].word, "tpot") if self.task.mode != "prefill" else ()
         scored = dict.fromkeys((*limits, SCORES[self.task.objective], *dots, *_COMPARED))
         scores = tuple(name for name in scored if name in kernel.outputs)
         functions = {"promised": limits, "scored": scores, "batch": kernel.outputs}
+        if self.task.loaded:
+            functions["carried"] = ("load",)
+        if self.task.load == "most":
+            functions["occupied"] = ("slot", "S_occ")
+        if self.task.loaded or self.crowds:
+            functions["needed"] = ("need",)
+        if self.crowds:
+            functions |= {"paced": ("step",), "gathered": ("n_met", "x_need")}
         return staged(kernel.tape, stages, functions)
 
     def document(self, script: StagedScript, table: ColumnTable) -> dict[str, Any]:
@@ -93,12 +118,24 @@ class PoolRows:
                 name: table.place(column)
                 for name, column in {**columns, **ways}.items()
             },
+            "load": self._load() if task.loaded else None,
+            "crowds": self.crowds,
             "limits": {name: float(limit) for name, limit in task.limits.items()},
             "batches": list(task.batches or ()),
             "score": SCORES[task.objective],
             "least_part": 0 if self.parts_chosen else part_least(task),
             "words": self._words(),
         }  # fmt: skip
+
+    def _load(self) -> dict[str, Any]:
+        """What decides how many chips carry the load."""
+        task = self.task
+        return {
+            "paid": sorted({int(chips) for chips in task.chips}),
+            "grows": grows(task),
+            "spare": task.spare,
+            "priced": task.objective == "cost" and self.step.model.powered != BILLED,
+        }
 
     def _words(self) -> dict[str, Any]:
         """What is said of the pool whatever its layout."""

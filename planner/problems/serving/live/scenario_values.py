@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -58,19 +59,38 @@ def scenario_value(row: SliderRow, scenario: Scenario, task: Task) -> float | No
         return None if value is None else float(value)
     if part == "workload":
         value = getattr(scenario.workload, key)
+        if key == "demand":
+            return value.value if value is not None and math.isfinite(value.value) else None
         return float(getattr(value, "mean", value))
     if row.path == "price":
         return task.price - task.electricity
     return float(getattr(task.chip, key))
 
 
-def following(task: Task) -> Kernel:
+def following(task: Task, scenario: Scenario) -> Kernel:
     """The symbols of a task that follow from the lengths of its requests, as one kernel.
 
-    Sizes and windows of the model's caches are numbers in it.
+    Sizes and windows of the model's caches are numbers in it; of a demand in tokens it has the
+    requests.
     """
-    equations = [*_lengths(task), *_seen(task)]
+    arriving = [(SYMBOLS["X_arr"], SYMBOLS["X_out"] / SYMBOLS["L_out"])]
+    equations = [*_lengths(task), *_seen(task), *(arriving if tokens_asked(scenario) else ())]
     return kernel([_Definition(*pair) for pair in equations], [x.name for x, _ in equations])
+
+
+def tokens_asked(scenario: Scenario) -> dict[str, float]:
+    """The demand in output tokens per second by its symbol, where it is given in tokens."""
+    demand = scenario.workload.demand
+    return {"X_out": demand.value} if demand is not None and demand.per == "token" else {}
+
+
+def demanded(scenario: Scenario) -> dict[str, float]:
+    """The demand by its symbols: in requests, and in tokens where it is given in them."""
+    demand = scenario.workload.demand
+    if demand is None or not math.isfinite(demand.value):
+        return {}
+    rate = demand.requests_per_s(scenario.workload.output_tokens.mean)
+    return {"X_arr": rate, **tokens_asked(scenario)}
 
 
 @dataclass(frozen=True)
@@ -143,7 +163,7 @@ def moved(
     values : every symbol of the task, numbers or one for each layout.
     to : values of sliders by name.
     """  # fmt: skip
-    symbols = dict(values)
+    symbols = {**values, **tokens_asked(scenario)}
     for row in rows:
         if row.name not in to:
             continue
@@ -155,5 +175,5 @@ def moved(
         for name in row.times:
             if name in symbols:
                 symbols[name] = symbols[name] * (after / (before or 1.0))
-    follow = following(task)
+    follow = following(task, scenario)
     return {**symbols, **follow(**{name: symbols[name] for name in follow.names})}

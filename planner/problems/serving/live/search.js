@@ -30,14 +30,18 @@ function pageModel(data, kernels) {
     const results = {};
     for (const name in names.functions) results[name] = new Float64Array(names.functions[name].length);
     const place = { batch: names.names[2].indexOf("B"), fill: names.names[2].indexOf("r_fill") };
+    const counts = names.names[2].map((name, k) => [name, k]).filter(([name]) => ["n_rep", "n_up", "n_chips", "r_busy", "n_flat"].includes(name));
     const scored = Object.fromEntries(names.functions.scored.map((name, k) => [name, k]));
-    return { ...pool, columns, way, size, group, replica, kernel, names, taken, results, place, scored,
+    return { ...pool, columns, way, size, group, replica, kernel, names, taken, results, place, counts, scored,
              a: new Float64Array(taken.length), b: new Float64Array(names.names[2].length),
              last: new Float64Array(size), trial: new Float64Array(size), ends: new Float64Array(size), best: -1,
+             rooms: new Float64Array(size), fewest: new Int32Array(size),
              follow: kernels[pool.follow], followed: signatures[pool.follow] };
   }
 
-  const bind = boundPools(data, kernels, pools);
+  // What only a load or two pools need is there only where they are.
+  const bind = boundPools(data, kernels, pools), packed = typeof packing === "function" ? packing() : null;
+  const loaded = packed && loadedPools({ bind, nearby, passSizes, replicasMost: packed.replicasMost, LARGEST, SAME });
 
   // ---- batches ----
 
@@ -67,7 +71,7 @@ function pageModel(data, kernels) {
     }
     return bisected(holds, low, high);
   }
-  const largest = (b, i) => (b.pool.last[i] = nearby((batch) => b.keeps(i, batch), b.pool.last[i]));
+  const largest = (b, i) => b.pool.crowds ? loaded.largest(b, i) : (b.pool.last[i] = nearby((batch) => b.keeps(i, batch), b.pool.last[i]));
 
   function worth(pool, i, most, pair = false) {
     if (most < 1) return [];
@@ -133,6 +137,7 @@ function pageModel(data, kernels) {
   // Points of one pool that keep every promise, of all rows or of one; without those that the best
   // row of the last search, as it scores now, proves to be worse.
   function points(number, state, only = null) {
+    if (pools[number].load) return loaded.points(number, state, only);
     const b = bind(number, state), { pool } = b, every = [], halves = pool.way("halves");
     const totals = state.batch !== undefined ? [state.batch] : pool.batches;
     const reads = pool.mode === "prefill";
@@ -180,6 +185,11 @@ function pageModel(data, kernels) {
     let found = null;
     for (const number of data.questions.flatMap((q) => (q.pool === undefined ? [] : [q.pool]))) {
       const b = bind(number, state), names = b.pool.names.functions.promised;
+      if (b.pool.load) {
+        const near = loaded.nearest(number, state);
+        if (near && (!found || near.worst < found.worst)) found = { worst: near.worst, missed: overdrawn(near.missed) };
+        continue;
+      }
       const every = [];
       for (let i = 0; i < b.pool.size; i++) {
         if (!b.allowed(i)) continue;
@@ -194,11 +204,11 @@ function pageModel(data, kernels) {
       const allowed = every.filter(([hard]) => !fits || hard <= 1);
       const near = allowed.reduce((m, x) => (m && m[1] <= x[1] ? m : x), null);
       if (near && (!found || near[1] < found.worst))
-        found = { worst: near[1], missed: near[2].map((factor, k) => ({ name: names[k], factor }))
-          .filter((x) => x.factor > 1).sort((x, y) => y.factor - x.factor) };
+        found = { worst: near[1], missed: overdrawn(near[2].map((factor, k) => ({ name: names[k], factor }))) };
     }
     return found ? found.missed : [];
   }
+  const overdrawn = (factors) => factors.filter((x) => x.factor > 1).sort((x, y) => y.factor - x.factor);
 
   // ---- what the page asks ----
 
@@ -256,17 +266,19 @@ function pageModel(data, kernels) {
 
   function described(point, state) {
     const b = bind(point.pool, state), pool = b.pool, i = point.row;
+    if (pool.load) loaded.ready(b, point);
     const values = b.outputs(i, point.batch, point.fill), outputs = {};
     for (const output of data.outputs)
       if (output.word in values && !data.absent[pool.mode].includes(output.name))
         outputs[output.name] = values[output.word] * output.scale;
-    const chips = pool.way("chips")[i], batch = Math.max(1, Math.round(values.sequences));
+    const chips = point.chips ?? pool.way("chips")[i], batch = Math.max(1, Math.round(values.sequences));
     outputs.batch = batch;
     return {
       feasible: true, choice: point, score: point.score, outputs, symbols: values, values: b.values,
-      layouts: [laid(pool, i)], chips: chips + " " + pool.words.chip,
+      layouts: [laid(pool, i, point.replicas)], chips: chips + " " + pool.words.chip,
       formats: "weights " + pool.words.weights + ", KV cache " + pool.words.kv,
-      batch, per_replica: point.batch, ...broken(b, i, point.batch),
+      batch, per_replica: point.batch,
+      ...(pool.load ? loaded.broken(b, point, Object.entries(b.limits)) : broken(b, i, point.batch)),
       steps: pool.mode === "prefill" ? [] : stepOf(values),
       outside: outside(b, i, point.batch),
       memories: [{ title: "memory of one chip", lines: memory(b, i, point.batch, values) }],
@@ -289,6 +301,7 @@ function pageModel(data, kernels) {
   function* clouded(state, dots) {
     for (const { pool: number } of data.questions) {
       if (number === undefined || pools[number].mode === "prefill") continue;
+      if (pools[number].load) { yield* loadCloud(number, state, dots); continue; }
       const pool = pools[number], { tpot, [data.outputs[0].word]: price } = pool.scored;
       const without = pool.names.functions.promised.indexOf("tpot"), ends = pool.ends;
       for (let i = 0; i < pool.size; i++) {
@@ -300,6 +313,24 @@ function pageModel(data, kernels) {
         if (most >= 1) dot(Math.max(Math.floor(most / pool.group[i]) * pool.group[i], 1));
         if (i % 16 === 15) yield;
       }
+    }
+  }
+
+  // Under a load of every layout on the fewest chips and on more, each with the batch that gathers.
+  function* loadCloud(number, state, dots) {
+    const pool = pools[number], { paid, grows } = pool.load, { tpot, [data.outputs[0].word]: price } = pool.scored;
+    const without = pool.names.functions.promised.indexOf("tpot");
+    for (let i = 0; i < pool.size; i++) {
+      const b = bind(number, state), r = pool.results.scored;
+      const least = b.allowed(i) ? loaded.fitted(b, i, paid.length - 1, without) : null;
+      for (let k = least && grows ? paid.indexOf(least.chips) : 0; least && k < (grows ? paid.length : 1); k += Math.max(1, Math.ceil(k / 4))) {
+        const point = k && grows && paid[k] !== least.chips ? loaded.on(b, i, paid[k], without) : least;
+        if (!point) continue;
+        loaded.ready(b, point);
+        b.at("scored", i, point.batch);
+        dots.push([1 / r[tpot], r[price] * data.outputs[0].scale]);
+      }
+      if (i % 4 === 3) yield;
     }
   }
 
@@ -327,6 +358,7 @@ function pageModel(data, kernels) {
     const b = bind(point.rows ? point.decode : point.pool, state), pool = b.pool;
     const i = point.rows ? point.rows[1] : point.row;
     if (pool.mode === "prefill") return null;
+    if (pool.load) loaded.ready(b, point);
     const need = pool.names.functions.promised.indexOf("need");
     const wall = bisected((batch) => b.at("promised", i, batch, 1)[need] <= b.limits.need);
     const end = Math.max(8, Math.min(point.batch * 4, LARGEST)), rows = [];
@@ -339,6 +371,6 @@ function pageModel(data, kernels) {
     return { rows, wall: wall < end ? wall : null, limit, at: point.batch, parts: data.parts };
   }
 
-  const together = pairedPools({ data, kernels, signatures, bind, largest, remember, worth, passSizes, passMost, laid, memory, stepOf, broken, outside, SAME });
+  const together = typeof pairedPools !== "function" ? null : pairedPools({ data, packed, loaded, kernels, signatures, bind, largest, remember, worth, passSizes, passMost, laid, memory, stepOf, broken, outside, SAME });
   return { choose, clouded, edge, paced, growth, points, bind, pools };
 }

@@ -1,17 +1,8 @@
 "use strict";
 // Two pools: every pair of layouts, every split of the chips between them, without a load. As
 // planner/problems/serving/deployment: pool_matching, pool_pairs, and step/packing.
-function pairedPools({ data, kernels, signatures, bind, largest, remember, worth, passSizes, passMost, laid, memory, stepOf, broken, outside, SAME }) {
-  const { replicasMost, chipsLeast, beside } = packing();
-
-  // The smallest whole number in (low, high] for which `holds`.
-  function first(holds, low, high) {
-    while (high - low > 1) {
-      const middle = Math.floor((low + high) / 2);
-      if (holds(middle)) high = middle; else low = middle;
-    }
-    return high;
-  }
+function pairedPools({ data, packed, loaded, kernels, signatures, bind, largest, remember, worth, passSizes, passMost, laid, memory, stepOf, broken, outside, SAME }) {
+  const { replicasMost, chipsLeast, beside } = packed;
 
   // ---- layouts of either pool at their best ----
 
@@ -140,7 +131,10 @@ function pairedPools({ data, kernels, signatures, bind, largest, remember, worth
 
   // ---- pairs and splits ----
 
+  const underLoad = typeof loadedPairs === "function" && loadedPairs({ data, bind, loaded, packed, worth, passSizes, room, shards, transferTime, fastest, SAME });
+
   function searched(question, state, held) {
+    if (question.loaded) return underLoad.searched(question, state, held);
     if (state.batch !== undefined) return null;
     const a = bind(question.read, state), b = bind(question.decode, state), [i, j] = held ? held.rows : [null, null];
     const prices = [a.values.p_chip, b.values.p_chip], chips = Math.max(...question.paid);
@@ -262,24 +256,9 @@ function pairedPools({ data, kernels, signatures, bind, largest, remember, worth
   // ---- a pair in full ----
 
   // The smallest batch whose slots carry so many requests of a replica.
-  function carrying(b, i, requests, up, free, most) {
-    const slot = b.pool.names.functions.scored.indexOf("slot");
-    const carries = (batch) => requests * b.at("scored", i, batch, 1)[slot] / up <= 1 - free;
-    const way = (name) => b.pool.way(name)[i], group = b.pool.group[i], groups = Math.max(Math.floor(most / group), 1);
-    if (!carries(groups * group)) return most;
-    const before = (first((n) => carries(n * group), 0, groups) - 1) * group;
-    const cell = way("pp") * way("dp_attention"), full = way("pp") * way("cp");
-    let start = before, end = before + group;
-    for (let number = 1; number <= way("cp"); number++) {
-      const low = before + (number - 1) * cell, high = low + cell, none = Math.floor(low / full), last = Math.floor(high / full);
-      if (last > none && carries(Math.max(last * full, 1))) {
-        const whole = first((n) => carries(n * full), none, last);
-        start = Math.max(low, (whole - 1) * full); end = whole * full;
-        break;
-      }
-      if (carries(high)) { start = Math.max(low, last * full); end = high; break; }
-    }
-    return first(carries, start, end);
+  function carried(b, i, requests, up, free, most) {
+    const slot = b.pool.scored.slot;
+    return carrying(b.pool, i, (batch) => requests * b.at("scored", i, batch, 1)[slot] / up <= 1 - free, most) || most;
   }
 
   function described(pair, state) {
@@ -287,20 +266,21 @@ function pairedPools({ data, kernels, signatures, bind, largest, remember, worth
     const read = bind(pair.read, state), decode = bind(pair.decode, state), [i, j] = pair.rows;
     const up = pair.replicas.map((n) => n - spare);
     const share = pair.requests * pair.slots[0] / pair.replicas[0];
-    const batch = carrying(decode, j, pair.requests, up[1], question.headroom, Math.floor(pair.batch));
-    const slot = decode.at("scored", j, batch, 1)[decode.pool.names.functions.scored.indexOf("slot")];
+    const batch = carried(decode, j, pair.requests, up[1], question.headroom, Math.floor(pair.batch));
+    const slot = decode.at("scored", j, batch, 1)[decode.pool.scored.slot];
     const fill = pair.requests * slot / up[1] * up[1] / pair.replicas[1];
-    const first = read.resized(i, pair.replicas[0], pair.chips[0], pair.reads, share);
+    const under = question.loaded ? underLoad.reads(question, read, pair) : null;
+    const first = under ? under.values : read.resized(i, pair.replicas[0], pair.chips[0], pair.reads, share);
     const last = decode.resized(j, pair.replicas[1], pair.chips[1], batch, fill);
     const transfer = transferTime(question, read, Math.min(shards(read.pool, i), shards(decode.pool, j)));
     const symbols = {
       one_seq: 1, L_in: decode.values.L_in, L_out: decode.values.L_out, L_dec: decode.values.L_dec, T_move: transfer,
-      T_ttft: first.first, T_wait: 0, T_tpot: last.tpot, m_grid: decode.values.m_grid,
+      T_ttft: first.first, T_wait: under ? first.T_wait : 0, X_arr: pair.requests, T_tpot: last.tpot, m_grid: decode.values.m_grid,
     };
     [[read, first], [decode, last]].forEach(([b, values], k) => {
       const name = ["pf", "dec"][k];
       Object.assign(symbols, { ["p_chip_" + name]: b.values.p_chip, ["p_power_" + name]: b.values.p_power,
-        ["n_chips_" + name]: pair.chips[k], ["n_" + name]: up[k], ["X_" + name]: rateOf(pair.slots[k], question.headroom),
+        ["n_chips_" + name]: pair.chips[k], ["n_" + name]: up[k], ["X_" + name]: rateOf(pair.slots[k], question.headroom) * (k === 0 && under ? pair.busy : 1),
         ["P_chip_" + name]: values.watts });
     });
     const names = signatures[question.kernel], kernel = kernels[question.kernel];
@@ -322,9 +302,9 @@ function pairedPools({ data, kernels, signatures, bind, largest, remember, worth
       values: { ...read.values, ...decode.values },
       layouts: [`prefill ${named[0]}`, `decode ${named[1]}`], busy,
       chips: [counted(read.pool, 0), counted(decode.pool, 1)].join(" and "),
-      batch: outputs.batch, per_replica: pair.batch, ...broken(decode, j, pair.batch),
-      steps: stepOf(last), outside: [...outside(read, i, pair.reads), ...outside(decode, j, batch)],
-      memories: [{ title: "memory of one prefill chip", lines: memory(read, i, pair.reads, first) },
+      batch: outputs.batch, per_replica: under ? batch : pair.batch, ...(under ? { breaks: [], breaks_at: "" } : broken(decode, j, pair.batch)),
+      steps: stepOf(last), outside: [...outside(read, i, under ? under.batch : pair.reads), ...outside(decode, j, batch)],
+      memories: [{ title: "memory of one prefill chip", lines: memory(read, i, under ? under.batch : pair.reads, first) },
                  { title: "memory of one decode chip", lines: memory(decode, j, batch, last) }],
     };
   }

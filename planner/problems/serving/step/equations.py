@@ -15,6 +15,7 @@ import sympy as sp
 from formulas.algebra.notation import *
 from formulas.network.collectives import hop_latency
 from formulas.nomenclature.symbols import SYMBOLS
+from formulas.numerics.expressions import put
 from formulas.serving import outputs, power, queues, request_lengths
 from formulas.serving.bounds import BOUNDS, least_weights_read, math_bound, prefill_math_bound
 from formulas.serving.closed_loop import CLOSED_LOOP, PREFILL_LOOP
@@ -42,6 +43,7 @@ from planner.problems.serving.step.kernels import (
     WAITED,
     StepModel,
 )
+from planner.problems.serving.step.queueing import TAILS
 
 Definitions: TypeAlias = tuple[Equation, ...]
 Outputs: TypeAlias = Mapping[str, sp.Expr]
@@ -210,10 +212,36 @@ def every_symbol(mode: str, bound: bool, load: str, powered: str) -> tuple[Defin
     return equations, symbols(*dict.fromkeys(e.symbol.name for e in equations))
 
 
-def page_outputs(mode: str, bound: bool, load: str, powered: str) -> tuple[Definitions, Outputs]:
-    """All outputs, and beside them every symbol that an equation gives, by its own name."""
-    equations, every = every_symbol(mode, bound, load, powered)
-    return equations, {**pool_outputs(mode, bound, powered), **every}
+def page_outputs(
+    mode: str, bound: bool, load: str, powered: str, crowds: bool = False
+) -> tuple[Definitions, Outputs]:
+    """All outputs, and beside them every symbol that an equation gives, by its own name.
+
+    Under a load with the queue before prompts and its tails; where caches may lack room (`crowds`)
+    with how many decode at a time.
+    """
+    equations, every = pool(mode, bound, load, powered), pool_outputs(mode, bound, powered)
+    if load != "none":
+        equations = (*equations, *(queues.QUEUE * (mode != "decode")))
+        every |= {"readers": sp.Integer(0)} if mode == "decode" else _TAILED
+    if crowds:
+        dealt = queues.decoding_sequences
+        met = x_load * (1 - x_free) if load == "none" else x_load
+        equations = (*equations, *(x for x in queues.ROOM if x is not dealt),
+                     Equation(dealt.name, dealt.symbol, put(dealt.rhs, {x_load: met}),
+                              dealt.assumes, dealt.source))  # fmt: skip
+    return equations, {**every, **symbols(*dict.fromkeys(e.symbol.name for e in equations))}
+
+
+def _tail(share: sp.Rational) -> sp.Expr:
+    """The time to first token that a share of the requests exceed."""
+    least = maximum(rho_pf, share)  # fewer wait in line where readers are idler than it
+    return put(T_ttft + queues.waiting_quantile.rhs, {x_tail: share, rho_pf: least})
+
+
+_TAILED: dict[str, sp.Expr] = {
+    "readers": rho_pf, **{name: _tail(sp.Rational(str(share))) for name, share in TAILS.items()}
+}  # fmt: skip
 
 
 def work_times(mode: str, bound: bool, load: str, powered: str) -> tuple[Definitions, Outputs]:

@@ -11,6 +11,7 @@ import planner
 from planner.problems.serving.live.page_model import PageModel
 from planner.problems.serving.live.scenario_values import following
 from planner.problems.serving.point import layout_text
+from planner.problems.serving.step.occupancy import exceeding
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.resolve import resolve
 from planner.scenario import load
@@ -19,9 +20,47 @@ from tests.cases.live_page import DENSE, in_node, live, scenario
 KEYS = {
     "input": "workload.input_tokens", "output": "workload.output_tokens",
     "cached": "workload.cached_input", "tpot": "promises.tpot", "ttft": "promises.ttft",
+    "demand": "workload.demand", "ttft_p95": "promises.ttft_p95", "ttft_p99": "promises.ttft_p99",
     "bandwidth": "system.memory_bandwidth", "memory": "system.memory", "price": "price",
 }  # fmt: skip
 HYBRID = "nemotron-3-nano-30b-a3b"
+LOADED = {
+    "dense under a load": scenario(
+        "llama-3.1-70b", chips=[*range(8, 129, 8)], promises={"ttft": "1 s", "tpot": "40 ms"},
+        workload={"input_tokens": 2000, "output_tokens": 500, "demand": "20 requests/s"},
+    ),
+    "experts under a load": scenario(
+        "deepseek-v3", system="hgx-h200", chips=[8, 16, 32, 64, 128, 256],
+        promises={"ttft_p95": "3 s", "tpot": "60 ms"},
+        workload={"input_tokens": {"mean": 3000, "cv": 1.0}, "output_tokens": 600,
+                  "demand": "8000 tokens/s", "spare_replicas": 1},
+    ),
+    "windows under a load": scenario(
+        "gpt-oss-120b", system="hgx-h200", chips=[*range(1, 65)],
+        promises={"ttft_p99": "2 s", "tpot": "20 ms"},
+        workload={"input_tokens": {"mean": 2000, "cv": 0.5}, "output_tokens": 500,
+                  "demand": "40 requests/s", "headroom": 0.1},
+    ),
+    "hybrid under a load": scenario(
+        HYBRID, chips=[4, 8, 16, 32, 64],
+        workload={"input_tokens": 2000, "output_tokens": 500, "demand": "30 requests/s"},
+    ),
+    "prompts under a load": scenario(
+        "qwen3-30b-a3b", choose={"mode": "prefill"}, promises={"ttft_p95": "1 s"},
+        workload={"input_tokens": 2000, "output_tokens": 1, "demand": "30 requests/s"},
+    ),
+    "two pools under a load": scenario(
+        "llama-3.1-70b", chips=[*range(8, 129, 8)], choose={},
+        promises={"ttft_p95": "1 s", "tpot": "30 ms"},
+        workload={"input_tokens": 2000, "output_tokens": 500, "demand": "20 requests/s"},
+    ),
+    "experts in two pools under a load": scenario(
+        "gpt-oss-120b", system="hgx-h200", chips=[*range(4, 65, 4)], choose={},
+        promises={"ttft": "800 ms", "tpot": "15 ms"},
+        workload={"input_tokens": {"mean": 3000, "cv": 0.8}, "output_tokens": 600,
+                  "demand": "12000 tokens/s", "spare_replicas": 1, "headroom": 0.05},
+    ),
+}  # fmt: skip
 CASES = {
     "dense": DENSE,
     "two pools": {k: v for k, v in DENSE.items() if k != "choose"},
@@ -33,6 +72,7 @@ CASES = {
         "promises": {"ttft": "1 s"},
     },
     "hybrid": scenario(HYBRID, system="hgx-h100", chips=4),
+    **LOADED,
 }
 
 
@@ -62,8 +102,12 @@ def compare(question: dict[str, Any], changes: list[dict[str, float]]) -> int:
     _, page = live(question)
     assert not page.refused, page.refused
     feasible = 0
+    sliders = {slider.name: slider for slider in page.sliders}
     for state, chosen in zip(changes, in_node(page, changes), strict=True):
-        sets = [f"{KEYS[name]}={value!r}" for name, value in state.items()]
+        sets = []
+        for name, value in state.items():
+            (path,) = sliders[name].sets or (KEYS[name],)
+            sets.append(f"{path}={value!r} {sliders[name].written}".strip())
         plan = planner.solve(question, sets)
         assert chosen["feasible"] == (plan.status == "optimal"), (state, plan)
         if plan.point is None:
@@ -85,6 +129,25 @@ def test_the_page_chooses_what_solve_chooses() -> None:
     """Layout, batch and every number, as solved and on changed scenarios, in one pool and two."""
     changes = [{}, {"input": 3000.0, "tpot": 0.03}, {"cached": 0.5, "bandwidth": 6e12}]
     assert compare(CASES["two pools"], changes) == 3
+
+
+def test_the_page_chooses_what_solve_chooses_under_a_load() -> None:
+    """The batch that gathers, the fewest chips, waits and room for caches, in one pool and two."""
+    changes = [{"demand": 35.0}, {"ttft": 0.5, "output": 900.0}]
+    assert compare(LOADED["dense under a load"], changes) == 2
+    assert compare(LOADED["experts in two pools under a load"], [{"demand": 6000.0}]) == 1
+
+
+def test_how_often_caches_find_no_room_is_what_the_planner_computes() -> None:
+    """Tails of the negative binomial and of the Poisson, as SciPy has them."""
+    rng = np.random.default_rng(0)
+    mean = np.exp(rng.uniform(-5, 8, 400))
+    spread = 1 + np.where(rng.random(400) < 0.2, 0.0, np.exp(rng.uniform(-6, 4, 400)))
+    room = np.floor(mean * np.exp(rng.uniform(-1, 2, 400)))
+    _, page = live(LOADED["dense under a load"])
+    points = [{"a": a, "b": b, "c": c} for a, b, c in zip(mean, spread, room, strict=True)]
+    made = in_node(page, points, "STATES.map((x) => Crowding.exceeding(x.a, x.b, x.c))")
+    np.testing.assert_allclose(np.array(made), exceeding(mean, spread, room), rtol=1e-8, atol=1e-12)
 
 
 @pytest.mark.slow
@@ -128,8 +191,10 @@ def _layouts(task: Any) -> Any:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"workload": {"input_tokens": 2000, "output_tokens": 500, "demand": "5 requests/s"}},
-         "load"),
+        ({"workload": {"input_tokens": 2000, "output_tokens": 500, "demand": "max"}},
+         "let a fleet serve"),
+        ({"workload": {"input_tokens": 2000, "output_tokens": 500, "demand": "max"}, "choose": {}},
+         "let two pools serve"),
         ({"workload": {"input_tokens": 2000, "output_tokens": 500, "concurrency": 64},
           "choose": {}}, "loop"),
         ({"estimate": "bound"}, "roofline"),
@@ -138,7 +203,7 @@ def _layouts(task: Any) -> Any:
 def test_what_the_page_cannot_search_has_no_slider_and_says_so(
     changes: dict[str, Any], words: str
 ) -> None:
-    """A load, a closed loop and the roofline are searched otherwise."""
+    """All that can be served, a closed loop and the roofline are searched otherwise."""
     _, page = live({**DENSE, **changes})
     assert words in page.refused
     assert not page.sliders
@@ -172,8 +237,9 @@ def test_the_mean_context_is_the_equation(spread: float) -> None:
         "input_tokens": {"mean": 900, "cv": 0.5},
         "output_tokens": {"mean": 300, "cv": spread},
     }
-    task = resolve(load({**DENSE, "workload": lengths})).tasks[0]
-    follow = following(task)
+    question = load({**DENSE, "workload": lengths})
+    task = resolve(question).tasks[0]
+    follow = following(task, question)
     values = {"L_in": 900.0, "L_out": 300.0, "v_out": spread, "one_seq": 1.0, "one_token": 1.0}
     made = follow(**{name: values[name] for name in follow.names})
     assert made["L_ctx"] == pytest.approx(task.context, rel=1e-15)

@@ -1,0 +1,246 @@
+"use strict";
+// Two pools under a load: readers as busy as their promises let them be, replicas that carry it, and
+// the fewest chips. As planner/problems/serving/deployment: pool_matching, pool_pairs, candidate.
+function loadedPairs({ data, bind, loaded, packed, worth, passSizes, room, shards, transferTime, fastest, SAME }) {
+  const { chipsLeast, beside, replicasMost } = packed, DELAYED = ["ttft", "ttft_p95", "ttft_p99"];
+  const rateOf = (slot, busy, free) => busy * (1 - free) / slot;
+
+  // ---- layouts of either pool ----
+
+  function decoder(question, b, i, batch) {
+    if (!b.holds(i, batch)) return null;
+    const r = b.pool.results.scored, slot = r[b.pool.scored.slot], latency = r[b.pool.scored.latency];
+    if (!loaded.roomy(b, i, batch)) return null;
+    return { row: i, batch, slot, latency, rate: rateOf(slot, 1, question.headroom), room: room(b.pool, i),
+             group: shards(b.pool, i), engines: b.pool.way("engines")[i] };
+  }
+  function decoding(question, b, only) {
+    const made = [];
+    for (let i = only ?? 0; i < (only ?? b.pool.size - 1) + 1; i++) {
+      if (!b.allowed(i)) continue;
+      const most = loaded.largest(b, i);
+      for (const batch of worth(b.pool, i, most, true)) {
+        const one = decoder(question, b, i, batch);
+        if (one) made.push(one);
+      }
+    }
+    return made;
+  }
+
+  // Whether a row that reads keeps its promises while it is busy for such a share, the cache's way added.
+  function judged(question, b) {
+    const names = b.pool.names.functions.promised, late = names.map((name) => DELAYED.includes(name));
+    return (i, batch, busy, transfer) => {
+      b.counted({ r_busy: busy });
+      const r = b.at("promised", i, batch);
+      for (let k = 0; k < r.length; k++) if (!((late[k] ? r[k] + transfer : r[k]) <= b.most[k])) return false;
+      return true;
+    };
+  }
+  // The largest such share, by the halvings of `busiest`.
+  function busiest(question, keeps, i, batch, transfer) {
+    const [turns, idle] = question.busiest;
+    if (keeps(i, batch, 1, transfer)) return 1;
+    let low = idle, high = 1;
+    for (let turn = 0; turn < turns; turn++) {
+      const middle = (low + high) / 2;
+      if (keeps(i, batch, middle, transfer)) low = middle; else high = middle;
+      if (low === high) break;
+    }
+    return low;
+  }
+
+  // Rows that read, on each size of a pass, with the most that any share of use lets them serve.
+  function readable(question, a, only) {
+    const { pool } = a, made = [], load = a.limits.readers;
+    for (let i = only ?? 0; i < (only ?? pool.size - 1) + 1; i++) {
+      const replicas = pool.way("replicas")[i];
+      if (!a.allowed(i) || replicas <= question.spare) continue;
+      passSizes(a, i).forEach((batch, k) => {
+        const [slot, occupied] = a.at("occupied", i, batch), ranks = pool.way("dp_attention")[i];
+        const rate = Math.min(rateOf(slot, 1, question.headroom), load * ranks / occupied * (1 + SAME));
+        made.push({ row: i, batch, slot, rate, order: i * 64 + k, room: room(pool, i), engines: pool.way("engines")[i] });
+      });
+    }
+    return made;
+  }
+
+  // Of every number of receivers, room and engines the row that reads fastest, and when it does.
+  // One that does not keep its promises at the best rate so far is no better.
+  function reading(question, a, rows, numbers) {
+    const { pool } = a, keeps = judged(question, a), [, idle] = question.busiest;
+    const places = new Map(numbers.map((number) => [number, new Map()]));
+    for (const x of rows) {
+      const sends = shards(pool, x.row), sized = new Map(), key = `${x.room.id}/${x.engines}`;
+      counted(question, a, x.row);
+      for (const number of numbers) {
+        const fewer = Math.min(sends, number), transfer = transferTime(question, a, fewer), best = places.get(number).get(key);
+        if (!sized.has(fewer)) {
+          const least = best ? best.rate * (1 - SAME) * x.slot / (1 - question.headroom) : idle;
+          if ((best && x.rate < best.rate * (1 - SAME)) || least > 1 || !keeps(x.row, x.batch, least, transfer)) continue;
+          sized.set(fewer, busiest(question, keeps, x.row, x.batch, transfer));
+        }
+        const busy = sized.get(fewer), rate = rateOf(x.slot, busy, question.headroom);
+        if (!best || 1 / rate < 1 / best.rate || (rate === best.rate && x.order < best.order)) places.get(number).set(key, { ...x, busy, rate, transfer });
+      }
+    }
+    return places;
+  }
+  const counted = (question, a, i) => {
+    const replicas = a.pool.way("replicas")[i];
+    a.counted({ n_rep: replicas, n_up: replicas - question.spare, n_chips: a.pool.way("chips")[i] });
+  };
+  const byRoom = (x, y) => x.room.stage - y.room.stage || x.room.stages - y.room.stages;
+
+  // Of each number of receivers and engine the readers, one of each room, with their latency.
+  function firsts(question, a, places, bits) {
+    const groups = new Map();
+    for (const [number, all] of places)
+      for (const bit of bits) {
+        const rooms = new Map();
+        for (const x of [...all.values()].sort((x, y) => 1 / x.rate - 1 / y.rate || x.order - y.order))
+          if ((bit === null || (x.engines >> bit) & 1) && !rooms.has(x.room.id)) rooms.set(x.room.id, x);
+        groups.set(`${number}/${bit}`, [...rooms.values()].sort(byRoom).map((x) => timed(question, a, x)));
+      }
+    return groups;
+  }
+  function timed(question, a, x) {
+    if (x.latency === undefined) {
+      counted(question, a, x.row);
+      a.counted({ r_busy: x.busy });
+      x.latency = a.at("scored", x.row, x.batch)[a.pool.scored.ttft] + x.transfer;
+    }
+    return x;
+  }
+
+  // ---- pairs and splits ----
+
+  const FEWEST = 12; // rows that read, by what they take at least, from which the first pair is made
+
+  function searched(question, state, held) {
+    if (state.batch !== undefined) return null;
+    const a = bind(question.read, state), b = bind(question.decode, state), [i, j] = held ? held.rows : [null, null];
+    const ask = { question, demand: a.values.X_arr, prices: [a.values.p_chip, b.values.p_chip] };
+    const decodes = decoding(question, b, j), every = readable(question, a, i);
+    if (!decodes.length || !every.length) return null;
+    const keeps = judged(question, a), [, idle] = question.busiest, farthest = decodes.reduce((m, x) => Math.max(m, x.group), 0);
+    const begins = once((k) => { counted(question, a, k); return keeps(k, passSizes(a, k)[0], idle, transferTime(question, a, Math.min(shards(a.pool, k), farthest))); });
+    const bits = shared(every, decodes) ? [null] : engineBits(every.filter((x) => begins(x.row)), decodes);
+    const paired = (reads, ones) => matched(ask, pairsOf(question, a, reads, ones, bits));
+    const taken = (x, k) => (question.throughput ? 0 : ask.prices[k] * needed(ask, x) * chipsOf(x));
+    const least = (rows, k) => rows.reduce((m, x) => Math.min(m, taken(x, k)), Infinity);
+    const ends = [least(every, 0), least(decodes, 1)];
+    const first = [...every].sort((x, y) => taken(x, 0) - taken(y, 0)), near = decodes.filter((x) => taken(x, 1) <= 1.1 * ends[1] || x.row === question.best?.[1]);
+    let some = null;
+    for (let number = FEWEST; !held && !some && number < first.length; number *= 4)
+      some = paired([...first.slice(0, number), ...every.filter((x) => x.row === question.best?.[0])], near);
+    const most = some ? some.score * ask.demand * (1 + SAME) : Infinity;
+    const best = paired(every.filter((x) => taken(x, 0) + ends[1] <= most), decodes.filter((x) => taken(x, 1) + ends[0] <= most));
+    if (best && !held) question.best = best.rows;
+    return best && { ...best, read: question.read, decode: question.decode };
+  }
+
+  // Readers and layouts that decode in groups by receivers and engine, one of each room, as pairs.
+  function pairsOf(question, a, rows, decodes, bits) {
+    const numbers = [...new Set(decodes.map((x) => x.group))].sort((x, y) => x - y);
+    const ones = firsts(question, a, reading(question, a, rows, numbers), bits);
+    const others = fastest(decodes, numbers, bits, (x, number) => (x.group === number ? x.latency : null));
+    for (const rooms of others.values()) rooms.sort(byRoom);
+    return [...ones].flatMap(([group, firsts]) => firsts.flatMap((x) => (others.get(group) ?? []).map((y) => [x, y])));
+  }
+
+  const shared = (reads, decodes) => [...reads, ...decodes].reduce((m, x) => m & x.engines, -1);
+  function once(make) {
+    const made = new Map();
+    return (key) => { if (!made.has(key)) made.set(key, make(key)); return made.get(key); };
+  }
+
+  // Engines that pairs are kept apart by, null where one runs all layouts that keep the promises.
+  function engineBits(reads, decodes) {
+    const either = (m, x) => m | x.engines;
+    if (shared(reads, decodes)) return [null];
+    const runs = reads.reduce(either, 0) & decodes.reduce(either, 0);
+    return Array.from({ length: 31 }, (_, bit) => bit).filter((bit) => (runs >> bit) & 1);
+  }
+
+  const needed = ({ question, demand }, x) => Math.ceil(demand / x.rate - 1e-12) + question.spare;
+  const chipsOf = (x) => x.room.stage * x.room.stages;
+  const cost = ({ prices, demand }, taken, rest) => (prices[0] * taken + prices[1] * rest) / demand;
+
+  // What a pair costs at least: its replicas packed without a gap.
+  function least(ask, [x, y]) {
+    const { question, prices, demand } = ask;
+    if (question.throughput) return 1 / demand;
+    const taken = needed(ask, x) * chipsOf(x), total = taken + needed(ask, y) * chipsOf(y);
+    const chips = question.paid.find((paid) => paid >= total) ?? Infinity;
+    return (taken * prices[0] + (chips - taken) * prices[1]) / demand;
+  }
+
+  // Pairs in the order of what they cost at least, some at a time, until none can be cheaper.
+  function matched(ask, pairs) {
+    const [KEPT, FEW, POINTS] = ask.question.first, { paid } = ask.question, looks = paid.length.toString(2).length;
+    const bounds = Float64Array.from(pairs, (pair) => least(ask, pair));
+    const order = pairs.map((_, k) => k).filter((k) => bounds[k] < Infinity).sort((x, y) => bounds[x] - bounds[y] || x - y);
+    let best = [], start = 0, size = FEW;
+    while (start < order.length) {
+      if (best.length === KEPT && bounds[order[start]] >= best[best.length - 1].score) break;
+      const part = order.slice(start, start + Math.max(1, Math.floor(size / looks)));
+      best = merged(best, split(ask, part.map((k) => pairs[k])), KEPT);
+      start += part.length; size = Math.min(2 * size, POINTS);
+    }
+    return best[0] ?? null;
+  }
+
+  // The best few of both, one of each layout that decodes; of equals the faster.
+  function merged(best, pairs, most) {
+    const every = [...best, ...pairs], least = every.reduce((m, x) => Math.min(m, x.score), Infinity);
+    const level = (x) => Math.floor(Math.log(x.score / least) / SAME), leading = new Map();
+    for (const pair of every.sort((x, y) => level(x) - level(y) || x.latency - y.latency))
+      if (!leading.has(pair.rows[1])) leading.set(pair.rows[1], pair);
+    return [...leading.values()].slice(0, most);
+  }
+
+  // Replicas of a pair that the load asks for, or as the question says; 0 where those are too few.
+  function* counts(ask, x, y) {
+    const n = needed(ask, x), m = needed(ask, y);
+    for (const reads of ask.question.reads)
+      for (const decodes of ask.question.decodes)
+        yield [reads ? (n <= reads ? reads : 0) : n, decodes ? (m <= decodes ? decodes : 0) : m];
+  }
+
+  // The pairs on the fewest chips that hold them; of each layout that decodes those about as good as its best.
+  function split(ask, pairs) {
+    const { question, demand } = ask, { spare, paid } = question, [, , , TIED] = question.first, made = [];
+    for (const [x, y] of pairs)
+      for (const [n, m] of counts(ask, x, y)) {
+        const left = (chips) => beside(question, x, y, chips, Math.max(replicasMost(chips, x.room), n))(n);
+        if (!(n > spare && m > spare) || left(paid[paid.length - 1]) < m) continue;
+        const chips = paid[first((k) => left(paid[k]) >= m, -1, paid.length - 1)];
+        const taken = question.together ? n * chipsOf(x) : chipsLeast(n, x.room);
+        const score = question.throughput ? 1 / demand : cost(ask, taken, Math.max(chips - taken, 0));
+        made.push({ score, latency: x.latency + y.latency, rows: [x.row, y.row], replicas: [n, m], chips: [taken, chips - taken],
+                    requests: demand, batch: y.batch, reads: x.batch, slots: [x.slot, y.slot], busy: x.busy });
+      }
+    const seen = new Set(), ordered = [...made].sort((x, y) => x.score - y.score);
+    const leading = ordered.filter(({ rows }) => { const key = rows.join(); return !seen.has(key) && seen.add(key); }).slice(0, TIED), bests = new Map();
+    for (const pair of leading) if (!bests.has(pair.rows[1])) bests.set(pair.rows[1], pair.score);
+    return leading.filter((pair) => pair.score <= bests.get(pair.rows[1]) * (1 + 4 * SAME));
+  }
+
+  // ---- a pair in full ----
+
+  // The pool that reads under the load: the pass whose first token is earliest, and what it gives.
+  function reads(question, a, pair) {
+    const i = pair.rows[0], [replicas] = pair.replicas, up = replicas - question.spare, { pool } = a;
+    const loads = (batch) => {
+      const slot = a.at("scored", i, batch)[pool.scored.slot];
+      a.counted({ n_rep: replicas, n_up: up, n_chips: pair.chips[0], r_busy: pair.requests * slot / up / (1 - question.headroom) });
+    };
+    const batch = loaded.quickest(a, i, loads) || pair.reads;
+    loads(batch);
+    return { batch, values: a.outputs(i, batch) };
+  }
+
+  return { searched, reads, rateOf };
+}
+if (typeof module !== "undefined") module.exports = { loadedPairs };
