@@ -7,11 +7,15 @@ Groups are filled in the order tensor, context, data, pipeline: neighbours meet 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from planner.problems.training.step.training_layouts import RECOMPUTE, SCHEDULES, TrainingLayouts
 from planner.problems.training.step.training_task import PLAIN, TrainingTask
+
+if TYPE_CHECKING:
+    from topologies.groups.strided_groups import StridedGroups
 
 TILE = 128  # elements of a matrix product's tile
 WHOLE_TILE = 256  # widths that are multiples of it lose nothing to odd strides
@@ -150,24 +154,41 @@ def _rates(
     task: TrainingTask, tp: np.ndarray, pp: np.ndarray, dp: np.ndarray, cp: np.ndarray,
     ep: np.ndarray, etp: np.ndarray,
 ) -> dict[str, np.ndarray]:  # fmt: skip
-    """Rates of every group, by how many of its members share a scale-up domain [byte/s]."""
+    """Rates of every group [byte/s]: of the graph of a topology file, or by how many of its members
+    share a scale-up domain.
+    """
     node, link, card = task.machine.node, task.machine.link, task.machine.card
+    ranks, pooled = tp * cp * dp * pp, task.stack.pooled_cards
 
-    def rate(size: np.ndarray, stride: np.ndarray) -> np.ndarray:
-        near = np.minimum(size, np.maximum(1, np.floor(node / stride)))
-        pooled = near if task.stack.pooled_cards else 1.0
-        return np.where(size * stride <= node, link, np.minimum(link, card * pooled))
+    def rate(size: np.ndarray, stride: np.ndarray, pattern: str = "gather") -> np.ndarray:
+        if task.machine.wiring is not None:
+            return _wired(task.machine.wiring, pattern, (size, stride, ranks), pooled=pooled)
+        if pattern == "stages":
+            return np.where(size * stride <= node, link, card)
+        near = np.minimum(size, np.maximum(1, np.floor(node / stride))) if pooled else 1.0
+        return np.where(size * stride <= node, link, np.minimum(link, card * near))
 
     alone = np.ones(())
     experts = tp * cp * dp / (ep * etp)
     return {
         "W_tp": rate(tp, alone),
         "W_cp": rate(cp, tp),
-        "W_ep": rate(ep, etp),
+        "W_ep": rate(ep, etp, "exchange"),
         "W_dp": rate(dp * cp, tp),
         "W_edp": rate(np.maximum(1, experts), ep * etp),
-        "W_pp": np.where(tp * cp * dp * pp <= node, link, card),
+        "W_pp": rate(pp, tp * cp * dp, "stages"),
     }
+
+
+def _wired(
+    wiring: StridedGroups, pattern: str, groups: tuple[np.ndarray, ...], *, pooled: bool
+) -> np.ndarray:
+    """Rates of groups by size, stride and ranks on a graph [byte/s], each of them once."""
+    columns = np.broadcast_arrays(*groups)
+    cases = np.stack([column.ravel() for column in columns], axis=1).astype(np.int64)
+    distinct, which = np.unique(cases, axis=0, return_inverse=True)
+    rates = [wiring.rate(pattern, *case, pooled=pooled) for case in distinct.tolist()]
+    return np.array(rates)[which.reshape(columns[0].shape)]
 
 
 def bound_symbols(task: TrainingTask, layouts: TrainingLayouts) -> Mapping[str, object]:

@@ -3,13 +3,75 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from planner.catalogue.training.training_stacks import TrainingStack
-from planner.problems.training.step.machine import TrainingMachine
 from planner.problems.training.step.training_counts import TrainingCounts
+
+if TYPE_CHECKING:
+    from planner.catalogue.systems import System
+    from topologies.groups.strided_groups import StridedGroups
+    from topologies.machines.hardware import Machine
 
 FLASH, UNFUSED = "flash", "unfused"  # attention kernels; a stack may know more by name
 PLAIN, FUSED = "plain", "fused"  # norms
+
+
+@dataclass(frozen=True)
+class TrainingMachine:
+    """A chip and its network in base units.
+
+    `peak` in the format of the matrix products and `half` in 16 bits [flop/s]; `hbm` [byte/s];
+    `memory` that its driver reports [byte]; `node` chips of a scale-up domain; `link` and `card`
+    rates of a chip, one way, inside the domain and out of it, and `host` to its host [byte/s].
+    `wiring` is the graph that a topology file draws: rates of groups are those that it carries.
+    """
+
+    name: str
+    chip: str
+    peak: float
+    half: float
+    hbm: float
+    memory: float
+    node: int
+    link: float
+    card: float
+    host: float
+    wiring: StridedGroups | None = None
+
+
+def training_machine(
+    system: System,
+    precision: str,
+    chips: int = 0,
+    network: tuple[StridedGroups, Machine] | None = None,
+) -> TrainingMachine:
+    """A system as a training step sees it; raises CatalogueError where it lacks the arithmetic.
+
+    Parameters
+    ----------
+    precision : bf16, fp8 or nvfp4, of the matrix products.
+    chips : of the whole run, where a system's domain has no end of its own.
+    network : groups and figures of a topology file, in place of the system's.
+    """
+    chip = system.chip
+    wiring, figures = network or (None, system)
+    node = figures.chips_per_domain or max(1, chips)
+    link = figures.scale_up or chip.pcie or chip.memory_bandwidth
+    card = figures.scale_out or link  # the domain is the network, or the chip stands alone
+    return TrainingMachine(
+        name=system.name,
+        chip=chip.name,
+        peak=chip.peak(precision),
+        half=chip.peak("bf16"),
+        hbm=chip.memory_bandwidth,
+        memory=chip.memory_reported or chip.memory,
+        node=node,
+        link=link,
+        card=card,
+        host=chip.pcie or card,
+        wiring=wiring,
+    )
 
 
 @dataclass(frozen=True)

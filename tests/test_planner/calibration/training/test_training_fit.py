@@ -19,10 +19,10 @@ from planner.catalogue.training.training_stacks import (
 )
 from planner.measurements.readers.training_rows import TrainingRow, training_rows
 from planner.measurements.training_steps import predicted_seconds
-from planner.problems.training.step.machine import training_machine
 from planner.problems.training.step.step_times import fed
 from planner.problems.training.step.training_counts import shape_counts
 from planner.problems.training.step.training_layouts import TrainingLayouts
+from planner.problems.training.step.training_task import training_machine
 from tests.paths import shared
 
 
