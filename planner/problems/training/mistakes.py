@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from itertools import product
 
+from planner.catalogue.training.training_stacks import training_stack, training_stack_names
 from planner.problems.training.layout_lattice import ModelDivisions, divisors, lattice
 from planner.problems.training.question import TrainingChoose, TrainingQuestion
 
@@ -164,9 +165,10 @@ def _no_stages(virtual: int, pp: int) -> str:
 
 
 def _sharded(of: ModelDivisions, zero: int, pp: int) -> str:
+    stacks = [name for name in training_stack_names() if training_stack(name).zero_pipeline]
     return (
-        f"the stack has no ZeRO-{zero} under a pipeline of {pp} stages; "
-        f"at most {of.deepest_zero}, or pp: 1"
+        f"the stack has no ZeRO-{zero} under a pipeline of {pp} stages; at most "
+        f"{of.deepest_zero}, or pp: 1, or profile: {' or '.join(stacks)}"
     )
 
 
