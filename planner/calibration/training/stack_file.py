@@ -88,6 +88,7 @@ def stack_table(
         "varied": [axis for axis in AXES if _varies(timed, axis)],
         "identified": sorted(moved),
         "pooled_cards": form.pooled_cards,
+        "routed_noise": form.routed_noise,
         **words.traits,
         "eras": _eras(timed),
         "coefficients": values,
