@@ -8,7 +8,6 @@ domain is spread inside, so that members of a group in one domain pool their net
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from math import inf
 from typing import NamedTuple
@@ -49,8 +48,7 @@ def _strided(groups: FabricGroups) -> StridedGroups:
     return StridedGroups(groups)
 
 
-@dataclass(frozen=True)
-class _RankLevel:
+class _RankLevel(NamedTuple):
     """A level of a tree network: the part of each rank, and what leads out of and into a part."""
 
     part: Ranks
@@ -128,48 +126,41 @@ class StridedGroups:
         return min(inside, self._served(whole))
 
     def _inside(self, pattern: str, flat: Ranks, first: Ranks, lengths: Ranks) -> float:
-        """What the parts of groups in one domain reach there, the slowest domain wired anew."""
-        slowest, seen = inf, set()
-        domains = self.domain[flat[first]]
-        for d in np.unique(domains[lengths > 1]).tolist():
-            wiring = self.groups.inner[d]
-            if wiring in seen:
-                continue
-            seen.add(wiring)
-            here = np.flatnonzero((domains == d) & (lengths > 1))
+        """What the parts of groups in one domain reach there, the slowest domain. [byte/s]"""
+        slowest, domains = inf, np.where(lengths > 1, self.domain[flat[first]], -1)
+        for d in self._unlike(domains[domains >= 0]):
+            here, wiring = np.flatnonzero(domains == d), self.groups.inner[d]
             k = int(lengths[here].min())
             if wiring.plain:
                 rate = wiring.rate(k)
                 slowest = min(slowest, rate.all_to_all if pattern == EXCHANGE else rate.all_gather)
                 continue
-            part = self._part(d)
             members = [tuple(self.chips[r] for r in flat[first[i] : first[i] + k]) for i in here]
-            paths = GroupPaths(part, members)
+            paths = GroupPaths(self._part(d), members)
             joint = paths.exchange() if pattern == EXCHANGE else paths.gather()
             slowest = min(slowest, joint.rate * (k - 1))
         return slowest
 
     def _stages(self, stride: int, size: int, ranks: int) -> float:
-        """Every rank to the one a stride on, but for those of the last stage."""
-        ranks_ = np.arange(ranks)
-        source = ranks_[ranks_ // stride % size < size - 1]
+        """Every rank to the one a stride on, but for those of the last stage. [byte/s]"""
+        source = np.flatnonzero(np.arange(ranks) // stride % size < size - 1)
         target = source + stride
         near = self.domain[source] == self.domain[target]
         far = RankTraffic(source[~near], target[~near], np.ones(int((~near).sum())))
-        slowest, seen = self._served(far) if far.source.size else inf, set()
-        for d in np.unique(self.domain[source[near]]).tolist():
-            wiring = self.groups.inner[d]
-            if wiring in seen:
+        slowest = self._served(far) if far.source.size else inf
+        for d in self._unlike(self.domain[source[near]]):
+            if self.groups.inner[d].plain:
+                slowest = min(slowest, self.groups.inner[d].rate(2).send)
                 continue
-            seen.add(wiring)
             here = near & (self.domain[source] == d)
-            if wiring.plain:
-                slowest = min(slowest, wiring.rate(2).send)
-                continue
             ends = zip(source[here].tolist(), target[here].tolist(), strict=True)
             weights = {(self.chips[a], self.chips[b]): 1.0 for a, b in ends}
             slowest = min(slowest, served(self._part(d), pairs(weights)).rate)
         return slowest
+
+    def _unlike(self, domains: Ranks) -> list[int]:
+        """The first of these domains of every wiring."""
+        return list({self.groups.inner[d]: d for d in np.unique(domains)[::-1].tolist()}.values())
 
     def _part(self, domain: int) -> Fabric:
         """A domain by itself, or the whole fabric where its own links do not join its chips."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from planner.calibration.training.memory_fit import MemorySample, fit_memory
-from planner.calibration.training.stack_priors import (
+from planner.calibration.training.step_fit import (
     Findings,
     findings_of,
     shipped_findings,

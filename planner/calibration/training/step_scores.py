@@ -10,17 +10,19 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from planner.calibration.training.memory_fit import UNFITTED, MemorySample, fit_memory
-from planner.calibration.training.stack_priors import shipped_findings, stack_priors
 from planner.calibration.training.step_fit import (
     NOISE,
     ROUTED_NOISE,
     StepFit,
     StepSample,
     fit_steps,
+    shipped_findings,
+    stack_priors,
 )
 from planner.catalogue.profile import COVERAGE
 from planner.catalogue.training.training_stacks import (
@@ -124,7 +126,7 @@ def form_of(rows: Sequence[TrainingRow]) -> TrainingStack:
     contradicted = single.values()["k_dp"] < bound
     form = forms[0] if contradicted or shared.loss <= single.loss else forms[1]
     forms = [form, replace(form, routed_noise=ROUTED_NOISE)]
-    return min(forms, key=lambda each: _new_models(timed, each)) if _mixed(timed) else form
+    return min(forms, key=partial(_new_models, timed)) if _mixed(timed) else form
 
 
 def _mixed(rows: Sequence[TrainingRow]) -> bool:

@@ -20,9 +20,9 @@ from planner.catalogue.systems import system, system_from
 from planner.measurements.published_names import Refused
 from planner.measurements.readers import sheets
 from planner.problems.training.step.training_counts import TrainingCounts, shape_counts
-from planner.problems.training.step.training_layouts import TrainingLayouts
 from planner.problems.training.step.training_task import (
     StateBytes,
+    TrainingLayouts,
     TrainingMachine,
     training_machine,
 )

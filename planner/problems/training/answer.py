@@ -8,14 +8,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from planner.problems.training import plan as records
-from planner.problems.training.mistakes import layout_faults
+from planner.problems.training.layout_lattice import layout_faults
 from planner.problems.training.outputs import point_of, recheck
 from planner.problems.training.parameters import layout_slopes
 from planner.problems.training.question import TrainingQuestion
 from planner.problems.training.resolve import ResolvedTraining, resolve_training
 from planner.problems.training.search import RatedLayout, Tally, relaxed_steps, search_layouts
 from planner.problems.training.step.step_times import step_times, usable
-from planner.problems.training.step.training_layouts import TrainingLayouts
+from planner.problems.training.step.training_task import TrainingLayouts
 from planner.problems.training.worth import ChipCount
 from planner.protocol.plan import BindingLimit, KnownAnswer, MissedPromise, Provenance
 from planner.scenario import resolved

@@ -16,8 +16,7 @@ from planner.catalogue.chips import chip_power
 from planner.catalogue.listed_prices import Price
 from planner.catalogue.systems import System
 from planner.catalogue.training.training_stacks import TrainingStack, choose_training_stack
-from planner.problems.training.layout_lattice import ModelDivisions
-from planner.problems.training.mistakes import choose_faults
+from planner.problems.training.layout_lattice import ModelDivisions, choose_faults
 from planner.problems.training.question import TrainingQuestion
 from planner.problems.training.step.training_counts import TrainingCounts, training_counts
 from planner.problems.training.step.training_task import StateBytes, TrainingTask, training_machine

@@ -8,14 +8,16 @@ import pytest
 
 from planner.calibration.training.memory_fit import MemorySample, fit_memory
 from planner.calibration.training.stack_file import stack_table, stack_text
-from planner.calibration.training.stack_priors import findings_of, shipped_findings, stack_priors
 from planner.calibration.training.step_fit import (
     NOISE,
     ROUTED_NOISE,
     StepSample,
+    findings_of,
     fit_steps,
     robust,
     robust_slope,
+    shipped_findings,
+    stack_priors,
 )
 from planner.calibration.training.step_scores import (
     band_of,
@@ -34,8 +36,7 @@ from planner.measurements.readers.training_rows import TrainingRow, training_row
 from planner.measurements.training_steps import predicted_seconds
 from planner.problems.training.step.step_times import fed
 from planner.problems.training.step.training_counts import shape_counts
-from planner.problems.training.step.training_layouts import TrainingLayouts
-from planner.problems.training.step.training_task import training_machine
+from planner.problems.training.step.training_task import TrainingLayouts, training_machine
 from tests.paths import shared
 
 

@@ -11,7 +11,7 @@ from formulas.training import bubbles
 from planner.catalogue.training.training_stacks import training_stack
 from planner.problems.training.resolve import resolve_training
 from planner.problems.training.step.step_times import step_times
-from planner.problems.training.step.training_layouts import TrainingLayouts
+from planner.problems.training.step.training_task import TrainingLayouts
 from planner.scenario import load
 from tests.cases.training import BASE, SMALL, asked, pipeline_time
 

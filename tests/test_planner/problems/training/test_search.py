@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 import planner
-from planner.problems.training.mistakes import layout_faults
+from planner.problems.training.layout_lattice import layout_faults
 from planner.problems.training.outputs import point_of, recheck
 from planner.problems.training.resolve import resolve_training
 from planner.problems.training.search import search_layouts
 from planner.problems.training.step.step_times import step_times, usable
-from planner.problems.training.step.training_layouts import TrainingLayouts
+from planner.problems.training.step.training_task import TrainingLayouts
 from planner.scenario import load
 from planner.text.errors import SolverError
 from tests.cases.training import BASE, SMALL, asked
