@@ -66,8 +66,8 @@ element_wise_time = Equation.of(
 
 quantisation_time = Equation.of(
     T_quant,
-    n_passes * x_quant * k_quant * D_rank * (h_norm + h_cut / tp) / W_chip,
-    "operands are read and written once more in each pass",
+    (n_passes - 1 + x_trained) * x_quant * k_quant * D_rank * (h_norm + h_cut / tp) / W_chip,
+    "operands are read and written once more in each pass of a product",
 )
 
 tensor_parallel_time = Equation.of(

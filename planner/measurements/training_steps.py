@@ -13,8 +13,7 @@ from planner.catalogue.training.training_stacks import (
 from planner.measurements.entry import Entry, Prediction
 from planner.measurements.readers.sheets import MeasurementTable
 from planner.measurements.readers.training_rows import TrainingRow, training_rows
-from planner.problems.training.step.step_symbols import layout_symbols, shared_symbols
-from planner.problems.training.step.step_times import fed, usable
+from planner.problems.training.step.step_times import fed, layout_symbols, shared_symbols, usable
 from planner.problems.training.step.training_task import TrainingTask
 
 TRAINING = "training layouts"  # the kind of such a table

@@ -150,6 +150,8 @@ class FabricGroups:
     ----------
     domains : The accelerators by domain, in the order in which they are filled.
     size : Accelerators of the largest domain.
+    inner : Wiring of each domain.
+    tree : The levels of switches above the domains, None where they are anything else.
     """
 
     def __init__(self, G: Fabric, order: Sequence[Hashable] | None = None) -> None:
@@ -159,10 +161,10 @@ class FabricGroups:
         self.domains = list(by_domain(G, _sound(self.name, G, chips)).values())
         self.chips = sum(map(len, self.domains))
         self.size = max(map(len, self.domains))
-        self._inner = domain_wirings(self.fabric, self.domains)
-        self._formula = _formula(self.fabric, self.domains, self._inner)
-        plain = all(inner.plain for inner in self._inner)
-        self._tree = tree_networks.tree_of(self.fabric, self.domains) if plain else None
+        self.inner = domain_wirings(self.fabric, self.domains)
+        self._formula = _formula(self.fabric, self.domains, self.inner)
+        plain = all(inner.plain for inner in self.inner)
+        self.tree = tree_networks.tree_of(self.fabric, self.domains) if plain else None
         self._rates: dict[int, GroupRate] = {}
 
     @property
@@ -173,7 +175,7 @@ class FabricGroups:
     @property
     def tiled(self) -> bool:
         """Do groups inside a domain take boxes of a torus?"""
-        return any(inner.box for inner in self._inner)
+        return any(inner.box for inner in self.inner)
 
     def rate(self, n: int) -> GroupRate:
         """Rates of a group of `n`, all groups of that size at once.
@@ -196,15 +198,15 @@ class FabricGroups:
         if n <= self.size:
             return [
                 group
-                for members, inner in zip(self.domains, self._inner, strict=True)
+                for members, inner in zip(self.domains, self.inner, strict=True)
                 for group in inner.tiles(members, n)
             ]
-        return _spread(self.domains, self._inner, n)
+        return _spread(self.domains, self.inner, n)
 
     def _inside(self, n: int) -> GroupRate:
         large = [
             inner
-            for members, inner in zip(self.domains, self._inner, strict=True)
+            for members, inner in zip(self.domains, self.inner, strict=True)
             if len(members) >= n
         ]
         return _worst([inner.rate(n) for inner in dict.fromkeys(large)])
@@ -215,7 +217,7 @@ class FabricGroups:
             formula = group_in(self._formula, n)
             if formula is not None and cards_bind(self._formula, n):
                 return formula
-        groups = _spread(self.domains, self._inner, n)
+        groups = _spread(self.domains, self.inner, n)
         rate = self._in_tree(groups) or group_rates(self.fabric, groups)
         rate = replace(
             rate, send=min(rate.send, whole.send), latency=max(rate.latency, whole.latency)
@@ -231,7 +233,7 @@ class FabricGroups:
 
     def _in_tree(self, groups: Sequence[Group]) -> GroupRate | None:
         """By counting, where the levels above the domains allow it."""
-        tree, n = self._tree, len(groups[0])
+        tree, n = self.tree, len(groups[0])
         if tree is None or not ((tree.nested or tree.railed) and tree.even):
             return None
         cards = tree.cards(groups)

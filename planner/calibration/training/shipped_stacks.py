@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from planner.calibration.training.stack_file import stack_table, stack_text
-from planner.calibration.training.stack_priors import findings_of
+from planner.calibration.training.step_fit import findings_of
 from planner.calibration.training.step_scores import by_stack, fitted, form_of
 from planner.catalogue.training import training_stacks
 from planner.measurements.readers.training_rows import training_rows

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from planner.calibration.training.memory_fit import MemorySample, fit_memory
-from planner.calibration.training.stack_priors import (
+from planner.calibration.training.step_fit import (
     Findings,
     findings_of,
     shipped_findings,
@@ -88,6 +88,7 @@ def stack_table(
         "varied": [axis for axis in AXES if _varies(timed, axis)],
         "identified": sorted(moved),
         "pooled_cards": form.pooled_cards,
+        "routed_noise": form.routed_noise,
         **words.traits,
         "eras": _eras(timed),
         "coefficients": values,

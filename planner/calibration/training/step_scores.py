@@ -10,12 +10,20 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from planner.calibration.training.memory_fit import UNFITTED, MemorySample, fit_memory
-from planner.calibration.training.stack_priors import shipped_findings, stack_priors
-from planner.calibration.training.step_fit import StepFit, StepSample, fit_steps
+from planner.calibration.training.step_fit import (
+    NOISE,
+    ROUTED_NOISE,
+    StepFit,
+    StepSample,
+    fit_steps,
+    shipped_findings,
+    stack_priors,
+)
 from planner.catalogue.profile import COVERAGE
 from planner.catalogue.training.training_stacks import (
     PriorCoefficient,
@@ -105,6 +113,7 @@ def form_of(rows: Sequence[TrainingRow]) -> TrainingStack:
     """The bare stack whose networks fit rows better: cards of a domain pooled, or one per chip.
 
     One card per chip is contradicted where rows push its collectives to the rate of the links.
+    Rows of routed models beside dense ones count less where that predicts models left out better.
     """
     timed = [row for row in rows if row.usable]
     traits = stack_words(rows[0].stack).traits if rows else {}
@@ -115,7 +124,22 @@ def form_of(rows: Sequence[TrainingRow]) -> TrainingStack:
     shared, single = (fit_steps(StepSample.of(timed, form)) for form in forms)
     bound = (1 + AT_BOUND) * coefficient_priors()["k_dp"].least
     contradicted = single.values()["k_dp"] < bound
-    return forms[0] if contradicted or shared.loss <= single.loss else forms[1]
+    form = forms[0] if contradicted or shared.loss <= single.loss else forms[1]
+    forms = [form, replace(form, routed_noise=ROUTED_NOISE)]
+    return min(forms, key=partial(_new_models, timed)) if _mixed(timed) else form
+
+
+def _mixed(rows: Sequence[TrainingRow]) -> bool:
+    """Whether dense and routed models are among rows, so that the ones inform the others."""
+    return len({bool(row.counts and row.counts.n_experts) for row in rows}) > 1
+
+
+def _new_models(rows: Sequence[TrainingRow], form: TrainingStack) -> float:
+    """Mean error of step times of models left out, by fits with the priors of physics [1]."""
+    sample = StepSample.of(rows, form)
+    groups = _groupings(rows).get(MODEL, _groupings(rows)[HALF])
+    predicted, _ = _left_out(sample, groups, coefficient_priors())
+    return float(np.abs(predicted / sample.seconds - 1).mean())
 
 
 def scores_of(
@@ -314,5 +338,10 @@ def fitted(
     form: TrainingStack,
     priors: Mapping[str, PriorCoefficient] | None = None,
 ) -> StepFit:
-    """The fit of all rows of one stack that have a time; without `priors` by physics alone."""
+    """The fit of all rows of one stack that have a time.
+
+    Without `priors` by physics alone, rows of routed models like the others: what a stack tells the
+    others foretells their rows no better where those count less.
+    """
+    form = form if priors else replace(form, routed_noise=NOISE)
     return fit_steps(StepSample.of([row for row in rows if row.usable], form), priors)

@@ -78,7 +78,8 @@ class TrainingStack:
     or `routed`, then by kind of distance. `errors` are, by what was left out, median and mean
     absolute error, those of a constant MFU [%], and the rows. `eras` are the latest releases, of
     dense and of routed models. `findings` are what the rows alone say of a coefficient: logarithm
-    over the prior of physics, and its standard deviation [1].
+    over the prior of physics, and its standard deviation [1]. `routed_noise` is what a fit takes
+    the logarithms of steps of routed models to be off by, beyond what layouts explain [1].
     """
 
     name: str
@@ -102,6 +103,7 @@ class TrainingStack:
     overlaps: bool = True
     stage_items: tuple[int, ...] = ()
     memory_share: float = 1.0
+    routed_noise: float = 0.04
     eras: Mapping[str, str] = field(default_factory=dict)
     varied: tuple[str, ...] = ()
     formats: tuple[str, ...] = ()
@@ -259,7 +261,8 @@ def stack_from(name: str, raw: Mapping[str, Any]) -> TrainingStack:
         for part, kinds in raw["bands"].items()
     }
     simple = ("title", "as_of", "source", "rows", "pooled_cards", "embedding_layers", "wire",
-              "zero_pipeline", "gathered", "eager", "overlaps", "memory_share")  # fmt: skip
+              "zero_pipeline", "gathered", "eager", "overlaps", "memory_share",
+              "routed_noise")  # fmt: skip
     return TrainingStack(
         name=name,
         chips=tuple(raw["chips"]),

@@ -19,10 +19,13 @@ import numpy as np
 from planner.catalogue.systems import system, system_from
 from planner.measurements.published_names import Refused
 from planner.measurements.readers import sheets
-from planner.problems.training.step.machine import TrainingMachine, training_machine
 from planner.problems.training.step.training_counts import TrainingCounts, shape_counts
-from planner.problems.training.step.training_layouts import TrainingLayouts
-from planner.problems.training.step.training_task import StateBytes
+from planner.problems.training.step.training_task import (
+    StateBytes,
+    TrainingLayouts,
+    TrainingMachine,
+    training_machine,
+)
 from planner.text.errors import CatalogueError, did_you_mean
 from planner.text.tables import table
 

@@ -8,23 +8,23 @@ from collections.abc import Iterator
 import numpy as np
 
 from planner.problems.training import plan as records
-from planner.problems.training.mistakes import layout_faults
+from planner.problems.training.layout_lattice import layout_faults
 from planner.problems.training.outputs import point_of, recheck
 from planner.problems.training.parameters import layout_slopes
 from planner.problems.training.question import TrainingQuestion
-from planner.problems.training.repairs import repairs
 from planner.problems.training.resolve import ResolvedTraining, resolve_training
 from planner.problems.training.search import RatedLayout, Tally, relaxed_steps, search_layouts
 from planner.problems.training.step.step_times import step_times, usable
-from planner.problems.training.step.training_layouts import TrainingLayouts
+from planner.problems.training.step.training_task import TrainingLayouts
 from planner.problems.training.worth import ChipCount
 from planner.protocol.plan import BindingLimit, KnownAnswer, MissedPromise, Provenance
 from planner.scenario import resolved
-from planner.text.errors import FieldError, SolverError
+from planner.text.errors import FieldError, InputError, SolverError
 from planner.text.quantities import show
 
 ALTERNATIVES = 4
 ROUNDING = 1e-9  # of a bound, relative
+DOUBLINGS = 6  # of the chips that are tried where nothing fits
 COVERAGE = 0.8  # share of measured rows that a band holds
 METHOD = (
     "every divisor tuple with every choice, as arrays; the best one again by walking the "
@@ -263,3 +263,36 @@ def _provenance(resolution: ResolvedTraining, best: RatedLayout, tally: Tally) -
             f"chips the numbers from {tally.fewest} up were tried"
         )
     return Provenance(data=resolution.data, warnings=tuple(warnings))
+
+
+def repairs(question: TrainingQuestion) -> tuple[records.Repair, ...]:
+    """The changes that make some layout fit and keep the limits, each by itself."""
+    changes = [
+        records.Repair(change, best.choice, best.step)
+        for change, varied in _without_a_choice(question)
+        if (best := _best(varied)) is not None
+    ]
+    for _ in range(DOUBLINGS):
+        more = max(question.chips) * 2
+        question = question.model_copy(update={"chips": (more,)})
+        best = _best(question)
+        if best is not None:
+            return (*changes, records.Repair(f"chips={more}", best.choice, best.step))
+    return tuple(changes)
+
+
+def _without_a_choice(question: TrainingQuestion) -> Iterator[tuple[str, TrainingQuestion]]:
+    """The question with each of its choices left free, the others as they are."""
+    for name, value in question.choose:
+        if value is not None:
+            free = question.choose.model_copy(update={name: None})
+            yield f"choose.{name} left free", question.model_copy(update={"choose": free})
+
+
+def _best(question: TrainingQuestion) -> RatedLayout | None:
+    """The best layout of a question; None where nothing fits or it is refused."""
+    try:
+        ranked = search_layouts(resolve_training(question)).ranked(1)
+    except InputError:
+        return None
+    return ranked[0] if ranked else None

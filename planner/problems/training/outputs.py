@@ -12,11 +12,11 @@ from formulas.numerics.store import kept_scalar
 from planner.problems.training import plan as records
 from planner.problems.training.question import TrainingQuestion
 from planner.problems.training.search import RatedLayout
-from planner.problems.training.step.step_symbols import bound_symbols
 from planner.problems.training.step.step_times import (
     MEMORY,
     SOURCES,
     TrainingTimes,
+    bound_symbols,
     step_times,
     usable,
 )

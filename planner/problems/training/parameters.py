@@ -48,7 +48,7 @@ def _rows(question: TrainingQuestion, case: TrainingCase) -> Iterator[Parameter]
     system = case.system
     peak = system.chip.peak(question.precision)
     yield Parameter(f"system.flops.{question.precision}", peak, "flop/s", "chip")
-    for name in OF_SYSTEM:
+    for name in OF_SYSTEM if system.file is None else OF_SYSTEM[:2]:  # a file has its own links
         owner = system.chip if name == "memory_bandwidth" else system
         # What the driver reports is what a step may fill, and what a varied memory stands for.
         value = case.task.machine.memory if name == "memory" else getattr(owner, name)

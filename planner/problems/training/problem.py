@@ -1,30 +1,110 @@
-"""Training layouts as a problem kind: outputs, parameters, search, slopes."""
+"""Training layouts as a problem kind: outputs, parameters, search, slopes, days against dollars."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import Any
 
-from planner.problems.training.answer import answer, missed_of
+import numpy as np
+
+from planner.problems.training.answer import answer, missed_of, rated_layout
 from planner.problems.training.outputs import OUTPUTS, point_of
 from planner.problems.training.parameters import parameters, slopes_of_layout
 from planner.problems.training.plan import TrainingPlan
 from planner.problems.training.presentation import sections
+from planner.problems.training.question import TrainingLimits, TrainingQuestion
 from planner.problems.training.resolve import resolve_training
-from planner.problems.training.search import search_layouts
+from planner.problems.training.search import FAST, chip_counts, search_layouts
+from planner.problems.training.step.step_times import step_times, usable
+from planner.problems.training.step.training_task import TrainingLayouts
+from planner.problems.training.worth import ChipCount
+from planner.protocol.document import document_of
 from planner.protocol.output import values_in
 from planner.protocol.parameter import Parameter
-from planner.protocol.plan import Plan
+from planner.protocol.plan import Plan, Provenance
 from planner.protocol.problem import Problem, Search
 from planner.protocol.section import Section
+from planner.protocol.trade_off import POINTS, TradeOff
+from planner.scenario import resolved
+from planner.scenario.keys.training_fields import DAY
+from planner.text.errors import FieldError
+from planner.text.tolerances import SAME
 
-if TYPE_CHECKING:
-    from planner.problems.training.question import TrainingQuestion
-    from planner.protocol.trade_off import TradeOff
+
+def frontier(question: TrainingQuestion, points: int | None = None) -> TradeOff:
+    """The layouts that no other betters in both days and dollars, the fastest first.
+
+    Every layout that fits is compared, of every number of chips asked about; limits of the run are
+    left aside, as they are what is traded. At most `points` of them are listed, spread evenly.
+
+    Raises FieldError without the tokens of a run.
+    """
+    if question.work.tokens is None:
+        raise FieldError(("work.tokens", "days and dollars of a run need its tokens"))
+    free = question.model_copy(update={"limits": TrainingLimits()})
+    resolution = resolve_training(free)
+    front = Front()
+    for chips, blocks in chip_counts(resolution):
+        for block in blocks:
+            for chunk in block.chunks():
+                front = front.with_chunk(chips, chunk)
+    rows = [_row(chips, layout) for chips, layout in front.layouts]
+    most = POINTS if points is None else points
+    if len(rows) > most:
+        rows = [rows[i] for i in np.linspace(0, len(rows) - 1, most).round().astype(int)]
+    days, usd = (next(x for x in OUTPUTS if x.name == name) for name in ("days", "usd"))
+    shown = [x for x in OUTPUTS if x.applies is None or x in (days, usd)]
+    provenance = document_of(Provenance(data=resolution.data, warnings=resolution.warnings))
+    missed = None if rows else missed_of(free, search_layouts(resolution))
+    return TradeOff(
+        question.problem, shown, days, usd, resolved(question), provenance, rows, missed,
+        warnings=resolution.warnings,
+    )  # fmt: skip
 
 
-class Training(Problem["TrainingQuestion"]):
+@dataclass(frozen=True)
+class Front:
+    """Layouts that nothing seen so far betters in both, the fastest first: days and USD (n,)."""
+
+    days: np.ndarray = field(default_factory=lambda: np.empty(0))
+    usd: np.ndarray = field(default_factory=lambda: np.empty(0))
+    layouts: tuple[tuple[ChipCount, TrainingLayouts], ...] = ()
+
+    def with_chunk(self, chips: ChipCount, chunk: TrainingLayouts) -> Front:
+        """The front of these and the layouts of a chunk that fit into memory."""
+        case = chips.case
+        times = step_times(case.task, chunk, FAST)
+        step, used = (np.broadcast_to(np.asarray(x), chunk.shape) for x in (times.step, times.used))
+        places = np.flatnonzero(used <= usable(case.task))
+        again = np.asarray(case.forward_again)[np.asarray(chunk.recompute)]
+        worth = chips.worth(
+            step.ravel()[places], np.broadcast_to(again, chunk.shape).ravel()[places]
+        )
+        days, usd = np.asarray(worth["T_run"]) / DAY, np.asarray(worth["K_run"])
+        chosen = undominated(days, usd)
+        layouts = [*self.layouts, *((chips, chunk.at(int(places[i]))) for i in chosen)]
+        both = np.concatenate([self.days, days[chosen]]), np.concatenate([self.usd, usd[chosen]])
+        order = undominated(*both)
+        return Front(both[0][order], both[1][order], tuple(layouts[i] for i in order))
+
+
+def undominated(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Places of the points (n,) that no other betters in both, by rising `first`."""
+    order = np.lexsort((second, first))
+    least = np.minimum.accumulate(np.concatenate([[np.inf], second[order]]))[:-1]
+    return order[second[order] < least * (1 - SAME)]
+
+
+def _row(chips: ChipCount, layout: TrainingLayouts) -> dict[str, Any]:
+    """The outputs of a layout by name, and the choice in words."""
+    rated = rated_layout(chips, layout)
+    values = values_in(OUTPUTS, point_of(rated))
+    return {**values, "choice": f"{chips.paid} chips: {rated.choice}"}
+
+
+class Training(Problem[TrainingQuestion]):
     """The layout of least time, cost or energy."""
 
     kind = "training"
@@ -75,8 +155,6 @@ class Training(Problem["TrainingQuestion"]):
 
     def frontier(self, question: TrainingQuestion, points: int | None) -> TradeOff:
         """Days against dollars."""
-        from planner.problems.training.run_frontier import frontier
-
         return frontier(question, points)
 
     def sections(self, plan: Plan) -> Sequence[Section]:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
 
 from planner.architecture.huggingface import read_config
 from planner.architecture.layers import Model, Weight
@@ -15,18 +16,20 @@ from planner.catalogue.chips import chip_power
 from planner.catalogue.listed_prices import Price
 from planner.catalogue.systems import System
 from planner.catalogue.training.training_stacks import TrainingStack, choose_training_stack
-from planner.problems.training.layout_lattice import ModelDivisions
-from planner.problems.training.mistakes import choose_faults
+from planner.problems.training.layout_lattice import ModelDivisions, choose_faults
 from planner.problems.training.question import TrainingQuestion
-from planner.problems.training.step.machine import training_machine
 from planner.problems.training.step.training_counts import TrainingCounts, training_counts
-from planner.problems.training.step.training_task import StateBytes, TrainingTask
+from planner.problems.training.step.training_task import StateBytes, TrainingTask, training_machine
 from planner.protocol.plan import DataSource
 from planner.scenario.keys.model_keys import ModelDescription
 from planner.scenario.keys.references import File, wanted_profile
 from planner.scenario.keys.uncertain import LEFT_ASIDE
 from planner.text.errors import FieldError, InputError
 from planner.text.quantities import show
+
+if TYPE_CHECKING:
+    from topologies.groups.strided_groups import StridedGroups
+    from topologies.machines.hardware import Machine
 
 
 @dataclass(frozen=True)
@@ -156,7 +159,8 @@ def _case(
     if faults:
         raise FieldError(*faults)
     with _at("system"):
-        machine = training_machine(system, question.precision, max(question.chips))
+        network = _network(system, max(question.chips), data)
+        machine = training_machine(system, question.precision, max(question.chips), network)
     task = TrainingTask(
         counts=counts, machine=machine, stack=stack, batch=float(question.work.sequences),
         sequence=question.work.sequence, state=StateBytes(**dict(question.state)),
@@ -169,6 +173,24 @@ def _case(
     warnings.extend(filter(None, (borrowed, strange, price.warning(date.today()))))
     data.extend(_sources(question, system, price, stack))
     return TrainingCase(system, task, divisions, price, draw)
+
+
+def _network(
+    system: System, chips: int, data: list[DataSource]
+) -> tuple[StridedGroups, Machine] | None:
+    """Groups and figures of the file that wires a system; None where none does.
+
+    Raises FieldError with every mistake in the file, or if it has fewer chips than are paid for.
+    """
+    if system.file is None:
+        return None
+    from planner.network.network_source import fabric_of  # which loads a graph library
+    from topologies.groups.strided_groups import strided_groups
+
+    fabric, figures = fabric_of(system.file, chips)
+    source, dated = (fabric.graph.get(key) for key in ("source", "as_of"))
+    data.append(DataSource(f"network {system.file.name}", source or "given", dated or ""))
+    return strided_groups(fabric), figures
 
 
 def _strange_format(precision: str, stack: TrainingStack, *, routed: bool) -> str | None:
@@ -210,9 +232,6 @@ def _unanswered(
     if not chip.computes(precision):
         units = ", ".join(chip.flops)
         yield "precision", f"the chip {chip.name} has no {precision} arithmetic (it has {units})"
-    if system.file is not None:
-        words = "a topology file is not read for training yet; give scale_up and scale_out"
-        yield "system.topology", words
     if draw is None and (question.power_price or question.objective == "energy"):
         words = f"nobody says what {chip.name} draws; give power, such as {{power: 700 W}}"
         yield "system", words

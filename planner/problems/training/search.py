@@ -12,12 +12,11 @@ from math import inf
 
 import numpy as np
 
-from planner.problems.training.layout_lattice import FLAGS, ROWS, LatticeBlock, lattice
-from planner.problems.training.mistakes import why_empty
+from planner.problems.training.layout_lattice import FLAGS, ROWS, LatticeBlock, lattice, why_empty
 from planner.problems.training.question import TrainingQuestion
 from planner.problems.training.resolve import ResolvedTraining, TrainingCase
 from planner.problems.training.step.step_times import step_times, usable
-from planner.problems.training.step.training_layouts import TrainingLayouts
+from planner.problems.training.step.training_task import TrainingLayouts
 from planner.problems.training.worth import ChipCount
 from planner.text.errors import FieldError
 

@@ -39,6 +39,7 @@ RUNG = 1.01  # factor between two sizes of the ladder
 COARSE = 8  # rungs between sizes that are laid out first
 REACH = 96  # rungs to either side: a factor of 2.6; the middle moves where the best is at an end
 OF_SYSTEM = ("system", "price", "precision")  # keys that a phase has itself
+LINKS = ("scale_up", "scale_out")  # which a topology file has itself
 NUDGE = 1e-4  # of a figure of the machine, in logarithms
 
 
@@ -117,8 +118,7 @@ class SizeLayouts:
         figures = (
             (f"flops.{dtype}", system.chip.peak(dtype), "flop/s"),
             ("memory_bandwidth", system.chip.memory_bandwidth, "byte/s"),
-            ("scale_up", system.scale_up, "byte/s"),
-            ("scale_out", system.scale_out, "byte/s"),
+            *((key, getattr(system, key), "byte/s") for key in LINKS if system.file is None),
         )
         rows = []
         for key, value, unit in figures:

@@ -8,9 +8,10 @@ import pytest
 
 import planner
 from formulas.training import bubbles
+from planner.catalogue.training.training_stacks import training_stack
 from planner.problems.training.resolve import resolve_training
 from planner.problems.training.step.step_times import step_times
-from planner.problems.training.step.training_layouts import TrainingLayouts
+from planner.problems.training.step.training_task import TrainingLayouts
 from planner.scenario import load
 from tests.cases.training import BASE, SMALL, asked, pipeline_time
 
@@ -103,6 +104,34 @@ def test_a_run_that_does_not_fit_says_by_how_much_and_what_repairs_it():
         assert fitting.answer.plan.step_time == pytest.approx(repair.step_time)
     assert "16 chips" in str(plan)
     assert "short" in str(plan)
+
+
+def test_the_published_layout_of_405b_fits_where_gradients_are_sharded():
+    """16 stages by 16 micro-batches of 8,192 tokens in 80 GB, nothing run again.
+
+    By hand, a layer and chip of tp 8: 0.399 billion parameters; 8 bytes of norms' and products'
+    inputs a channel, 2 of queries, of what attention gives, of keys and values, and of 3 widths.
+    """
+    layout = {"tp": 8, "pp": 16, "dp": 128, "schedule": "interleaved", "virtual_stages": 8,
+              "sequence_parallel": True}  # fmt: skip
+    work = {"global_batch": "2048 sequences", "sequence": 8192}
+    published = asked(model="llama-3.1-405b", chips=16384, work=work, choose={"zero": 1})
+    whole = planner.solve(published | {"current": {**layout, "zero": 1}}).answer.current
+    memory, stack = whole.plan.memory_per_chip, training_stack("megatron-bridge-2026")
+    width, params = 16384, 16384 * (2 * 16384 + 2 * 1024 + 3 * 53248) / 8
+    kept = (8 * width + 2 * (2 * 16384 + 2 * 1024 + 3 * 53248)) / 8 * 8192
+    assert memory.gradients == pytest.approx(4 * 8 * params * stack.values["k_state"], rel=1e-4)
+    assert memory.activations == pytest.approx(16 * 8 * kept * stack.values["k_act"], rel=1e-9)
+    assert 0 < whole.short_by < memory.gradients  # sharded over 128 replicas they would not count
+    sharded = published | {"profile": "torchtitan-2025", "choose": {"zero": 2, **PUBLISHED}}
+    plan = planner.solve(sharded | {"current": {**layout, "zero": 2}}).answer
+    assert plan.current.short_by is None
+    assert plan.current.plan.memory_per_chip.gradients < memory.gradients / 100
+    low, high = plan.band.step_time
+    assert low < 2048 * 8192 * 6 * 405.85e9 / (16384 * 400e12) < high  # as published, of weights
+
+
+PUBLISHED = {"tp": 8, "pp": 16, "cp": 1, "schedule": ["1f1b", "interleaved"]}
 
 
 def test_the_layout_in_use_is_evaluated_beside():
@@ -202,12 +231,14 @@ def test_adapters_are_counted_by_hand():
 def test_frozen_weights_have_no_gradients():
     """Two passes of three, gradients and optimiser states of the adapters alone."""
     layout = TrainingLayouts.of(tp=8, dp=2, zero=1, sequence_parallel=1)
+    low = {"chips": 16, "precision": "fp8"}
     full, lora = (
-        step_times(resolve_training(load(asked(chips=16, train=train))).cases[0].task, layout)
+        step_times(resolve_training(load(asked(**low, train=train))).cases[0].task, layout)
         for train in ("all", {"lora": 16})
     )
     share = resolve_training(load(asked(train={"lora": 16}))).cases[0].task.trained
-    assert lora.terms["matrix"] == pytest.approx((2 + share) / 3 * full.terms["matrix"])
+    for term in ("matrix", "quantisation"):  # of what multiplies gradients of weights none is cast
+        assert lora.terms[term] == pytest.approx((2 + share) / 3 * full.terms[term])
     assert lora.terms["attention"] == pytest.approx(full.terms["attention"])
     for part in ("gradients", "optimizer"):
         assert lora.memory[part] == pytest.approx(share * full.memory[part])

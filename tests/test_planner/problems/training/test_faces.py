@@ -10,7 +10,7 @@ import pytest
 
 import planner
 from planner.cli import main
-from planner.problems.training.run_frontier import undominated
+from planner.problems.training.problem import undominated
 from planner.scenario import load
 from planner.scenario.kinds import starter
 from planner.sensitivity.elasticities import elasticity_table

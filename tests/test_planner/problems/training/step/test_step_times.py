@@ -14,13 +14,14 @@ from planner.catalogue.training.training_stacks import (
     training_stack,
     training_stack_names,
 )
-from planner.problems.training.step.machine import training_machine
-from planner.problems.training.step.step_symbols import bound_symbols
 from planner.problems.training.step.step_tables import tabled
-from planner.problems.training.step.step_times import MEMORY, step_times
+from planner.problems.training.step.step_times import MEMORY, bound_symbols, step_times
 from planner.problems.training.step.training_counts import training_counts
-from planner.problems.training.step.training_layouts import TrainingLayouts
-from planner.problems.training.step.training_task import TrainingTask
+from planner.problems.training.step.training_task import (
+    TrainingLayouts,
+    TrainingTask,
+    training_machine,
+)
 from planner.text.errors import InputError
 
 
