@@ -25,8 +25,9 @@ from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
 from formulas.nomenclature.sources import SOURCES, Citation
 from formulas.nomenclature.symbols import SYMBOLS, SymbolError, describe
-from formulas.numerics.digits import FAR, NEAR, ROUNDING, TIE
+from formulas.numerics.digits import FAR, NEAR, ROUNDING
 from formulas.numerics.evaluate import scalar
+from formulas.numerics.trees import TIE
 from formulas.registry import by_name
 
 # Word, and the factor up to which the farthest number is so; beyond the last it is "far".

@@ -20,9 +20,6 @@ from sympy.core.function import AppliedUndef
 # third. In a search for a branch, where a point is looked at again, the digits of floats do.
 WORKING, SEARCHING = 120, 24
 
-# Relative distance at which two branches of a Max tie: a few roundings of what computes them.
-TIE = 1e-12
-
 # Neglected over kept from which a document calls an approximation bad.
 NOT_SMALL = 0.5
 
@@ -33,7 +30,6 @@ ROUNDING = Fraction(1, 20)
 # lecture in the head are, and no longer of its order of magnitude from ten times on.
 NEAR = Fraction(3, 2)
 FAR = 10
-
 
 Number: TypeAlias = Any  # Fraction, or mpmath's mpf
 Values: TypeAlias = Mapping[sp.Symbol, Number]

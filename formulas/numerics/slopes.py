@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from formulas.nomenclature.symbol_error import SymbolError
-from formulas.numerics.digits import TIE
 from formulas.numerics.kernel import Kernel
 from formulas.numerics.tape import Tape
+from formulas.numerics.trees import TIE
 
 Pair = tuple[float, float]
 

@@ -17,6 +17,9 @@ from formulas.nomenclature.symbol_error import SymbolError
 Tree: TypeAlias = "float | bool | str | Sequence[Tree]"
 Named: TypeAlias = Sequence[tuple[str, Tree]]
 
+# Relative distance at which two branches of a Max tie: a few roundings of what computes them.
+TIE = 1e-12
+
 
 @dataclass(frozen=True)
 class ScalarProgram:
