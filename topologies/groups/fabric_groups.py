@@ -14,6 +14,7 @@ from dataclasses import replace
 from hashlib import sha256
 from itertools import product
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import networkx as nx
 
@@ -127,11 +128,18 @@ KEPT = 16  # fabrics whose groups are remembered
 def grouped(G: Fabric, order: Sequence[Hashable] | None = None) -> FabricGroups:
     """The groups of a fabric, remembered as long as its nodes, arcs and order stay the same.
 
-    Raises TopologyError when the fabric is unsound, or the order names what is no accelerator or
-    one twice.
+    Of a frozen fabric (`networkx.freeze`) that is taken for granted; any other is looked through
+    at every call. Raises TopologyError when the fabric is unsound, or the order names what is no
+    accelerator or one twice.
     """
     if not isinstance(G, nx.DiGraph):
         check(G)
+    if nx.is_frozen(G):
+        of_orders = _of_frozen.setdefault(G, {})
+        places = None if order is None else tuple(order)
+        if places not in of_orders:
+            of_orders[places] = FabricGroups(check(G), order)
+        return of_orders[places]
     key = _content(G, order)
     if key not in _remembered:
         _remembered[key] = FabricGroups(check(G), order)
@@ -142,6 +150,7 @@ def grouped(G: Fabric, order: Sequence[Hashable] | None = None) -> FabricGroups:
 
 
 _remembered: OrderedDict[Hashable, FabricGroups] = OrderedDict()
+_of_frozen: WeakKeyDictionary[Fabric, dict[Group | None, FabricGroups]] = WeakKeyDictionary()
 
 
 class FabricGroups:
