@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from planner.catalogue.chips import Chip
 
 LATENT, GROUPED = "latent", "grouped"
+NAMES = ("chips", "models", "engines")
 
 
 @dataclass(frozen=True)
@@ -390,9 +391,8 @@ def _profile_of_file(path: Path) -> Profile:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise CatalogueError(f"{path}: is no profile: {error}") from None
     try:
-        names = [name for key in ("chips", "models", "engines") for name in raw.get(key, ())]
-        if odd := [name for name in names if not isinstance(name, str)]:
-            raise TypeError(f"chips, models and engines have names; {odd[0]!r} is none")
+        for odd in (n for key in NAMES for n in raw.get(key, ()) if not isinstance(n, str)):
+            raise TypeError(f"{odd!r} is no name; {', '.join(NAMES)} have names")
         return profile_from(path.stem, raw)
     except KeyError as error:
         raise CatalogueError(f"{path}: is no profile: it has no {error.args[0]}") from None

@@ -128,9 +128,8 @@ def _leaving(rates: Rates, domain: int, chips: int) -> dict[str, object] | None:
 
     if chips == domain:
         return None
-    G = rates.of.fabric
+    G, first = rates.of.fabric, accelerators(rates.of.fabric)[0]
     inside, across = rates.of_group(domain), rates.of_group(min(2 * domain, chips))
-    first = next(node for node, kind in G.nodes(data="kind") if kind == "accelerator")
     try:
         links: float | None = slowdown(G, first)
     except TopologyError:  # a chip without links of one of the tiers has no such ratio
@@ -197,8 +196,7 @@ class Rates:
 
     def of_group(self, n: int) -> GroupRate:
         """Rates of a group of `n` chips: of a machine by its figures, else by looking."""
-        machine = self.of.machine
-        return self._grouped.rate(n) if machine is None else group_rate(machine, n)
+        return group_rate(self.of.machine, n) if self.of.machine else self._grouped.rate(n)
 
     def _explained(self, n: int, formula: float) -> dict[str, object]:
         """What the flow and cut engines say of the same groups; `formula` all-to-all [byte/s]."""

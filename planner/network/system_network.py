@@ -28,10 +28,7 @@ def fabric_of(file: Path, most: int) -> tuple[Fabric, Machine]:
     from topologies.groups.fabric_groups import grouped
 
     try:
-        stat = file.stat()
-        G = _fabric_written(file, stat.st_mtime_ns, stat.st_size)
-    except OSError as error:
-        raise FieldError(("system", f"{file.name}: {error.strerror}")) from error
+        G = _fabric_written(file, file.stat().st_mtime_ns if file.exists() else 0)
     except TopologyError as error:
         raise FieldError(("system", " ".join(str(error).split()))) from error
     chips = accelerators(G)
@@ -58,8 +55,8 @@ def fabric_of(file: Path, most: int) -> tuple[Fabric, Machine]:
 
 
 @lru_cache(maxsize=4)
-def _fabric_written(file: Path, when: int, size: int) -> Fabric:
-    """The fabric of a file as it was written at a time; every change of a question asks for it."""
+def _fabric_written(file: Path, when: int) -> Fabric:
+    """The fabric of a file as it was written at a time [ns]; every change of a question asks it."""
     from networkx import freeze
 
     from topologies import read

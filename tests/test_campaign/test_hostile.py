@@ -31,7 +31,7 @@ def test_hostile_cases_end_well(family):
 @pytest.mark.parametrize(
     "number",
     [
-        *("network:867", "network:3438", "network:4286", "table:23", "change:82"),
+        *("network:867", "network:3438", "table:23", "change:82"),
         *("profile:621", "profile:748", "profile:821"),
     ],
 )

@@ -14,7 +14,7 @@ from dataclasses import replace
 from hashlib import sha256
 from itertools import product
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import ref
 
 import networkx as nx
 
@@ -128,18 +128,11 @@ KEPT = 16  # fabrics whose groups are remembered
 def grouped(G: Fabric, order: Sequence[Hashable] | None = None) -> FabricGroups:
     """The groups of a fabric, remembered as long as its nodes, arcs and order stay the same.
 
-    Of a frozen fabric (`networkx.freeze`) that is taken for granted; any other is looked through
-    at every call. Raises TopologyError when the fabric is unsound, or the order names what is no
-    accelerator or one twice.
+    Of a frozen fabric (`networkx.freeze`) that is taken for granted. Raises TopologyError when the
+    fabric is unsound, or the order names what is no accelerator or one twice.
     """
     if not isinstance(G, nx.DiGraph):
         check(G)
-    if nx.is_frozen(G):
-        of_orders = _of_frozen.setdefault(G, {})
-        places = None if order is None else tuple(order)
-        if places not in of_orders:
-            of_orders[places] = FabricGroups(check(G), order)
-        return of_orders[places]
     key = _content(G, order)
     if key not in _remembered:
         _remembered[key] = FabricGroups(check(G), order)
@@ -150,7 +143,6 @@ def grouped(G: Fabric, order: Sequence[Hashable] | None = None) -> FabricGroups:
 
 
 _remembered: OrderedDict[Hashable, FabricGroups] = OrderedDict()
-_of_frozen: WeakKeyDictionary[Fabric, dict[Group | None, FabricGroups]] = WeakKeyDictionary()
 
 
 class FabricGroups:
@@ -349,6 +341,8 @@ def _entrance(G: Fabric, chip: Node) -> float:
     return float(sum(inside or [arc["bandwidth"] for arc in arcs]))
 
 
-def _content(G: Fabric, order: Sequence[Hashable] | None) -> str:
+def _content(G: Fabric, order: Sequence[Hashable] | None) -> Hashable:
+    if nx.is_frozen(G):
+        return ref(G), None if order is None else tuple(order)
     content = repr((G.graph, list(G.nodes(data=True)), list(G.edges(data=True)), order))
     return sha256(content.encode()).hexdigest()

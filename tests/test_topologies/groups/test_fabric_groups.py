@@ -276,7 +276,7 @@ def test_a_frozen_fabric_is_looked_through_once(monkeypatch):
     """Who freezes it says that it stays as it is; its rates are those of its copy."""
     G = nx.freeze(hierarchy(switch(4, up=8e9), 3, out=1e9))
     first = grouped(G)
-    monkeypatch.setattr("topologies.groups.fabric_groups._content", None)
+    monkeypatch.setattr("topologies.groups.fabric_groups.sha256", None)
     assert grouped(G) is first
     order = sorted(accelerators(G), reverse=True)
     assert grouped(G, order) is grouped(G, list(order)) is not first

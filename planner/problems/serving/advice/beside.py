@@ -113,10 +113,7 @@ def quoted_accuracy(candidate: Candidate, regime: str) -> QuotedAccuracy | None:
 
 
 def _error(profile: Profile, word: str, quantity: str) -> tuple[float, int] | None:
-    """Median error, relative, and rows: of what was left out in one way, or of any row left out.
-
-    None where the profile does not say both.
-    """
+    """Median error, relative, and rows: of those left out in one way, or in any; None without."""
     for row in profile.left_out:
         if (row["word"], row["quantity"]) == (word, quantity):
             return float(row["median"]), int(row["rows"])

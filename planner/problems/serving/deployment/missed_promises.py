@@ -64,8 +64,7 @@ def exceeded_promises(task: Task, values: Mapping[str, float]) -> tuple[Exceeded
 def _exceeded(question: Question, least: float, served: float) -> list[tuple[str, float]]:
     """How far the nearest plan is from each promise: (promise, factor), worst promise first.
 
-    Another question's nearest plan has a worst factor of `least`: no nearer, none is sought. Of a
-    load, two pools serve `served` requests per second within the promises.
+    None as far as a worst factor of `least` is sought; of a load, two pools serve `served`/s.
     """
     if isinstance(question, OnePool):
         return shortfalls(question.step, least)
@@ -229,10 +228,8 @@ def _most_served(questions: Sequence[TwoPools]) -> list[float]:
     for question in questions:
         prefill, decode = (task.with_layout(objective="throughput") for task in question.tasks)
         most = replace(question.pair, demand=None, prefill=prefill, decode=decode)
-        steps = [
-            pool.step.with_task(task) for pool, task in zip(question.pools, most.tasks, strict=True)
-        ]
-        searches.append((most, *steps))
+        reads, writes = (pool.step for pool in question.pools)
+        searches.append((most, reads.with_task(prefill), writes.with_task(decode)))
     return [pairs[0].requests if pairs else 0.0 for pairs, _ in search_pools_together(searches)]
 
 
@@ -246,8 +243,8 @@ def relaxed_promises(questions: Sequence[Question]) -> tuple[RelaxedPromise, ...
     # The value that one pool reaches bounds the search of two.
     pairs = [question for question in questions if isinstance(question, TwoPools)]
     for name in made:
-        one = [_least_of_one(q, name) for q in questions if isinstance(q, OnePool)]
-        least[name] = min(one, default=math.inf)
+        single = [_least_of_one(q, name) for q in questions if isinstance(q, OnePool)]
+        least[name] = min(single, default=math.inf)
         first = _reached_within(pairs, name, least[name] * (1 - CLOSE))
         for question, reached in zip(pairs, first, strict=True):
             if math.isfinite(reached):
@@ -306,36 +303,23 @@ def _reached_within(questions: Sequence[TwoPools], name: str, value: float) -> l
     limit = None if math.isinf(value) else value
     searches = []
     for question in questions:
-        pair = question.pair
+        pair, (reads, writes) = question.pair, question.pools
         # Without a load the smallest batch is the fastest.
         objective = "latency" if pair.demand is None else pair.decode.objective
-        tasks = []
-        for task in pair.tasks:
-            promise = limit if name in task.promises else None
-            tasks.append(task.promising(promise, name).with_layout(objective=objective))
-        prefill = question.pools[0].step.with_task(tasks[0])
-        decode = question.pools[1].step.with_task(tasks[1].with_layout(arrivals=None))
-        searches.append((replace(pair, prefill=tasks[0], decode=tasks[1]), prefill, decode))
-    every = search_pools_together(searches)
-    return [
-        _least_reached(*of, pairs, name, limit)
-        for of, (pairs, _) in zip(searches, every, strict=True)
-    ]
+        eased = (t.promising(limit if name in t.promises else None, name) for t in pair.tasks)
+        prefill, decode = (task.with_layout(objective=objective) for task in eased)
+        relaxed = replace(pair, prefill=prefill, decode=decode)
+        writing = writes.step.with_task(decode.with_layout(arrivals=None))
+        searches.append((relaxed, reads.step.with_task(prefill), writing))
 
+    def least(pair: TaskPair, prefill: Step, decode: Step, serving: Sequence[Pair]) -> float:
+        if serving and pair.demand is not None and limit is not None:
+            return limit
+        plans = (evaluate_pair(pair, prefill, decode, each) for each in serving)
+        return min((_reached(plan, name) for plan in plans), default=math.inf)
 
-def _least_reached(
-    relaxed: TaskPair,
-    prefill: Step,
-    decode: Step,
-    pairs: Sequence[Pair],
-    name: str,
-    limit: float | None,
-) -> float:
-    """The least that any of the pairs makes of a promise; under a load, the limit it was given."""
-    if pairs and relaxed.demand is not None and limit is not None:
-        return limit
-    plans = (evaluate_pair(relaxed, prefill, decode, each) for each in pairs)
-    return min((_reached(plan, name) for plan in plans), default=math.inf)
+    searched = search_pools_together(searches)
+    return [least(*of, pairs) for of, (pairs, _) in zip(searches, searched, strict=True)]
 
 
 def _reached(candidate: Candidate, name: str) -> float:
