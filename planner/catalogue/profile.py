@@ -2,8 +2,7 @@
 
 Coefficients are shared by all rows; adjustments say what an architecture, an engine, a version or
 a number format changes about them, and bands what is known less well: a model or a chip that the
-fit never saw borrows the shared coefficients and gets the wider band of those left out. Profiles
-are TOML files under `catalogue/profiles`, or files of the user's own.
+fit never saw borrows shared coefficients and gets a wider band. Profiles are TOML files.
 """
 
 from __future__ import annotations
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from planner.catalogue.chips import Chip
 
 LATENT, GROUPED = "latent", "grouped"
+NAMES = ("chips", "models", "engines")
 
 
 @dataclass(frozen=True)
@@ -48,10 +48,9 @@ class Place:
     """Where a coefficient is asked for; empty where it is not known or does not matter.
 
     `math` is the number format that the feed-forward part multiplies in, `cache` that of keys and
-    values, `attention` latent or grouped, `months` how long before
-    the profile's date the run was made, `pooled` whether prompts are read on other chips,
-    `assumed` whether numbers of a measurement had to be worked out that its table does not give,
-    `shape` what tunings of one model share.
+    values, `attention` latent or grouped, `months` how long before the profile's date the run was,
+    `pooled` whether prompts are read on other chips, `assumed` whether numbers had to be worked
+    out that the table does not give, `shape` what tunings of one model share.
     """
 
     chip: str = ""
@@ -392,6 +391,8 @@ def _profile_of_file(path: Path) -> Profile:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise CatalogueError(f"{path}: is no profile: {error}") from None
     try:
+        for odd in (n for key in NAMES for n in raw.get(key, ()) if not isinstance(n, str)):
+            raise TypeError(f"{odd!r} is no name; {', '.join(NAMES)} have names")
         return profile_from(path.stem, raw)
     except KeyError as error:
         raise CatalogueError(f"{path}: is no profile: it has no {error.args[0]}") from None

@@ -19,10 +19,12 @@ from planner.text.errors import InputError, did_you_mean, quoted
 from planner.text.tolerances import AGREE
 from topologies.fabric.fabric import SCALE_OUT, Arc, Fabric, Node, accelerators
 from topologies.fabric.limits import TopologyError
+from topologies.groups.fabric_groups import FabricGroups, grouped
 from topologies.groups.group_rate import group_rate
 from topologies.picture.scene import LinkClass, role
 from topologies.rates.concurrent_collectives import PLAIN, all_reduce_bounds
 from topologies.rates.cut import all_gather_rate
+from topologies.rates.equal_domains import GroupRate
 from topologies.rates.flow import concurrent_flow
 from topologies.rates.traffic import all_to_all
 
@@ -66,6 +68,7 @@ def measured(
     adding = sum(bool(sums) for _, sums in G.nodes(data="in_network_reduce"))
     since = of.machine.reduce_from if of.machine else None
     half = bisection(G) if chips > 1 else None
+    rates = Rates(of, domain, routing)
     return {
         "name": of.name,
         "title": of.machine.title if of.machine else plain(G.graph.get("name") or of.name),
@@ -76,11 +79,9 @@ def measured(
         "links": _links(reading.classes),
         "routing": routing,
         "bisection": half and {"rate": half.rate, "chips": half.chips, "across": half.across},
-        "leaving": _leaving(of, domain, chips),
+        "leaving": _leaving(rates, domain, chips),
         "in_network_reduce": {"switches": adding, "from_chips": since if adding else None},
-        "groups": _groups(
-            Rates(of, domain, routing), group_sizes if sizes else _sizes(chips, domain), group_sizes
-        ),
+        "groups": _groups(rates, group_sizes if sizes else _sizes(chips, domain), group_sizes),
         "collectives": timed(of, collective, group_sizes, messages or MESSAGES)
         if collective
         else [],
@@ -121,19 +122,16 @@ def _sizes(chips: int, domain: int) -> list[int]:
     return sorted(marks | set(powers)) or [1]
 
 
-def _leaving(of: DescribedNetwork, domain: int, chips: int) -> dict[str, object] | None:
+def _leaving(rates: Rates, domain: int, chips: int) -> dict[str, object] | None:
     """From which group size a domain is left, and how much slower that is."""
     from topologies.fabric.measure import slowdown
-    from topologies.groups.group_rate import group_rate
 
     if chips == domain:
         return None
-    what = of.machine if of.machine is not None else of.fabric
-    inside = group_rate(what, domain)
-    across = group_rate(what, min(2 * domain, chips))
-    first = next(node for node, kind in of.fabric.nodes(data="kind") if kind == "accelerator")
+    G, first = rates.of.fabric, accelerators(rates.of.fabric)[0]
+    inside, across = rates.of_group(domain), rates.of_group(min(2 * domain, chips))
     try:
-        links: float | None = slowdown(of.fabric, first)
+        links: float | None = slowdown(G, first)
     except TopologyError:  # a chip without links of one of the tiers has no such ratio
         links = None
     return {
@@ -176,7 +174,6 @@ class Rates:
 
     def __init__(self, of: DescribedNetwork, domain: int, routing: str) -> None:
         self.of, self.domain, self.routing = of, domain, routing
-        self.network = of.machine if of.machine is not None else of.fabric
         self.chips = len(accelerators(of.fabric))
         self.adds = any(sums for _, sums in of.fabric.nodes(data="in_network_reduce"))
 
@@ -185,7 +182,7 @@ class Rates:
 
         Raises TopologyError when the network has no such group.
         """
-        rate = group_rate(self.network, n)
+        rate = self.of_group(n)
         row: dict[str, object] = {"chips": n, "domains": rate.domains}
         row |= {"box": list(rate.box) if rate.box else None, "all_to_all": rate.all_to_all}
         row |= {"all_gather": rate.all_gather, "all_reduce": rate.all_gather}
@@ -196,6 +193,10 @@ class Rates:
         if n > 1 and (why or self.routing != OPTIMAL):
             row |= self._explained(n, rate.all_to_all)
         return row
+
+    def of_group(self, n: int) -> GroupRate:
+        """Rates of a group of `n` chips: of a machine by its figures, else by looking."""
+        return group_rate(self.of.machine, n) if self.of.machine else self._grouped.rate(n)
 
     def _explained(self, n: int, formula: float) -> dict[str, object]:
         """What the flow and cut engines say of the same groups; `formula` all-to-all [byte/s]."""
@@ -232,9 +233,12 @@ class Rates:
     def _groups(self, n: int) -> list[tuple[Node, ...]]:
         if n == self.chips:
             return [tuple(accelerators(self.of.fabric))]
-        from topologies.groups.fabric_groups import grouped
+        return [tuple(group) for group in self._grouped.groups(n)]
 
-        return [tuple(group) for group in grouped(self.of.fabric).groups(n)]
+    @cached_property
+    def _grouped(self) -> FabricGroups:
+        """Its groups, for which the whole fabric is looked at once."""
+        return grouped(self.of.fabric)
 
     @cached_property
     def _inner(self) -> Fabric:

@@ -9,6 +9,7 @@ import re
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -169,12 +170,11 @@ def fabric_of(file: Path, most: int) -> tuple[Fabric, Machine]:
     Domains that differ count as the largest of them; groups are rated where they fit. Raises
     FieldError with every mistake in the file, or if it has fewer chips than are paid for.
     """
-    from topologies import read
     from topologies.fabric.fabric import SCALE_OUT, SCALE_UP, accelerators
     from topologies.groups.fabric_groups import grouped
 
     try:
-        G = read(file)
+        G = _fabric_written(file, file.stat().st_mtime_ns if file.exists() else 0)
     except TopologyError as error:
         raise FieldError(("system", " ".join(str(error).split()))) from error
     chips = accelerators(G)
@@ -198,6 +198,16 @@ def fabric_of(file: Path, most: int) -> tuple[Fabric, Machine]:
         scale_out_latency=late[SCALE_OUT],
     )
     return G, machine_
+
+
+@lru_cache(maxsize=4)
+def _fabric_written(file: Path, when: int) -> Fabric:
+    """The fabric of a file as it was written at a time [ns]; every change of a question asks it."""
+    from networkx import freeze
+
+    from topologies import read
+
+    return freeze(read(file))
 
 
 def _leaving(G: Fabric, tier: str, chips: Iterable[Node]) -> list[float]:

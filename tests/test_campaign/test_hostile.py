@@ -28,6 +28,20 @@ def test_hostile_cases_end_well(family):
     assert not tally.failures
 
 
+@pytest.mark.parametrize(
+    "number",
+    [
+        *("network:867", "network:3438", "table:23", "change:82"),
+        *("profile:621", "profile:748", "profile:821"),
+    ],
+)
+def test_cases_that_once_ended_badly_end_well(number):
+    """A million chips, thousands of nodes in a file, half a request, nine drafts, odd profiles."""
+    family, _, first = number.partition(":")
+    _, tally = run_chunk((family, int(first), int(first) + 1))
+    assert not tally.failures
+
+
 @pytest.mark.campaign
 @pytest.mark.parametrize("block", FULL, ids=lambda block: f"{block[0]}:{block[1]}")
 def test_hostile_cases_end_well_in_full(block):

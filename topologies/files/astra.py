@@ -34,7 +34,7 @@ from topologies.fabric.fabric import (
 )
 from topologies.fabric.limits import TopologyError, closest, shown
 from topologies.fabric.soundness import check
-from topologies.files.arc_counts import MOST_ARCS
+from topologies.files.arc_counts import MOST_ARCS, TOO_MANY
 from topologies.files.located_yaml import Located, YamlDocument
 
 RING, FULL, HUB = "Ring", "FullyConnected", "Switch"
@@ -303,7 +303,7 @@ def _dimensions(root: Located, document: YamlDocument) -> list[AstraDimension]:
     ]
     links = sum(dimension.side - 1 if dimension.block == FULL else 2 for dimension in box)
     if (arcs := prod(dimension.side for dimension in box) * links) > MOST_ARCS:
-        document.fault(root, f"up to {arcs} arcs; at most {MOST_ARCS} are made")
+        document.fault(root, f"up to {arcs:,} arcs; {TOO_MANY}")
     return box[::-1]
 
 

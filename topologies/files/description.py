@@ -23,7 +23,7 @@ from topologies.builders import BUILDERS
 from topologies.fabric.fabric import Fabric
 from topologies.fabric.limits import TopologyError, closest, count_fault, shown
 from topologies.fabric.overrides import Change, override
-from topologies.files.arc_counts import MOST_ARCS, arcs
+from topologies.files.arc_counts import MOST_ARCS, TOO_MANY, arcs
 from topologies.files.located_yaml import Located, YamlDocument
 from topologies.files.units import Misread, latency, rate
 from topologies.machines.hardware import Machine
@@ -231,9 +231,7 @@ def _made(node: Located, document: YamlDocument, path: str, depth: int) -> Fabri
     if len(document.faults) > before:
         return None
     if (size := arcs(which.value if key == "kind" else key, arguments)) > MOST_ARCS:
-        document.fault(
-            which, f"{path or which.value}: up to {size} arcs; at most {MOST_ARCS} are made"
-        )
+        document.fault(which, f"{path or which.value}: up to {size:,} arcs; {TOO_MANY}")
         return None
     try:
         G = make(**arguments)

@@ -14,6 +14,7 @@ from dataclasses import replace
 from hashlib import sha256
 from itertools import product
 from typing import Any
+from weakref import ref
 
 import networkx as nx
 
@@ -126,8 +127,8 @@ KEPT = 16  # fabrics whose groups are remembered
 def grouped(G: Fabric, order: Sequence[Hashable] | None = None) -> FabricGroups:
     """The groups of a fabric, remembered as long as its nodes, arcs and order stay the same.
 
-    Raises TopologyError when the fabric is unsound, or the order names what is no accelerator or
-    one twice.
+    Of a frozen fabric (`networkx.freeze`) that is taken for granted. Raises TopologyError when the
+    fabric is unsound, or the order names what is no accelerator or one twice.
     """
     if not isinstance(G, nx.DiGraph):
         check(G)
@@ -341,6 +342,8 @@ def _entrance(G: Fabric, chip: Node) -> float:
     return float(sum(inside or [arc["bandwidth"] for arc in arcs]))
 
 
-def _content(G: Fabric, order: Sequence[Hashable] | None) -> str:
+def _content(G: Fabric, order: Sequence[Hashable] | None) -> Hashable:
+    if nx.is_frozen(G):
+        return ref(G), None if order is None else tuple(order)
     content = repr((G.graph, list(G.nodes(data=True)), list(G.edges(data=True)), order))
     return sha256(content.encode()).hexdigest()

@@ -95,10 +95,10 @@ def measured_run(
     if not looped and sheets.number_or_none(row, "batch") is None:
         zero = " but 0" if row.get("concurrency") or row.get("batch") else ""
         raise published_names.Refused(f"neither concurrency nor batch is given{zero}")
-    batch = sheets.positive(row, "concurrency" if looped else "batch") / replicas
+    sent = sheets.positive(row, "concurrency" if looped else "batch")
     drafts = sheets.count(row, "drafts", 0)
     engine = row.get("engine", "").lower()
-    values = _values(row, looped, batch * replicas, output, line, refused)
+    values = _values(row, looped, sent, output, line, refused)
     common = Measurement(
         id=line,
         source=row.get("source", "") or "own",
@@ -110,7 +110,7 @@ def measured_run(
         chips=chips,
         layout=layout,
         halves=published_names.halves_of(row.get("overlap", ""), layout),
-        batch=batch,
+        batch=max(1.0, sent / replicas),  # who is timed is there, though there be fewer on average
         prompt=prompt,
         output=max(output, 2.0),
         context=prompt + output / 2,

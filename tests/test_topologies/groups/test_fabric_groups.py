@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import networkx as nx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,7 +20,7 @@ from topologies import (
     switch,
     torus,
 )
-from topologies.fabric.fabric import SCALE_UP, SWITCH, Fabric, link
+from topologies.fabric.fabric import SCALE_UP, SWITCH, Fabric, accelerators, link
 from topologies.groups import concurrent_groups as joint
 from topologies.groups import concurrent_groups as ways
 from topologies.groups.concurrent_groups import GroupPaths, group_rates
@@ -269,6 +270,18 @@ def test_a_fabric_that_has_changed_is_looked_at_anew():
     for arc in G.edges.values():
         arc["bandwidth"] = 2e9
     assert group_rate(G, 4).all_to_all == pytest.approx(2 * before)
+
+
+def test_a_frozen_fabric_is_looked_through_once(monkeypatch):
+    """Who freezes it says that it stays as it is; its rates are those of its copy."""
+    G = nx.freeze(hierarchy(switch(4, up=8e9), 3, out=1e9))
+    first = grouped(G)
+    monkeypatch.setattr("topologies.groups.fabric_groups.sha256", None)
+    assert grouped(G) is first
+    order = sorted(accelerators(G), reverse=True)
+    assert grouped(G, order) is grouped(G, list(order)) is not first
+    monkeypatch.undo()
+    assert [first.rate(n) for n in (2, 4, 6)] == [group_rate(G.copy(), n) for n in (2, 4, 6)]
 
 
 def test_chips_without_links_of_their_own_use_what_there_is():

@@ -123,11 +123,11 @@ def quoted_accuracy(candidate: Candidate, regime: str) -> QuotedAccuracy | None:
 
 
 def _error(profile: Profile, word: str, quantity: str) -> tuple[float, int] | None:
-    """Median error, relative, and rows: of what was left out in one way, or of any row left out."""
+    """Median error, relative, and rows: of those left out in one way, or in any; None without."""
     for row in profile.left_out:
         if (row["word"], row["quantity"]) == (word, quantity):
             return float(row["median"]), int(row["rows"])
     name = quantity.replace(" ", "_")
-    if f"{name}_median" not in profile.errors:
+    if not {f"{name}_median", f"{name}_rows"} <= profile.errors.keys():
         return None
     return profile.errors[f"{name}_median"], int(profile.errors[f"{name}_rows"])

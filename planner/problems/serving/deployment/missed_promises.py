@@ -17,13 +17,13 @@ import numpy as np
 from planner.problems.serving.deployment.candidate import Candidate, evaluate_pair
 from planner.problems.serving.deployment.pool import least_value
 from planner.problems.serving.deployment.pool_matching import DELAYED, shards
-from planner.problems.serving.deployment.pool_pairs import search_pools
+from planner.problems.serving.deployment.pool_pairs import Pair, search_pools, search_pools_together
 from planner.problems.serving.deployment.questions import OnePool, Question, TwoPools
 from planner.problems.serving.plan import ExceededPromise, RelaxedPromise
 from planner.problems.serving.search.batch import fixed_batches, search, sized, tried_batches
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.plan_limits import LIMITS, PROMISES
-from planner.problems.serving.task.task import Task
+from planner.problems.serving.task.task import Task, TaskPair
 from planner.protocol.bracket import Bracket, bracketed, middle, within_factor
 from planner.protocol.plan import MissedPromise
 
@@ -39,8 +39,10 @@ def missed_promises(questions: Sequence[Question]) -> list[MissedPromise]:
     """The promises that the nearest plan of questions without answer breaks, and by how much."""
     nearest: list[tuple[str, float]] = []
     least = math.inf
+    loaded = [q for q in questions if isinstance(q, TwoPools) and q.pair.demand is not None]
+    served = dict(zip(map(id, loaded), _most_served(loaded), strict=True))
     for question in questions:
-        factors = _exceeded(question, least)
+        factors = _exceeded(question, least, served.get(id(question), 0.0))
         # A question that says nothing of what is missing is no way out.
         worst = max((factor for _, factor in factors), default=math.inf)
         if worst < least:
@@ -59,17 +61,15 @@ def exceeded_promises(task: Task, values: Mapping[str, float]) -> tuple[Exceeded
     )
 
 
-def _exceeded(question: Question, least: float) -> list[tuple[str, float]]:
+def _exceeded(question: Question, least: float, served: float) -> list[tuple[str, float]]:
     """How far the nearest plan is from each promise: (promise, factor), worst promise first.
 
-    Another question's nearest plan has a worst factor of `least`: no nearer, none is sought.
+    None as far as a worst factor of `least` is sought; of a load, two pools serve `served`/s.
     """
     if isinstance(question, OnePool):
         return shortfalls(question.step, least)
-    load = question.pair.demand
-    served = _most_served(question) if load is not None else 0.0
     if served > 0:
-        return [("load", (load or 0.0) / served)]
+        return [("load", (question.pair.demand or 0.0) / served)]
     # Where each pool keeps its own promises, two of them need more chips.
     factors = dict(pair for pool in question.pools for pair in shortfalls(pool.step))
     late = _late(question).items()
@@ -222,15 +222,15 @@ def _serves(questions: Sequence[Question], factor: float) -> bool:
     return False
 
 
-def _most_served(question: TwoPools) -> float:
+def _most_served(questions: Sequence[TwoPools]) -> list[float]:
     """Most requests per second that any pair serves within the promises, 0 if none does."""
-    prefill, decode = (task.with_layout(objective="throughput") for task in question.tasks)
-    most = replace(question.pair, demand=None, prefill=prefill, decode=decode)
-    steps = (
-        pool.step.with_task(task) for pool, task in zip(question.pools, most.tasks, strict=True)
-    )
-    pairs, _ = search_pools(most, *steps)
-    return pairs[0].requests if pairs else 0.0
+    searches = []
+    for question in questions:
+        prefill, decode = (task.with_layout(objective="throughput") for task in question.tasks)
+        most = replace(question.pair, demand=None, prefill=prefill, decode=decode)
+        reads, writes = (pool.step for pool in question.pools)
+        searches.append((most, reads.with_task(prefill), writes.with_task(decode)))
+    return [pairs[0].requests if pairs else 0.0 for pairs, _ in search_pools_together(searches)]
 
 
 def relaxed_promises(questions: Sequence[Question]) -> tuple[RelaxedPromise, ...]:
@@ -241,15 +241,14 @@ def relaxed_promises(questions: Sequence[Question]) -> tuple[RelaxedPromise, ...
         for task in question.tasks:
             made |= task.promises
     # The value that one pool reaches bounds the search of two.
-    for question in sorted(questions, key=lambda question: isinstance(question, TwoPools)):
-        for name in made:
-            reached = least.get(name, math.inf)
-            value = (
-                _least_of_one(question, name)
-                if isinstance(question, OnePool)
-                else _least_of_two(question, name, reached)
-            )
-            least[name] = min(reached, value)
+    pairs = [question for question in questions if isinstance(question, TwoPools)]
+    for name in made:
+        single = [_least_of_one(q, name) for q in questions if isinstance(q, OnePool)]
+        least[name] = min(single, default=math.inf)
+        first = _reached_within(pairs, name, least[name] * (1 - CLOSE))
+        for question, reached in zip(pairs, first, strict=True):
+            if math.isfinite(reached):
+                least[name] = min(least[name], _least_of_two(question, name, least[name]))
     return tuple(_relaxed(name, limit, least[name]) for name, limit in made.items())
 
 
@@ -272,7 +271,7 @@ def _least_of_two(question: TwoPools, name: str, bound: float) -> float:
     """The least value in two pools, sought below a `bound`; infinite where there is none."""
     pair = question.pair
     promises = {**pair.prefill.promises, **pair.decode.promises}
-    reached = _reached_within(question, name, bound * (1 - CLOSE))
+    (reached,) = _reached_within([question], name, bound * (1 - CLOSE))
     if not math.isfinite(reached):
         return reached
     missed = False
@@ -289,7 +288,7 @@ def _least_of_two(question: TwoPools, name: str, bound: float) -> float:
 
     def difference(values: Sequence[float]) -> list[float]:
         nonlocal reached, missed
-        least = _reached_within(question, name, values[0])
+        (least,) = _reached_within([question], name, values[0])
         missed = not math.isfinite(least)
         reached = reached if missed else least
         return [-1.0 if missed else 1.0]
@@ -299,24 +298,28 @@ def _least_of_two(question: TwoPools, name: str, bound: float) -> float:
     return reached
 
 
-def _reached_within(question: TwoPools, name: str, value: float) -> float:
-    """What a plan with the promise at this value makes of it; infinite where there is none."""
-    pair, limit = question.pair, None if math.isinf(value) else value
-    # Without a load the smallest batch is the fastest.
-    objective = "latency" if pair.demand is None else pair.decode.objective
-    tasks = []
-    for task in pair.tasks:
-        promise = limit if name in task.promises else None
-        tasks.append(task.promising(promise, name).with_layout(objective=objective))
-    relaxed = replace(pair, prefill=tasks[0], decode=tasks[1])
-    prefill = question.pools[0].step.with_task(tasks[0])
-    decode = question.pools[1].step.with_task(tasks[1].with_layout(arrivals=None))
-    pairs, _ = search_pools(relaxed, prefill, decode)
-    if not pairs:
-        return math.inf
-    if pair.demand is not None and limit is not None:
-        return limit
-    return min(_reached(evaluate_pair(relaxed, prefill, decode, each), name) for each in pairs)
+def _reached_within(questions: Sequence[TwoPools], name: str, value: float) -> list[float]:
+    """What a plan of each with the promise at this value makes of it; infinite where none is."""
+    limit = None if math.isinf(value) else value
+    searches = []
+    for question in questions:
+        pair, (reads, writes) = question.pair, question.pools
+        # Without a load the smallest batch is the fastest.
+        objective = "latency" if pair.demand is None else pair.decode.objective
+        eased = (t.promising(limit if name in t.promises else None, name) for t in pair.tasks)
+        prefill, decode = (task.with_layout(objective=objective) for task in eased)
+        relaxed = replace(pair, prefill=prefill, decode=decode)
+        writing = writes.step.with_task(decode.with_layout(arrivals=None))
+        searches.append((relaxed, reads.step.with_task(prefill), writing))
+
+    def least(pair: TaskPair, prefill: Step, decode: Step, serving: Sequence[Pair]) -> float:
+        if serving and pair.demand is not None and limit is not None:
+            return limit
+        plans = (evaluate_pair(pair, prefill, decode, each) for each in serving)
+        return min((_reached(plan, name) for plan in plans), default=math.inf)
+
+    searched = search_pools_together(searches)
+    return [least(*of, pairs) for of, (pairs, _) in zip(searches, searched, strict=True)]
 
 
 def _reached(candidate: Candidate, name: str) -> float:

@@ -205,6 +205,14 @@ def test_every_way_to_tell_a_time(table, columns, values, quantity, seconds):
     assert (rows[-1].quantity, rows[-1].seconds) == (quantity, pytest.approx(seconds))
 
 
+@pytest.mark.parametrize(("users", "batch"), [("32", 8), ("4", 1), ("0.5", 1)])
+def test_a_timed_request_is_in_its_batch(table, users, batch):
+    """Fewer requests than replicas, or than one on average: each is timed alone, never by half."""
+    head = "model,chip,weights,tp,n_chips,input_tokens,output_tokens,concurrency,tpot_ms"
+    (row,) = own_runs(table(head, f"llama-3.1-70b,h100,fp8,4,16,1024,256,{users},21.5")).rows
+    assert row.batch == batch
+
+
 def test_facts_fill_what_a_table_lacks(table):
     """What holds for all lines need not stand in each; an unknown fact is named."""
     path = table("concurrency,isl,osl,tpot_ms", "32,1024,256,21.5")
