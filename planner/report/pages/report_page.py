@@ -222,7 +222,8 @@ def _places() -> str:
         '<div data-live hidden><section id="steps"><h2>One step</h2><p class="quiet" '
         'id="step-words"></p><figure id="step"></figure></section><section id="memory"></section>'
         '<section id="curve"><h2>Price against speed</h2><p class="quiet">Every layout at batches '
-        "that double, with the promises on first token and memory kept; the line is the cheapest "
+        "that double, or under a load on more and more chips, with the promises on first token "
+        "and memory kept; the line is the cheapest "
         'at each speed. Filled: the plan. Hollow: as solved.</p><figure id="frontier"></figure>'
         '</section><section id="growing"><h2>Why not one sequence more</h2><p class="quiet">What '
         'a step is made of as the batch grows, on this layout.</p><figure id="growth"></figure>'
