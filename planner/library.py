@@ -64,6 +64,7 @@ def sensitivity(
         many base draws, or trajectories, in so many processes: a `Study` comes back.
     """
     from planner.protocol.plan import Plan
+    from planner.protocol.section import steepest
 
     if sobol is not None or morris is not None:
         from planner.uncertainty.global_study import explore
@@ -72,8 +73,7 @@ def sensitivity(
         return explore(source, output, sets, sobol=sobol, morris=morris, seed=seed, workers=workers)
     if isinstance(of, Plan):
         if output is None and not sets and not switches:
-            ranked = sorted(of.elasticities.items(), key=lambda pair: (-abs(pair[1]), pair[0]))
-            return Elasticities(ranked)
+            return Elasticities(steepest(of.elasticities))
         of = of.scenario
     return elasticity_table(of, output, sets, switches=switches)
 

@@ -12,10 +12,9 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from planner.protocol.problem import problem_of
-from planner.protocol.section import Line, Section
+from planner.protocol.section import Line, Section, decided_over, sources_of, worth_most
 from planner.text.colours import BROKEN, LIGHT, PARTS, WHITE, letters_on
 from planner.text.colours import OTHERS as OTHER_PARTS
-from planner.text.tolerances import UNSEEN
 from planner.text.wording import below, quantity
 
 if TYPE_CHECKING:
@@ -27,7 +26,6 @@ OTHERS = (*(COLOURS[name] for name in OTHER_PARTS), BROKEN[LIGHT])
 DARK = tuple(colour for colour in OTHERS if letters_on(colour) == WHITE)  # letters are white there
 SPACE = "#80808033"  # what is free, and rules
 WORSE = BROKEN[LIGHT]
-MOST_WORTH = 8  # elasticities that are listed
 SHARE = 0.08  # of a bar that holds its own label
 
 PAGE = (
@@ -67,8 +65,8 @@ def _cards(lines: Sequence[Line]) -> str:
     """The first numbers, large, each with its range."""
     cards = "".join(
         f'<div style="{CARD}"><div style="{FAINT}">{escape(line.label)}</div>'
-        f'<div style="font-size:22px;font-weight:600">{escape(_value(line))}</div>'
-        f'<div style="{FAINT}">{escape(_range(line) or line.note)}</div></div>'
+        f'<div style="font-size:22px;font-weight:600">{escape(line.words)}</div>'
+        f'<div style="{FAINT}">{escape(line.range_words or line.note)}</div></div>'
         for line in lines
     )
     return f'<div style="display:flex;flex-wrap:wrap;gap:.7em">{cards}</div>' if cards else ""
@@ -79,7 +77,7 @@ def _words(lines: Sequence[Line]) -> str:
     rows = [line for line in lines if isinstance(line.value, str)]
     items = "".join(
         f'<div><span style="{FAINT};display:inline-block;min-width:7em">{escape(line.label)}</span>'
-        f"{escape(_value(line))}</div>"
+        f"{escape(line.words)}</div>"
         for line in rows
     )
     return f'<div style="margin:.9em 0">{items}</div>' if items else ""
@@ -89,9 +87,9 @@ def _table(title: str, lines: Sequence[Line]) -> str:
     """Quantities with their ranges and bounds."""
     if not lines:
         return ""
-    columns = [("", [line.label for line in lines]), ("", [_value(line) for line in lines])]
-    columns.append(("range", [_range(line) for line in lines]))
-    columns.append(("bound", [_bound(line) for line in lines]))
+    columns = [("", [line.label for line in lines]), ("", [line.words for line in lines])]
+    columns.append(("range", [line.range_words for line in lines]))
+    columns.append(("bound", [line.bound_words for line in lines]))
     columns.append(("", [line.note for line in lines]))
     shown = [(name, cells) for name, cells in columns if any(cells)]
     return _title(title) + _rows([name for name, _ in shown], [cells for _, cells in shown], (1,))
@@ -126,7 +124,7 @@ def table_page(
 
 def _bar(section: Section) -> str:
     """Lines that add up, as one bar with its parts named below it."""
-    parts = [(line, float(line.value or 0)) for line in section.lines if _positive(line)]
+    parts = section.parts
     whole = sum(value for _, value in parts)
     if not whole:
         return ""
@@ -143,7 +141,7 @@ def _bar(section: Section) -> str:
             f'text-align:center;overflow:hidden" title="{escape(line.label)}">{inside}</div>'
         )
         swatch = f'<span style="color:{colour}">&#9632;</span>'
-        names.append(f"<span>{swatch} {escape(line.label)} {escape(_value(line))}</span>")
+        names.append(f"<span>{swatch} {escape(line.label)} {escape(line.words)}</span>")
     bar = "".join(pieces)
     return (
         f"{_title(f'{section.title}, {quantity(whole, section.lines[0].unit)}')}"
@@ -151,10 +149,6 @@ def _bar(section: Section) -> str:
         f'{bar}</div><div style="display:flex;flex-wrap:wrap;gap:.2em 1.2em;margin-top:.35em;'
         f'font-size:13px">{"".join(names)}</div>'
     )
-
-
-def _positive(line: Line) -> bool:
-    return isinstance(line.value, int | float) and line.value > 0
 
 
 def _outside(plan: Plan[Any]) -> str:
@@ -184,15 +178,14 @@ def _binding(plan: Plan[Any]) -> str:
 
 def _worth(plan: Plan[Any]) -> str:
     """The quantities that matter most, as bars to either side."""
-    ranked = sorted(plan.elasticities.items(), key=lambda pair: (-abs(pair[1]), pair[0]))
-    shown = [pair for pair in ranked if abs(pair[1]) >= UNSEEN][:MOST_WORTH]
+    shown = worth_most(plan.elasticities)
     if not shown:
         return ""
-    most = abs(shown[0][1])
+    most = max(map(abs, shown.values()))
     rows = "".join(
         f'<tr><td style="{CELL}">{escape(name)}</td><td style="{NUMBER}">{value:+.3f} %</td>'
         f'<td style="{CELL};width:12em">{_arrow(value / most)}</td></tr>'
-        for name, value in shown
+        for name, value in shown.items()
     )
     title = _title("one percent more of it changes the objective by")
     return f'{title}<table style="{TABLE}">{rows}</table>'
@@ -213,35 +206,15 @@ def _grounds(plan: Plan[Any]) -> str:
     """What was proved, on what it rests, and warnings."""
     document = plan.document
     proof, ground = document["certificate"], document["provenance"]
-    lines = [f"{text}" for text in ground.get("warnings", ())]
-    points = [f"{value:,} {key.removesuffix('_considered').replace('_', ' ')}" for key, value in
-              proof.items() if key.endswith("_considered")]  # fmt: skip
-    if points:
-        lines.append(f"decided over {' and '.join(points)}")
+    lines = [*ground.get("warnings", ())]
+    if points := decided_over(proof):
+        lines.append(f"decided over {points}")
     if proof.get("gap") is not None:
         lines.append(f"an independent bound lies {below(proof['gap'])} below")
-    lines += [
-        f"{each['what']}: {each['source']}" + (f" ({each['as_of']})" if each["as_of"] else "")
-        for each in ground.get("data", ())
-    ]
+    lines += sources_of(ground)
     rows = "".join(f"<li>{escape(text)}</li>" for text in lines)
     version = f"token-planner {ground['version']}"
     return (
         f'<details style="margin-top:1.2em"><summary style="{FAINT}">what it rests on '
         f'({escape(version)})</summary><ul style="{FAINT}">{rows}</ul></details>'
     )
-
-
-def _value(line: Line) -> str:
-    return quantity(line.value, line.unit)
-
-
-def _range(line: Line) -> str:
-    if line.ends is None:
-        return ""
-    low, high = (quantity(end, line.unit) for end in line.ends)
-    return f"{low} to {high}"
-
-
-def _bound(line: Line) -> str:
-    return "" if line.bound is None else quantity(line.bound, line.unit)

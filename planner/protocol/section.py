@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from planner.protocol.output import Output, values_in
+from planner.text.tolerances import UNSEEN
 from planner.text.wording import filled, quantity, wrapped
 
 if TYPE_CHECKING:
     from planner.protocol.plan import BindingLimit
+
+MOST_WORTH = 8  # elasticities that are listed
 
 
 @dataclass(frozen=True)
@@ -27,10 +30,24 @@ class Line:
     ends: tuple[float, float] | None = None
     bound: float | None = None
 
+    @property
+    def words(self) -> str:
+        """The value in words."""
+        return quantity(self.value, self.unit)
+
+    @property
+    def range_words(self) -> str:
+        """The ends in words, empty where there are none."""
+        return " to ".join(quantity(end, self.unit) for end in self.ends or ())
+
+    @property
+    def bound_words(self) -> str:
+        """The bound in words, empty where there is none."""
+        return "" if self.bound is None else quantity(self.bound, self.unit)
+
     def text(self) -> str:
         """The line as text."""
-        value = quantity(self.value, self.unit)
-        return f"{self.label}: {value}{f' ({self.note})' if self.note else ''}"
+        return f"{self.label}: {self.words}{f' ({self.note})' if self.note else ''}"
 
 
 @dataclass(frozen=True)
@@ -43,6 +60,12 @@ class Section:
     title: str
     lines: tuple[Line, ...]
     adds_up: bool = False
+
+    @property
+    def parts(self) -> list[tuple[Line, float]]:
+        """Lines of more than nothing, with their values."""
+        return [(x, float(x.value)) for x in self.lines
+                if isinstance(x.value, int | float) and x.value > 0]  # fmt: skip
 
 
 def sections_of_outputs(outputs: Sequence[Output], plan: object) -> tuple[Section, ...]:
@@ -68,9 +91,36 @@ def wrapped_text(sections: Sequence[Section]) -> str:
     return "\n".join(lines)
 
 
+def steepest(elasticities: Mapping[str, float]) -> list[tuple[str, float]]:
+    """Quantities with what one percent more of each is worth, the most first."""
+    return sorted(elasticities.items(), key=lambda pair: (-abs(pair[1]), pair[0]))
+
+
+def worth_most(elasticities: Mapping[str, float]) -> dict[str, float]:
+    """The few quantities that matter most."""
+    ranked = steepest(elasticities)[:MOST_WORTH]
+    return {name: slope for name, slope in ranked if abs(slope) >= UNSEEN}
+
+
+def decided_over(proof: Mapping[str, object]) -> str:
+    """How many points of each kind a choice was made over; empty where none are counted."""
+    return " and ".join(
+        f"{value:,} {key.removesuffix('_considered').replace('_', ' ')}"
+        for key, value in proof.items() if key.endswith("_considered")
+    )  # fmt: skip
+
+
+def sources_of(ground: Mapping[str, Any]) -> list[str]:
+    """Where each of the data comes from, and of when."""
+    return [
+        f"{each['what']}: {each['source']}" + (f" ({each['as_of']})" if each["as_of"] else "")
+        for each in ground.get("data", ())
+    ]
+
+
 def why_of(binding: Sequence[BindingLimit], elasticities: Mapping[str, float]) -> str:
     """What binds, and what one percent of each parameter is worth, the most first."""
-    ranked = sorted(elasticities.items(), key=lambda pair: (-abs(pair[1]), pair[0]))
+    ranked = steepest(elasticities)
     width = max((len(path) for path, _ in ranked), default=0)
     limits = [f"  {limit.name} ({limit.elasticity:+.3f})" for limit in binding] or ["  nothing"]
     rows = [f"  {path:<{width}}  {slope:+.3f}" for path, slope in ranked]

@@ -22,7 +22,7 @@ from typing import Any
 from planner.protocol.live_page import LivePage
 from planner.protocol.plan import Plan
 from planner.protocol.problem import HasLivePage, problem_of
-from planner.protocol.section import Line, Section
+from planner.protocol.section import Line, Section, decided_over, sources_of
 from planner.report.pages.still_tables import WIDE, picture_of, stacked_bar, table, worth
 from planner.scenario.loading import Question
 from planner.text.colours import DARK, LIGHT, tokens
@@ -158,11 +158,10 @@ def _answer(plan: Plan[Any], head: Section, live: LivePage) -> str:
     beside = "per million tokens" if _ or unit else first.label
     ends = ""
     if first.ends:
-        low, high = (quantity(end, first.unit) for end in first.ends)
-        ends = f"measured runs lie between {low} and {high}"
+        ends = f"measured runs lie between {first.range_words.replace(' to ', ' and ')}"
     if first.bound is not None:
         floor = "no engine" if live.script else "nothing"
-        ends += f"{'; ' * bool(ends)}{floor} goes below {quantity(first.bound, first.unit)}"
+        ends += f"{'; ' * bool(ends)}{floor} goes below {first.bound_words}"
     headline = (
         f'<div class="head" id="head"{"" if numbers else " hidden"}><p class="price" id="price">'
         f'{escape(value)}<small><span id="beside">{escape(beside)}</span><br>'
@@ -183,14 +182,9 @@ def _answer(plan: Plan[Any], head: Section, live: LivePage) -> str:
 
 
 def _card(line: Line) -> str:
-    note = ""
-    if line.ends:
-        low, high = (quantity(end, line.unit) for end in line.ends)
-        note = f"{low} to {high}"
     return (
         f'<div class="card"><span>{escape(line.label)}</span><b>'
-        f"{escape(quantity(line.value, line.unit))}</b>"
-        f"<span>{escape(note or line.note)}</span></div>"
+        f"{escape(line.words)}</b><span>{escape(line.range_words or line.note)}</span></div>"
     )
 
 
@@ -228,7 +222,8 @@ def _places() -> str:
         '<div data-live hidden><section id="steps"><h2>One step</h2><p class="quiet" '
         'id="step-words"></p><figure id="step"></figure></section><section id="memory"></section>'
         '<section id="curve"><h2>Price against speed</h2><p class="quiet">Every layout at batches '
-        "that double, with the promises on first token and memory kept; the line is the cheapest "
+        "that double, or under a load on more and more chips, with the promises on first token "
+        "and memory kept; the line is the cheapest "
         'at each speed. Filled: the plan. Hollow: as solved.</p><figure id="frontier"></figure>'
         '</section><section id="growing"><h2>Why not one sequence more</h2><p class="quiet">What '
         'a step is made of as the batch grows, on this layout.</p><figure id="growth"></figure>'
@@ -268,9 +263,8 @@ def _controls(live: LivePage) -> str:
 def _proof(plan: Plan[Any], live: LivePage) -> str:
     """How the choice was shown to be best."""
     proof = plan.document["certificate"] or {}
-    points = [f"{value:,} {key.removesuffix('_considered').replace('_', ' ')}" for key, value in
-              proof.items() if key.endswith("_considered")]  # fmt: skip
-    lines = [f"As solved: decided over {' and '.join(points)}." if points else ""]
+    points = decided_over(proof)
+    lines = [f"As solved: decided over {points}." if points else ""]
     if proof.get("gap") is not None:
         lines.append(
             "None of them is better; a lower bound by other means lies "
@@ -324,10 +318,7 @@ def _symbols(live: LivePage) -> str:
 def _footer(plan: Plan[Any], live: LivePage) -> str:
     ground = plan.document["provenance"]
     warnings = "".join(f"<li>{escape(text)}</li>" for text in ground.get("warnings", ()))
-    data = "; ".join(
-        f"{each['what']}: {each['source']}" + (f" ({each['as_of']})" if each["as_of"] else "")
-        for each in ground.get("data", ())
-    )
+    data = "; ".join(sources_of(ground))
     live_words = '<p id="self" role="status"></p>' if live.script else '<p id="self"></p>'
     return (
         f"<footer>{live_words}<p>token-planner {escape(ground['version'])}. {escape(data)}</p>"

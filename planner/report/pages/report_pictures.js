@@ -79,7 +79,7 @@ const Pictures = (() => {
         const value = Number((step * 10 ** k).toPrecision(3));
         if (value >= low * 0.999 && value <= high * 1.001) ticks.push(value);
       }
-    return ticks;
+    return ticks.length > 1 ? ticks : even(high).filter((value) => value >= low);
   }
   function even(high, count = 5) {
     const rough = high / count, size = 10 ** Math.floor(Math.log10(rough));

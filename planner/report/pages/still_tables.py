@@ -11,14 +11,12 @@ from urllib.parse import quote
 
 from planner.protocol.plan import Plan
 from planner.protocol.problem import HasPicture, problem_of
-from planner.protocol.section import Line, Section
+from planner.protocol.section import Line, Section, worth_most
 from planner.report.pictures.section_bars import SectionBars
 from planner.text.colours import OTHERS, PARTS
 from planner.text.errors import InputError, MissingExtra
-from planner.text.tolerances import UNSEEN
 from planner.text.wording import quantity
 
-MOST_WORTH = 8  # elasticities that are listed
 HIGH, LETTER = 44, 10.6  # of a bar, and of a letter in it, where the bar is 1000 wide
 SWATCH = (
     '<svg class="swatch" viewBox="0 0 11 11" aria-hidden="true">'
@@ -66,8 +64,7 @@ def _shorter(path: str) -> str:
 
 def stacked_bar(section: Section) -> str:
     """Lines that add up, as one bar in SVG and a table under it."""
-    parts = [(x, float(x.value)) for x in section.lines
-             if isinstance(x.value, int | float) and x.value > 0]  # fmt: skip
+    parts = section.parts
     whole = sum(value for _, value in parts)
     if not whole:
         return ""
@@ -81,7 +78,7 @@ def stacked_bar(section: Section) -> str:
         pieces.append(
             f'<rect x="{left:.1f}" width="{max(width - 1.5, 0.5):.1f}" height="{HIGH}" {fill}/>'
         )
-        text = f"{line.label} {quantity(value, line.unit)}"
+        text = f"{line.label} {line.words}"
         if width > LETTER * len(text) + 16:
             pieces.append(f'<text x="{left + 8:.1f}" y="27"{ink}>{escape(text)}</text>')
         left += width
@@ -102,9 +99,8 @@ def table(title: str, lines: Sequence[Line]) -> str:
 def rows_of(lines: Sequence[Line], swatches: Sequence[str] = ()) -> str:
     """Lines as a table: value, range, bound, remark, the columns that have something."""
     columns: list[tuple[str, Callable[[Line], str]]] = [
-        ("what", lambda x: x.label), ("value", lambda x: quantity(x.value, x.unit)),
-        ("range", lambda x: " to ".join(quantity(end, x.unit) for end in x.ends or ())),
-        ("bound", lambda x: "" if x.bound is None else quantity(x.bound, x.unit)),
+        ("what", lambda x: x.label), ("value", lambda x: x.words),
+        ("range", lambda x: x.range_words), ("bound", lambda x: x.bound_words),
         ("remark", lambda x: x.note),
     ]  # fmt: skip
     shown = [(name, form) for name, form in columns if any(form(line) for line in lines)]
@@ -120,8 +116,7 @@ def rows_of(lines: Sequence[Line], swatches: Sequence[str] = ()) -> str:
 
 def worth(plan: Plan[Any]) -> str:
     """What one percent more of each quantity does, as bars to either side of none."""
-    ranked = sorted(plan.elasticities.items(), key=lambda pair: (-abs(pair[1]), pair[0]))
-    slopes = {name: slope for name, slope in ranked[:MOST_WORTH] if abs(slope) >= UNSEEN}
+    slopes = worth_most(plan.elasticities)
     if not slopes:
         return ""
     most = max(map(abs, slopes.values()))

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from planner.protocol.page import COLOURS, DARK, MOST_WORTH, OTHERS, SHARE
+from planner.protocol.page import COLOURS, DARK, OTHERS, SHARE
 from planner.protocol.problem import problem_of
-from planner.protocol.section import Section
+from planner.protocol.section import Line, Section, worth_most
 from planner.report.pictures import style
 from planner.text.errors import InputError
-from planner.text.tolerances import UNSEEN
 from planner.text.wording import quantity
 
 if TYPE_CHECKING:
@@ -52,9 +51,8 @@ def plan_drawn(plan: Plan, form: str) -> bytes:
     """
     head, *others = problem_of(plan.kind).sections(plan)
     sections = [section for section in others if section.adds_up]
-    ranked = sorted(plan.elasticities.items(), key=lambda pair: (-abs(pair[1]), pair[0]))
-    worth = {path: slope for path, slope in ranked[:MOST_WORTH] if abs(slope) >= UNSEEN}
-    heights = [TITLE + BAR + NAMES * _rows(_parts(each)) for each in sections]
+    worth = worth_most(plan.elasticities)
+    heights = [TITLE + BAR + NAMES * _rows(each.parts) for each in sections]
     heights += [ROW * len(worth) + 0.6] if worth else []
     if not heights:
         raise InputError("nothing of this plan adds up, so there is nothing to draw")
@@ -72,12 +70,13 @@ def plan_drawn(plan: Plan, form: str) -> bytes:
 
 def _stacked(axes: Axes, section: Section) -> None:
     """Lines that add up, as one bar with its parts named below it."""
-    parts = _parts(section)
-    whole, left = sum(value for _, value, _ in parts), 0.0
-    for place, (label, value, unit) in enumerate(parts):
+    parts = section.parts
+    whole, left = sum(value for _, value in parts), 0.0
+    for place, (line, value) in enumerate(parts):
+        label = line.label
         colour = COLOURS.get(label, OTHERS[place % len(OTHERS)]) if label != "free" else FREE
         axes.barh(0, value, left=left, height=0.8, lw=0, color=colour,
-                  label=f"{label} {quantity(value, unit)}")  # fmt: skip
+                  label=f"{label} {line.words}")  # fmt: skip
         if value >= max(SHARE, TOLD) * whole:
             axes.text(left + value / 2, 0, f"{value / whole:.0%}", ha="center", va="center",
                       fontsize=8, color="white" if colour in DARK else "0.1")  # fmt: skip
@@ -85,7 +84,7 @@ def _stacked(axes: Axes, section: Section) -> None:
     axes.set_xlim(0, whole or 1)
     axes.set_ylim(-0.5 - NAMES * _rows(parts) / BAR, 0.5)  # the names stand below the bar
     axes.set_axis_off()
-    unit = parts[0][2] if parts else ""
+    unit = parts[0][0].unit if parts else ""
     words = quantity(whole, unit)
     title = section.title if words in section.title else f"{section.title}, {words}"
     style.titled(axes, title, size=9)
@@ -95,20 +94,14 @@ def _stacked(axes: Axes, section: Section) -> None:
     names.set_in_layout(False)  # else a row of names wider than the bar makes the bar narrower
 
 
-def _parts(section: Section) -> list[tuple[str, float, str]]:
-    """Label, value and unit of what adds up."""
-    return [(x.label, float(x.value), x.unit) for x in section.lines
-            if isinstance(x.value, int | float) and x.value > 0]  # fmt: skip
-
-
-def _columns(parts: Sequence[tuple[str, float, str]]) -> int:
+def _columns(parts: Sequence[tuple[Line, float]]) -> int:
     """How many names of parts stand in a row."""
-    longest = max((len(f"{label} {quantity(value, unit)}") for label, value, unit in parts),
+    longest = max((len(f"{x.label} {x.words}") for x, _ in parts),
                   default=1)  # fmt: skip
     return max(1, int(NARROW * WIDE / (LETTER * longest + SWATCH)))
 
 
-def _rows(parts: Sequence[tuple[str, float, str]]) -> int:
+def _rows(parts: Sequence[tuple[Line, float]]) -> int:
     """Rows of names below a bar."""
     return -(-len(parts) // _columns(parts))
 
