@@ -270,7 +270,6 @@ n_others    = _symbol("n_others",    "seq",               "other requests of a c
 n_ahead     = _symbol("n_ahead",     "1",                 "prompts of others read between a request's arrival and its first token")
 x_ramp      = _symbol("x_ramp",      "1",                 "share of the others that arrive together with a request")
 n_meet      = _symbol("n_meet",      "token/seq",         "decode steps in which a request meets the prompts of others")
-n_few       = _symbol("n_few",       "1",                 "prompts that an engine reads before it decodes on")
 n_back      = _symbol("n_back",      "1",                 "decode steps for which a request is held back")
 n_rounds    = _symbol("n_rounds",    "1",                 "residences of others that a request waits for a place")
 n_burst     = _symbol("n_burst",     "seq",               "requests of a closed loop that reach a prefill worker all at once")

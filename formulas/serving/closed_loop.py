@@ -9,11 +9,19 @@ a pass costs once is counted by the share of it that a prompt fills.
 from formulas.algebra.notation import *
 from formulas.serving.prefill import in_passes
 
+DEALT = Rational(2, 5)  # prompts that one waits for, of the standard deviation of those of a rank
+
 prompts_before = Equation.of(
     n_ahead,
-    n_others / one_seq * (x_ramp + n_meet / L_out) + n_few,
+    n_others / one_seq * x_ramp
+    + (1 - 2 * x_ramp)
+    * (
+        x_cohort * minimum(n_others / one_seq, maximum(c_chunk / L_new - 1, 0))
+        + (1 - x_cohort) * n_others / one_seq * n_meet / L_out
+    ),
     "in the first round all requests arrive together, and one waits for half of the others",
-    "later every other request brings one prompt per L_out steps",
+    "later every other request brings one prompt per L_out steps, or where all lengths are equal "
+    "those that shared a pass end together, and share their next one",
     source=little_1961.at("the number that arrive during a stay"),
 )
 
@@ -27,10 +35,11 @@ loop_first_token = Equation.of(
     * (
         T_ttft
         + n_back * T_dec
-        + n_ahead * (x_pf * f_stage * T_ahead / pp + L_new * one_seq * t_tok)
+        + n_ahead * (x_pf * f_stage * T_ahead / pp + L_new * one_seq * t_tok + t_request)
     )
     + n_rounds * L_out * one_seq * T_tpot,
-    "prompts of a copy are read one behind the other, in shared passes",
+    "prompts of a copy are read one behind the other, in shared passes, and the host takes up one "
+    "request behind the other",
     "requests beyond those that memory holds wait for others to leave",
     source=derived,
 )
@@ -42,7 +51,8 @@ prefill_loop_first_token = Equation(
     + minimum(1, maximum(0, n_burst / one_seq - 1)) * T_read / 2
     + maximum(
         0,
-        x_ramp * (n_burst + sqrt(2 * n_burst * one_seq * dp * log(dp)))
+        x_ramp * n_burst
+        + DEALT * sqrt(n_burst * one_seq * (dp - 1))
         + B
         - one_seq * n_chunks / n_shared,
     )
@@ -51,7 +61,10 @@ prefill_loop_first_token = Equation(
     * T_pf_busy,
     assumes=(
         "where others are in flight a pass is under way, and half of it still to come",
-        "the first requests come all at once, and the fullest of dp ranks sets their pace",
+        "the first requests come all at once",
+        "each is dealt to a rank at random, and the next in its place again: in every round one "
+        "waits for 2/5 of the standard deviation of a rank's number, as a simulation finds where "
+        "the pools keep each other busy",
         "later ones meet those of the B that share no pass with them",
     ),
     source=derived,

@@ -79,7 +79,8 @@ class Measurement:
     number that the table does not give, empty where it gives all.
 
     `as_of` is the day of the run, empty where nobody says. Of a closed loop, `even` says that all
-    requests have the same lengths, and its engine looked for new requests every `poll` decode
+    requests have the same lengths, `mixed` that an engine which reads prompts before it decodes on
+    was told to share their steps, and its engine looked for new requests every `poll` decode
     steps and held them back for `hold`. `by_sequence` says that chips hold the caches of sequences
     of their own, where they would hold copies of the same KV heads. Of `halves` above one, two
     half-batches of every pass overlapped. `chunk` are the prompt tokens that a pass reads where the
@@ -114,6 +115,7 @@ class Measurement:
     assumed: str = ""
     as_of: str = ""
     even: bool = False
+    mixed: bool = False
     poll: float = 0.0
     hold: float = 0.0
     by_sequence: bool = False

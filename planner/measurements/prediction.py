@@ -105,6 +105,7 @@ class RowStep:
             return ClosedLoop(burst=np.array(bursts))
         return ClosedLoop(
             even=self.first.even,
+            mixed=self.first.mixed,
             poll=np.array([row.poll for row in self.rows]),
             hold=np.array([row.hold for row in self.rows]),
             rounds=rounds_waited(sent, most),
@@ -117,7 +118,7 @@ def alike_rows(rows: Sequence[Measurement]) -> list[list[int]]:
     for i, row in enumerate(rows):
         groups[(id(row.sizes), row.chip.name, row.machine, row.quantity, row.prompt, row.output,
                 row.context, row.looped, row.pooled, row.engine, row.even, row.drafts,
-                row.chips, row.by_sequence, row.chunk)].append(i)  # fmt: skip
+                row.chips, row.by_sequence, row.chunk, row.mixed)].append(i)  # fmt: skip
     return list(groups.values())
 
 

@@ -232,10 +232,11 @@ def run(row: sheets.Row, line: str, repeats: str, refused: list[NotComputed]) ->
         context=prompt + output / 2,
         precision=weights or "own",
         even=settings.even,
+        mixed=settings.mixed,
         poll=settings.poll,
         hold=settings.hold,
         most=settings.most,
-        chunk=settings.chunk,
+        chunk=prompt + settings.beyond if settings.beyond else settings.chunk,
     )
     placed = _placed(common, row, sizes, chip)
     measured = []

@@ -24,20 +24,24 @@ class ScriptSettings:
     ----------
     length : mean of the lengths that were drawn, of the nominal ones. [1]
     even : all requests have the same lengths.
+    mixed : prompts share the steps that decode, whatever the engine does by itself.
     cache : number format of the cache, empty where the engine's own is kept.
     poll, hold : decode steps between two looks for new requests, and for which these are held back.
     most : requests that run at once, 0 where memory alone limits them.
     chunk : prompt tokens that a pass reads, 0 where the engine's own number is kept. [token]
+    beyond : prompt tokens that a pass reads beyond one whole prompt, 0 where `chunk` holds. [token]
     drafts, drafting : tokens drafted per step of a run with drafts, and whether this one has them.
     """
 
     length: float = 1.0
     even: bool = True
+    mixed: bool = False
     cache: str = ""
     poll: float = 0.0
     hold: float = 0.0
     most: float = 0.0
     chunk: float = 0.0
+    beyond: float = 0.0
     drafts: int = 0
     drafting: bool = False
 

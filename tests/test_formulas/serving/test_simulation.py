@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from formulas.numerics.evaluate import scalar
+from formulas.serving.closed_loop import prompts_before
 from formulas.serving.prefill import chunk_count, new_tokens, time_to_first_token
 from formulas.serving.queues import (
     QUEUE,
@@ -151,6 +152,17 @@ def test_a_loop_with_chunks_beside_decode_waits_for_the_prompts_of_its_chunk(chu
     found = predicted(["T_tpot", "T_ttft"], values)
     assert seen.tpot.mean() == pytest.approx(found["T_tpot"], rel=0.01)
     assert seen.ttft.mean() == pytest.approx(wait + found["T_ttft"], rel=0.03)
+
+
+@pytest.mark.parametrize("chunk", [1000, 4000, 8000])
+def test_prompts_of_one_length_come_back_with_those_of_their_pass(chunk):
+    """Beside decoding, in rounds after the first, one reads what shares its pass and no more."""
+    seen, values = looped(replace(REPLICA, chunk=chunk), 64, 1000)
+    loop = {**values, "n_others": 63.0, "x_cohort": 1.0, "x_ramp": 0.0, "n_meet": 2.0, "L_new": 1e3,
+            "L_out": float(OUTPUT)}  # fmt: skip
+    ahead = scalar([prompts_before], ["n_ahead"], loop)["n_ahead"]
+    found = predicted(["T_ttft"], values)["T_ttft"] + ahead * values["T_pf"]
+    assert seen.ttft.mean() == pytest.approx(found, rel=0.03)
 
 
 def test_outputs_of_many_lengths_leave_requests_out_of_step():

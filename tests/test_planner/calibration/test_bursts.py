@@ -5,6 +5,8 @@ import heapq
 import numpy as np
 import pytest
 
+from formulas.numerics.evaluate import kernel
+from formulas.serving.closed_loop import prefill_loop_first_token
 from planner.calibration.features import features
 from planner.catalogue.profile import COEFFICIENTS
 from planner.measurements.readers.engine_runs import run
@@ -48,19 +50,38 @@ def test_the_first_requests_come_all_at_once():
     assert taken == pytest.approx(prompt * (1 + RAMP / 2 * counts + under_way))
 
 
-def waits(requests: int, read: float, decode: float, rounds: int = 10) -> float:
-    """Mean wait of prompts read one by one in a closed loop whose requests all start at once."""
+def waits(requests: int, read: float, decode: float, rounds: int = 10, ranks: int = 1) -> float:
+    """Mean wait of prompts read one by one in a closed loop whose requests all start at once.
+
+    Each is dealt to one of the `ranks` at random, which reads a prompt in `read`.
+    """
     draw = np.random.default_rng(7)
-    events, free, found = [(0.0, i) for i in range(requests)], 0.0, []
+    events, free, found = [(0.0, i) for i in range(requests)], [0.0] * ranks, []
     sent = requests
     while events:
         now, _ = heapq.heappop(events)
-        free = max(now, free) + read * draw.uniform(0.8, 1.0) / 0.9
-        found.append(free - now - read)
+        rank = int(draw.integers(ranks))
+        free[rank] = max(now, free[rank]) + read * draw.uniform(0.8, 1.0) / 0.9
+        found.append(free[rank] - now - read)
         if sent < requests * rounds:
-            heapq.heappush(events, (free + decode * draw.uniform(0.8, 1.0) / 0.9, sent))
+            heapq.heappush(events, (free[rank] + decode * draw.uniform(0.8, 1.0) / 0.9, sent))
             sent += 1
     return float(np.mean(found))
+
+
+@pytest.mark.parametrize("ranks", [4, 16])
+@pytest.mark.parametrize("each", [16, 64])
+def test_ranks_to_which_prompts_are_dealt_at_random_keep_some_waiting_in_every_round(ranks, each):
+    """An event simulation at 0.95 of the load, beside the surplus that the equation counts."""
+    draws = kernel([prefill_loop_first_token], ["T_loop"])
+    symbols = dict.fromkeys(draws.names, 1.0) | {
+        "B": 1.0, "T_ttft": 0.0, "T_read": 0.0, "x_ramp": RAMP, "T_pf_busy": 1 / ranks,
+        "n_burst": float(ranks * each),
+    }  # fmt: skip
+    alone, dealt = (draws(**{**symbols, "dp": float(dp)})["T_loop"] for dp in (1, ranks))
+    found = waits(ranks * each, 1.0, each / 0.95, ranks=ranks)
+    assert alone == pytest.approx(RAMP * each)
+    assert found == pytest.approx(dealt, rel=0.15)
 
 
 @pytest.mark.parametrize("load", [0.1, 0.5, 0.9, 1.3])

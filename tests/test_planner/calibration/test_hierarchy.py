@@ -183,10 +183,11 @@ def test_an_efficiency_at_one_stops_no_descent(columns, places):
     """Rows faster than it allows: from either side of one the others end at the same place."""
     seconds = 0.6 * predicted(columns, TRUTH)
     quick = sample(columns, seconds, places)
-    one = fitted(quick, (), RUNS.prior)
+    one = fitted(quick, (), RUNS.prior, rounds=150)
     assert max(one.values[name] for name in ("e_w", "e_kv")) > 0.95
     for moved in (-0.5, 0.5):
-        again = fitted(quick, (), RUNS.prior, start=replace(one, shared=one.shared + moved))
+        start = replace(one, shared=one.shared + moved)
+        again = fitted(quick, (), RUNS.prior, start=start, rounds=150)
         assert again.times(quick) == pytest.approx(one.times(quick), rel=0.01)
 
 

@@ -26,12 +26,12 @@ CHUNK = 8192  # tokens of prompt per step: vLLM's default max_num_batched_tokens
 
 # Ten prompts per slot, as the published runs were sent (InferenceX, benchmark_serving, 2025-10).
 RAMP = 0.5 / 10
+TOGETHER = 0.5  # prompts that one waits for, of those of the others, where all come at once
 SEEN = 2.0  # steps in which a request that nothing holds meets others: it arrives, it is read
 RESERVED = 0.9  # share of memory that engines fill (vLLM: gpu_memory_utilization)
 RUNTIME = 2e9  # byte beside weights and cache: graphs, workspaces, the driver
 AT_LEAST = 0.6  # share of what weights leave: engines are set to fill more where they must
 BEHIND = 0.95  # of a residence, for each request in flight beyond those that fit
-FEW = 3.0  # prompts that an engine reads, of those that wait, before it decodes on
 # What vector units do in fp32 [flop/s], for chips that such rows were measured on (NVIDIA data
 # sheets of A100, H100, H200 and L40S).
 VECTOR = {"a100": 19.5e12, "h100": 67e12, "h200": 67e12, "l40s": 91.6e12}
@@ -64,7 +64,7 @@ class EngineTraits:
         Share of the output whose cache must fit when a request is let in: vLLM lets it in and
         preempts, TensorRT-LLM sets all of it aside, SGLang a part (conservativeness).
     prompts_first
-        In a loop of equal lengths it reads "all" waiting prompts, or a "few", before it decodes.
+        It reads all waiting prompts before it decodes on, unless it is told to mix their steps.
     captures
         Its decode steps are launched as one recorded graph (CUDA graphs: vLLM, SGLang and
         TensorRT-LLM by default), not kernel by kernel.
@@ -78,7 +78,7 @@ class EngineTraits:
     fused: bool = False
     widens: bool = False
     set_aside: float = 0.5
-    prompts_first: str = ""
+    prompts_first: bool = False
     captures: bool = True
     overlaps: bool = True
 
@@ -210,20 +210,15 @@ def loop_symbols(
     loop, engine = task.loop, _engine(task.engine)
     if loop is None:
         raise ValueError("the task is no closed loop")
-    others = np.maximum(values["B"] / values["dp"] - 1.0, 0.0)
-    ramp, read_first = RAMP, np.zeros_like(others)
     meet = np.minimum(np.add(loop.poll, loop.hold) + SEEN, np.maximum(task.output_tokens, 2.0))
-    # A pool that only prefills has no decode steps to put prompts before.
-    first = engine.prompts_first if loop.even and task.mode != "prefill" else ""
-    if first == "all":
-        ramp, meet = 0.5, np.zeros_like(meet)
-    elif first == "few":
-        read_first, meet = np.minimum(others / 2, FEW), np.zeros_like(meet)
+    # Where all prompts in flight are read before any decodes on, each round is like the first; a
+    # pool that only prefills has no decode steps to put them before.
+    decodes = task.mode != "prefill"
+    together = decodes and engine.prompts_first and loop.even and not loop.mixed
     return {
-        "n_others": others,
-        "x_ramp": ramp,
+        "n_others": np.maximum(values["B"] / values["dp"] - 1.0, 0.0),
+        "x_ramp": TOGETHER if together else RAMP,
         "n_meet": meet,
-        "n_few": read_first,
         "n_back": np.multiply(loop.poll, 0.5) + loop.hold,
         "n_rounds": loop.rounds,
         "n_burst": loop.burst,

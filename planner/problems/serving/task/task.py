@@ -37,13 +37,15 @@ WIDER = MappingProxyType(
 class ClosedLoop:
     """Requests kept in flight by a load generator, so many as the batch holds.
 
-    With `even` lengths requests march in step. The engine looks for new ones every `poll` decode
-    steps and holds them back for `hold`; those beyond what memory holds wait for `rounds`
-    residences of others. A pool that only prefills is reached by `burst` requests at once.
-    Numbers, or arrays of shape (n_layouts,).
+    With `even` lengths requests march in step: all of them where the engine reads prompts before it
+    decodes on, unless their steps are `mixed`, else those that share a pass. The engine looks for
+    new ones every `poll` decode steps and holds them back for `hold`; those that memory does not
+    hold wait for `rounds` residences of others. A pool that only prefills is reached by `burst`
+    requests at once. Numbers, or arrays of shape (n_layouts,).
     """
 
     even: bool = True
+    mixed: bool = False
     poll: float | np.ndarray = 0.0
     hold: float | np.ndarray = 0.0
     rounds: float | np.ndarray = 0.0
