@@ -43,7 +43,7 @@ ROUNDS = 4  # of cuts
 SPAN = 4  # hours that are free together
 NEARLY = 2  # columns of a model beside those in use
 WHOLE = "the whole program by branch and bound (HiGHS)"
-BY_CYCLES = "relaxation with cuts of covers; cycles of each model; hours anew (HiGHS)"
+BY_CYCLES = "relaxation with cuts of covers; cycles of each model and hours apart (HiGHS)"
 BY_HOURS = "relaxation with rounding cuts; hours apart, starts carried; contracts anew (HiGHS)"
 
 
