@@ -3,7 +3,8 @@
 Large programs: the linear relaxation lifted by rounding cuts is the bound; from its point each hour
 becomes whole in its turn (starts between hours carried), then machines are contracted anew, then
 every hour is solved once more beside its neighbours. Where models run few replicas hours are too
-alike to be solved apart: each model is planned through all of them, and covers lift the bound.
+alike to be solved apart: each model is planned through all of them, and covers lift the bound; then
+hours are solved once more, among the replicas in use about each.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ ROUNDS = 4  # of cuts
 SPAN = 4  # hours that are free together
 NEARLY = 2  # columns of a model beside those in use
 WHOLE = "the whole program by branch and bound (HiGHS)"
-BY_CYCLES = "relaxation with cuts of covers; models in turn, the cheapest cycle of replicas of each"
+BY_CYCLES = "relaxation with cuts of covers; cycles of each model and hours apart (HiGHS)"
 BY_HOURS = "relaxation with rounding cuts; hours apart, starts carried; contracts anew (HiGHS)"
 
 
@@ -185,7 +186,25 @@ def _by_cycles(
         (made.started, np.maximum(0, there - np.roll(there, 1, axis=1))),
     ):  # fmt: skip
         point[numbers] = values
-    return _choice(task, made, point, linear, max(lifted.value, linear.value), 0, BY_CYCLES)
+    _mark_largest(task, made, point)
+    bound, nodes = max(lifted.value, linear.value), 0
+    if hours is None and program.value(point) * (1 - WANTED) > bound:
+        around = there + np.roll(there, 1, axis=1) + np.roll(there, -1, axis=1)
+        parts = [_hour(made, t, np.flatnonzero(around[:, t])) for t in range(task.hours)]
+        point, nodes = descend(program, point, parts, MISS * bound / task.hours, HOUR_NODES)
+    return _choice(task, made, point, linear, bound, nodes, BY_CYCLES)
+
+
+def _mark_largest(task: FleetTask, made: FleetProgram, point: Array) -> None:
+    """Sets which rate of each model is the largest in use, for a point that has none set."""
+    used = (point[made.firm] + point[made.spot]) > 0
+    others = iter(made.others)
+    for m in range(len(task.models)):
+        mine = np.flatnonzero(task.model_of == m)
+        rates = np.unique(task.rates[mine])
+        if task.spare and rates.size > 1:
+            most = np.where(used[mine], task.rates[mine][:, None], rates[0]).max(axis=0)
+            point[next(others)[np.searchsorted(rates, most), np.arange(task.hours)]] = 1.0
 
 
 def _by_hours(task: FleetTask, made: FleetProgram, passes: int = PASSES) -> FleetChoice | None:

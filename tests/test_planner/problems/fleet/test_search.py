@@ -85,6 +85,18 @@ def test_twenty_models_on_six_kinds_over_a_day():
 
 
 @pytest.mark.slow
+def test_twenty_models_of_few_replicas():
+    """A fifth of the demand above: a proved gap of at most 8 %."""
+    task = large_fleet(20, 24, seed=1)
+    task = replace(task, demand=task.demand * 0.2)
+    start = process_time()
+    choice = cheapest(task)
+    assert process_time() - start <= 20
+    assert choice.gap <= 0.08
+    recheck(task, choice)
+
+
+@pytest.mark.slow
 def test_a_plan_with_a_chance_keeps_it_on_draws_it_did_not_see():
     """95 % asked: 93 to 97 % kept."""
     task = large_fleet(2, 24, seed=5, pools=2)
