@@ -192,9 +192,13 @@ def test_an_efficiency_at_one_stops_no_descent(columns, places):
 
 
 def test_a_choice_takes_the_families_that_predict_rows_left_out(rows, columns, places):
-    """Engines that differ by a half are told apart; where they do not, no effect is worse."""
-    differ = np.array([1.5 if place.engine == "vllm" else 1.0 for place in places])
-    made = replace(sample(columns, predicted(columns, TRUTH) * differ, places), rows=tuple(rows))
+    """Engines that differ by a half, both of them on every chip, are told apart."""
+    mixed = [
+        replace(place, engine="vllm" if row.layout["tp"] in (1, 4) else "trtllm")
+        for row, place in zip(rows, places, strict=True)
+    ]
+    differ = np.array([1.5 if place.engine == "vllm" else 1.0 for place in mixed])
+    made = replace(sample(columns, predicted(columns, TRUTH) * differ, mixed), rows=tuple(rows))
     family = EffectFamily(("engine",), COEFFICIENTS, 0.3)
     specs = {"alike": replace(RUNS, families=()), "apart": replace(RUNS, families=(family,))}
     scores = inner_scores(made, specs)
