@@ -1,5 +1,7 @@
 """Copies of a fabric side by side, and what joins them: a spine, rails, or a Clos network."""
 
+from __future__ import annotations  # signatures are read by their words (files.description)
+
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial

@@ -3,6 +3,8 @@
 Dragonflies are groups of routers wired each to each, and every group to every other.
 """
 
+from __future__ import annotations  # signatures are read by their words (files.description)
+
 from collections.abc import Sequence
 from itertools import combinations
 

@@ -1,5 +1,7 @@
 """Rings, tori and open grids, also twisted, of one to three sides: TPU pods, Trainium servers."""
 
+from __future__ import annotations  # signatures are read by their words (files.description)
+
 from collections.abc import Sequence
 from itertools import product
 from typing import NamedTuple, TypeVar, cast

@@ -191,7 +191,7 @@ def test_every_fault_of_the_lists_has_its_place(tmp_path):
         ("topology: Ring\nnpus_count: [4]\nbandwidth: [1]\nlatency: [1]\n", "a list was expected"),
         (
             "topology: [FullyConnected]\nnpus_count: [1000000]\nbandwidth: [1]\nlatency: [1]\n",
-            "up to 999999000000 arcs",
+            "up to 999,999,000,000 arcs",
         ),
         (
             "topology: [Ring]\nnpus_count: [4]\nbandwidth: [1e300]\nlatency: [1e300]\n",
