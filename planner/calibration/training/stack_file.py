@@ -28,9 +28,7 @@ from planner.catalogue.training.training_stacks import (
     KNOWN,
     NEW_CHIP,
     NEW_MODEL,
-    TrainingStack,
     coefficient_priors,
-    stack_from,
 )
 from planner.measurements.readers.training_rows import TrainingRow, stack_words
 from planner.measurements.training_steps import era_of
@@ -150,11 +148,6 @@ def _errors(scores: Sequence[StackScores]) -> dict[str, list[float]]:
                                   error.constant_mean, error.n]
         for score in scores for left, error in score.errors.items()
     }  # fmt: skip
-
-
-def fitted_stack(name: str, rows: Sequence[TrainingRow]) -> TrainingStack:
-    """The stack fitted to rows; raises InputError for too few."""
-    return stack_from(name, stack_table(name, rows))
 
 
 def stack_text(table: Mapping[str, object], prefix: str = "") -> str:

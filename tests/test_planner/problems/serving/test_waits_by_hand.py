@@ -117,9 +117,12 @@ def test_crowding_is_that_of_births_and_deaths(share, room):
     step = searched(task)
     step = step.take(np.array([0]))
     many = np.arange(1.0, 400.0)
-    taken = task.output_tokens * np.ravel([step(np.array([n]))["tpot"] for n in many])
+    decoded = task.output_tokens - 1  # the first is read with the prompt
+    taken = decoded * np.ravel([step(np.array([n]))["tpot"] for n in many])
     rate = share * room / taken[int(room) - 1]
-    pace = step(np.array([share * room]))["tpot"]
+    more = taken[1] - taken[0]
+    steady = rate * (taken[0] - more) / (1 - rate * more)  # as many leave as come
+    pace = step(np.array([steady]))["tpot"]
     _, full = step.crowding({"arrivals": np.array([rate]), "tpot": pace})
     fits = int(step.occupancy.room[0])
     logs = np.cumsum(np.log(rate * taken / many))
@@ -142,7 +145,7 @@ def test_a_replica_full_one_time_in_twenty_is_warned_of(share, warned):
 @pytest.mark.parametrize("tp", [1, 2])
 def test_activations_are_live_vectors_and_logits(mode, tp):
     """Eight vectors of two bytes for every token of the pass, four bytes of logits a sequence."""
-    choose = {"tp": tp, "pp": 1, "weights": "bf16", "kv": "bf16"}
+    choose = {"tp": tp, "pp": 1, "dp_attention": 1, "weights": "bf16", "kv": "bf16"}
     plan = solved(mode, choose=choose).chosen
     each = plan["batch_per_replica"]
     tokens = each + (0 if mode == "decode" else CHUNK)
@@ -153,7 +156,7 @@ def test_activations_are_live_vectors_and_logits(mode, tp):
 @pytest.mark.parametrize("tp", [1, 2])
 def test_caches_are_the_sequences_at_their_mean_context_and_the_rest_is_free(tp):
     """A sequence has half its answer on average; what is left of nine tenths is free."""
-    choose = {"tp": tp, "pp": 1, "batch": 256, "weights": "bf16", "kv": "bf16"}
+    choose = {"tp": tp, "pp": 1, "dp_attention": 1, "batch": 256, "weights": "bf16", "kv": "bf16"}
     plan = solved("aggregated", choose=choose).chosen
     parts, model = plan["memory_per_chip"], planner.model("llama-3.1-8b")
     each = plan["batch_per_replica"]
