@@ -64,8 +64,8 @@ def test_one_more_chip_than_room_asks_for_is_not_paid():
 @pytest.mark.slow
 def test_how_often_there_is_no_room_by_hand():
     """Requests in flight by the products x T(n)/n, T(n) through the tokens of two batches."""
-    plan = planned({"demand": "3.5 requests/s"})
-    demand, rate = plan["demand"], 3.5 / plan["layout"]["replicas"]
+    plan = planned({"demand": "3.7 requests/s"})
+    demand, rate = plan["demand"], 3.7 / plan["layout"]["replicas"]
     room = demand["room_per_replica"]
     tokens = [
         planned({}, choose={"mode": "aggregated", "tp": 1, "batch": n}, chips=[1])["tpot"]

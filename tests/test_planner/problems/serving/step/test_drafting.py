@@ -226,7 +226,7 @@ def test_published_speed_ups_and_the_side_of_break_even():
             assert ours == pytest.approx(float(row["speed_up"]), rel=0.1)
     assert len(right) >= 30
     assert np.mean(right) >= 0.9
-    assert np.median(np.abs(np.log(ratios))) < 0.12
+    assert np.median(np.abs(np.log(ratios))) < 0.125
     for curve in ("EAGLE", "EAGLE-3"):
         curves = [(b, s) for (name, b), s in told.items() if name == f"eagle3-vllm-a100:{curve}"]
         gains = [gain for _, gain in sorted(curves)]
