@@ -27,6 +27,7 @@ from planner.text.errors import PIPED, InputError, Mistake, did_you_mean, printe
 from topologies.files.located_yaml import DEEPEST
 
 LARGEST = 1_000_000  # bytes of a scenario file
+DEEPEST_KEY = 3  # records within records, of all kinds
 INSIDE = "scenario"  # the file name of a scenario that came as a mapping
 
 Question = QuestionRecord
@@ -207,7 +208,11 @@ def _flat(error: ValidationError, above: Path, tree: Tree) -> Iterator[Mistake]:
             yield from _cause(cause, path, tree)
         elif kind in ("extra_forbidden", "invalid_key"):
             expected = _keys(record, item["loc"][:-1])
-            hint = did_you_mean(path[-1], expected) or f" (known: {', '.join(expected)})"
+            hint = (
+                did_you_mean(path[-1], expected)
+                or _belongs(record, path[-1])
+                or f" (known: {', '.join(expected)})"
+            )
             if not isinstance(path[-1], str) or path[-1].isdigit():
                 hint = f"{hint}; in {{a: 2,05}} the comma ends the value: write 2.05"
             yield tree.mistake(path, f"unknown key {quoted(path[-1])}{hint}", at_key=True)
@@ -222,6 +227,22 @@ def _flat(error: ValidationError, above: Path, tree: Tree) -> Iterator[Mistake]:
         else:
             what = item["msg"][:1].lower() + item["msg"][1:]
             yield tree.mistake(path, f"{what}, got {quoted(item['input'])}")
+
+
+def _belongs(record: type[BaseModel], key: object) -> str:
+    """Where a key can stand that was written in another place; empty where it stands nowhere."""
+    places = sorted((path for path in _places(record) if path[-1] == key), key=len)
+    return f"; it can stand as {' or '.join(map(dotted, places[:3]))}" if places else ""
+
+
+def _places(record: type[BaseModel], above: Path = ()) -> Iterator[Path]:
+    """Paths of all keys below a record."""
+    for name, field in record.model_fields.items():
+        yield (*above, name)
+        inner = _record_in(field.annotation)
+        if inner is not None and len(above) < DEEPEST_KEY:
+            names = ("NAME",) if "dict[" in str(field.annotation) else ()
+            yield from _places(inner, (*above, name, *names))
 
 
 def _records(record: type[Record]) -> Iterator[type[Record]]:

@@ -45,6 +45,7 @@ def one(tmp_path, old, new):
 
 CASES = [
     ("tpot: 50 ms", "tpott: 50 ms", "10:3  promises.tpott: unknown key 'tpott'; did you mean 'tpot'?"),
+    ("problem: serving", "problem: serving\ndemand: 3 requests/s", "2:1  demand: unknown key 'demand'; it can stand as workload.demand"),
     ("tpot: 50 ms", "tpot: 50 GB", '10:9  promises.tpot: expected a time such as "50 ms", got "50 GB" (bytes)'),
     ("tpot: 50 ms", "tpot: -50 ms", '10:9  promises.tpot: expected a time such as "50 ms", got "-50 ms", which is negative'),
     ("tpot: 50 ms", "tpot: .nan", '10:9  promises.tpot: expected a time such as "50 ms", got nan, which is not a number'),

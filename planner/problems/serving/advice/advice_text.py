@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from planner.problems.serving.point import BorneLoad, KeptPrefixes, MarginalPrices, ServingPoint
 
 SELDOM = 5e-4  # share of time that is shown
-FULL = 0.995  # share of a limit that prints as all of it
 
 
 def advice(answer: ServingAnswer) -> list[str]:
@@ -70,7 +69,7 @@ def fleet(marginal: MarginalPrices | None) -> list[str]:
 
 
 def _limits(answer: ServingAnswer) -> str:
-    full = [limit for limit in answer.limits_used if limit.used >= FULL]
+    full = [limit for limit in answer.limits_used if limit.binds]
     rest = answer.limits_used[len(full) :]
     words = [", ".join(title_of(limit.limit) for limit in full) or "no limit"]
     words += [f"next {title_of(limit.limit)}, {limit.used:.0%} used" for limit in rest[:1]]

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from planner.problems.serving.point import ServingPoint
     from planner.problems.serving.question import Scenario
 
+FULL = 0.995  # share of a limit that counts as all of it
 WORTH_SAYING = 0.10  # saving from which on another format is worth a line
 # What was left out of the fits whose errors hold for a plan, by how far it is from the rows.
 LEFT_OUT = {
@@ -88,7 +89,7 @@ def _on(scenario: Scenario, *chips: int) -> list[Question]:
 
 
 def used_limits(candidate: Candidate) -> tuple[UsedLimit, ...]:
-    """How much of each limit the plan uses, the fullest first; of two pools the fuller one."""
+    """How much of each limit the plan uses, those that bind first; of two pools the fuller one."""
     used: dict[str, float] = {}
     for pool in candidate.pools:
         for name, limit in pool.task.limits.items():
@@ -100,8 +101,12 @@ def used_limits(candidate: Candidate) -> tuple[UsedLimit, ...]:
         for name, word in (("ttft", "ttft"), ("e2e", "latency")):
             if name in promised:
                 used[name] = candidate.outputs[word] / promised[name]
-    ranking = sorted(used.items(), key=lambda pair: -pair[1])
-    return tuple(UsedLimit(name, share) for name, share in ranking if share > UNSEEN)
+    exceeded = candidate.exceeded_by_one_more()
+    limits = (
+        UsedLimit(name, share, share >= FULL or name in exceeded)
+        for name, share in used.items() if share > UNSEEN
+    )  # fmt: skip
+    return tuple(sorted(limits, key=lambda limit: (not limit.binds, -limit.used)))
 
 
 def quoted_accuracy(candidate: Candidate, regime: str) -> QuotedAccuracy | None:

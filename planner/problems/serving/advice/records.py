@@ -47,10 +47,11 @@ class FewerChips:
 
 @dataclass(frozen=True)
 class UsedLimit:
-    """How much of a limit a plan uses."""
+    """How much of a limit a plan uses; `binds`: all of it, or one more sequence would exceed it."""
 
     limit: str
     used: Share
+    binds: bool
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,6 @@ from planner.problems.serving.make_or_buy.listed_tiers import MarkedTier, marked
 from planner.problems.serving.plan import CurrentPoint, ServingProvenance
 from planner.problems.serving.point import ServingBand, ServingBound, ServingEstimate, ServingPoint
 from planner.problems.serving.question import Scenario
-from planner.problems.serving.task.plan_limits import PROMISES
 from planner.problems.serving.task.requests import modes as modes_of
 from planner.problems.serving.task.resolve import resolve
 from planner.protocol.document import document_of
@@ -263,19 +262,11 @@ def _fastest_end(candidate: Candidate) -> FastestEnd:
 
 
 def _cheapest_end(candidate: Candidate) -> CheapestEnd:
-    pool = candidate.last
-    if pool.task.batches is not None:
+    if candidate.last.task.batches is not None:
         return CheapestEnd(("batch",))
     if candidate.demand is not None:
         return CheapestEnd(("demand",))
-    alone = candidate.resized()[-1]
-    group = int(pool.layouts.pp[0] * pool.layouts.dp_attention[0])
-    values = alone.step(np.array([alone.batch + group]))
-    binds = [
-        PROMISES[name]
-        for name, limit in alone.task.limits.items()
-        if float(np.ravel(values[name])[0]) > limit
-    ]
+    binds = candidate.exceeded_by_one_more()
     if candidate.joint and candidate.pools[0].utilisation >= FULL:
-        binds.append("prefill queue is stable")
-    return CheapestEnd(tuple(binds))
+        binds = (*binds, "prefill queue is stable")
+    return CheapestEnd(binds)

@@ -196,3 +196,16 @@ def test_the_split_of_the_bill_follows_the_pools_and_marginal_prices_what_is_use
     assert marginal.usd_per_mtok_output / marginal.usd_per_mtok_input == pytest.approx(
         ratio * in_use, rel=1e-6
     )
+
+
+def test_a_limit_binds_where_one_more_sequence_would_exceed_it() -> None:
+    limits = {"model": "qwen3-30b-a3b", "system": "l40s", "chips": 2, "price": "$0.80/hour",
+              "problem": "serving", "workload": {"input_tokens": 1500, "output_tokens": 300},
+              "promises": {"ttft": "1 s", "tpot": "40 ms"}}  # fmt: skip
+    plan = planner.solve(limits)
+    first = plan.answer.limits_used[0]
+    assert (first.limit, first.binds) == ("tpot", True)
+    assert first.used < 0.995, "the batch is small: a whole sequence is more than half a percent"
+    more = planner.solve(limits | {"choose": {"batch": plan.batch + 1}})
+    assert more.status == "infeasible"
+    assert "held by       TPOT" in str(plan)
