@@ -3,8 +3,6 @@
 Beside it the network between its chips, and the profile and the adjustments that hold for it.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping

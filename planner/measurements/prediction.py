@@ -4,8 +4,6 @@ Nothing is modelled here. A row's model, chip, layout, batch and lengths become 
 `Step` is the one that plans are made with; a row's quantity is one of the step's values.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

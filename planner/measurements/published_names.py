@@ -6,8 +6,6 @@ is refused by name instead of guessed. A model that no entry holds is named by t
 configuration, with the id that it stands for after a number sign: `New_config.json#org/New-FP8`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Measured steps of reinforcement learning: each row as a question of `problem: rl`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -4,8 +4,6 @@ Layouts of published rows are free text, so every byte and FLOP is divided by th
 nothing is sent, every weight is read in the row's narrowest format and on-chip memory is taken off.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Sequence

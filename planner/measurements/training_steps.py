@@ -1,7 +1,5 @@
 """Measured steps of training as the equations see them: the task and the symbols of a row."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from planner.catalogue.training.training_stacks import (

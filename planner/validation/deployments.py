@@ -4,8 +4,6 @@ Where the rest of a validation predicts the layout that ran, here the planner is
 ask it: the same search, bands and refusals.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -5,8 +5,6 @@ neither hidden nor absorbed. Each is listed with the likeliest explanation, and 
 it says that the row or the bound is at fault.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace

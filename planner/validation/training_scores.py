@@ -1,7 +1,5 @@
 """How far fits of training steps are from rows they never saw, by stack."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Everything a validation says, as one typed result: the text, the page and the JSON show it."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict

@@ -1,7 +1,5 @@
 """Measured collectives as rows of one vocabulary; what a row does not say is never guessed."""
 
-from __future__ import annotations
-
 import csv
 import math
 import re

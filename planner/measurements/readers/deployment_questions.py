@@ -4,8 +4,6 @@ A row of a table of steady batches becomes a scenario with its chips, layout, ba
 with what `published_deployments.toml` knows of its source; nothing is filled in silently.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

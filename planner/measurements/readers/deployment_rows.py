@@ -4,8 +4,6 @@ Empty is not stated and `?` uncertain. Ways of a layout may count cores: of chip
 those of one chip share its memory, so tensor ways are divided first and then copies of attention.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping

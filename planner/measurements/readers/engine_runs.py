@@ -9,8 +9,6 @@ Where the second export holds the same version, layout and concurrency with othe
 row speculated; where it holds nothing, the table does not say.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace

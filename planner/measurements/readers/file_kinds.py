@@ -4,8 +4,6 @@ The one registry for fitting, validation and `--data` alike. A cell is never cha
 of configurations: what is not understood is refused later, by row and with a reason.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -13,8 +13,6 @@ output tokens without the first. GuideLLM calls the latter inter-token latency; 
 token holds the first one too.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 

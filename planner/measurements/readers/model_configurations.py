@@ -6,8 +6,6 @@ but for its tuning, unless a file of that id has another shape. Any other file o
 comes next, then a file that the id names but for tuning, release or format.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter

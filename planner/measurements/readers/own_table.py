@@ -20,8 +20,6 @@ Names are matched without regard to case, spaces, dashes and units in brackets, 
 that vLLM, SGLang and others use for them.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping, Sequence

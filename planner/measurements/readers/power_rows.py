@@ -3,8 +3,6 @@
 Rows say nothing of their prompts but the task, of which typical lengths have to be given.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

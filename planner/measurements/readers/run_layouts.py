@@ -18,8 +18,6 @@ once the cache of the requests in flight outweighs the weights, latent attention
 its one head cannot be cut, and one wide worker does the work of many.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 

@@ -3,8 +3,6 @@
 They are rows of `published_scripts.toml`, by the runs that a script made: no run has a name here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase

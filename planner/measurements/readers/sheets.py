@@ -4,8 +4,6 @@ Cells stand between commas, semicolons or tabs, whichever the header has most of
 changed, and the text of every row is kept, so that columns can be added beside it.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """Steady batches with phases apart, from published tables; rates and efficiencies become times."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from functools import cache

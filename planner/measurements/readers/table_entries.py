@@ -6,8 +6,6 @@ attention only the half that a causal mask leaves. Nothing recomputed, nothing s
 stage is in it.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Mapping

@@ -5,8 +5,6 @@ FLOP/s do not follow from its rate in the convention of its set is suspect, and 
 reason; so is one with missing, doubled or contradictory cells.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """The answer to a question of reinforcement learning: pools, step, what else, what it rests on."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from planner.problems.rl import plan as records

@@ -1,7 +1,5 @@
 """Pools as lines under titles: what writes, what learns, how long a step takes, what else."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from planner.problems.rl import plan as records

@@ -1,7 +1,5 @@
 """A question of reinforcement learning with system, price, framework and weights looked up."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import date
 

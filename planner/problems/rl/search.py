@@ -1,7 +1,5 @@
 """The best pools of a question: every layout of a replica, every split of the chips, exactly."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field

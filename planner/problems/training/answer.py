@@ -1,7 +1,5 @@
 """The answer to a training question: best layout, certificate, band, alternatives, ways out."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

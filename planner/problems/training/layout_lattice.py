@@ -6,8 +6,6 @@ computed in vain. Rows hold tp, pp, dp, cp, ep, tp_expert, micro-batch and virtu
 schedule, recompute, ZeRO stage, offload, sequence parallelism and overlap.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What may be varied in a training question, and what one percent of it does to a fixed layout."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 

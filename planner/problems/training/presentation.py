@@ -1,7 +1,5 @@
 """A training plan as lines under titles: layout, step, memory, how sure, what else."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 from planner.problems.training import plan as records

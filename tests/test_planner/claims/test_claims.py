@@ -21,7 +21,6 @@ from planner.claims.physical_column import (
 )
 from planner.report.text.derivations import claims_document, claims_rows, claims_text
 
-ROWS = {row["id"]: row for row in claims_rows()}
 CLAIMS = {claim.id: claim for claim in all_claims()}
 
 # Published or recomputed elsewhere: {claim: {part of the label: (number, tolerance)}}.
@@ -60,6 +59,12 @@ PUBLISHED = {
 CASES = [(claim, *item) for claim, numbers in PUBLISHED.items() for item in numbers.items()]
 
 
+@pytest.fixture(scope="module")
+def rows():
+    """Every claim as plain data, by its name: proved once, when a test first asks."""
+    return {row["id"]: row for row in claims_rows()}
+
+
 @pytest.mark.parametrize(("claim", "label", "expected"), CASES)
 def test_physical_numbers(claim, label, expected):
     """Catalogue figures through the lecture's equations, beside numbers found elsewhere."""
@@ -69,11 +74,11 @@ def test_physical_numbers(claim, label, expected):
 
 
 @pytest.mark.parametrize("claim", physical_ids())
-def test_every_physical_number_names_what_it_comes_from(claim):
+def test_every_physical_number_names_what_it_comes_from(claim, rows):
     """An equation that the claim rests on, and catalogue entries."""
     for each in physical(claim):
         assert each.source
-        assert not each.equation or each.equation in ROWS[claim]["equations"]
+        assert not each.equation or each.equation in rows[claim]["equations"]
 
 
 def test_hopper_and_blackwell_drain_more_slowly_than_the_lecture_says():
@@ -115,10 +120,10 @@ def test_a_claim_without_figures_has_none():
 # -- the table -------------------------------------------------------------------------------------
 
 
-def test_every_row_is_checked_and_sourced():
+def test_every_row_is_checked_and_sourced(rows):
     """C1 to C57 once, with equations that check, a source, a verdict and a reason."""
-    assert list(ROWS) == [f"C{number}" for number in range(1, 58)]
-    for row in ROWS.values():
+    assert list(rows) == [f"C{number}" for number in range(1, 58)]
+    for row in rows.values():
         assert row["checked"]
         assert row["source"]
         assert row["verdict"] in {"holds", "near", "off", "far", "unnumbered"}
@@ -136,12 +141,12 @@ JUDGED = {
 
 
 @pytest.mark.parametrize("claim", JUDGED)
-def test_one_rule_judges_all_claims_alike(claim):
+def test_one_rule_judges_all_claims_alike(claim, rows):
     """A month too many is near, a disk thirty and flash 277 times off is far."""
     word, factor = JUDGED[claim]
     verdict = acceptance_row(CLAIMS[claim]).verdict
     assert (verdict.word, verdict.farthest.factor) == (word, pytest.approx(factor, rel=0.01))
-    assert ROWS[claim]["verdict"] == word
+    assert rows[claim]["verdict"] == word
 
 
 def test_no_sentence_passes_a_verdict_of_its_own():
@@ -182,10 +187,10 @@ def test_every_number_of_a_reason_is_stated_or_computed(claim):
 
 
 @pytest.mark.parametrize(("claim", "words"), [("C9", "3 of 15 pairs"), ("C14", "0 of 8 chips")])
-def test_claims_of_all_chips_say_how_many_agree(claim, words):
+def test_claims_of_all_chips_say_how_many_agree(claim, words, rows):
     """Counted by the rule, not typed."""
-    assert words in ROWS[claim]["why"]
-    assert sum(each["factor"] <= 1.05 for each in ROWS[claim]["judged"][1:]) == int(words[0])
+    assert words in rows[claim]["why"]
+    assert sum(each["factor"] <= 1.05 for each in rows[claim]["judged"][1:]) == int(words[0])
 
 
 def test_alone_on_deepseek_a_user_costs_what_a_dense_model_would():

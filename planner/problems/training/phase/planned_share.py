@@ -5,8 +5,6 @@ sizes one percent apart for the best of them, which no monomial of the size coul
 switch from one size to the next.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """The equations of a training step and their outputs: SymPy is loaded with them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import sympy as sp
