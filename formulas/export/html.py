@@ -100,7 +100,7 @@ def _sources(whole: formula_document.FormulaDocument) -> str:
 def _table(
     whole: formula_document.FormulaDocument, rows: tuple[formula_document.SymbolRow, ...]
 ) -> str:
-    heads = "".join(f"<th>{_words(name)}</th>" for name in ("", "unit", *whole.cases, "meaning"))
+    heads = "".join(f"<th>{_words(name)}</th>" for name in ("symbol", "unit", *whole.cases, "meaning"))
     body = []
     for row in rows:
         values = "".join(

@@ -20,6 +20,8 @@ def model(name: str, json: bool = False) -> None:
 def catalog(
     kind: str | None = None,
     name: str | None = None,
+    find: str | None = None,
+    where: list[str] | None = None,
     refresh: bool = False,
     out: Path | None = None,
     json: bool = False,
@@ -31,7 +33,7 @@ def catalog(
     from planner.report.text.catalog import catalog as answer
     from planner.report.text.catalog import catalog_text
 
-    document = answer(kind, name)
+    document = answer(kind, name, find, where or ())
     show(dumps(document) if json else catalog_text(document))
 
 
@@ -65,6 +67,8 @@ def formula(
     name: str | None = None,
     solve_for: str | None = None,
     sets: list[str] | None = None,
+    find: str | None = None,
+    where: list[str] | None = None,
     json: bool = False,
 ) -> None:
     """Show one equation: text, symbols with units, source, value."""
@@ -72,9 +76,11 @@ def formula(
     from planner.report.text.formula import formula_card, formula_rows, formula_text, formulas_text
 
     if name is None:
-        rows = formula_rows()
+        rows = formula_rows(find, where or ())
         show(dumps(document_of(rows)) if json else formulas_text(rows))
         return
+    if find or where:
+        raise InputError(f"--find and --where choose among what is listed; leave out {name!r}")
     card = formula_card(name, solve_for, sets or ())
     show(dumps(document_of(card)) if json else formula_text(card))
 
@@ -84,6 +90,8 @@ def derive(
     every: bool = False,
     book: bool = False,
     at: Path | None = None,
+    find: str | None = None,
+    where: list[str] | None = None,
     form: str | None = None,
     out: Path | None = None,
     json: bool = False,
@@ -92,8 +100,9 @@ def derive(
     from planner.report.text.derivations import answered
 
     written = answered(
-        names or (), every=every, form=form, out=out, json=json, whole_book=book, plan=at
-    )
+        names or (), every=every, form=form, out=out, json=json, whole_book=book, plan=at,
+        find=find, where=where or (),
+    )  # fmt: skip
     deliver(written, out)
 
 

@@ -46,6 +46,10 @@ class _AgentTool:
 
 
 ASKED = {"scenario": SCENARIO, "set": SETS}
+CHOSEN: dict[str, Schema] = {
+    "find": {"type": "string", "description": "words that stand in what is listed"},
+    "where": {"type": "array", "items": TEXT, "description": "such as memory>=100 GB"},
+}
 TOOLS = {
     "solve": _AgentTool(
         "The cheapest plan that keeps a scenario's promises: what to run, what it costs, how sure "
@@ -65,7 +69,7 @@ TOOLS = {
     ),
     "formula": _AgentTool(
         "One equation with symbols, units and source; all of them without a name.",
-        {"name": TEXT, "solve_for": TEXT, "set": SETS},
+        {"name": TEXT, "solve_for": TEXT, "set": SETS, **CHOSEN},
     ),
     "derive": _AgentTool(
         "Derivations whose steps are checked; a list of them without a format.",
@@ -73,7 +77,7 @@ TOOLS = {
     ),
     "catalog": _AgentTool(
         "What is known of chips, systems, models, prices, profiles and laws, with sources.",
-        {"kind": TEXT, "name": TEXT},
+        {"kind": TEXT, "name": TEXT, **CHOSEN},
     ),
 }  # fmt: skip
 RESOURCES = {

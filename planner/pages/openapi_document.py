@@ -51,7 +51,7 @@ POSTED: dict[str, tuple[str, dict[str, Any]]] = {
     ),
 }  # fmt: skip
 READ = {
-    "catalog": ("What is known, as planner catalog --json", ("kind", "name")),
+    "catalog": ("What is known, as planner catalog --json", ("kind", "name", "find")),
     "schema": ("JSON Schema of scenarios, or of an answer", ("answer",)),
 }
 

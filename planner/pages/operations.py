@@ -146,7 +146,9 @@ def _report(arguments: Arguments) -> tuple[int, str]:
 def _catalog(arguments: Arguments) -> tuple[int, str]:
     from planner.report.text.catalog import catalog
 
-    return 0, dumps(catalog(_name(arguments, "kind"), _name(arguments, "name")))
+    return 0, dumps(catalog(
+        *(_name(arguments, key) for key in ("kind", "name", "find")), _texts(arguments, "where")
+    ))  # fmt: skip
 
 
 def _schema(arguments: Arguments) -> tuple[int, str]:
@@ -163,7 +165,8 @@ def _formula(arguments: Arguments) -> tuple[int, str]:
 
     name = _name(arguments, "name")
     if name is None:
-        return 0, dumps(document_of(formula_rows()))
+        rows = formula_rows(_name(arguments, "find"), _texts(arguments, "where"))
+        return 0, dumps(document_of(rows))
     card = formula_card(name, _name(arguments, "solve_for"), _texts(arguments, "set"))
     return 0, dumps(document_of(card))
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 HOSTS = ("127.0.0.1", "localhost", "[::1]")
 WHOLE_SCENARIO = ("solve", "why", "report", "check")  # whose body is a scenario itself
 FROM_KEYS = ("sweep", "compare")  # whose body names its parts
-LOOKED_UP = {"catalog": ("kind", "name"), "schema": ("answer",)}
+LOOKED_UP = {"catalog": ("kind", "name", "find"), "schema": ("answer",)}
 JSON = "application/json"
 SECURITY = {
     "cache-control": "no-store",

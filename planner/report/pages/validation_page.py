@@ -147,7 +147,7 @@ def _table(
 
     `links` are the places on the page that the first cells of the rows lead to.
     """
-    top = "".join(f"<th>{escape(each)}</th>" for each in head)
+    top = "".join(f"<th>{escape(each)}</th>" if each else "<td></td>" for each in head)
     lines = []
     for i, cells in enumerate(body):
         first = escape(cells[0])
@@ -158,7 +158,7 @@ def _table(
             for name, cell in zip(head[1:], cells[1:], strict=True)
         )
         lines.append(f"<tr{' class=own' if i == bold else ''}><td>{first}</td>{rest}</tr>")
-    return f'<div class="wide"><table><tr>{top}</tr>{"".join(lines)}</table></div>'
+    return f'<div class="wide" tabindex="0"><table><tr>{top}</tr>{"".join(lines)}</table></div>'
 
 
 Part = result.ValidationDocument | result.FileScores | result.ValidationSection
@@ -187,7 +187,7 @@ def page(document: result.ValidationDocument) -> str:
     parts = [
         '<!doctype html><html lang="en"><head><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>Predicted against measured</title><style>{style}</style></head><body>",
+        f"<title>Predicted against measured</title><style>{style}</style></head><body><main>",
         "<h1>Predicted against measured</h1>",
         f'<p class="quiet">token-planner {escape(version)}, profile '
         f"{escape(document.profile)}</p><p>{INTRO}</p>",
@@ -196,7 +196,7 @@ def page(document: result.ValidationDocument) -> str:
         *(_file(file, index) for index, file in enumerate(document.files)),
         _skipped(document.skipped) if document.skipped else "",
         _recorded(document.recorded),
-        '<script type="application/json" id="numbers">',
+        '</main><script type="application/json" id="numbers">',
         dumps(numbers(document)).replace("<", "\\u003c"),
         "</script></body></html>",
     ]

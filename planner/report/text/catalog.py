@@ -3,7 +3,7 @@
 What `planner model` prints: the make-up of a model, counted from its layers.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -17,45 +17,66 @@ from planner.catalogue.listed_prices import default_price, rentals, tier, tier_n
 from planner.catalogue.profile import profile, profile_names
 from planner.catalogue.scaling_laws import RANGES, Coefficient, Covariance, Law, law, law_names
 from planner.catalogue.systems import system, system_names
-from planner.report.text.price_table import contract_facts, models_text, price_card, price_text
-from planner.text.errors import CatalogueError, did_you_mean
+from planner.report.text import price_table
+from planner.report.text.price_table import OF_MODELS, model_row
+from planner.text.errors import CatalogueError, InputError, did_you_mean
+from planner.text.listing import Cell, Listing
 from planner.text.quantities import show
 
-MANY = 100  # names that are counted, not printed, among all kinds
+SHOWN = 100  # letters of the names of a kind, where the kinds are listed
 STRONG = 0.9  # correlations of coefficients that are printed
 
 
-def catalog(kind: str | None = None, name: str | None = None) -> dict[str, object]:
-    """What is known: all kinds, the names of one kind, or one entry with its figures.
+def catalog(
+    kind: str | None = None, name: str | None = None, find: str | None = None,
+    where: Sequence[str] = (),
+) -> dict[str, object]:  # fmt: skip
+    """What is known: all kinds, the rows of one kind, or one entry with its figures.
 
-    Every figure has its unit, its source and the date of the source. Raises CatalogueError if the
-    kind or the name is unknown, with the nearest.
+    `find` and `where` keep the rows of `Listing.kept`. Every figure of an entry has its unit, its
+    source and the date of the source. Raises CatalogueError if the kind or the name is unknown,
+    with the nearest, and InputError for a condition that is none.
     """
-    if kind is None:
-        return {"kinds": {each: list(names()) for each, (names, _) in _KINDS.items()}}
-    if kind not in _KINDS:
+    if kind is not None and kind not in _KINDS:
         raise CatalogueError(
             f"no catalogue of {kind!r}{did_you_mean(kind, _KINDS)} known: {', '.join(_KINDS)}"
         )
-    names, entry = _KINDS[kind]
+    if kind is None and where:
+        raise InputError(f"--where: of which kind? such as planner catalog chips --where "
+                         f"'memory>=100 GB' (kinds: {', '.join(_KINDS)})")  # fmt: skip
+    if kind is None:
+        kinds = {x: listing(x).kept(find).names if find else list(_KINDS[x][0]()) for x in _KINDS}
+        return {"kinds": kinds}
+    names, entry = _KINDS[kind][:2]
     if name is None:
-        return {"kind": kind, "names": list(names())}
+        rows = listing(kind).kept(find, where)
+        return {"kind": kind, "names": rows.names, "rows": rows.records}
+    if find or where:
+        raise InputError(f"--find and --where choose among {kind}; leave out {name!r}")
     if name not in names():
         raise CatalogueError.unknown(kind.rstrip("s"), name, names())
     return {"kind": kind, "name": name, **entry(name)}
 
 
+def listing(kind: str) -> Listing:
+    """Every entry of a kind with the figures by which one is chosen, in base units."""
+    names, _, columns, row = _KINDS[kind]
+    return Listing(columns, tuple(row(name) for name in names()))
+
+
 def catalog_text(card: Mapping[str, Any]) -> str:
     """The same on a terminal."""
     if "kinds" in card:
-        return "\n\n".join(
-            f"{kind} ({len(names)})\n  " + "\n  ".join(_printed_names(kind, names))
-            for kind, names in card["kinds"].items()
-        )
-    if "names" in card:
-        return models_text() if card["kind"] == API_PRICES else "\n".join(card["names"])
+        rows = [(kind, float(len(names)), ", ".join(names)[:SHOWN].rpartition(",")[0] or names[0])
+                for kind, names in card["kinds"].items() if names]  # fmt: skip
+        kinds = str(Listing({"kind": None, "entries": "number", "such as": None}, tuple(rows)))
+        return f"{kinds}\n\nplanner catalog KIND lists them; --find WORDS searches all of them"
+    if "rows" in card and "names" in card:
+        kept = tuple(tuple(row.values()) for row in card["rows"])
+        head = f"{UNIT_OF_PRICES}{api_prices.chosen_file()}\n\n" * (card["kind"] == API_PRICES)
+        return head + str(Listing(_KINDS[card["kind"]][2], kept)) if kept else "nothing is that"
     if card["kind"] == API_PRICES:
-        return price_text(card)
+        return price_table.price_text(card)
     lines = [f"{card['name']}{': ' + card['title'] if card.get('title') else ''}"]
     lines += [f"{key}: {value}" for key, value in card.get("facts", {}).items()]
     for figure in card.get("figures", []):
@@ -64,10 +85,6 @@ def catalog_text(card: Mapping[str, Any]) -> str:
         lines.append(f"{figure['name']:<18} {figure['value']:g} {figure['unit']}{note}")
         lines.append(f"{'':<18} {figure['source']} {ground}")
     return "\n".join(lines)
-
-
-def _printed_names(kind: str, names: list[str]) -> list[str]:
-    return names if len(names) < MANY else [f"planner catalog {kind}"]
 
 
 def _figures(figures: Mapping[str, Figure]) -> list[dict[str, object]]:
@@ -107,7 +124,7 @@ def _price(name: str) -> dict[str, object]:
             f"{show(price.value, 'price')}, {show(price.low, 'price')} to "
             f"{show(price.high, 'price')}, {price.source} ({price.as_of})"
         )
-    facts |= contract_facts(name)
+    facts |= price_table.contract_facts(name)
     return {"facts": facts, "figures": rows}
 
 
@@ -188,18 +205,90 @@ def _spread(coefficient: Coefficient) -> str:
     return f"{coefficient.value:g}{spread}"
 
 
+def _chip_row(name: str) -> tuple[Cell, ...]:
+    each = chip(name)
+    rates = (each.flops.get(x) for x in ("bf16", "fp8", "fp4"))
+    return (name, each.memory, each.memory_bandwidth, *rates, each.power, each.title)
+
+
+def _system_row(name: str) -> tuple[Cell, ...]:
+    each = system(name)
+    domain = each.chips_per_domain
+    size = None if domain is None else float(domain)
+    return (name, each.chip.name, size, each.scale_up, each.scale_out, each.topology)
+
+
+def _model_row(name: str) -> tuple[Cell, ...]:
+    card: Mapping[str, Any] = summary(models.load(name))
+    figures = (card["n_total"], card["n_active"]["all"], card["n_layers"],
+               card["kv_bytes_per_token"], card["max_context"])  # fmt: skip
+    return (name, *(None if x is None else float(x) for x in figures), card["family"])
+
+
+def _price_row(name: str) -> tuple[Cell, ...]:
+    rows = [row for row in rentals(name) if row.tier == "on-demand" and row.verified != "no"]
+    price = default_price(name) if rows else None
+    ends = (price.value, price.low, price.high) if price else (None, None, None)
+    return (name, *ends, float(len(rentals(name))), price.as_of if price else None)
+
+
+def _profile_row(name: str) -> tuple[Cell, ...]:
+    each = profile(name)
+    return (name, each.engine, float(each.rows), each.as_of, ", ".join(each.chips))
+
+
+def _law_row(name: str) -> tuple[Cell, ...]:
+    each = law(name)
+    return (name, each.form, each.as_of, each.title)
+
+
+def _tier_row(name: str) -> tuple[Cell, ...]:
+    each = tier(name)
+    return (name, each.kind, each.capacity, each.read_rate, each.capacity / each.read_rate,
+            each.title)  # fmt: skip
+
+
 API_PRICES = "api-prices"
+UNIT_OF_PRICES = "listed prices of models, medians over the hosts that count"
+_Names = Callable[[], tuple[str, ...]]
 _Entry = Callable[[str], dict[str, object]]
-_KINDS: Mapping[str, tuple[Callable[[], tuple[str, ...]], _Entry]] = {
-    "chips": (chip_names, _chip),
-    "systems": (system_names, _system),
-    "models": (models.names, _model),
-    "prices": (lambda: tuple(dict.fromkeys(row.chip for row in rentals())), _price),
-    "profiles": (profile_names, _profile),
-    "laws": (law_names, _law),
-    "tiers": (tier_names, _tier),
-    API_PRICES: (api_prices.model_names, price_card),
-}
+_Columns = Mapping[str, str | None]
+_Row = Callable[[str], tuple[Cell, ...]]
+_RATES: _Columns = dict.fromkeys(("bf16", "fp8", "fp4"), "compute")
+_KINDS: Mapping[str, tuple[_Names, _Entry, _Columns, _Row]] = {
+    "chips": (
+        chip_names, _chip,
+        {"chip": None, "memory": "size", "bandwidth": "bandwidth", **_RATES, "power": "power",
+         "title": None}, _chip_row,
+    ),
+    "systems": (
+        system_names, _system,
+        {"system": None, "chip": None, "domain": "number", "scale_up": "bandwidth",
+         "scale_out": "bandwidth", "network": None}, _system_row,
+    ),
+    "models": (
+        models.names, _model,
+        {"model": None, "params": "params", "active": "params", "layers": "number",
+         "kv": "bytes_per_token", "context": "tokens", "family": None}, _model_row,
+    ),
+    "prices": (
+        lambda: tuple(dict.fromkeys(row.chip for row in rentals())), _price,
+        {"chip": None, "price": "price", "low": "price", "high": "price", "rows": "number",
+         "read": None}, _price_row,
+    ),
+    "profiles": (
+        profile_names, _profile,
+        {"profile": None, "engine": None, "rows": "number", "as_of": None, "chips": None},
+        _profile_row,
+    ),
+    "laws": (law_names, _law, {"law": None, "form": None, "as_of": None, "title": None}, _law_row),
+    "tiers": (
+        tier_names, _tier,
+        {"tier": None, "kind": None, "capacity": "size", "read_rate": "bandwidth", "drain": "time",
+         "title": None}, _tier_row,
+    ),
+    API_PRICES: (api_prices.model_names, price_table.price_card, OF_MODELS, model_row),
+}  # fmt: skip
 
 
 CLASSES = ("attention", "dense_ffn", "shared", "routed", "embedding", "head", "router", "other")

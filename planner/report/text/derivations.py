@@ -28,6 +28,7 @@ from planner.claims import physical_column
 from planner.report.files import dumps, pdf
 from planner.report.text.plan_values import plan_case, plan_text
 from planner.text.errors import InputError, SolverError, did_you_mean
+from planner.text.listing import Listing
 
 MODEL, CHIP, CHIPS, FORMAT = "deepseek-v3", "h200", 8, "fp8"
 # What is asked of it: a choice, not a measurement.
@@ -75,12 +76,16 @@ def answered(
     json: bool,
     whole_book: bool = False,
     plan: Path | None = None,
+    find: str | None = None,
+    where: Sequence[str] = (),
 ) -> str | bytes:
     """What the command answers: the list, the table of claims, a document, or the book.
 
     A format or a file without a name means all of them. Raises InputError if the arguments
     contradict each other, or as `rows` and `derived_text` do.
     """
+    if (find or where) and (every or form or out or plan or whole_book or CLAIMS in names):
+        raise InputError("--find and --where choose among what is listed; leave out the rest")
     if whole_book:
         if every or json or plan:
             raise InputError("--book is a text of its own; leave out --all, --json and --at")
@@ -98,9 +103,12 @@ def answered(
             return dumps(claims_rows())
         written = format_of(form, out)
         return claims_text(all_claims()) if written == "text" else claims_document(written)
-    if json or not (names or every or form or out or plan):
+    if json or find or where or not (names or every or form or out or plan):
         listed = rows(names)
-        return dumps([asdict(row) for row in listed]) if json else rows_text(listed)
+        table = listing(listed).kept(find, where)
+        if json:
+            return dumps([asdict(row) for row in listed if row.name in set(table.names)])
+        return str(table) if table.rows else "no equation is that"
     if plan is not None and not (names or every or form or out):
         return plan_text(plan)
     return derived_text(names, format_of(form, out), plan)
@@ -149,21 +157,30 @@ def rows(names: Sequence[str] = ()) -> list[CheckedFormula]:
     return listed
 
 
-def rows_text(listed: Sequence[CheckedFormula]) -> str:
-    """The list on a terminal: derivations with their steps, then equations."""
-    lines: list[str] = []
-    for kind in ("derivation", "equation"):
-        rows = [row for row in listed if row.kind == kind]
-        if rows:
-            lines += ["", f"{len(rows)} {kind}s"] if lines else [f"{len(rows)} {kind}s"]
-        for row in rows:
-            form = "exact" if row.exact else "approximate"
-            taken = f"{len(row.premises)} premise{'s' * (len(row.premises) > 1)}"
-            steps = f"{row.steps} step{'s' * (row.steps > 1)}, {form}, {row.weakest} from {taken}, "
-            claims = f" ({', '.join(row.claims)})" if row.claims else ""
-            lines.append(f"  {row.name:<26} {steps * (kind == 'derivation')}checked")
-            lines.append(f"  {'':<26} {row.title}{claims}")
-    return "\n".join(lines)
+COLUMNS: Mapping[str, str | None] = {
+    "name": None, "kind": None, "steps": "number", "form": None, "rests on": None,
+    "premises": "number", "claims": None, "title": None,
+}  # fmt: skip
+
+
+def listing(listed: Sequence[CheckedFormula]) -> Listing:
+    """The list as a table: what each takes and proves; every row was checked on the way."""
+    return Listing(
+        COLUMNS,
+        tuple(
+            (
+                row.name,
+                row.kind,
+                float(row.steps),
+                "exact" if row.exact else "approximate",
+                row.weakest,
+                float(len(row.premises)),
+                ", ".join(row.claims),
+                row.title,
+            )
+            for row in sorted(listed, key=lambda row: row.kind)
+        ),
+    )
 
 
 def format_of(form: str | None, out: Path | None) -> str:

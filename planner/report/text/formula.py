@@ -26,6 +26,7 @@ from formulas.numerics.slopes import elasticities
 from formulas.registry import by_name, find, name_of, subject, tags
 from planner.protocol.document import json_key
 from planner.text.errors import InputError, quoted
+from planner.text.listing import Listing
 from planner.text.quantities import DIMENSIONS, Dimension, show
 from planner.text.quantities import describe as worded
 from topologies.files.units import Amount, Powers, UnreadAmount, amount
@@ -246,21 +247,32 @@ def _elasticity_lines(symbol: str, slopes: Slopes | None) -> list[str]:
     return lines if ranked else []
 
 
-def formula_rows() -> list[FormulaRow]:
-    """Every equation and derivation."""
-    return [
+def formula_rows(find: str | None = None, where: Sequence[str] = ()) -> list[FormulaRow]:
+    """Every equation and derivation, or those that `Listing.kept` keeps."""
+    rows = [
         FormulaRow(name, subject(name), value.name, str(_equation(value)))
         for name, value in by_name().items()
     ]
+    if not find and not where:
+        return rows
+    kept = set(_listing(rows).kept(find, where).names)
+    return [row for row in rows if row.name in kept]
+
+
+def _listing(rows: Sequence[FormulaRow]) -> Listing:
+    columns = dict.fromkeys(("name", "subject", "gives", "title"))
+    return Listing(columns, tuple((x.name, x.subject, _gives(x.name), x.title) for x in rows))
+
+
+def _gives(name: str) -> str:
+    """The symbol that an equation gives; of a derivation without one nothing."""
+    equation = _equation(by_name()[name])
+    return equation.symbol.name if isinstance(equation, Equation) else ""
 
 
 def formulas_text(rows: Sequence[FormulaRow]) -> str:
-    """The list on a terminal, by subject."""
-    by_subject: dict[str, list[str]] = {}
-    for row in rows:
-        lines = by_subject.setdefault(row.subject, [f"{row.subject}:"])
-        lines.append(f"  {row.name:<24} {row.title}")
-    return "\n\n".join(map("\n".join, by_subject.values()))
+    """The list on a terminal."""
+    return str(_listing(rows)) if rows else "no equation is that"
 
 
 def read_values(equation: Equation, sets: Sequence[str]) -> dict[str, float]:

@@ -11,6 +11,7 @@ from planner.catalogue import api_prices
 from planner.catalogue.api_prices import PRICES, TOKENS, ListedPrice
 from planner.catalogue.listed_prices import CONTRACTS, contract_rent
 from planner.text.errors import CatalogueError
+from planner.text.listing import Cell, laid_in_columns
 from planner.text.quantities import show
 
 if TYPE_CHECKING:
@@ -28,7 +29,11 @@ HEADINGS = (
     "from",
     "read",
 )
-OF_MODELS = ("model", "hosts", "input", "output", "least 3:1", "median 3:1", "most 3:1", "read")
+OF_MODELS: Mapping[str, str | None] = {
+    "model": None, "hosts": "number",
+    **dict.fromkeys(("input", "output", "least 3:1", "median 3:1", "most 3:1"), "token_price"),
+    "read": None,
+}  # fmt: skip
 OF_CHANGES = ("", "model", "host", "tier", "above", "input", "output", "cached", "write",
               "write 1h", "status", "from", "until", "read")  # fmt: skip
 UNIT = "USD per million tokens"
@@ -80,24 +85,23 @@ def price_text(card: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def models_text() -> str:
-    """One row for each model with hosts that count, in USD per million tokens."""
-    cells = []
-    for name in api_prices.open_models():
-        rows = api_prices.host_prices(name)
-        spread = api_prices.quartiles(rows, mix)
-        middle = (api_prices.quartiles(rows, lambda x: x.input).median,
-                  api_prices.quartiles(rows, lambda x: x.output).median)  # fmt: skip
-        ends = (spread.least, spread.median, spread.most)
-        prices = (_usd(each) for each in (*middle, *ends))
-        cells.append((name, str(spread.n), *prices, max(row.as_of for row in rows)))
-    others = [name for name in api_prices.model_names() if name not in api_prices.open_models()]
-    table = laid_in_columns(OF_MODELS, cells, words=(0,))
-    command = "planner catalog api-prices MODEL shows the rows"
-    return "\n".join(
-        [f"open models, {UNIT}, medians over hosts{api_prices.chosen_file()}", "", *table, "",
-         f"{len(others)} models of {', '.join(api_prices.vendors())}: {command}"]
-    )  # fmt: skip
+def model_row(model: str) -> tuple[Cell, ...]:
+    """A model with its hosts that count, and medians over them [USD/token]; see OF_MODELS."""
+    rows = api_prices.host_prices(model)
+    if not rows:
+        return (model, 0.0, *[None] * (len(OF_MODELS) - 2))
+    spread = api_prices.quartiles(rows, mix)
+    middle = (api_prices.quartiles(rows, value).median for value in (_input, _output))
+    ends = (spread.least, spread.median, spread.most)
+    return (model, float(len(rows)), *middle, *ends, max(row.as_of for row in rows))
+
+
+def _input(row: ListedPrice) -> float:
+    return row.input
+
+
+def _output(row: ListedPrice) -> float:
+    return row.output
 
 
 def refresh_text(refresh: PriceRefresh, model: str | None = None) -> str:
@@ -145,18 +149,6 @@ def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _usd(value: float | None) -> str:
     return "" if value is None else f"{value * TOKENS:.4g}"
-
-
-def laid_in_columns(
-    headings: Sequence[str], rows: Sequence[Sequence[str]], words: Sequence[int] = ()
-) -> list[str]:
-    """Lines of a table: columns of `words` flush left, numbers flush right, empty columns out."""
-    shown = [i for i in range(len(headings)) if i in words or any(row[i] for row in rows)]
-    widths = {i: max(len(row[i]) for row in (headings, *rows)) for i in shown}
-    return [
-        "  ".join(f"{row[i]:{'<' if i in words else '>'}{widths[i]}}" for i in shown).rstrip()
-        for row in (headings, *rows)
-    ]
 
 
 def contract_facts(chip: str) -> dict[str, str]:
