@@ -84,7 +84,7 @@ function boundPools(data, kernels, pools) {
       return named(r);
     };
     const cut = pool.way("cp"), allowed = (i) => cut[i] === 1 || !pool.least_part || values.L_in / cut[i] >= pool.least_part;
-    const counted = (counts) => { for (const [name, k] of pool.counts) if (counts[name] !== undefined) b[k] = counts[name]; };
+    const counted = (counts) => { for (const name in counts) if (name in pool.counts) b[pool.counts[name]] = counts[name]; };
     const outputs = (i, batch, fill = 1) => named(at("batch", i, batch, fill));
     return { pool, values, limits, most, room, flat, allowed, at, score, promises, holds, counted, resized, outputs };
   }

@@ -46,14 +46,14 @@ function loadedPairs({ data, bind, loaded, packed, worth, passSizes, room, shard
       return true;
     };
   }
-  // The largest such share, by the halvings of `busiest`.
-  function busiest(question, keeps, i, batch, transfer) {
+  // The largest such share, by the halvings of `busiest`; at `busy` it keeps them.
+  function busiest(question, keeps, i, batch, transfer, busy) {
     const [turns, idle] = question.busiest;
     if (keeps(i, batch, 1, transfer)) return 1;
     let low = idle, high = 1;
     for (let turn = 0; turn < turns; turn++) {
       const middle = (low + high) / 2;
-      if (keeps(i, batch, middle, transfer)) low = middle; else high = middle;
+      if (middle <= busy || keeps(i, batch, middle, transfer)) low = middle; else high = middle;
       if (low === high) break;
     }
     return low;
@@ -91,11 +91,11 @@ function loadedPairs({ data, bind, loaded, packed, worth, passSizes, room, shard
   }
 
   // Of every number of receivers, room and engines the row that reads fastest, and when it does.
-  // One that does not keep its promises at the best rate so far is no better.
+  // One that does not keep its promises at the best rate so far is no better: the fastest come first.
   function reading(question, a, rows, numbers) {
     const { pool } = a, keeps = judged(question, a), [, idle] = question.busiest;
     const places = new Map(numbers.map((number) => [number, new Map()]));
-    for (const x of rows) {
+    for (const x of [...rows].sort((x, y) => y.rate - x.rate)) {
       const sends = shards(pool, x.row), sized = new Map(), key = `${x.room.id}/${x.engines}`;
       counted(question, a, x.row);
       for (const number of numbers) {
@@ -103,7 +103,7 @@ function loadedPairs({ data, bind, loaded, packed, worth, passSizes, room, shard
         if (!sized.has(fewer)) {
           const least = best ? best.rate * (1 - SAME) * x.slot / (1 - question.headroom) : idle;
           if ((best && x.rate < best.rate * (1 - SAME)) || least > 1 || !keeps(x.row, x.batch, least, transfer)) continue;
-          sized.set(fewer, busiest(question, keeps, x.row, x.batch, transfer));
+          sized.set(fewer, busiest(question, keeps, x.row, x.batch, transfer, least));
         }
         const busy = sized.get(fewer), rate = rateOf(x.slot, busy, question.headroom);
         if (!best || 1 / rate < 1 / best.rate || (rate === best.rate && x.order < best.order)) places.get(number).set(key, { ...x, busy, rate, transfer });

@@ -2,7 +2,7 @@
 // The search of a serving plan: bisection for the largest batch of every layout, then the ends of
 // groups and cells, over every row; of equal prices the faster plan. As planner/problems/serving/search.
 function pageModel(data, kernels) {
-  const LETTERS = data.letters, LARGEST = data.largest_batch, SAME = data.same_price, RECENT = 6;
+  const LETTERS = data.letters, LARGEST = data.largest_batch, SAME = data.same_price, RECENT = 4;
   const place = new Map([...LETTERS].map((letter, k) => [letter, k]));
   const indices = data.indices.map((text) => {
     const wide = text[0] === "1", letters = text.slice(1), index = [];
@@ -19,7 +19,8 @@ function pageModel(data, kernels) {
   function unpacked(pool) {
     const columns = {};
     for (const [name, number] of Object.entries(pool.columns)) columns[name] = table[number];
-    const way = (name) => columns["way." + name];
+    const ways = Object.fromEntries(Object.keys(columns).filter((name) => name.startsWith("way.")).map((name) => [name.slice(4), columns[name]]));
+    const way = (name) => ways[name];
     const size = pool.rows, replica = new Float64Array(size), group = new Float64Array(size);
     for (let i = 0; i < size; i++) {
       group[i] = way("pp")[i] * way("dp_attention")[i] * way("cp")[i];
@@ -33,7 +34,7 @@ function pageModel(data, kernels) {
     const promised = names.functions.scored.filter((name) => name in pool.limits);
     results.promised = results.scored.subarray(0, promised.length);
     const place = { batch: names.names[2].indexOf("B"), fill: names.names[2].indexOf("r_fill") };
-    const counts = names.names[2].map((name, k) => [name, k]).filter(([name]) => ["n_rep", "n_up", "n_chips", "r_busy", "n_flat"].includes(name));
+    const counts = Object.fromEntries(names.names[2].map((name, k) => [name, k]));
     const scored = Object.fromEntries(names.functions.scored.map((name, k) => [name, k]));
     return { ...pool, columns, way, group, replica, kernel, names, rows, size, results, place, counts, scored, promised,
              a: new Float64Array(taken.length), b: new Float64Array(names.names[2].length),
