@@ -40,42 +40,43 @@ function boundPools(data, kernels, pools) {
   }
 
   function limited(pool, { values, s, l, times, ready, room, flat }, state) {
-    const { names, kernel, taken, a, b, place } = pool, width = names.width, functions = names.functions;
+    const { names, kernel, rows, a, b, place, results, promised: kept } = pool, width = names.width, functions = names.functions;
     const limits = { ...pool.limits };
     for (const slider of promised) {
       const after = state[slider.name];
       if (after !== undefined && slider.limit in limits) limits[slider.limit] = slider.inverse ? 1 / after : after;
     }
     if (state.pace !== undefined) limits.tpot = state.pace;
-    const most = Float64Array.from(functions.promised, (name) => limits[name]), count = most.length;
-    const given = (i, counts) => {
-      for (let k = 0; k < taken.length; k++) a[k] = counts?.[names.names[1][k]] ?? taken[k][i] * times[k];
-    };
-    const at = (name, i, batch, fill = 1) => {
-      if (!ready[i]) { given(i); kernel.layout(s, a, i * width, l); ready[i] = 1; }
+    const most = Float64Array.from(kept, (name) => limits[name]), count = most.length, scored = results.scored;
+    const put = (i, batch, fill) => {
+      if (!ready[i]) {
+        for (let k = 0, o = i * a.length; k < a.length; k++) a[k] = rows[o + k] * times[k];
+        kernel.layout(s, a, i * width, l); ready[i] = 1;
+      }
       if (place.batch >= 0) b[place.batch] = batch;
       if (place.fill >= 0) b[place.fill] = fill;
-      const r = pool.results[name];
+    };
+    const at = (name, i, batch, fill = 1) => {
+      put(i, batch, fill);
+      const r = results[name];
       kernel[name](s, l, i * width, b, r);
       return r;
     };
-    const keeps = (i, batch, fill = 1) => {
-      const r = at("promised", i, batch, fill);
-      for (let k = 0; k < count; k++) if (!(r[k] <= most[k])) return false;
-      return true;
-    };
-    // What a batch is scored by, in `pool.results.scored`; whether it keeps every promise but one.
-    const promises = Int32Array.from(functions.promised, (name) => functions.scored.indexOf(name));
+    // What a batch is scored by; the first of it are what is promised, as a view.
+    const score = (i, batch, fill = 1) => { put(i, batch, fill); kernel.scored(s, l, i * width, b, scored); return scored; };
+    const promises = (i, batch, fill = 1) => { score(i, batch, fill); return results.promised; };
+    // Whether a batch keeps every promise but one.
     const holds = (i, batch, fill = 1, without = -1) => {
-      const r = at("scored", i, batch, fill);
-      for (let k = 0; k < count; k++) if (k !== without && !(r[promises[k]] <= most[k])) return false;
+      score(i, batch, fill);
+      for (let k = 0; k < count; k++) if (k !== without && !(scored[k] <= most[k])) return false;
       return true;
     };
     const named = (r) => Object.fromEntries(functions.batch.map((name, k) => [name, r[k]]));
     // Every output of a layout on other numbers of replicas and chips.
     const resized = (i, replicas, chips, batch, fill) => {
       const mine = new Float64Array(width), r = new Float64Array(functions.batch.length);
-      given(i, { n_rep: replicas, n_chips: chips });
+      const counts = { n_rep: replicas, n_chips: chips };
+      for (let k = 0; k < a.length; k++) a[k] = counts[names.names[1][k]] ?? rows[i * a.length + k] * times[k];
       kernel.layout(s, a, 0, mine);
       if (place.batch >= 0) b[place.batch] = batch;
       if (place.fill >= 0) b[place.fill] = fill;
@@ -83,9 +84,9 @@ function boundPools(data, kernels, pools) {
       return named(r);
     };
     const cut = pool.way("cp"), allowed = (i) => cut[i] === 1 || !pool.least_part || values.L_in / cut[i] >= pool.least_part;
-    const counted = (counts) => { for (const [name, k] of pool.counts) b[k] = counts[name] ?? b[k]; };
+    const counted = (counts) => { for (const name in counts) if (name in pool.counts) b[pool.counts[name]] = counts[name]; };
     const outputs = (i, batch, fill = 1) => named(at("batch", i, batch, fill));
-    return { pool, values, limits, most, room, flat, allowed, at, keeps, holds, counted, resized, outputs };
+    return { pool, values, limits, most, room, flat, allowed, at, score, promises, holds, counted, resized, outputs };
   }
 
   return bind;

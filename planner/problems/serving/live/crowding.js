@@ -11,17 +11,19 @@ const Crowding = (() => {
     if (x > 30) return (x - 0.5) * Math.log(x) - x + 0.91893853320467274178 + (1 / 12 - (1 / 360 - (1 / 1260 - 1 / (1680 * x * x)) / (x * x)) / (x * x)) / x;
     if (x < 0.5) return Math.log(Math.PI / Math.abs(Math.sin(Math.PI * x))) - lnGamma(1 - x);
     const at = x - 1, t = at + 7.5;
-    const sum = SERIES.reduce((m, c, k) => (k ? m + c / (at + k) : c), 0);
+    let sum = SERIES[0];
+    for (let k = 1; k < SERIES.length; k++) sum += SERIES[k] / (at + k);
     return 0.91893853320467274178 + (at + 0.5) * Math.log(t) - t + Math.log(sum);
   }
 
-  // b0 + a1/(b1 + a2/(b2 + ...)) of the terms k => [a, b], by Lentz's rule.
-  function fraction(first, term) {
-    let value = first || TINY, c = value, d = 0;
-    for (let k = 1; k < TURNS; k++) {
-      const [a, b] = term(k);
-      d = 1 / (b + a * d || TINY);
-      c = b + a / c || TINY;
+  // 1/(1 + a2/(1 + a3/(1 + ...))) of the incomplete beta function, by Lentz's rule.
+  function betaFraction(a, b, x) {
+    let value = 1, c = 1 / TINY, d = 1;
+    for (let k = 2; k < TURNS; k++) {
+      const m = (k - 1) >> 1;
+      const over = x * ((k & 1) ? m * (b - m) / ((a + 2 * m - 1) * (a + 2 * m)) : -(a + m) * (a + b + m) / ((a + 2 * m) * (a + 2 * m + 1)));
+      d = 1 / (1 + over * d || TINY);
+      c = 1 + over / c || TINY;
       value *= c * d;
       if (Math.abs(c * d - 1) < DIGITS) break;
     }
@@ -34,13 +36,7 @@ const Crowding = (() => {
     if (x >= 1) return 1;
     if (x > (a + 1) / (a + b + 2)) return 1 - beta(b, a, 1 - x);
     const front = Math.exp(lnGamma(a + b) - lnGamma(a) - lnGamma(b) + a * Math.log(x) + b * Math.log1p(-x));
-    const term = (k) => {
-      const m = (k - 1) >> 1;
-      if (k === 1) return [1, 1];
-      const over = (k - 1) % 2 ? -(a + m) * (a + b + m) / ((a + 2 * m) * (a + 2 * m + 1)) : m * (b - m) / ((a + 2 * m - 1) * (a + 2 * m));
-      return [over * x, 1];
-    };
-    return front === 0 ? 0 : front / a * fraction(0, term);
+    return front === 0 ? 0 : front / a * betaFraction(a, b, x);
   }
 
   // The regularised lower incomplete gamma function P(a, x).
@@ -53,7 +49,16 @@ const Crowding = (() => {
       for (let k = 1; term > sum * DIGITS && k < TURNS; k++) sum += term *= x / (a + k);
       return front * sum;
     }
-    return 1 - front * fraction(0, (k) => (k === 1 ? [1, x + 1 - a] : [(k - 1) * (a - k + 1), x + 2 * k - 1 - a]));
+    let b = x + 1 - a, c = 1 / TINY, d = 1 / (b || TINY), value = d;
+    for (let k = 1; k < TURNS; k++) {
+      const over = k * (a - k);
+      b += 2;
+      d = 1 / (b + over * d || TINY);
+      c = b + over / c || TINY;
+      value *= c * d;
+      if (Math.abs(c * d - 1) < DIGITS) break;
+    }
+    return 1 - front * value;
   }
 
   // Share of time in which more than `room` are in flight, `mean` on average, of a variance `spread` times it.

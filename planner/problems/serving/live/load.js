@@ -37,7 +37,7 @@ function carrying(pool, i, carries, most, near = 0) {
   return first(carries, start, end);
 }
 
-function loadedPools({ bind, nearby, passSizes, replicasMost, LARGEST, SAME }) {
+function loadedPools({ bind, nearby, passSizes, replicasMost, winning, LARGEST, SAME }) {
   // Sequences that a replica of a row has room for, and how many add as much to a step as there is
   // without any.
   function room(b, i) {
@@ -57,27 +57,28 @@ function loadedPools({ bind, nearby, passSizes, replicasMost, LARGEST, SAME }) {
     const { pool } = b, way = (name) => pool.way(name)[i], load = pool.load;
     const stage = { stage: pool.group[i] / way("pp") * way("tp"), stages: way("pp"), domain: pool.words.domain };
     const replicas = load.grows ? replicasMost(chips, stage) : way("replicas");
-    b.counted({ n_rep: Math.max(replicas, FEW), n_up: Math.max(replicas - load.spare, FEW), n_chips: chips,
-                n_flat: pool.crowds ? (room(b, i), b.flat[i]) : 0 });
+    b.counted({ n_rep: Math.max(replicas, FEW), n_up: Math.max(replicas - load.spare, FEW), n_chips: chips });
     return { row: i, fill: 1, chips, replicas };
   }
 
   // Share of time in which a rank has more in flight than it has room for.
   function crowded(b, i, batch) {
-    const ranks = b.pool.way("dp_attention")[i], [met, need] = b.at("gathered", i, batch);
-    return Crowding.exceeding(met, need, Math.floor(room(b, i) / ranks));
+    const ranks = b.pool.way("dp_attention")[i], most = room(b, i);
+    b.counted({ n_flat: b.flat[i] });
+    const r = b.at("gathered", i, batch);
+    return Crowding.exceeding(r[0], r[1], Math.floor(most / ranks));
   }
   const roomy = (b, i, batch) => b.limits.crowded === undefined || crowded(b, i, batch) <= b.limits.crowded;
   const keeps = (b, i, batch, without = -1) => b.holds(i, batch, 1, without) && roomy(b, i, batch);
 
   // Of prompts that may share a pass as many as carry the load and come first, those in time before.
   function quickest(b, i, loads = () => {}) {
-    const late = b.pool.scored.ttft, load = b.pool.names.functions.promised.indexOf("load");
+    const late = b.pool.scored.ttft, load = b.pool.promised.indexOf("load");
     let best = null;
     for (const batch of passSizes(b, i)) {
       loads(batch);
       const kept = b.holds(i, batch), ttft = b.pool.results.scored[late];
-      if (!(b.at("promised", i, batch)[load] <= b.limits.load)) continue;
+      if (!(b.promises(i, batch)[load] <= b.limits.load)) continue;
       if (!best || (kept && !best.kept) || (kept === best.kept && ttft < best.ttft)) best = { batch, kept, ttft };
     }
     return best ? best.batch : 0;
@@ -85,9 +86,7 @@ function loadedPools({ bind, nearby, passSizes, replicasMost, LARGEST, SAME }) {
 
   // The largest batch of a row that keeps its promises, room for caches among them.
   function largest(b, i) {
-    room(b, i);
-    b.counted({ n_flat: b.flat[i] });
-    return (b.pool.last[i] = nearby((batch) => b.keeps(i, batch) && roomy(b, i, batch), b.pool.last[i]));
+    return (b.pool.last[i] = nearby((batch) => b.holds(i, batch) && roomy(b, i, batch), b.pool.last[i]));
   }
 
   // The batch that gathers where a row has so many chips, 0 if it cannot carry the load.
@@ -98,10 +97,22 @@ function loadedPools({ bind, nearby, passSizes, replicasMost, LARGEST, SAME }) {
     return batch;
   }
 
-  // A row on so many chips, null where it does not keep its promises there.
+  // Whether a full group neither carries the load nor keeps a promise that larger ones break too.
+  function short({ pool, limits, promises }, i, batch, without) {
+    const r = promises(i, batch), over = (name) => { const k = pool.promised.indexOf(name); return k >= 0 && k !== without && r[k] > limits[name]; };
+    return !(r[pool.promised.indexOf("load")] <= limits.load) && (over("need") || over("tpot"));
+  }
+
+  // A row on so many chips, null where it does not keep its promises there: of one that did not the
+  // last time, the batch that showed it is tried first.
   function on(b, i, chips, without) {
-    const point = sized(b, i, chips), batch = gathers(b, i);
-    return batch && keeps(b, i, batch, without) ? { ...point, batch } : null;
+    const { pool } = b, point = sized(b, i, chips), reads = pool.mode === "prefill", group = pool.group[i];
+    if (!reads && pool.trial[i] && short(b, i, pool.trial[i], without)) return null;
+    const batch = gathers(b, i);
+    if (batch && keeps(b, i, batch, without)) return { ...point, batch };
+    if (!reads && batch)
+      pool.trial[i] = [0.9, 0.97].map((x) => Math.floor(x * batch / group) * group).find((full) => full && short(b, i, full, without)) ?? 0;
+    return null;
   }
 
   // A row on the fewest chips that keep its promises, of at most the one at `top`.
@@ -116,39 +127,39 @@ function loadedPools({ bind, nearby, passSizes, replicasMost, LARGEST, SAME }) {
   }
 
   // Points of every row, or of one. More chips cost more, so that where the price is made small a
-  // row is looked at on no more than the best has.
-  function points(number, state, only = null) {
-    const b = bind(number, state), { pool } = b, { paid, grows, priced } = pool.load, every = [];
+  // row is looked at on no more than the best has, or than cost `most`.
+  function points(number, state, only = null, most = Infinity) {
+    const b = bind(number, state), { pool } = b, { paid, grows, priced } = pool.load, every = [], prunes = grows && priced && only === null;
     let top = paid.length - 1;
+    const score = (i, batch) => { const x = b.score(i, batch)[pool.scored[pool.score]]; return pool.score === "requests" ? 1 / x : x; };
+    while (prunes && most < Infinity && top >= 0 && (sized(b, 0, paid[top]), score(0, 1) > most)) top--;
     const look = (i) => {
-      const point = b.allowed(i) ? fitted(b, i, top) : null;
+      const point = top >= 0 && b.allowed(i) ? fitted(b, i, top) : null;
       if (!point) return;
       ready(b, point);
-      b.at("scored", i, point.batch);
-      const r = pool.results.scored, score = r[pool.scored[pool.score]];
-      every.push({ ...point, pool: number, score: pool.score === "requests" ? 1 / score : score, latency: r[pool.scored.latency] });
-      if (grows && priced && only === null) top = Math.min(top, paid.indexOf(point.chips));
+      every.push({ ...point, pool: number, score: score(i, point.batch), latency: pool.results.scored[pool.scored.latency] });
+      if (prunes) top = Math.min(top, paid.indexOf(point.chips));
     };
     if (only !== null) look(only);
     else {
-      if (pool.best >= 0) look(pool.best);
-      for (let i = 0; i < pool.size; i++) if (i !== pool.best || !every.length) look(i);
-      const least = every.reduce((m, x) => (m && m.score <= x.score * (1 + SAME) ? m : x), null);
-      pool.best = least ? least.row : -1;
+      const recent = [...pool.recent];
+      recent.forEach(look);
+      for (let i = 0; i < pool.size; i++) if (!recent.includes(i)) look(i);
+      if (every.length) winning(pool.recent, every.reduce((m, x) => (m.score <= x.score * (1 + SAME) ? m : x)).row);
     }
     return every;
   }
-  const ready = (b, point) => sized(b, point.row, point.chips);
+  const ready = (b, { row, chips }) => { if (b.pool.crowds) { room(b, row); b.counted({ n_flat: b.flat[row] }); } return sized(b, row, chips); };
 
   // How far the nearest row is from what it must keep, on the most chips: factors by name.
   function nearest(number, state) {
-    const b = bind(number, state), { pool } = b, { paid, grows } = pool.load, names = pool.names.functions.promised;
+    const b = bind(number, state), { pool } = b, { paid, grows } = pool.load, names = pool.promised;
     let near = null;
     for (let i = 0; i < pool.size; i++) {
       if (!b.allowed(i)) continue;
       sized(b, i, grows ? paid[paid.length - 1] : pool.way("chips")[i]);
       const batch = gathers(b, i) || Math.max(1, pool.mode === "prefill" ? passSizes(b, i)[0] : nearby((n) => b.at("needed", i, n)[0] <= b.limits.need, 1));
-      const missed = Array.from(b.at("promised", i, batch), (x, k) => ({ name: names[k], factor: x / b.most[k] }));
+      const missed = Array.from(b.promises(i, batch), (x, k) => ({ name: names[k], factor: x / b.most[k] }));
       if (b.limits.crowded !== undefined) missed.push({ name: "crowded", factor: crowded(b, i, batch) / b.limits.crowded });
       const worst = missed.reduce((m, x) => Math.max(m, Number.isFinite(x.factor) ? x.factor : 1e9), 0);
       if (!near || worst < near.worst) near = { worst, missed };
@@ -161,9 +172,9 @@ function loadedPools({ bind, nearby, passSizes, replicasMost, LARGEST, SAME }) {
     const { paid, grows } = b.pool.load, at = paid.indexOf(point.chips);
     if (!grows || at < 1) return { breaks: [], breaks_at: "" };
     sized(b, point.row, paid[at - 1]);
-    const batch = gathers(b, point.row), names = b.pool.names.functions.promised;
+    const batch = gathers(b, point.row), names = b.pool.promised;
     let breaks = batch ? named.filter(([name]) => name === "crowded" && crowded(b, point.row, batch) > b.limits.crowded).map(([name]) => name) : ["load"];
-    if (batch) breaks = [...names.filter((_, k) => !(b.at("promised", point.row, batch)[k] <= b.most[k])), ...breaks];
+    if (batch) breaks = [...names.filter((_, k) => !(b.promises(point.row, batch)[k] <= b.most[k])), ...breaks];
     ready(b, point);
     return { breaks, breaks_at: `${paid[at - 1]} chips` };
   }

@@ -1,7 +1,7 @@
 "use strict";
 // Two pools under a load: readers as busy as their promises let them be, replicas that carry it, and
 // the fewest chips. As planner/problems/serving/deployment: pool_matching, pool_pairs, candidate.
-function loadedPairs({ data, bind, loaded, packed, worth, passSizes, room, shards, transferTime, fastest, SAME }) {
+function loadedPairs({ data, bind, loaded, packed, worth, passSizes, room, shards, transferTime, fastest, engineBits, remember, winning, SAME }) {
   const { chipsLeast, beside, replicasMost } = packed, DELAYED = ["ttft", "ttft_p95", "ttft_p99"];
   const rateOf = (slot, busy, free) => busy * (1 - free) / slot;
 
@@ -14,63 +14,88 @@ function loadedPairs({ data, bind, loaded, packed, worth, passSizes, room, shard
     return { row: i, batch, slot, latency, rate: rateOf(slot, 1, question.headroom), room: room(b.pool, i),
              group: shards(b.pool, i), engines: b.pool.way("engines")[i] };
   }
-  function decoding(question, b, only) {
-    const made = [];
-    for (let i = only ?? 0; i < (only ?? b.pool.size - 1) + 1; i++) {
-      if (!b.allowed(i)) continue;
-      const most = loaded.largest(b, i);
-      for (const batch of worth(b.pool, i, most, true)) {
+  // Layouts that decode, but for those that no batch lets take `most` or less, `taken` of a slot.
+  function decoding(question, b, only, taken, most) {
+    const made = [], { pool } = b;
+    for (let i = only ?? 0; i < (only ?? pool.size - 1) + 1; i++) {
+      if (!b.allowed(i) || (only === null && beyond(b, i, taken, most))) continue;
+      for (const batch of worth(pool, i, loaded.largest(b, i), true)) {
         const one = decoder(question, b, i, batch);
         if (one) made.push(one);
       }
+      remember(b, i, pool.last[i]);
     }
     return made;
   }
 
+  // As `beyond` of pools without a load, at a full group that breaks a promise or has no room.
+  function beyond(b, i, taken, most) {
+    const { pool } = b, batch = pool.trial[i];
+    if (!batch || most === Infinity) return false;
+    const kept = b.holds(i, batch);
+    return taken(i, pool.results.scored[pool.scored.slot]) > most && !(kept && loaded.roomy(b, i, batch));
+  }
+
   // Whether a row that reads keeps its promises while it is busy for such a share, the cache's way added.
   function judged(question, b) {
-    const names = b.pool.names.functions.promised, late = names.map((name) => DELAYED.includes(name));
+    const names = b.pool.promised, late = names.map((name) => DELAYED.includes(name));
     return (i, batch, busy, transfer) => {
       b.counted({ r_busy: busy });
-      const r = b.at("promised", i, batch);
+      const r = b.promises(i, batch);
       for (let k = 0; k < r.length; k++) if (!((late[k] ? r[k] + transfer : r[k]) <= b.most[k])) return false;
       return true;
     };
   }
-  // The largest such share, by the halvings of `busiest`.
-  function busiest(question, keeps, i, batch, transfer) {
+  // The largest such share, by the halvings of `busiest`; at `busy` it keeps them.
+  function busiest(question, keeps, i, batch, transfer, busy) {
     const [turns, idle] = question.busiest;
     if (keeps(i, batch, 1, transfer)) return 1;
     let low = idle, high = 1;
     for (let turn = 0; turn < turns; turn++) {
       const middle = (low + high) / 2;
-      if (keeps(i, batch, middle, transfer)) low = middle; else high = middle;
+      if (middle <= busy || keeps(i, batch, middle, transfer)) low = middle; else high = middle;
       if (low === high) break;
     }
     return low;
   }
 
-  // Rows that read, on each size of a pass, with the most that any share of use lets them serve.
-  function readable(question, a, only) {
+  // Rows that read, on each size of a pass, with the most that any share of use lets them serve: those
+  // that could take `most` or less.
+  function readable(question, a, only, taken, most) {
     const { pool } = a, made = [], load = a.limits.readers;
     for (let i = only ?? 0; i < (only ?? pool.size - 1) + 1; i++) {
       const replicas = pool.way("replicas")[i];
       if (!a.allowed(i) || replicas <= question.spare) continue;
-      passSizes(a, i).forEach((batch, k) => {
-        const [slot, occupied] = a.at("occupied", i, batch), ranks = pool.way("dp_attention")[i];
-        const rate = Math.min(rateOf(slot, 1, question.headroom), load * ranks / occupied * (1 + SAME));
-        made.push({ row: i, batch, slot, rate, order: i * 64 + k, room: room(pool, i), engines: pool.way("engines")[i] });
-      });
+      const sizes = passSizes(a, i);
+      for (let k = 0; k < sizes.length; k++) {
+        const r = a.at("occupied", i, sizes[k]), slot = r[0], ranks = pool.way("dp_attention")[i];
+        const rate = Math.min(rateOf(slot, 1, question.headroom), load * ranks / r[1] * (1 + SAME));
+        const least = taken(i, rate);
+        if (least <= most) made.push({ row: i, batch: sizes[k], slot, rate, least, order: i * 64 + k, room: room(pool, i), engines: pool.way("engines")[i] });
+      }
     }
     return made;
   }
+  // What rows that read take at least, at the most that any of their passes serves.
+  function leastReading(question, a, taken) {
+    const { pool } = a, load = a.limits.readers;
+    let least = Infinity;
+    for (let i = 0; i < pool.size; i++) {
+      if (!a.allowed(i) || pool.way("replicas")[i] <= question.spare) continue;
+      for (const size of passSizes(a, i)) {
+        const r = a.at("occupied", i, size);
+        least = Math.min(least, taken(i, Math.min(rateOf(r[0], 1, question.headroom), load * pool.way("dp_attention")[i] / r[1] * (1 + SAME))));
+      }
+    }
+    return least;
+  }
 
   // Of every number of receivers, room and engines the row that reads fastest, and when it does.
-  // One that does not keep its promises at the best rate so far is no better.
+  // One that does not keep its promises at the best rate so far is no better: the fastest come first.
   function reading(question, a, rows, numbers) {
     const { pool } = a, keeps = judged(question, a), [, idle] = question.busiest;
     const places = new Map(numbers.map((number) => [number, new Map()]));
-    for (const x of rows) {
+    for (const x of [...rows].sort((x, y) => y.rate - x.rate)) {
       const sends = shards(pool, x.row), sized = new Map(), key = `${x.room.id}/${x.engines}`;
       counted(question, a, x.row);
       for (const number of numbers) {
@@ -78,7 +103,7 @@ function loadedPairs({ data, bind, loaded, packed, worth, passSizes, room, shard
         if (!sized.has(fewer)) {
           const least = best ? best.rate * (1 - SAME) * x.slot / (1 - question.headroom) : idle;
           if ((best && x.rate < best.rate * (1 - SAME)) || least > 1 || !keeps(x.row, x.batch, least, transfer)) continue;
-          sized.set(fewer, busiest(question, keeps, x.row, x.batch, transfer));
+          sized.set(fewer, busiest(question, keeps, x.row, x.batch, transfer, least));
         }
         const busy = sized.get(fewer), rate = rateOf(x.slot, busy, question.headroom);
         if (!best || 1 / rate < 1 / best.rate || (rate === best.rate && x.order < best.order)) places.get(number).set(key, { ...x, busy, rate, transfer });
@@ -108,7 +133,7 @@ function loadedPairs({ data, bind, loaded, packed, worth, passSizes, room, shard
     if (x.latency === undefined) {
       counted(question, a, x.row);
       a.counted({ r_busy: x.busy });
-      x.latency = a.at("scored", x.row, x.batch)[a.pool.scored.ttft] + x.transfer;
+      x.latency = a.score(x.row, x.batch)[a.pool.scored.ttft] + x.transfer;
     }
     return x;
   }
@@ -117,26 +142,35 @@ function loadedPairs({ data, bind, loaded, packed, worth, passSizes, room, shard
 
   const FEWEST = 12; // rows that read, by what they take at least, from which the first pair is made
 
-  function searched(question, state, held) {
+  function searched(question, state, held, most) {
     if (state.batch !== undefined) return null;
     const a = bind(question.read, state), b = bind(question.decode, state), [i, j] = held ? held.rows : [null, null];
     const ask = { question, demand: a.values.X_arr, prices: [a.values.p_chip, b.values.p_chip] };
-    const decodes = decoding(question, b, j), every = readable(question, a, i);
-    if (!decodes.length || !every.length) return null;
-    const keeps = judged(question, a), [, idle] = question.busiest, farthest = decodes.reduce((m, x) => Math.max(m, x.group), 0);
-    const begins = once((k) => { counted(question, a, k); return keeps(k, passSizes(a, k)[0], idle, transferTime(question, a, Math.min(shards(a.pool, k), farthest))); });
-    const bits = shared(every, decodes) ? [null] : engineBits(every.filter((x) => begins(x.row)), decodes);
-    const paired = (reads, ones) => matched(ask, pairsOf(question, a, reads, ones, bits));
-    const taken = (x, k) => (question.throughput ? 0 : ask.prices[k] * needed(ask, x) * chipsOf(x));
-    const least = (rows, k) => rows.reduce((m, x) => Math.min(m, taken(x, k)), Infinity);
-    const ends = [least(every, 0), least(decodes, 1)];
-    const first = [...every].sort((x, y) => taken(x, 0) - taken(y, 0)), near = decodes.filter((x) => taken(x, 1) <= 1.1 * ends[1] || x.row === question.best?.[1]);
-    let some = null;
-    for (let number = FEWEST; !held && !some && number < first.length; number *= 4)
-      some = paired([...first.slice(0, number), ...every.filter((x) => x.row === question.best?.[0])], near);
-    const most = some ? some.score * ask.demand * (1 + SAME) : Infinity;
-    const best = paired(every.filter((x) => taken(x, 0) + ends[1] <= most), decodes.filter((x) => taken(x, 1) + ends[0] <= most));
-    if (best && !held) question.best = best.rows;
+    const taken = [a, b].map(({ pool }, k) => (row, rate) => (question.throughput ? 0 : ask.prices[k] * needed(ask, rate) * pool.replica[row]));
+    const slotted = (row, slot) => taken[1](row, rateOf(slot, 1, question.headroom));
+    const least = (rows, k) => rows.reduce((m, x) => Math.min(m, taken[k](x.row, x.rate)), Infinity);
+    const bounded = (pair) => { if (pair) limit = Math.min(limit, pair.score * ask.demand * (1 + SAME)); };
+    const paired = (reads, decodes, pruned = []) => matched(ask, pairsOf(question, a, reads, decodes, engineBits(reads, decodes, pruned)));
+    let limit = most * ask.demand;
+    if (!held && question.recent.length) {
+      const [reads, decodes] = [0, 1].map((k) => [...new Set(question.recent.map((pair) => pair[k]))]);
+      bounded(paired(reads.flatMap((row) => readable(question, a, row, taken[0], Infinity)), decodes.flatMap((row) => decoding(question, b, row, slotted, Infinity))));
+    }
+    const decodes = decoding(question, b, j, slotted, limit < Infinity ? limit - leastReading(question, a, taken[0]) : Infinity);
+    if (!decodes.length) return null;
+    const rest = least(decodes, 1), every = readable(question, a, i, taken[0], limit - rest);
+    if (!held && limit === Infinity) {
+      const first = [...every].sort((x, y) => x.least - y.least), near = decodes.filter((x) => slotted(x.row, x.slot) <= 1.1 * rest);
+      for (let number = FEWEST; limit === Infinity && number < first.length; number *= 4) bounded(paired(first.slice(0, number), near));
+    }
+    const ends = [least(every, 0), rest], farthest = decodes.reduce((m, x) => Math.max(m, x.group), 0), [, idle] = question.busiest;
+    const keeps = judged(question, a), begins = (k) => {
+      counted(question, a, k);
+      return a.pool.way("replicas")[k] > question.spare && keeps(k, passSizes(a, k)[0], idle, transferTime(question, a, Math.min(shards(a.pool, k), farthest)));
+    };
+    const pruned = held ? [] : [[a, begins], [b, (k) => b.holds(k, 1) && loaded.roomy(b, k, 1)]];
+    const best = paired(every.filter((x) => x.least + ends[1] <= limit), decodes.filter((x) => taken[1](x.row, x.rate) + ends[0] <= limit), pruned);
+    if (best && !held) winning(question.recent, best.rows);
     return best && { ...best, read: question.read, decode: question.decode };
   }
 
@@ -149,21 +183,7 @@ function loadedPairs({ data, bind, loaded, packed, worth, passSizes, room, shard
     return [...ones].flatMap(([group, firsts]) => firsts.flatMap((x) => (others.get(group) ?? []).map((y) => [x, y])));
   }
 
-  const shared = (reads, decodes) => [...reads, ...decodes].reduce((m, x) => m & x.engines, -1);
-  function once(make) {
-    const made = new Map();
-    return (key) => { if (!made.has(key)) made.set(key, make(key)); return made.get(key); };
-  }
-
-  // Engines that pairs are kept apart by, null where one runs all layouts that keep the promises.
-  function engineBits(reads, decodes) {
-    const either = (m, x) => m | x.engines;
-    if (shared(reads, decodes)) return [null];
-    const runs = reads.reduce(either, 0) & decodes.reduce(either, 0);
-    return Array.from({ length: 31 }, (_, bit) => bit).filter((bit) => (runs >> bit) & 1);
-  }
-
-  const needed = ({ question, demand }, x) => Math.ceil(demand / x.rate - 1e-12) + question.spare;
+  const needed = ({ question, demand }, rate) => Math.ceil(demand / rate - 1e-12) + question.spare;
   const chipsOf = (x) => x.room.stage * x.room.stages;
   const cost = ({ prices, demand }, taken, rest) => (prices[0] * taken + prices[1] * rest) / demand;
 
@@ -171,7 +191,7 @@ function loadedPairs({ data, bind, loaded, packed, worth, passSizes, room, shard
   function least(ask, [x, y]) {
     const { question, prices, demand } = ask;
     if (question.throughput) return 1 / demand;
-    const taken = needed(ask, x) * chipsOf(x), total = taken + needed(ask, y) * chipsOf(y);
+    const taken = needed(ask, x.rate) * chipsOf(x), total = taken + needed(ask, y.rate) * chipsOf(y);
     const chips = question.paid.find((paid) => paid >= total) ?? Infinity;
     return (taken * prices[0] + (chips - taken) * prices[1]) / demand;
   }
@@ -202,7 +222,7 @@ function loadedPairs({ data, bind, loaded, packed, worth, passSizes, room, shard
 
   // Replicas of a pair that the load asks for, or as the question says; 0 where those are too few.
   function* counts(ask, x, y) {
-    const n = needed(ask, x), m = needed(ask, y);
+    const n = needed(ask, x.rate), m = needed(ask, y.rate);
     for (const reads of ask.question.reads)
       for (const decodes of ask.question.decodes)
         yield [reads ? (n <= reads ? reads : 0) : n, decodes ? (m <= decodes ? decodes : 0) : m];
@@ -233,7 +253,7 @@ function loadedPairs({ data, bind, loaded, packed, worth, passSizes, room, shard
   function reads(question, a, pair) {
     const i = pair.rows[0], [replicas] = pair.replicas, up = replicas - question.spare, { pool } = a;
     const loads = (batch) => {
-      const slot = a.at("scored", i, batch)[pool.scored.slot];
+      const slot = a.score(i, batch)[pool.scored.slot];
       a.counted({ n_rep: replicas, n_up: up, n_chips: pair.chips[0], r_busy: pair.requests * slot / up / (1 - question.headroom) });
     };
     const batch = loaded.quickest(a, i, loads) || pair.reads;

@@ -92,7 +92,7 @@ class PoolRows:
         dots = (OUTPUTS[0].word, "tpot") if self.task.mode != "prefill" else ()
         scored = dict.fromkeys((*limits, SCORES[self.task.objective], *dots, *_COMPARED))
         scores = tuple(name for name in scored if name in kernel.outputs)
-        functions = {"promised": limits, "scored": scores, "batch": kernel.outputs}
+        functions = {"scored": scores, "batch": kernel.outputs}
         if self.task.loaded:
             functions["carried"] = ("load",)
         if self.task.load == "most":

@@ -2,7 +2,7 @@
 // The search of a serving plan: bisection for the largest batch of every layout, then the ends of
 // groups and cells, over every row; of equal prices the faster plan. As planner/problems/serving/search.
 function pageModel(data, kernels) {
-  const LETTERS = data.letters, LARGEST = data.largest_batch, SAME = data.same_price;
+  const LETTERS = data.letters, LARGEST = data.largest_batch, SAME = data.same_price, RECENT = 4;
   const place = new Map([...LETTERS].map((letter, k) => [letter, k]));
   const indices = data.indices.map((text) => {
     const wide = text[0] === "1", letters = text.slice(1), index = [];
@@ -19,29 +19,33 @@ function pageModel(data, kernels) {
   function unpacked(pool) {
     const columns = {};
     for (const [name, number] of Object.entries(pool.columns)) columns[name] = table[number];
-    const way = (name) => columns["way." + name];
+    const ways = Object.fromEntries(Object.keys(columns).filter((name) => name.startsWith("way.")).map((name) => [name.slice(4), columns[name]]));
+    const way = (name) => ways[name];
     const size = pool.rows, replica = new Float64Array(size), group = new Float64Array(size);
     for (let i = 0; i < size; i++) {
       group[i] = way("pp")[i] * way("dp_attention")[i] * way("cp")[i];
       replica[i] = way("tp")[i] * group[i];
     }
     const kernel = kernels[pool.kernel], names = signatures[pool.kernel];
-    const taken = names.names[1].map((name) => columns[name]);
+    const taken = names.names[1].map((name) => columns[name]), rows = new Float64Array(taken.length * size);
+    taken.forEach((column, k) => column.forEach((value, i) => { rows[i * taken.length + k] = value; }));
     const results = {};
     for (const name in names.functions) results[name] = new Float64Array(names.functions[name].length);
+    const promised = names.functions.scored.filter((name) => name in pool.limits);
+    results.promised = results.scored.subarray(0, promised.length);
     const place = { batch: names.names[2].indexOf("B"), fill: names.names[2].indexOf("r_fill") };
-    const counts = names.names[2].map((name, k) => [name, k]).filter(([name]) => ["n_rep", "n_up", "n_chips", "r_busy", "n_flat"].includes(name));
+    const counts = Object.fromEntries(names.names[2].map((name, k) => [name, k]));
     const scored = Object.fromEntries(names.functions.scored.map((name, k) => [name, k]));
-    return { ...pool, columns, way, size, group, replica, kernel, names, taken, results, place, counts, scored,
+    return { ...pool, columns, way, group, replica, kernel, names, rows, size, results, place, counts, scored, promised,
              a: new Float64Array(taken.length), b: new Float64Array(names.names[2].length),
-             last: new Float64Array(size), trial: new Float64Array(size), ends: new Float64Array(size), best: -1,
+             last: new Float64Array(size), trial: new Float64Array(size), ends: new Float64Array(size), recent: [],
              rooms: new Float64Array(size), fewest: new Int32Array(size),
              follow: kernels[pool.follow], followed: signatures[pool.follow] };
   }
 
   // What only a load or two pools need is there only where they are.
   const bind = boundPools(data, kernels, pools), packed = typeof packing === "function" ? packing() : null;
-  const loaded = packed && loadedPools({ bind, nearby, passSizes, replicasMost: packed.replicasMost, LARGEST, SAME });
+  const loaded = packed && loadedPools({ bind, nearby, passSizes, replicasMost: packed.replicasMost, winning, LARGEST, SAME });
 
   // ---- batches ----
 
@@ -71,7 +75,7 @@ function pageModel(data, kernels) {
     }
     return bisected(holds, low, high);
   }
-  const largest = (b, i) => b.pool.crowds ? loaded.largest(b, i) : (b.pool.last[i] = nearby((batch) => b.keeps(i, batch), b.pool.last[i]));
+  const largest = (b, i) => b.pool.crowds ? loaded.largest(b, i) : (b.pool.last[i] = nearby((batch) => b.holds(i, batch), b.pool.last[i]));
 
   function worth(pool, i, most, pair = false) {
     if (most < 1) return [];
@@ -134,10 +138,18 @@ function pageModel(data, kernels) {
     pool.trial[i] = Math.ceil((1.1 * most + 1) / pool.group[i]) * pool.group[i];
   }
 
-  // Points of one pool that keep every promise, of all rows or of one; without those that the best
-  // row of the last search, as it scores now, proves to be worse.
-  function points(number, state, only = null) {
-    if (pools[number].load) return loaded.points(number, state, only);
+  // Rows that won lately, the last first: what one of them reaches now bounds a search of all.
+  function winning(recent, row) {
+    const at = recent.findIndex((x) => String(x) === String(row));
+    if (at >= 0) recent.splice(at, 1);
+    recent.unshift(row);
+    recent.length = Math.min(recent.length, RECENT);
+  }
+
+  // Points of one pool that keep every promise, of all rows or of one; without those that `most`, or
+  // what the best rows of searches before reach now, proves to be worse.
+  function points(number, state, only = null, most = Infinity) {
+    if (pools[number].load) return loaded.points(number, state, only, most);
     const b = bind(number, state), { pool } = b, every = [], halves = pool.way("halves");
     const totals = state.batch !== undefined ? [state.batch] : pool.batches;
     const reads = pool.mode === "prefill";
@@ -146,20 +158,20 @@ function pageModel(data, kernels) {
     const allowed = (i) => b.allowed(i) && !(totals.length && halves[i] > 1
       && !(Math.max(...totals) > pool.way("replicas")[i] * pool.group[i]));
     const prunes = only === null && !totals.length && !reads;
-    let most = Infinity;
-    if (prunes && pool.best >= 0 && allowed(pool.best))
-      most = Math.min(...tried(pool.best).map(([batch]) => scored(b, pool.best, batch))) * (1 + 4 * SAME);
+    if (prunes)
+      for (const i of pool.recent)
+        if (allowed(i)) for (const [batch] of tried(i)) most = Math.min(most, scored(b, i, batch) * (1 + 4 * SAME));
     for (let i = only ?? 0; i < (only === null ? pool.size : only + 1); i++) {
       if (!allowed(i) || (prunes && hopeless(b, i, most))) continue;
       for (const [batch, fill] of tried(i)) {
         const score = scored(b, i, batch, fill), r = pool.results.scored;
-        if (score === Infinity) continue;
-        if (prunes && score * (1 + 4 * SAME) < most) most = score * (1 + 4 * SAME);
+        if (score === Infinity || (prunes && score > most)) continue;
+        if (prunes) most = Math.min(most, score * (1 + 4 * SAME));
         every.push({ row: i, batch, fill, score, latency: r[pool.scored.latency], pool: number });
       }
       if (prunes) remember(b, i, pool.last[i]);
     }
-    if (prunes) pool.best = every.reduce((m, x) => (m && m.score <= x.score ? m : x), null)?.row ?? pool.best;
+    if (prunes && every.length) winning(pool.recent, every.reduce((m, x) => (m.score <= x.score ? m : x)).row);
     return every;
   }
 
@@ -184,7 +196,7 @@ function pageModel(data, kernels) {
   function nearest(state) {
     let found = null;
     for (const number of data.questions.flatMap((q) => (q.pool === undefined ? [] : [q.pool]))) {
-      const b = bind(number, state), names = b.pool.names.functions.promised;
+      const b = bind(number, state), names = b.pool.promised;
       if (b.pool.load) {
         const near = loaded.nearest(number, state);
         if (near && (!found || near.worst < found.worst)) found = { worst: near.worst, missed: overdrawn(near.missed) };
@@ -195,7 +207,7 @@ function pageModel(data, kernels) {
         if (!b.allowed(i)) continue;
         const totals = state.batch !== undefined ? [state.batch] : b.pool.batches;
         for (const [batch, fill] of totals.length ? spread(b.pool, i, totals) : [[b.pool.mode === "prefill" ? passSizes(b, i)[0] : 1, 1]]) {
-          const r = Array.from(b.at("promised", i, batch, fill), (x, k) => x / b.most[k]);
+          const r = Array.from(b.promises(i, batch, fill), (x, k) => x / b.most[k]);
           const hard = Math.max(...r.filter((_, k) => data.physics.includes(names[k])));
           every.push([hard, Math.max(...r), r]);
         }
@@ -212,20 +224,26 @@ function pageModel(data, kernels) {
 
   // ---- what the page asks ----
 
+  let leading = 0; // the question whose plan won last: what it reaches bounds the search of others
   function choose(state, held = null) {
-    const asked = held ? data.questions.filter((q, k) => k === held.question) : data.questions;
-    const every = asked.map((q) => answered(q, state, held)).filter((x) => x);
+    const numbers = held ? [held.question] : data.questions.map((_, k) => k).sort((x, y) => (y === leading) - (x === leading));
+    const every = [];
+    let least = Infinity;
+    for (const number of numbers) {
+      const point = answered(number, state, held, least * (1 + 4 * SAME));
+      if (point) { every.push(point); least = Math.min(least, point.score); }
+    }
     if (!every.length) return { feasible: false, missed: nearest(state) };
-    const least = Math.min(...every.map((x) => x.score));
     const level = (x) => Math.floor(Math.log(x.score / least) / SAME);
-    const point = every.reduce((m, x) => (level(x) < level(m) ? x : m));
+    const point = every.sort((x, y) => x.question - y.question).reduce((m, x) => (level(x) < level(m) ? x : m));
+    leading = point.question;
     return point.rows ? together.described(point, state) : described(point, state);
   }
 
-  function answered(question, state, held) {
-    const number = data.questions.indexOf(question);
-    const point = question.pool === undefined ? together.searched(question, state, held)
-      : best(points(question.pool, state, held ? held.row : null));
+  function answered(number, state, held, most) {
+    const question = data.questions[number];
+    const point = question.pool === undefined ? together.searched(question, state, held, most)
+      : best(points(question.pool, state, held ? held.row : null, most));
     return point && { ...point, question: number };
   }
 
@@ -287,9 +305,9 @@ function pageModel(data, kernels) {
 
   // What one sequence more, or one more for every chip, would break.
   function broken(b, i, batch) {
-    const promised = b.pool.names.functions.promised;
+    const promised = b.pool.promised;
     for (const [more, words] of [[1, "One sequence more"], [b.pool.group[i], "One sequence more on every rank"]]) {
-      const next = Array.from(b.at("promised", i, batch + more, 1), (x, k) => x / b.most[k]);
+      const next = Array.from(b.promises(i, batch + more, 1), (x, k) => x / b.most[k]);
       const breaks = promised.map((name, k) => [name, next[k]]).filter(([, x]) => !(x <= 1));
       if (breaks.length) return { breaks: breaks.sort((x, y) => y[1] - x[1]).map(([name]) => name), breaks_at: words };
     }
@@ -303,12 +321,12 @@ function pageModel(data, kernels) {
       if (number === undefined || pools[number].mode === "prefill") continue;
       if (pools[number].load) { yield* loadCloud(number, state, dots); continue; }
       const pool = pools[number], { tpot, [data.outputs[0].word]: price } = pool.scored;
-      const without = pool.names.functions.promised.indexOf("tpot"), ends = pool.ends;
+      const without = pool.promised.indexOf("tpot"), ends = pool.ends;
       for (let i = 0; i < pool.size; i++) {
         const b = bind(number, state), r = pool.results.scored;
         if (!b.allowed(i)) continue;
         const most = (ends[i] = nearby((batch) => b.holds(i, batch, 1, without), ends[i]));
-        const dot = (batch) => { b.at("scored", i, batch); dots.push([1 / r[tpot], r[price] * data.outputs[0].scale]); };
+        const dot = (batch) => { b.score(i, batch); dots.push([1 / r[tpot], r[price] * data.outputs[0].scale]); };
         for (let batch = pool.group[i]; batch < most; batch *= 2) dot(batch);
         if (most >= 1) dot(Math.max(Math.floor(most / pool.group[i]) * pool.group[i], 1));
         if (i % 16 === 15) yield;
@@ -319,7 +337,7 @@ function pageModel(data, kernels) {
   // Under a load of every layout on the fewest chips and on more, each with the batch that gathers.
   function* loadCloud(number, state, dots) {
     const pool = pools[number], { paid, grows } = pool.load, { tpot, [data.outputs[0].word]: price } = pool.scored;
-    const without = pool.names.functions.promised.indexOf("tpot");
+    const without = pool.promised.indexOf("tpot");
     for (let i = 0; i < pool.size; i++) {
       const b = bind(number, state), r = pool.results.scored;
       const least = b.allowed(i) ? loaded.fitted(b, i, paid.length - 1, without) : null;
@@ -327,7 +345,7 @@ function pageModel(data, kernels) {
         const point = k && grows && paid[k] !== least.chips ? loaded.on(b, i, paid[k], without) : least;
         if (!point) continue;
         loaded.ready(b, point);
-        b.at("scored", i, point.batch);
+        b.score(i, point.batch);
         dots.push([1 / r[tpot], r[price] * data.outputs[0].scale]);
       }
       if (i % 4 === 3) yield;
@@ -359,8 +377,8 @@ function pageModel(data, kernels) {
     const i = point.rows ? point.rows[1] : point.row;
     if (pool.mode === "prefill") return null;
     if (pool.load) loaded.ready(b, point);
-    const need = pool.names.functions.promised.indexOf("need");
-    const wall = bisected((batch) => b.at("promised", i, batch, 1)[need] <= b.limits.need);
+    const need = pool.promised.indexOf("need");
+    const wall = bisected((batch) => b.promises(i, batch, 1)[need] <= b.limits.need);
     const end = Math.max(8, Math.min(point.batch * 4, LARGEST)), rows = [];
     for (let k = 0; k <= 60; k++) {
       const batch = Math.max(1, Math.round(Math.exp(Math.log(end) * k / 60)));
@@ -371,6 +389,6 @@ function pageModel(data, kernels) {
     return { rows, wall: wall < end ? wall : null, limit, at: point.batch, parts: data.parts };
   }
 
-  const together = typeof pairedPools !== "function" ? null : pairedPools({ data, packed, loaded, kernels, signatures, bind, largest, remember, worth, passSizes, passMost, laid, memory, stepOf, broken, outside, SAME });
+  const together = typeof pairedPools !== "function" ? null : pairedPools({ data, packed, loaded, kernels, signatures, bind, largest, remember, winning, worth, passSizes, passMost, laid, memory, stepOf, broken, outside, SAME });
   return { choose, clouded, edge, paced, growth, points, bind, pools };
 }

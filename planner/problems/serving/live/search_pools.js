@@ -1,7 +1,7 @@
 "use strict";
 // Two pools: every pair of layouts, every split of the chips between them, without a load. As
 // planner/problems/serving/deployment: pool_matching, pool_pairs, and step/packing.
-function pairedPools({ data, packed, loaded, kernels, signatures, bind, largest, remember, worth, passSizes, passMost, laid, memory, stepOf, broken, outside, SAME }) {
+function pairedPools({ data, packed, loaded, kernels, signatures, bind, largest, remember, winning, worth, passSizes, passMost, laid, memory, stepOf, broken, outside, SAME }) {
   const { replicasMost, chipsLeast, beside } = packed;
 
   // ---- layouts of either pool at their best ----
@@ -32,7 +32,7 @@ function pairedPools({ data, packed, loaded, kernels, signatures, bind, largest,
 
   // A row that reads, on passes of one size.
   function reader(question, b, i, batch) {
-    const { pool } = b, late = pool.names.functions.promised.indexOf("ttft");
+    const { pool } = b, late = pool.promised.indexOf("ttft");
     if (!b.holds(i, batch, 1, late)) return null;
     const r = pool.results.scored, slot = r[pool.scored.slot], ttft = r[pool.scored.ttft];
     if (ttft > (b.limits.ttft ?? Infinity)) return null;
@@ -58,7 +58,7 @@ function pairedPools({ data, packed, loaded, kernels, signatures, bind, largest,
     const { pool } = b, least = new Float64Array(pool.size).fill(Infinity);
     for (let i = 0; i < pool.size; i++) {
       if (!b.allowed(i)) continue;
-      const slot = b.at("scored", i, passMost(b, i))[pool.scored.slot];
+      const slot = b.score(i, passMost(b, i))[pool.scored.slot];
       least[i] = share(question, b, i, slot, weight);
     }
     return least;
@@ -131,28 +131,29 @@ function pairedPools({ data, packed, loaded, kernels, signatures, bind, largest,
 
   // ---- pairs and splits ----
 
-  const underLoad = typeof loadedPairs === "function" && loadedPairs({ data, bind, loaded, packed, worth, passSizes, room, shards, transferTime, fastest, SAME });
+  const underLoad = typeof loadedPairs === "function" && loadedPairs({ data, bind, loaded, packed, worth, passSizes, room, shards, transferTime, fastest, engineBits, remember, winning, SAME });
 
-  function searched(question, state, held) {
-    if (question.loaded) return underLoad.searched(question, state, held);
+  function searched(question, state, held, most) {
+    question.recent ??= [];
+    if (question.loaded) return underLoad.searched(question, state, held, most);
     if (state.batch !== undefined) return null;
     const a = bind(question.read, state), b = bind(question.decode, state), [i, j] = held ? held.rows : [null, null];
     const prices = [a.values.p_chip, b.values.p_chip], chips = Math.max(...question.paid);
-    const weights = question.throughput ? [1 / chips, 1 / chips] : prices;
-    let most = Infinity, least = new Float64Array(a.pool.size);
-    if (!held && question.best) {
-      const again = matched(question, a, b, reading(question, a, question.best[0], least, Infinity),
-        decoding(question, b, question.best[1], 0, Infinity), prices, weights, Infinity);
-      if (again) most = again.score * (1 + 4 * SAME);
+    const weights = question.throughput ? [1 / chips, 1 / chips] : prices, none = new Float64Array(a.pool.size);
+    if (!held && question.recent.length) {
+      const rows = (k) => [...new Set(question.recent.map((pair) => pair[k]))];
+      const again = matched(question, a, b, rows(0).flatMap((row) => reading(question, a, row, none, Infinity)),
+        rows(1).flatMap((row) => decoding(question, b, row, 0, Infinity)), prices, weights, most);
+      if (again) most = Math.min(most, again.score * (1 + 4 * SAME));
     }
-    if (most < Infinity) least = leastReading(question, a, weights[0]);
+    const least = most < Infinity ? leastReading(question, a, weights[0]) : none;
     const decodes = decoding(question, b, j, weights[1], most - least.reduce((m, x) => Math.min(m, x), Infinity));
     const rest = decodes.reduce((m, x) => Math.min(m, share(question, b, x.row, x.slot, weights[1])), Infinity);
     const reads = decodes.length ? reading(question, a, i, least, most - rest) : [];
     const ones = fitting(question, reads, decodes, prices, most), others = fitting(question, decodes, ones, prices, most);
-    const pruned = held ? [] : [[a, (i) => reader(question, a, i, passSizes(a, i)[0])], [b, (i) => b.keeps(i, 1)]];
+    const pruned = held ? [] : [[a, (i) => reader(question, a, i, passSizes(a, i)[0])], [b, (i) => b.holds(i, 1)]];
     const best = matched(question, a, b, ones, others, prices, weights, most, pruned);
-    if (best && !held) question.best = best.rows;
+    if (best && !held) winning(question.recent, best.rows);
     return best && { ...best, read: question.read, decode: question.decode };
   }
 
@@ -258,7 +259,7 @@ function pairedPools({ data, packed, loaded, kernels, signatures, bind, largest,
   // The smallest batch whose slots carry so many requests of a replica.
   function carried(b, i, requests, up, free, most) {
     const slot = b.pool.scored.slot;
-    return carrying(b.pool, i, (batch) => requests * b.at("scored", i, batch, 1)[slot] / up <= 1 - free, most) || most;
+    return carrying(b.pool, i, (batch) => requests * b.score(i, batch, 1)[slot] / up <= 1 - free, most) || most;
   }
 
   function described(pair, state) {
@@ -267,7 +268,7 @@ function pairedPools({ data, packed, loaded, kernels, signatures, bind, largest,
     const up = pair.replicas.map((n) => n - spare);
     const share = pair.requests * pair.slots[0] / pair.replicas[0];
     const batch = carried(decode, j, pair.requests, up[1], question.headroom, Math.floor(pair.batch));
-    const slot = decode.at("scored", j, batch, 1)[decode.pool.scored.slot];
+    const slot = decode.score(j, batch)[decode.pool.scored.slot];
     const fill = pair.requests * slot / up[1] * up[1] / pair.replicas[1];
     const under = question.loaded ? underLoad.reads(question, read, pair) : null;
     const first = under ? under.values : read.resized(i, pair.replicas[0], pair.chips[0], pair.reads, share);
