@@ -10,7 +10,7 @@ concurrencies), groups (a model on a chip under an engine), whole models, whole 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -134,22 +134,17 @@ def rows_of_runs(tables: Sequence[Path]) -> list[Measurement]:
     return [replace(row, id=f"{path.stem}:{row.id}") for path in tables for row in runs(path).rows]
 
 
-def profiles(steady: Path, tables: Sequence[Path], *, choose: bool = False) -> list[Fitted]:
-    """Every profile that ships: engines of 2026 under load, and steady batches before.
+def profiles(steady: Path, tables: Sequence[Path], *, choose: bool = False) -> Iterator[Fitted]:
+    """Every profile that ships: steady batches of earlier engines, and engines of 2026 under load.
 
-    With `choose` the form of the first is set beside its rivals.
+    The second needs tables of runs. With `choose` its form is set beside its rivals.
     """
     rows, static = rows_of_runs(tables), steadies(steady).rows
-    assumed_setup = published_sample(rows, "assumed_setup", RUNS.as_of)
-    return [
-        fit_profile(
-            RUNS,
-            published_sample((*rows, *static), "runs", RUNS.as_of),
-            assumed_setup,
-            rivals(RUNS.name) if choose else {},
-        ),
-        fit_profile(STEADY, published_sample(static, "steady", STEADY.as_of)),
-    ]
+    yield fit_profile(STEADY, published_sample(static, "steady", STEADY.as_of))
+    if rows:
+        assumed_setup = published_sample(rows, "assumed_setup", RUNS.as_of)
+        sample = published_sample((*rows, *static), "runs", RUNS.as_of)
+        yield fit_profile(RUNS, sample, assumed_setup, rivals(RUNS.name) if choose else {})
 
 
 def fit_of(
@@ -180,6 +175,18 @@ def fit_of(
         return replace(pruned, families=spec.families)
 
     return fit
+
+
+def left_out_fit(spec: FitSpec, whole: Hierarchy | Sample) -> Callable[[Sample], Hierarchy]:
+    """The fit of rows that a leave-out may see, beside a fit of all rows or those rows.
+
+    One that drops effects has several minima: begun at the whole fit it would remember the rows
+    that it may not see, so it begins at its prior. The others, with one minimum, begin where all
+    rows left them, which saves most of their steps.
+    """
+    if spec.worth is not None:
+        return fit_of(spec)
+    return fit_of(spec, whole if isinstance(whole, Hierarchy) else fit_of(spec)(whole), ROUGHLY)
 
 
 def choosing(specs: Mapping[str, FitSpec]) -> Callable[[Sample], Hierarchy]:
@@ -224,7 +231,7 @@ def fit_profile(
     Where there are `others`, errors of a fit that chooses among them are reported too.
     """
     fit = fit_of(spec)(sample)
-    refit = fit_of(spec, fit, ROUGHLY)
+    refit = left_out_fit(spec, fit)
     floor = sample.columns.roofline
     study = LeaveOutStudy.of(sample, refit, choosing(others) if others else None)
     left = study.left
@@ -263,6 +270,11 @@ def fit_profile(
     )  # fmt: skip
 
 
+def _settled(spec: FitSpec) -> float:
+    """Where fits that only errors and ranges are made of settle."""
+    return ROUGHLY if spec.worth is None else hierarchy.SETTLED
+
+
 def _unseen(rows: Sample, fit: Hierarchy) -> LeftOut:
     """Rows that a fit never saw as rows left out of it."""
     at = fit.covariances(rows.places)
@@ -275,21 +287,17 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     for name in ("--steady", "--collectives"):
         parser.add_argument(name, type=Path)
-    parser.add_argument("--runs", type=Path, nargs="+")
+    parser.add_argument("--runs", type=Path, nargs="+", default=[])
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--choose", action="store_true", help="score the rivals of the fit too")
     options = parser.parse_args(arguments)
     if options.collectives:
         text = collectives_text(options.collectives)
         (options.out / "collectives.toml").write_text(text, encoding="utf-8")
-    elif not (options.steady and options.runs):
-        parser.error("expected --steady and --runs, or --collectives")
-    serving = (
-        profiles(options.steady, options.runs, choose=options.choose)
-        if options.steady and options.runs
-        else ()
-    )
-    for fitted_profile in serving:
+    elif not options.steady:
+        parser.error("expected --steady, and --runs for the engines of today, or --collectives")
+    serving = profiles(options.steady, options.runs, choose=options.choose)
+    for fitted_profile in serving if options.steady else ():
         name = fitted_profile.spec.name
         print(f"{name}\n{scores_text(fitted_profile.left_out)}")
         (options.out / f"{name}.toml").write_text(shipped_text(fitted_profile), encoding="utf-8")
@@ -312,7 +320,7 @@ def _intervals(spec: FitSpec, sample: Sample, fit: Hierarchy) -> tuple[Hierarchy
         chosen = np.concatenate([members[i] for i in draw.integers(0, len(names), len(names))])
         refit = hierarchy.fitted(
             sample.take(chosen), fit.effects, spec.prior,
-            start=fit, loss=spec.loss, settled=ROUGHLY,
+            start=fit, loss=spec.loss, settled=_settled(spec),
         )  # fmt: skip
         shared.append(refit.shared)
         adjusted.append(refit.adjusted)

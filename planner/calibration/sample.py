@@ -157,6 +157,12 @@ def published_sample(rows: Sequence[Measurement], kind: str, as_of: str) -> Samp
     return sample_of(usable, [place_of(row, as_of) for row in usable], left_out=dict(left_out))
 
 
+def left_out_because(row: Measurement) -> str:
+    """Why a row may be in no fit of its kind, empty where it may."""
+    kind = "runs" if row.looped or is_new(row) else "steady"
+    return _first(row, OWN if row.quality == "own" else RULES[kind](row))
+
+
 def _first(row: Measurement, rules: Sequence[Rule]) -> str:
     """The first reason that holds for a row, empty where none does."""
     return next((why.format(row) for why, holds in rules if holds(row)), "")

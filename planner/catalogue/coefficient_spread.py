@@ -194,8 +194,8 @@ def variances(covariance: np.ndarray, shares: np.ndarray) -> np.ndarray:
 
 def triangle_text(factor: np.ndarray) -> str:
     """A lower triangle as text: its rows in half precision, base 64."""
-    rows = factor[np.tril_indices(len(factor))]
-    return b64encode(rows.astype(HALF).tobytes()).decode()
+    rows = factor[np.tril_indices(len(factor))].astype(HALF) + HALF.type(0)  # no zero has a sign
+    return b64encode(rows.tobytes()).decode()
 
 
 def triangle_from(text: str) -> np.ndarray:
