@@ -103,8 +103,9 @@ def recheck(task: FleetTask, choice: FleetChoice) -> None:
 
 def _in_numbers(choice: FleetChoice) -> WholePlan:
     arrays = (choice.firm, choice.spot, choice.reserved, choice.on_demand, choice.spot_machines)
-    flows = [] if choice.flows is None else choice.flows.tolist()
-    return WholePlan(*(each.tolist() for each in arrays), flows)
+    none = np.zeros((0, choice.firm.shape[1]))
+    flows = none if choice.flows is None else choice.flows
+    return WholePlan(*(each.tolist() for each in (*arrays, flows)))
 
 
 def point_of(task: FleetTask, choice: FleetChoice) -> records.FleetPoint:

@@ -140,7 +140,9 @@ def _alone(task: FleetTask) -> Iterator[FleetTask]:
         place = {m: i for i, m in enumerate(group)}
         yield replace(
             task, models=tuple(task.models[m] for m in group),
-            columns=tuple(replace(c, model=place[c.model]) for c in task.columns if c.model in place),
+            columns=tuple(
+                replace(c, model=place[c.model]) for c in task.columns if c.model in place
+            ),
             demand=task.demand[group], windows=tuple(task.windows[m] for m in group),
             tokens=tuple(task.tokens[m] for m in group),
             routes=tuple(

@@ -93,7 +93,9 @@ def _routes(scenario: FleetScenario) -> tuple[Route, ...]:
         for j, (to, _) in enumerate(regions)
         if i != j and (latency := region.latency_to(to)) is not None
     ]
-    ways += [(i, i, 0.0) for i in sorted({end for i, j, _ in ways for end in (i, j)})]
+    ends = {end for i, j, _ in ways for end in (i, j)}
+    ends |= {i for i, (_, region) in enumerate(regions) if not region.demand}
+    ways += [(i, i, 0.0) for i in ends]
     return tuple(
         Route(m * len(regions) + i, m * len(regions) + j, latency)
         for m in range(len(scenario.models))
@@ -163,7 +165,13 @@ def _made(scenario: FleetScenario) -> MadeColumns | None:
     from planner.problems.fleet.replica_columns import serving_columns
 
     made = serving_columns(scenario, wanted)
-    placed = [replace(e, column=c) for e in made.made for c in _placed(scenario, e.column)]
+    from_afar = {(route.site, route.latency) for route in _routes(scenario)}
+    placed = [
+        replace(each, column=column)
+        for each in made.made
+        for column in _placed(scenario, each.column)
+        if not each.latency or (column.model, each.latency) in from_afar
+    ]
     return replace(made, made=tuple(placed))
 
 
