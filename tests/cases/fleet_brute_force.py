@@ -237,6 +237,11 @@ def _apart(scenario: Scenario, columns: list[Any]) -> float:
         if not found:
             return math.inf
         hours.append((np.array(list(found)), np.array(list(found.values()))))
+    return _with_reservations(scenario, hours)
+
+
+def _with_reservations(scenario: Scenario, hours: list[tuple[np.ndarray, np.ndarray]]) -> float:
+    """The least bill of hours that nothing else links; of each machines needed and spot paid."""
     most = [int(x) for x in np.max([needed.max(axis=0) for needed, _ in hours], axis=0)]
     return min(
         paid + sum((usd + _rented(scenario, needed, counts)).min() for needed, usd in hours)
@@ -349,3 +354,79 @@ def _in_time(arrivals: list[float], rooms: tuple[float, ...], window: int) -> bo
         if t >= 2 * hours and waiting > recent + 1e-7:
             return False
     return True
+
+
+TOLD = 2.0  # promised time to first token [s]
+
+
+def regional_scenario(seed: int) -> Scenario:
+    """One model in two regions over two or three hours; some requests may move."""
+    draw = np.random.default_rng(seed)
+    scenario = small_scenario(6 * seed + 900)  # of the style without starts and waits
+    (column, *more) = scenario["models"]["m0"]["columns"]
+    columns = [column, *more][:2]
+    for each in columns:
+        each["ttft_p95"] = float(draw.choice([1.5, 1.95]))
+    demand = {"hourly": [float(np.round(x, 2)) for x in draw.uniform(0.5, 5, scenario["hours"])]}
+    scenario["models"] = {
+        "m0": {"demand": demand, "columns": columns, "promises": {"ttft_p95": TOLD}}
+    }
+    share = float(draw.choice([0.3, 0.5, 0.8]))
+    scenario["regions"] = {
+        name: {"demand": part, "utc": int(draw.integers(-2, 3)),
+               **({"moves": "allowed", "latency": 0.1} if draw.random() < 0.7 else {})}
+        for name, part in (("us", share), ("eu", 1 - share))
+    }  # fmt: skip
+    for pool in scenario["pools"].values():
+        if draw.random() < 0.5:
+            pool["region"] = str(draw.choice(["us", "eu"]))
+    scenario.pop("have", None)
+    return scenario
+
+
+def least_regional_bill(scenario: Scenario) -> float:
+    """As `least_bill`, of a regional scenario: every plan of every hour, all ways to move."""
+    regions, model = scenario["regions"], scenario["models"]["m0"]
+    placed = [(f"{name} {region}", region, name) for name, pool in scenario["pools"].items()
+              for region in regions if pool.get("region", region) == region]  # fmt: skip
+    flat = {**scenario, "pools": {name: scenario["pools"][pool] for name, _, pool in placed}}
+    columns = [(region, {**c, "pool": name}) for name, region, pool in placed
+               for c in model["columns"] if c["pool"] == pool]  # fmt: skip
+    whole = {"demand": {**model["demand"], "hourly": [max(model["demand"]["hourly"])]}}
+    flat["models"] = dict.fromkeys(regions, whole)
+    ranges = _most(flat, columns, 0.0)
+    if math.prod(map(len, ranges)) > 10 * MOST_TRIED:
+        return math.nan
+    states = list(product(*ranges))
+    pairs = [machines(flat, columns, state) for state in states]
+    offered = [i for i, (_, usd) in enumerate(pairs) if math.isfinite(usd)]
+    hours = []
+    for t in range(scenario["hours"]):
+        rates = model["demand"]["hourly"]
+        asked = {name: region["demand"] * rates[(t + region["utc"]) % len(rates)]
+                 for name, region in regions.items()}  # fmt: skip
+        good = [i for i in offered if _moved(flat, columns, states[i], asked)]
+        if not good:
+            return math.inf
+        hours.append((np.array([pairs[i][0] for i in good]), np.array([pairs[i][1] for i in good])))
+    return _with_reservations(flat, hours)
+
+
+def _moved(scenario: Scenario, columns: list[Any], state: State, asked: dict[str, float]) -> bool:
+    """Whether a state serves two regions, with some requests of one of them in the other."""
+
+    def most(region: str, late: float) -> float:
+        near = [(r if c["ttft_p95"] + late <= TOLD else "", c) for r, c in columns]
+        served = room(scenario, near, region, state, state)
+        share = 1 - scenario["spot_share"]
+        return min(served, firm(near, region, state) / share) if share > 0 else served
+
+    here = {name: most(name, 0.0) for name in asked}
+    if all(here[name] >= rate - 1e-9 for name, rate in asked.items()):
+        return True
+    for name, other in (tuple(asked), tuple(asked)[::-1]):
+        if scenario["regions"][name].get("moves") == "allowed":
+            needed = max(0.0, asked[name] - max(0.0, here[name]))
+            if needed <= min(here[other] - asked[other], most(other, 0.1)) + 1e-9:
+                return True
+    return False

@@ -103,7 +103,9 @@ def recheck(task: FleetTask, choice: FleetChoice) -> None:
 
 def _in_numbers(choice: FleetChoice) -> WholePlan:
     arrays = (choice.firm, choice.spot, choice.reserved, choice.on_demand, choice.spot_machines)
-    return WholePlan(*(each.tolist() for each in arrays))
+    none = np.zeros((0, choice.firm.shape[1]))
+    flows = none if choice.flows is None else choice.flows
+    return WholePlan(*(each.tolist() for each in (*arrays, flows)))
 
 
 def point_of(task: FleetTask, choice: FleetChoice) -> records.FleetPoint:
@@ -132,7 +134,18 @@ def point_of(task: FleetTask, choice: FleetChoice) -> records.FleetPoint:
         _utilisation(task, choice),
         model_bills(task, choice),
         served_share(task, _in_numbers(choice)),
+        _served_in(task, choice),
     )
+
+
+def _served_in(task: FleetTask, choice: FleetChoice) -> dict[str, dict[str, tuple[float, ...]]]:
+    """Requests/s of each model and region by where they are served."""
+    rows: dict[str, dict[str, tuple[float, ...]]] = {}
+    for route, flow in zip(task.routes, () if choice.flows is None else choice.flows, strict=True):
+        if flow.any():
+            by_site = rows.setdefault(task.models[route.origin], {})
+            by_site[task.models[route.site]] = tuple(map(float, flow))
+    return rows
 
 
 def _utilisation(task: FleetTask, choice: FleetChoice) -> dict[str, float]:
@@ -151,11 +164,18 @@ def _utilisation(task: FleetTask, choice: FleetChoice) -> dict[str, float]:
 def prices(task: FleetTask, choice: FleetChoice) -> records.FleetPrices:
     """Shadow prices of the relaxation [USD/hour]."""
     made, linear = fleet_program(task), choice.linear
-    met = linear.duals[made.demand_rows]
+    met = linear.duals[made.station_rows]
     served = task.demand.copy()
     for m, numbers in zip(np.flatnonzero(task.windows), made.deferred[::2], strict=True):
         served[m] = linear.point[numbers]
-    demand = met * (1 + task.headroom) + linear.duals[made.firm_rows] * (1 - task.spot_share)
+    demand = linear.duals[made.demand_rows]
+    loads = np.zeros_like(met)
+    firm = linear.duals[made.firm_rows] * (1 - task.spot_share)
+    for s, station in enumerate(task.stations):
+        loads[s] = linear.point[made.flows[list(station.flows)]].sum(axis=0)
+        if not station.flows:
+            loads[s] = served[station.model]
+            demand[station.model] = met[s] * (1 + task.headroom) + firm[s]
     for m in np.flatnonzero(task.windows):
         later = [np.roll(demand[m], -shift) for shift in range(task.windows[m] + 1)]
         demand[m] = np.min(later, axis=0)
@@ -171,7 +191,7 @@ def prices(task: FleetTask, choice: FleetChoice) -> records.FleetPrices:
             for pool, worth in zip(task.pools, more, strict=True)
             if pool.reserved is not None
         },
-        float((met * served).sum()) / task.hours * HUNDREDTH,
+        float((met * loads).sum()) / task.hours * HUNDREDTH,
     )
 
 

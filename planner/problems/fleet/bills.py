@@ -34,7 +34,7 @@ def model_bills(task: FleetTask, choice: FleetChoice) -> dict[str, records.Model
     total = usd.sum() or 1.0
     bills = {}
     for m, name in enumerate(task.models):
-        requests = task.demand[m].sum() * 3600
+        requests = _requests(task, choice, m)
         tokens = task.tokens[m]
         bills[name] = records.ModelBill(
             usd[m] / task.hours,
@@ -43,6 +43,15 @@ def model_bills(task: FleetTask, choice: FleetChoice) -> dict[str, records.Model
             usd[m] / total,
         )
     return bills
+
+
+def _requests(task: FleetTask, choice: FleetChoice, m: int) -> float:
+    """Requests over the horizon that a model's replicas serve."""
+    rate = task.demand[m].sum()
+    if any(m in (route.origin, route.site) for route in task.routes):
+        assert choice.flows is not None
+        rate = choice.flows[[route.site == m for route in task.routes]].sum()
+    return float(rate) * 3600
 
 
 def starts_of(choice: FleetChoice) -> np.ndarray:
@@ -66,8 +75,9 @@ def restricted(task: FleetTask, choice: FleetChoice) -> tuple[records.Restricted
     for words, changed in restrictions(base):
         usd = _bill(changed) if exact else _relaxed(changed)
         rows.append(_compared(words, usd, at, scale))
-    if len(task.models) > 1 and not any(pool.owned for pool in task.pools):
-        parts = [_bill(t) if exact else _relaxed(t) for t in _alone(base)]
+    alone = list(_alone(base))
+    if len(alone) > 1 and not any(pool.owned for pool in task.pools):
+        parts = [_bill(t) if exact else _relaxed(t) for t in alone]
         usd = sum(p for p in parts if p is not None) if None not in parts else None
         rows.append(_compared("each model alone", usd, at, scale))
     return tuple(rows)
@@ -105,6 +115,8 @@ def restrictions(task: FleetTask) -> Iterator[tuple[str, FleetTask]]:
         yield "without headroom", replace(task, headroom=0.0)
     if task.spot_share < 1 and any(pool.spot is not None for pool in task.pools):
         yield "spot without a share", replace(task, spot_share=1.0)
+    if task.routes:
+        yield "no requests move", replace(task, routes=())
     if task.starts.any() and task.hours > 1:
         columns = tuple(replace(column, start=0.0) for column in task.columns)
         yield "starts at once", replace(task, columns=columns)
@@ -119,12 +131,24 @@ def mean_day(task: FleetTask) -> FleetTask:
 
 
 def _alone(task: FleetTask) -> Iterator[FleetTask]:
-    """Each model by itself."""
-    for m, name in enumerate(task.models):
-        columns = tuple(replace(c, model=0) for c in task.columns if c.model == m)
+    """Each model by itself, with those that its requests may be served as."""
+    groups = {m: {m} for m in range(len(task.models))}
+    for route in task.routes:
+        both = groups[route.origin] | groups[route.site]
+        groups |= dict.fromkeys(both, both)
+    for group in {min(each): sorted(each) for each in groups.values()}.values():
+        place = {m: i for i, m in enumerate(group)}
         yield replace(
-            task, models=(name,), columns=columns, demand=task.demand[m : m + 1],
-            windows=(task.windows[m],), tokens=(task.tokens[m],),
+            task, models=tuple(task.models[m] for m in group),
+            columns=tuple(
+                replace(c, model=place[c.model]) for c in task.columns if c.model in place
+            ),
+            demand=task.demand[group], windows=tuple(task.windows[m] for m in group),
+            tokens=tuple(task.tokens[m] for m in group),
+            routes=tuple(
+                replace(r, origin=place[r.origin], site=place[r.site])
+                for r in task.routes if r.origin in place
+            ),
         )  # fmt: skip
 
 

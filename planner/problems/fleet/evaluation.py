@@ -6,12 +6,12 @@ machines, work that waits, and the bill, are worked out anew from the plan's who
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from planner.problems.fleet.fleet_task import FleetTask, PoolOffer
+from planner.problems.fleet.fleet_task import FleetTask, PoolOffer, Route
 
 DRAWS, SEED = 4000, 0  # of machines that are lost in an hour
 NEAR = 1e-6  # relative, of sums of rates and of bills
@@ -20,36 +20,78 @@ Table = Sequence[Sequence[int]]
 
 @dataclass(frozen=True)
 class WholePlan:
-    """A plan in whole numbers: replicas (columns, hours), machines (pools,) and (pools, hours)."""
+    """A plan in whole numbers: replicas (columns, hours), machines (pools,) and (pools, hours).
+
+    `flows` are requests/s by route (routes, hours), of models that are served in several regions.
+    """
 
     firm: Table
     spot: Table
     reserved: Sequence[int]
     on_demand: Table
     spot_machines: Table
+    flows: Sequence[Sequence[float]] = ()
 
 
 def broken_rules(task: FleetTask, plan: WholePlan) -> list[str]:
     """The rules that a plan breaks, each with its hour and its model or pool; empty if none."""
     broken = []
     for m, model in enumerate(task.models):
-        room = [_served(task, plan, m, t) for t in range(task.hours)]
+        going = [
+            sum(max(0.0, row[t]) for route, row in _routes(task, plan) if route.origin == m)
+            for t in range(task.hours)
+        ]
+        routed = any(route.origin == m for route in task.routes)
+        far = sorted({0.0, *(route.latency for route in task.routes if route.site == m)})
+        room = going if routed else [_served(task, plan, m, t) for t in range(task.hours)]
         if task.windows[m]:
             late = _late(list(task.demand[m]), room, task.windows[m])
             broken += [f"{model}: work of hour {t} is served too late" for t in late]
-            continue
-        for t, most in enumerate(room):
+        for t in range(task.hours):
             wanted = task.demand[m][t]
-            if most < wanted * (1 - NEAR) - 1e-12:
-                words = f"{most:.6g} of {wanted:.6g} requests/s are served with the spare kept"
-                broken.append(f"{model}: hour {t}: {words}")
-            firm = sum(c.rate * plan.firm[i][t] for i, c in enumerate(task.columns) if c.model == m)
-            if firm < (1 - task.spot_share) * wanted * (1 - NEAR) - 1e-12:
-                broken.append(f"{model}: hour {t}: {firm:.6g} requests/s are on firm machines")
+            if routed and not task.windows[m] and abs(going[t] - wanted) > NEAR * wanted + 1e-12:
+                broken.append(f"{model}: hour {t}: {going[t]:.6g} of {wanted:.6g} requests/s go")
+            for latency in far:
+                if not task.windows[m] or routed:
+                    coming = _coming(task, plan, m, t, latency)
+                    broken += _missed(task, plan, m, t, latency, coming)
     for k, pool in enumerate(task.pools):
         for t in range(task.hours):
             broken += [f"{pool.name}: hour {t}: {x}" for x in _pool(task, plan, k, pool, t)]
     return broken
+
+
+def _routes(task: FleetTask, plan: WholePlan) -> Iterator[tuple[Route, Sequence[float]]]:
+    """Every route with its requests by hour."""
+    yield from zip(task.routes, plan.flows, strict=True)
+
+
+def _coming(task: FleetTask, plan: WholePlan, m: int, t: int, latency: float) -> float | None:
+    """What a model's replicas serve of requests from so far away and further; None: its demand."""
+    if not any(m in (route.origin, route.site) for route in task.routes):
+        return None
+    rows = [row[t] for r, row in _routes(task, plan) if r.site == m and r.latency >= latency]
+    return float(sum(rows))
+
+
+def _missed(
+    task: FleetTask, plan: WholePlan, m: int, t: int, latency: float, coming: float | None
+) -> Iterator[str]:
+    """What a model's replicas that are near enough do not serve in an hour, or not firmly."""
+    wanted = float(task.demand[m][t]) if coming is None else coming
+    if coming == 0:
+        return  # nothing is served here: no spare is wanted
+    most = _served(task, plan, m, t, latency)
+    where = f"{task.models[m]}: hour {t}"
+    if most < wanted * (1 - NEAR) - 1e-12:
+        yield f"{where}: {most:.6g} of {wanted:.6g} requests/s are served with the spare kept"
+    firm = sum(
+        c.rate * plan.firm[i][t]
+        for i, c in enumerate(task.columns)
+        if c.model == m and c.slack >= latency
+    )
+    if firm < (1 - task.spot_share) * wanted * (1 - NEAR) - 1e-12:
+        yield f"{where}: {firm:.6g} requests/s are on firm machines"
 
 
 def bill(task: FleetTask, plan: WholePlan) -> float:
@@ -78,11 +120,14 @@ def _started(plan: WholePlan, i: int, t: int) -> int:
     return max(0, now - plan.firm[i][t - 1] - plan.spot[i][t - 1])
 
 
-def _served(task: FleetTask, plan: WholePlan, m: int, t: int) -> float:
-    """Demand that a model's replicas carry in an hour, headroom and spare replicas kept [seq/s]."""
+def _served(task: FleetTask, plan: WholePlan, m: int, t: int, latency: float = 0.0) -> float:
+    """Demand that a model's replicas carry in an hour, headroom and spare replicas kept [seq/s].
+
+    Of replicas that leave room for a latency [s].
+    """
     room, largest = 0.0, 0.0
     for i, column in enumerate(task.columns):
-        if column.model != m:
+        if column.model != m or column.slack < latency:
             continue
         lost = task.pools[column.pool].lost
         room += column.rate * (plan.firm[i][t] + (1 - lost) * plan.spot[i][t])
@@ -197,7 +242,9 @@ def served_share(task: FleetTask, plan: WholePlan) -> float | None:
                 if column.model == m:
                     here += column.rate * (plan.firm[i][t] + plan.spot[i][t])
                     here -= column.rate * column.start * _started(plan, i, t)
-            served += float((here - lost[:, m] >= task.demand[m][t] * (1 - NEAR)).mean())
+            coming = _coming(task, plan, m, t, 0.0)
+            wanted = float(task.demand[m][t]) if coming is None else coming
+            served += float((here - lost[:, m] >= wanted * (1 - NEAR)).mean())
             count += 1
     return served / count if count else None
 

@@ -141,4 +141,9 @@ def dollars_or_mapping(value: object) -> Any:
     return value if isinstance(value, Mapping) or value is None else {"price": value}
 
 
+def latencies(value: object) -> object:
+    """One latency as that to every other region, "*"."""
+    return value if isinstance(value, Mapping) or value is None else {"*": value}
+
+
 RATE = Quantity("request_rate", zero=True)

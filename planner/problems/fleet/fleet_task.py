@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -44,7 +45,8 @@ class FleetColumn:
 
     `start` are the hours that it takes to start; `p95` is the time to first token that 5 % of its
     requests exceed [s], `spread` the standard deviation of the logarithm of its measured rate over
-    this one, by its band: None where the user gave the column.
+    this one, by its band: None where the user gave the column. `slack` is what its promises leave
+    for a network between a request and it [s].
     """
 
     model: int
@@ -55,6 +57,28 @@ class FleetColumn:
     start: float = 0.0
     p95: float | None = None
     spread: float | None = None
+    slack: float = math.inf
+
+
+@dataclass(frozen=True)
+class Route:
+    """Requests of one model that may be served as another: by its replicas, so far away [s]."""
+
+    origin: int
+    site: int
+    latency: float = 0.0
+
+
+@dataclass(frozen=True)
+class Station:
+    """Replicas of a model that leave room for a latency [s]: what they serve is counted at once.
+
+    `flows` are the routes that it serves; none where it serves the model's own demand.
+    """
+
+    model: int
+    latency: float = 0.0
+    flows: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -62,7 +86,9 @@ class FleetTask:
     """What is asked, in numbers.
 
     `demand` is (models, hours) [seq/s]; `windows` are the hours by which a model's work may be
-    deferred, 0 where it may not; `tokens` those of a mean request, None where nothing says.
+    deferred, 0 where it may not; `tokens` those of a mean request, None where nothing says. With
+    regions a model is that of one of them. Demand of a model that begins routes goes by them, all
+    other is served by the model's own replicas.
     """
 
     models: tuple[str, ...]
@@ -75,6 +101,7 @@ class FleetTask:
     headroom: float = 0.0
     starts_paid: bool = True
     spot_share: float = 1.0
+    routes: tuple[Route, ...] = ()
 
     @property
     def hours(self) -> int:
@@ -118,6 +145,39 @@ class FleetTask:
         """What starting a replica of each column costs (C,) [USD]."""
         prices = [self.pools[c.pool].start_price / self.pools[c.pool].size for c in self.columns]
         return self.starts_paid * self.starts * self.used_chips * np.array(prices)
+
+    @cached_property
+    def stations(self) -> tuple[Station, ...]:
+        """What serves demand: each model's replicas, and of them those near enough to others.
+
+        Those with room for a latency serve all that comes from so far away and further.
+        """
+        stations: list[Station] = []
+        for m in range(len(self.models)):
+            into = [(r.latency, i) for i, r in enumerate(self.routes) if r.site == m]
+            if not into and any(r.origin == m for r in self.routes):
+                continue
+            counts: set[int] = set()  # of the same replicas, all that they serve is the most
+            for latency in sorted({0.0, *(far for far, _ in into)}):
+                station = Station(m, latency, tuple(i for far, i in into if far >= latency))
+                if self.at(station).size not in counts:
+                    stations.append(station)
+                    counts.add(self.at(station).size)
+        return tuple(stations)
+
+    def at(self, station: Station) -> Array:
+        """The columns of a station."""
+        slack = np.array([c.slack for c in self.columns])
+        return np.flatnonzero((self.model_of == station.model) & (slack >= station.latency))
+
+    @cached_property
+    def busiest(self) -> Array:
+        """The most work that may fall into an hour at each model's replicas (models,) [seq/s]."""
+        work = self.most_served.copy()
+        for route in self.routes:
+            if route.site != route.origin:
+                work[route.site] += self.most_served[route.origin]
+        return np.asarray(work.max(axis=1))
 
     @cached_property
     def most_served(self) -> Array:

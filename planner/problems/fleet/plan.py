@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated
 
 from planner.problems.fleet.question import FleetScenario
@@ -35,7 +35,8 @@ class FleetPoint:
 
     `replicas` are all of a column, `on_spot` those of them on spot machines; `utilisation` is the
     share of paid chips that hold replicas; `served` that of models and hours whose demand is served
-    though spot machines are lost, null where none are in use.
+    though spot machines are lost, null where none are in use; `served_in` requests/s of each model
+    and region by where they are served, of those that may move.
     """
 
     usd_per_hour: Hourly
@@ -48,6 +49,7 @@ class FleetPoint:
     utilisation: Mapping[str, Share]
     per_model: Mapping[str, ModelBill]
     served: Share | None = None
+    served_in: Mapping[str, Mapping[str, tuple[float, ...]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ def answer(plan: FleetPlan) -> str:
     if point is None:
         return "\n\n".join(["\n".join(_question(plan)), "\n".join(_missed(whole))])
     blocks = (
-        _question(plan), _bill(plan, point), _models(point), _hours(plan, point),
+        _question(plan), _bill(plan, point), _models(point), _moved(point), _hours(plan, point),
         _beside(whole), _sure(whole), _proof(whole),
     )  # fmt: skip
     return "\n\n".join(text for block in blocks if (text := "\n".join(block)))
@@ -62,6 +62,7 @@ def why(plan: FleetPlan) -> str:
 
 def picture(plan: FleetPlan) -> StackedHours:
     """Machines by pool and contract over the hours, with every model's demand above."""
+    from planner.problems.fleet.resolve import demands
     from planner.report.pictures.section_bars import StackedHours
 
     question, point = plan.question, plan.answer.plan
@@ -70,16 +71,16 @@ def picture(plan: FleetPlan) -> StackedHours:
     return StackedHours(
         f"{summary(plan)} (mean of {hours} hours)",
         "demand [requests/s]",
-        {n: m.demand.rates(hours, m.tokens) for n, m in question.models.items()},
+        demands(question),
         "machines",
         {
             pool: {
-                "owned": [question.have.get(pool, 0)] * hours,
+                "owned": [question.have.get(name, 0)] * hours,
                 "reserved": [point.reserved[pool]] * hours,
                 "on demand": point.on_demand[pool],
                 "spot": point.spot[pool],
             }
-            for pool in question.pools
+            for pool, (name, _) in question.placed_pools.items()
         },
     )
 
@@ -90,6 +91,8 @@ def _question(plan: FleetPlan) -> list[str]:
     notes = [f"N+{spare.replicas}"] if spare.replicas else ["no spare replica"]
     notes.append(f"{say.percent(spare.headroom)} headroom" if spare.headroom else "no headroom")
     models, pools = len(question.models), len(question.pools)
+    if question.regions:
+        notes.insert(0, f"demand from {', '.join(question.regions)}")
     return say.filled(
         f"{models} model{'s' * (models > 1)} on {pools} kind{'s' * (pools > 1)} of machine over "
         f"{question.hours} hours; {', '.join(notes)}; least cost"
@@ -135,6 +138,20 @@ def _models(point: FleetPoint) -> Iterator[str]:
         )
 
 
+def _moved(point: FleetPoint) -> Iterator[str]:
+    """Requests that are served elsewhere: their share, and the hour in which they are most."""
+    if point.served_in:
+        yield "requests that are served in another region"
+    for origin, sites in point.served_in.items():
+        total = sum(sum(row) for row in sites.values())
+        for site, row in sites.items():
+            if site != origin:
+                yield (
+                    f"  {origin:<{NAMES}} {say.percent(sum(row) / total, 3)} as {site}, at most "
+                    f"{max(row):.3g} requests/s in hour {row.index(max(row))}"
+                )
+
+
 def _hours(plan: FleetPlan, point: FleetPoint) -> Iterator[str]:
     hours = plan.question.hours
     step = -(-hours // WIDEST)
@@ -147,8 +164,9 @@ def _hours(plan: FleetPlan, point: FleetPoint) -> Iterator[str]:
 
 def _lines(plan: FleetPlan, point: FleetPoint) -> Iterator[tuple[str, Sequence[int]]]:
     """Machines of each pool and contract over the hours."""
+    placed = plan.question.placed_pools
     for pool, row in point.on_demand.items():
-        firm = point.reserved[pool] + plan.question.have.get(pool, 0)
+        firm = point.reserved[pool] + plan.question.have.get(placed[pool][0], 0)
         yield f"{pool} firm", [firm + each for each in row]
     for pool, row in point.spot.items():
         yield f"{pool} spot", row

@@ -32,8 +32,10 @@ class FleetProgram:
     reserved: Array  # (K,) machines
     on_demand: Array  # (K, T) machines
     spot_machines: Array  # (K, T)
-    demand_rows: Array  # (M, T)
-    firm_rows: Array  # (M, T)
+    demand_rows: Array  # (M, T) that demand is served; of models with routes, that all of it goes
+    station_rows: Array  # (S, T)
+    firm_rows: Array  # (S, T)
+    flows: Array  # (R, T) requests/s by route
     machine_rows: Array  # (K, T)
     spot_rows: Array  # (K, T)
     start_rows: Array  # (columns that take time to start, T)
@@ -68,14 +70,22 @@ def fleet_program(task: FleetTask) -> FleetProgram:
         np.array([[p.spot_most if p.spot is not None else 0] for p in pools]),
     )
     others: list[Array] = []
-    demand_rows, firm_rows, deferred = _demand(made, task, firm, spot, started, others)
+    deferred = {m: _deferred(made, task, m) for m, window in enumerate(task.windows) if window}
+    flows, routed = _routed(made, task, deferred, others)
+    work = {m: served for m, (served, _) in deferred.items()}
+    station_rows, firm_rows = _demand(made, task, firm, spot, started, flows, work, others)
+    demand_rows = routed.copy()
+    for rows, station in zip(station_rows, task.stations, strict=True):
+        if not station.flows:
+            demand_rows[station.model] = rows
     machine_rows, spot_rows = _machines(
         made, task, firm, spot, reserved, on_demand, spot_machines, others
     )
     start_rows = _starts(made, task, firm, spot, started)
     return FleetProgram(
-        made, firm, spot, started, reserved, on_demand, spot_machines, demand_rows, firm_rows,
-        machine_rows, spot_rows, start_rows, tuple(others), tuple(deferred),
+        made, firm, spot, started, reserved, on_demand, spot_machines, demand_rows, station_rows,
+        firm_rows, flows, machine_rows, spot_rows, start_rows, tuple(others),
+        tuple(numbers for pair in deferred.values() for numbers in pair),
     )  # fmt: skip
 
 
@@ -91,7 +101,7 @@ def _most_replicas(task: FleetTask) -> Array:
 
     So many serve the model's busiest hour alone, while all of them start, with the spare.
     """
-    peak = task.most_served.max(axis=1)[task.model_of] * (1 + task.headroom)
+    peak = task.busiest[task.model_of] * (1 + task.headroom)
     widest = np.zeros(len(task.models))
     np.maximum.at(widest, task.model_of, task.rates)
     needed = peak + task.spare * widest[task.model_of]
@@ -99,16 +109,35 @@ def _most_replicas(task: FleetTask) -> Array:
     return np.ceil(needed / (task.rates * there)) + task.spare
 
 
-def _demand(
-    made: IntegerProgram, task: FleetTask, firm: Array, spot: Array, started: Array,
+def _routed(
+    made: IntegerProgram, task: FleetTask, deferred: dict[int, tuple[Array, Array]],
     others: list[Array],
-) -> tuple[Array, Array, list[Array]]:  # fmt: skip
-    """Rows that each model's demand is met in every hour, with headroom and spare, and firmly."""
-    hours = task.hours
-    rows = np.zeros((2, len(task.models), hours), int)
-    deferred: list[Array] = []
-    for m in range(len(task.models)):
-        mine = np.flatnonzero(task.model_of == m)
+) -> tuple[Array, Array]:  # fmt: skip
+    """Requests by route (R, T), and the rows that all of a model's demand goes by its routes."""
+    most = [task.most_served[route.origin] for route in task.routes]
+    shape = len(task.routes), task.hours
+    flows = made.variables(shape, 0.0, np.array(most).reshape(shape), whole=False)
+    rows = np.zeros((len(task.models), task.hours), int)
+    for m in sorted({route.origin for route in task.routes}):
+        terms: list[Term] = [(flows[[r.origin == m for r in task.routes]].T, 1.0)]
+        level = task.demand[m]
+        if m in deferred:
+            terms.append((deferred[m][0], -1.0))
+            level = np.zeros(task.hours)
+        rows[m] = made.subject(terms, low=level, high=level)
+    if task.routes:
+        others.append(flows)
+    return flows, rows
+
+
+def _demand(
+    made: IntegerProgram, task: FleetTask, firm: Array, spot: Array, started: Array, flows: Array,
+    deferred: dict[int, Array], others: list[Array],
+) -> tuple[Array, Array]:  # fmt: skip
+    """Rows that every station serves its requests in every hour, with spare, and firmly."""
+    rows = np.zeros((2, len(task.stations), task.hours), int)
+    for s, station in enumerate(task.stations):
+        m, mine = station.model, task.at(station)
         rate, lost = task.rates[mine][None, :], task.lost[mine][None, :]
         late = task.starts[mine][None, :]
         terms: list[Term] = [
@@ -117,29 +146,34 @@ def _demand(
         least = task.demand[m] * (1 + task.headroom)
         firmly: list[Term] = [(firm[mine].T, rate)]
         firm_least = (1 - task.spot_share) * task.demand[m]
-        if task.windows[m]:
-            served = _deferred(made, task, m, deferred)
-            terms.append((served, -(1 + task.headroom)))
-            firmly.append((served, -(1 - task.spot_share)))
-            least, firm_least = np.zeros(hours), np.zeros(hours)
-        if task.spare:
-            spare, level = _spare(made, task, mine, firm, spot, others)
+        served = [flows[list(station.flows)].T] if station.flows else []
+        if not station.flows and m in deferred:
+            served = [deferred[m]]
+        for numbers in served:
+            terms.append((numbers, -(1 + task.headroom)))
+            firmly.append((numbers, -(1 - task.spot_share)))
+            least, firm_least = np.zeros(task.hours), np.zeros(task.hours)
+        if task.spare and mine.size:
+            coming = flows[list(station.flows)]
+            spare, level = _spare(made, task, mine, firm, spot, coming, others)
             terms += spare
             least = least + level
-        rows[0, m] = made.subject(terms, low=least)
-        rows[1, m] = made.subject(firmly, low=firm_least)
-    return rows[0], rows[1], deferred
+        rows[0, s] = made.subject(terms, low=least)
+        rows[1, s] = made.subject(firmly, low=firm_least)
+    return rows[0], rows[1]
 
 
 def _spare(
-    made: IntegerProgram, task: FleetTask, mine: Array, firm: Array, spot: Array,
+    made: IntegerProgram, task: FleetTask, mine: Array, firm: Array, spot: Array, coming: Array,
     others: list[Array],
 ) -> tuple[list[Term], float]:  # fmt: skip
-    """Terms and level that are the spare of a model: so many times the largest rate in use.
+    """Terms and level that are the spare of a station: so many times the largest rate in use.
 
     One of its rates is the largest in use (`largest`); columns with a larger one are not used.
+    Where requests come by routes they may all go elsewhere: a rate of zero stands for that, and
+    what runs there then is no spare of anything.
     """
-    rates = np.unique(task.rates[mine])
+    rates = np.unique(np.append(task.rates[mine], [0.0] * bool(coming.size)))
     if rates.size == 1:
         return [], task.spare * float(rates[0])
     largest = made.variables((rates.size, task.hours), 0.0, 1.0)
@@ -148,14 +182,19 @@ def _spare(
     most = _most_replicas(task)
     for c in mine:
         above = largest[rates >= task.rates[c] * (1 - 1e-12)]
+        if coming.size:
+            above = np.vstack([above, largest[:1]])
         if task.rates[c] > rates[0]:
             every = [(firm[c], 1.0), (spot[c], 1.0), (above.T, -float(most[c]))]
             made.subject(every, high=0.0)
+    if coming.size:
+        limit = task.busiest[task.model_of[mine[0]]]
+        made.subject([(coming.T, 1.0), (largest[1:].T, -float(limit))], high=0.0)
     return [(largest.T, -task.spare * (rates - rates[0]))], task.spare * float(rates[0])
 
 
-def _deferred(made: IntegerProgram, task: FleetTask, m: int, deferred: list[Array]) -> Array:
-    """Work of a model that is served in each hour, of what came at most its window before."""
+def _deferred(made: IntegerProgram, task: FleetTask, m: int) -> tuple[Array, Array]:
+    """Work of a model that is served in each hour, of what came at most its window before; left."""
     arrivals, window = task.demand[m], task.windows[m]
     served = made.variables((task.hours,), 0.0, task.most_served[m], whole=False)
     recent = sum(np.roll(arrivals, shift) for shift in range(window))
@@ -163,8 +202,7 @@ def _deferred(made: IntegerProgram, task: FleetTask, m: int, deferred: list[Arra
     made.subject(
         [(left, 1.0), (np.roll(left, 1), -1.0), (served, 1.0)], low=arrivals, high=arrivals
     )
-    deferred += [served, left]
-    return served
+    return served, left
 
 
 def _machines(

@@ -36,6 +36,7 @@ SAID_ONCE = ("demand", "utilisation", "concurrency", "spare_replicas", "headroom
 UNSAID = {"spare_replicas": (None, 0), "headroom": (None, 0.0)}  # what a default resolves to
 Rate = Annotated[float, Quantity("request_rate", zero=True)]
 Fraction = Annotated[float, Quantity("share", zero=True, at_most=1.0)]
+Latency = Annotated[float, Quantity("time", zero=True, at_most=60.0)]
 
 
 class FleetDemand(Record):
@@ -106,6 +107,7 @@ class GivenColumn(Record):
         description="requests that a replica serves within the promises [seq/s]"
     )
     name: str | None = Field(None, description="what it is called in the answer")
+    ttft_p95: Seconds | None = Field(None, description="at that rate [s]; for requests that move")
 
 
 class FleetModel(Record):
@@ -202,6 +204,9 @@ class FleetPool(Record):
     reserved: Annotated[Reserved | None, BeforeValidator(fields.dollars_or_mapping)] = None
     """per chip [USD/(chip*s)], or {price, term, most}"""
     spot: SpotOffer | None = Field(None, description="{price, machines, lost, redo}")
+    region: str | None = Field(
+        None, description="one of regions; in each, limits of contracts each its own, when absent"
+    )
 
     @model_validator(mode="after")
     def _sized(self) -> FleetPool:
@@ -225,6 +230,31 @@ class FleetPool(Record):
         if domain is None or domain % machine == 0 or machine % domain == 0:
             return machine
         return domain
+
+
+class FleetRegion(Record):
+    """Where requests come from, and where else they may be served."""
+
+    demand: Fraction = Field(description="share of every model's demand")
+    utc: Annotated[int, Whole(least=-12)] = 0
+    """hours by which its clock is ahead of UTC: the hours of demand are then those of its clock"""
+    moves: Annotated[str, Word(("none", "allowed"))] = "none"
+    """whether its requests may be served in another region"""
+    latency: Annotated[dict[str, Latency] | None, BeforeValidator(fields.latencies)] = Field(
+        None, description="added to the time to first token elsewhere [s], or {region: latency}"
+    )
+
+    @model_validator(mode="after")
+    def _moves_or_stays(self) -> FleetRegion:
+        if (self.moves == "allowed") != (self.latency is not None):
+            raise ValueError("moves: allowed and latency, such as 90 ms, go together: give both")
+        if self.utc > 14:
+            raise ValueError(f"utc: expected -12 to 14 hours, got {self.utc}")
+        return self
+
+    def latency_to(self, region: str) -> float | None:
+        """What being served there adds [s]; None where its requests may not go."""
+        return None if self.latency is None else self.latency.get(region, self.latency.get("*"))
 
 
 class Spare(Record):
@@ -278,14 +308,9 @@ class FleetScenario(QuestionRecord):
         default_factory=ForecastErrors, description="what is drawn, with chance"
     )
     uncertain: Uncertain | None = Field(None, description="distributions by path")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _unanswered(cls, value: object) -> object:
-        if isinstance(value, Mapping) and value.get("regions") is not None:
-            words = "are not answered by this version; ask each region as a fleet of its own"
-            raise Refusals([(("regions",), words)])
-        return value
+    regions: dict[str, FleetRegion] = Field(
+        default_factory=dict, description="where demand comes from, by name: {demand, utc, moves}"
+    )
 
     @field_validator("hours")
     @classmethod
@@ -315,9 +340,46 @@ class FleetScenario(QuestionRecord):
             if not (pool.on_demand or pool.reserved or pool.spot or self.have.get(name)):
                 words = "has no contract: give on_demand, reserved or spot, or have of it"
                 faults.append((("pools", name), words))
+            if len(self.regions) > 1 and pool.region is None and self.have.get(name):
+                faults.append((("have", name), f"in which region? give pools.{name}.region"))
+        faults += self._misplaced()
         if faults:
             raise Refusals(faults)
         return self
+
+    def _misplaced(self) -> Faults:
+        """What is wrong with regions."""
+        named: list[tuple[tuple[str, ...], str | None]] = [
+            (("pools", name, "region"), pool.region) for name, pool in self.pools.items()
+        ]
+        for name, region in self.regions.items():
+            named += [
+                (("regions", name, "latency"), to) for to in region.latency or () if to != "*"
+            ]
+        faults: Faults = [
+            (path, unknown_key(to, self.regions).replace("unknown key", "no region"))
+            for path, to in named
+            if to is not None and to not in self.regions
+        ]
+        shares = sum(region.demand for region in self.regions.values())
+        if self.regions and abs(shares - 1) > 1e-6:
+            words = f"the shares of demand are together {shares:.4%}, not 100 %"
+            faults.append((("regions",), words.replace("%,", " %,")))
+        if self.chance is not None and any(r.moves == "allowed" for r in self.regions.values()):
+            words = "is not answered where requests may move between regions; leave moves out"
+            faults.append((("chance",), words))
+        return faults
+
+    @property
+    def placed_pools(self) -> dict[str, tuple[str, str | None]]:
+        """Every pool as it is in the answer, with its name in pools and its region."""
+        if not self.regions:
+            return {name: (name, None) for name in self.pools}
+        return {
+            (name if pool.region else f"{name} {region}"): (name, region)
+            for name, pool in self.pools.items()
+            for region in ([pool.region] if pool.region else self.regions)
+        }
 
 
 QUESTION = FleetScenario

@@ -33,15 +33,17 @@ from planner.text.wording import below, excess, laid_out
 HOUR = 3600.0
 SEVERAL = (2, 4)  # whole machines that a replica may span
 FLASH = "flash"
+DELAYED = ("ttft", "ttft_p95", "ttft_p99", "e2e")  # promises that a network's latency counts in
 
 
 @dataclass(frozen=True)
 class MadeColumn:
-    """A column with the search behind it."""
+    """A column with the search behind it, for requests from so far away [s]."""
 
     column: FleetColumn
     pool: Question
     point: Point
+    latency: float = 0.0
 
     def certificate(self, bounded: bool) -> str:
         """How many layouts were decided; where wanted how far a bound by other means lies below."""
@@ -63,11 +65,12 @@ class MadeColumns:
 
 @dataclass(frozen=True)
 class Cell:
-    """A model on a pool with a number of chips."""
+    """A model on a pool with a number of chips, for requests from so far away [s]."""
 
     m: int
     k: int
     chips: int
+    latency: float = 0.0
 
 
 def serving_columns(scenario: FleetScenario, demands: Iterable[int]) -> MadeColumns:
@@ -86,6 +89,11 @@ def serving_columns(scenario: FleetScenario, demands: Iterable[int]) -> MadeColu
               if pool.system and (m, k) not in there for times in SEVERAL]  # fmt: skip
     more, refused_too = _searched(scenario, second)
     made += more
+    far = {region.latency_to(to) for n, region in scenario.regions.items()
+           for to in scenario.regions if to != n}  # fmt: skip
+    third = [Cell(c.model, c.pool, c.chips, latency) for c in (each.column for each in made)
+             for latency in sorted(far - {None}) if latency > c.slack]  # fmt: skip
+    made += _searched(scenario, third)[0]
     faults = []
     for m in wanted:
         if not any(each.column.model == m for each in made):
@@ -119,8 +127,13 @@ def _sizes(pool: FleetPool) -> list[int]:
     return sorted({*sizes, 1})
 
 
-def _question(model: FleetModel, pool: FleetPool, chips: int) -> ServingScenario:
-    """The serving question of one replica that carries as much as it can."""
+def _question(
+    model: FleetModel, pool: FleetPool, chips: int, latency: float = 0.0
+) -> ServingScenario:
+    """The serving question of one replica that carries as much as it can, so far away [s].
+
+    Raises InputError where a promise is shorter than that.
+    """
     plain = resolved(model, full_paths=True)
     offer = resolved(pool, full_paths=True)
     assert model.workload is not None
@@ -128,7 +141,8 @@ def _question(model: FleetModel, pool: FleetPool, chips: int) -> ServingScenario
     data = {
         "problem": "serving", "model": plain["model"], "system": offer["system"], "chips": chips,
         "workload": {k: v for k, v in workload.items() if v is not None},
-        "promises": {k: v for k, v in plain["promises"].items() if v is not None},
+        "promises": {k: v - latency * (k in DELAYED) for k, v in plain["promises"].items()
+                     if v is not None},
         "choose": {"mode": "aggregated", "replicas": 1},
     }  # fmt: skip
     contracts = [c for c in (pool.on_demand, pool.reserved, pool.spot) if c is not None]
@@ -151,7 +165,7 @@ def _searched(
     refused: dict[Cell, str] = {}
     for cell in cells:
         try:
-            resolution = resolve(_question(models[cell.m], pools[cell.k], cell.chips))
+            resolution = resolve(_question(models[cell.m], pools[cell.k], cell.chips, cell.latency))
             (task,) = resolution.tasks
         except InputError as error:
             refused[cell] = str(error).split(": ", 1)[-1]
@@ -168,12 +182,14 @@ def _searched(
         time = scenario.start.time
         layout = laid_out({"layout": vars(planned.layout)})
         start = (weights / _loading_rate() if time is None else time) / HOUR
+        away = f" {1000 * cell.latency:g} ms away" if cell.latency else ""
         column = FleetColumn(
-            cell.m, cell.k, f"{names[cell.k]} x{cell.chips} {layout}", cell.chips,
+            cell.m, cell.k, f"{names[cell.k]} x{cell.chips} {layout}{away}", cell.chips,
             planned.requests_per_s, min(start, 1.0),
             planned.demand.ttft_p95 if planned.demand else None, _spread(points[0], planned),
+            max(cell.latency, _slack(models[cell.m], planned)),
         )  # fmt: skip
-        made.append(MadeColumn(column, pool, points[0]))
+        made.append(MadeColumn(column, pool, points[0], cell.latency))
     return made, refused
 
 
@@ -192,6 +208,16 @@ def _single(
                 refused[cell] = str(error)
                 pools.append(None)
         return pools
+
+
+def _slack(model: FleetModel, planned: ServingPoint) -> float:
+    """What the promises leave for a network between a request and its replica [s]."""
+    times = {"ttft": planned.ttft, "e2e": planned.e2e}
+    if planned.demand is not None:
+        times |= {"ttft_p95": planned.demand.ttft_p95, "ttft_p99": planned.demand.ttft_p99}
+    promised = ((getattr(model.promises, name), time) for name, time in times.items())
+    left = [most - time for most, time in promised if most is not None and time is not None]
+    return max(0.0, min(left, default=math.inf))
 
 
 def _spread(point: Point, planned: ServingPoint) -> float | None:
@@ -248,6 +274,7 @@ def _undominated(
             and other.column.chips <= mine.chips
             and other.column.rate <= mine.rate * (1 + 1e-12)
             and other.column.start <= mine.start
+            and other.column.slack >= mine.slack
             and mine.chips // other.column.chips * other.column.rate >= mine.rate
         ]
         if better:

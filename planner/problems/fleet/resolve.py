@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.problems.fleet.fleet_task import FleetColumn, FleetTask, PoolOffer
+from planner.problems.fleet.fleet_task import FleetColumn, FleetTask, PoolOffer, Route
 from planner.problems.fleet.question import MOST_VARIABLES, FleetPool, FleetScenario
 from planner.text.errors import FieldError
 from planner.text.quantities import show
@@ -34,34 +36,80 @@ def resolve_fleet(scenario: FleetScenario) -> ResolvedFleet:
     Raises FieldError for what cannot be asked.
     """
     pools = tuple(
-        _offer(name, pool, scenario.have.get(name, 0)) for name, pool in scenario.pools.items()
+        _offer(name, scenario.pools[pool], scenario.have.get(pool, 0))
+        for name, (pool, _) in scenario.placed_pools.items()
     )
-    demand = np.array([
-        model.demand.rates(scenario.hours, model.tokens) for model in scenario.models.values()
-    ])  # fmt: skip
+    demand = demands(scenario)
     made = _made(scenario)
-    columns = (*_measured(scenario), *(each.column for each in (made.made if made else ())))
+    columns = (
+        *(placed for column in _measured(scenario) for placed in _placed(scenario, column)),
+        *(each.column for each in (made.made if made else ())),
+    )
     size = (3 * len(columns) + 2 * len(pools)) * scenario.hours + len(pools)
     if size > MOST_VARIABLES:
         raise FieldError(("hours", (
             f"{size:,} whole variables are more than {MOST_VARIABLES:,}; what would work: hours: "
             "168 or 24, a typical week or day, or one model for those with one set of columns"
         )))  # fmt: skip
-    models = scenario.models.values()
+    models = [m for m in scenario.models.values() for _ in scenario.regions or ("",)]
     task = FleetTask(
-        tuple(scenario.models),
+        tuple(demand),
         pools,
         columns,
-        demand,
+        np.array(list(demand.values())),
         tuple(_window(m.demand.deferrable, scenario.hours) for m in models),
         tuple(m.tokens for m in models),
         scenario.spare.replicas,
         scenario.spare.headroom,
         scenario.start.cost == "paid",
         scenario.spot_share,
+        _routes(scenario),
     )
     warnings = (*_warnings(scenario), *(made.warnings if made else ()))
     return ResolvedFleet(task, warnings, made)
+
+
+def demands(scenario: FleetScenario) -> dict[str, list[float]]:
+    """Requests per second in every hour (UTC) of each model, of each region by itself [seq/s]."""
+    rows = {}
+    for name, model in scenario.models.items():
+        rates = model.demand.rates(scenario.hours, model.tokens)
+        if not scenario.regions:
+            rows[name] = rates
+        for region, asked in scenario.regions.items():
+            rows[f"{name} {region}"] = [
+                asked.demand * rates[(t + asked.utc) % scenario.hours]
+                for t in range(scenario.hours)
+            ]
+    return rows
+
+
+def _routes(scenario: FleetScenario) -> tuple[Route, ...]:
+    """Where the requests of each model and region may be served; none where all stay."""
+    regions = list(scenario.regions.items())
+    ways = [
+        (i, j, latency)
+        for i, (_, region) in enumerate(regions)
+        for j, (to, _) in enumerate(regions)
+        if i != j and (latency := region.latency_to(to)) is not None
+    ]
+    ends = {end for i, j, _ in ways for end in (i, j)}
+    ends |= {i for i, (_, region) in enumerate(regions) if not region.demand}
+    ways += [(i, i, 0.0) for i in ends]
+    return tuple(
+        Route(m * len(regions) + i, m * len(regions) + j, latency)
+        for m in range(len(scenario.models))
+        for i, j, latency in sorted(ways)
+    )
+
+
+def _placed(scenario: FleetScenario, column: FleetColumn) -> Iterator[FleetColumn]:
+    """A column of a model and a pool, as they are numbered with regions."""
+    regions, pools = list(scenario.regions), list(scenario.pools)
+    for k, (pool, region) in enumerate(scenario.placed_pools.values()):
+        if pool == pools[column.pool]:
+            place = 0 if region is None else regions.index(region)
+            yield replace(column, model=column.model * max(1, len(regions)) + place, pool=k)
 
 
 def _window(deferrable: float | None, hours: int) -> int:
@@ -101,7 +149,11 @@ def _measured(scenario: FleetScenario) -> list[FleetColumn]:
             names.add(label)
             start = (scenario.start.time or 0.0) / HOUR
             k = pools.index(column.pool)
-            columns.append(FleetColumn(m, k, label, column.chips, column.rate, start))
+            late, most = column.ttft_p95, model.promises.ttft_p95
+            slack = math.inf if most is None else most - (most if late is None else late)
+            columns.append(
+                FleetColumn(m, k, label, column.chips, column.rate, start, late, None, slack)
+            )
     return columns
 
 
@@ -112,7 +164,15 @@ def _made(scenario: FleetScenario) -> MadeColumns | None:
         return None
     from planner.problems.fleet.replica_columns import serving_columns
 
-    return serving_columns(scenario, wanted)
+    made = serving_columns(scenario, wanted)
+    from_afar = {(route.site, route.latency) for route in _routes(scenario)}
+    placed = [
+        replace(each, column=column)
+        for each in made.made
+        for column in _placed(scenario, each.column)
+        if not each.latency or (column.model, each.latency) in from_afar
+    ]
+    return replace(made, made=tuple(placed))
 
 
 def _warnings(scenario: FleetScenario) -> list[str]:

@@ -37,6 +37,7 @@ SECONDS = 60.0  # after which the whole program's best point is taken, with its 
 TRIED = 20  # nodes of the whole program where hours may give a better plan
 MISS, HOUR_NODES = 0.01, 5  # of an hour's cost, and nodes, at which an hour's program ends
 PASSES, WANTED = 2, 0.03  # further passes while the gap is above what is wanted
+NONE = 5e-6  # of the busiest demand, below which nothing goes by a route
 FEW = 12  # replicas of a model in an hour below which each model is planned through its hours
 CONTRACT_NODES = 1000
 ROUNDS = 4  # of cuts
@@ -51,7 +52,8 @@ BY_HOURS = "relaxation with rounding cuts; hours apart, starts carried; contract
 class FleetChoice:
     """A plan in numbers, and what is proved of it; costs in USD over the horizon.
 
-    `linear` is the relaxation without cuts, `bound` what no plan is below.
+    `linear` is the relaxation without cuts, `bound` what no plan is below; `served` (models, hours)
+    of each model's demand, `flows` (routes, hours) [seq/s].
     """
 
     value: float
@@ -65,6 +67,7 @@ class FleetChoice:
     nodes: int
     method: str
     served: Array | None = None
+    flows: Array | None = None
 
     @property
     def gap(self) -> float:
@@ -152,9 +155,13 @@ def cheapest_by_cycles(task: FleetTask) -> FleetChoice | None:
 
 def _cyclic(task: FleetTask) -> bool:
     """Whether models can be planned one by one: no work waits, and chips fit where counts do."""
-    return not any(task.windows) and not any(
-        needs_ways(task.used_chips[task.pool_of == k], pool.size)
-        for k, pool in enumerate(task.pools)
+    return (
+        not any(task.windows)
+        and not task.routes
+        and not any(
+            needs_ways(task.used_chips[task.pool_of == k], pool.size)
+            for k, pool in enumerate(task.pools)
+        )
     )
 
 
@@ -279,8 +286,19 @@ def _choice(
     delayed = [m for m, window in enumerate(task.windows) if window]
     for m, numbers in zip(delayed, made.deferred[::2], strict=True):
         served[m] = point[numbers]
+    flows = _exact(task, served, point[made.flows])
     return FleetChoice(
         float(made.program.compiled().cost @ point), whole(made.firm), whole(made.spot),
         whole(made.reserved), whole(made.on_demand), whole(made.spot_machines), linear, bound,
-        nodes, method, served,
+        nodes, method, served, flows,
     )  # fmt: skip
+
+
+def _exact(task: FleetTask, served: Array, flows: Array) -> Array:
+    """Requests by route without what is a solver's tolerance; of each model they are all."""
+    flows = np.where(flows > NONE * task.demand.max(initial=0.0), flows, 0.0)
+    for m in {route.origin for route in task.routes}:
+        mine = [route.origin == m for route in task.routes]
+        total = flows[mine].sum(axis=0)
+        flows[mine] *= np.divide(served[m], total, out=np.zeros_like(total), where=total > 0)
+    return flows
