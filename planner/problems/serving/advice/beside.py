@@ -101,7 +101,9 @@ def used_limits(candidate: Candidate) -> tuple[UsedLimit, ...]:
         for name, word in (("ttft", "ttft"), ("e2e", "latency")):
             if name in promised:
                 used[name] = candidate.outputs[word] / promised[name]
-    exceeded = candidate.exceeded_by_one_more()
+    exceeded: tuple[str, ...] = ()
+    if candidate.demand is None:  # under a load the batch is the one that carries it
+        exceeded = candidate.resized()[-1].exceeded_by_one_more()
     limits = (
         UsedLimit(name, share, share >= FULL or name in exceeded)
         for name, share in used.items() if share > UNSEEN

@@ -45,7 +45,6 @@ from planner.problems.serving.step.kernels import (
 )
 from planner.problems.serving.step.runnable import engines_of
 from planner.problems.serving.step.step import Step
-from planner.problems.serving.task.plan_limits import PROMISES
 from planner.problems.serving.task.task import Task, TaskPair
 from planner.protocol.plan import BindingLimit
 from planner.text.errors import SolverError
@@ -259,19 +258,6 @@ class Candidate:
             return self.pools
         first, last = (replace(c, task=c.task.with_layout(arrivals=None)) for c in self.pools)
         return first, replace(last, batch=self.joint.pair.batch)
-
-    def exceeded_by_one_more(self) -> tuple[str, ...]:
-        """Names of the limits that one more sequence on every rank of a replica exceeds.
-
-        None where the batch is given, or follows from a load.
-        """
-        pool = self.resized()[-1]
-        if pool.task.batches is not None or self.demand is not None:
-            return ()
-        group = int(pool.layouts.pp[0] * pool.layouts.dp_attention[0])
-        values = pool.step(np.array([pool.batch + group]))
-        limits = pool.task.limits.items()
-        return tuple(PROMISES[name] for name, most in limits if np.ravel(values[name])[0] > most)
 
     def recheck(self) -> None:
         """Every pool computed again with plain floats, and what they promise together.

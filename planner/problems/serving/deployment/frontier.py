@@ -266,7 +266,7 @@ def _cheapest_end(candidate: Candidate) -> CheapestEnd:
         return CheapestEnd(("batch",))
     if candidate.demand is not None:
         return CheapestEnd(("demand",))
-    binds = candidate.exceeded_by_one_more()
+    binds = candidate.resized()[-1].exceeded_by_one_more()
     if candidate.joint and candidate.pools[0].utilisation >= FULL:
         binds = (*binds, "prefill queue is stable")
     return CheapestEnd(binds)

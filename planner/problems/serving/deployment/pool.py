@@ -239,6 +239,15 @@ class EvaluatedPool:
         stages = np.ceil(sizes.n_layers / layouts.pp[0]) / sizes.n_layers
         return float(sequences * sizes.state_bytes_per_sequence / layouts.tp[0] * stages)
 
+    def exceeded_by_one_more(self) -> tuple[str, ...]:
+        """Names of the limits that one more sequence on every rank of a replica exceeds."""
+        if self.task.batches is not None:
+            return ()
+        group = int(self.layouts.pp[0] * self.layouts.dp_attention[0])
+        values = self.step(np.array([self.batch + group]))
+        limits = self.task.limits.items()
+        return tuple(PROMISES[name] for name, most in limits if np.ravel(values[name])[0] > most)
+
     def recheck(self) -> None:
         """Compute every output again with plain floats from the expression trees; hold promises.
 
