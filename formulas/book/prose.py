@@ -144,6 +144,7 @@ def without_solved(item: Derivation, case: object) -> dict[str, float]:
 
 
 def size_words(size: float) -> str:
+    """How large what was left out is, as a share of what is kept, in words."""
     remark = ": not small" if size >= NOT_SMALL else ""
     return f"{shown(size)} of what is kept{remark}"
 

@@ -23,9 +23,12 @@ class Definition(Protocol):
     """Anything that says a symbol equals an expression, such as an Equation."""
 
     @property
-    def symbol(self) -> sp.Symbol: ...
+    def symbol(self) -> sp.Symbol:
+        """What is defined."""
+
     @property
-    def rhs(self) -> sp.Expr: ...
+    def rhs(self) -> sp.Expr:
+        """What it equals, in other symbols."""
 
 
 def kernel(

@@ -35,6 +35,7 @@ class ServedField(Kind):
     """Tokens served, or `optimal`, which is infinitely many until the law is known."""
 
     def schema(self) -> dict[str, object]:
+        """JSON Schema: tokens, or optimal."""
         return {"anyOf": [{"const": OPTIMAL}, Quantity("tokens", zero=True).schema()]}
 
     def read(self, value: object) -> float:

@@ -165,11 +165,16 @@ class EqualPools(Protocol):
     """The life in which training costs what serving does; null where there is none."""
 
     @property
-    def n_active(self) -> float | None: ...
+    def n_active(self) -> float | None:
+        """Active parameters [param]."""
+
     @property
-    def cost(self) -> float | None: ...
+    def cost(self) -> float | None:
+        """Cost of that life, in the unit of the objective [USD or FLOP]."""
+
     @property
-    def worse_by(self) -> float | None: ...
+    def worse_by(self) -> float | None:
+        """How much more it costs than the optimum, a share of that [-]."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -48,6 +48,7 @@ class PriceOfTier(fields.Kind):
                 raise ValueError(f'{error}; or of the whole device, such as "$2/hour"') from None
 
     def schema(self) -> dict[str, object]:
+        """JSON Schema: a price per byte and time, or per time."""
         return {"type": ["string", "number"], "examples": ["$0.10/GB/month", "$2/hour"]}
 
 

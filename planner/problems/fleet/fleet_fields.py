@@ -44,6 +44,7 @@ class HourlyChance(Kind):
         return round(chance, 15)
 
     def schema(self) -> dict[str, object]:
+        """JSON Schema: a chance per hour."""
         return {"type": ["string", "number"], "examples": ["5%/hour"]}
 
 
@@ -59,6 +60,7 @@ class Machines(Kind):
         return whole(int(match.group(1)) if match else value, self.least)
 
     def schema(self) -> dict[str, object]:
+        """JSON Schema: a count, with or without its word."""
         return {"type": ["integer", "string"], "examples": [12, "12 machines"]}
 
 

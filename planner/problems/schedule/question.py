@@ -31,6 +31,7 @@ class Seats(Kind):
             raise ValueError(f"{error}; or unlimited: as many as come") from None
 
     def schema(self) -> dict[str, object]:
+        """JSON Schema: seats, or without end."""
         return {"oneOf": [{"type": "integer", "minimum": 1}, {"enum": list(WITHOUT_END)}]}
 
 

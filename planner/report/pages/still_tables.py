@@ -93,6 +93,7 @@ def stacked_bar(section: Section) -> str:
 
 
 def table(title: str, lines: Sequence[Line]) -> str:
+    """A heading and its lines as a table [HTML]; nothing without lines."""
     return f"<h2>{escape(title)}</h2>{rows_of(lines)}" if lines else ""
 
 

@@ -42,13 +42,21 @@ class SweptTable(Protocol):
     """The table of a sweep: columns by name, of which `over` were varied; units by column."""
 
     @property
-    def over(self) -> Sequence[str]: ...
+    def over(self) -> Sequence[str]:
+        """Names of the columns that were varied."""
+
     @property
-    def units(self) -> Mapping[str, str]: ...
+    def units(self) -> Mapping[str, str]:
+        """Unit of each column that has one."""
+
     @property
-    def meta(self) -> Mapping[str, object]: ...
+    def meta(self) -> Mapping[str, object]:
+        """What the sweep was: its scenario, versions and warnings."""
+
     @property
-    def columns(self) -> Mapping[str, object]: ...
+    def columns(self) -> Mapping[str, object]:
+        """Columns by name."""
+
     def __len__(self) -> int: ...
     def __getitem__(self, name: str) -> Sequence[Cell]: ...
 

@@ -38,6 +38,7 @@ class LimitField(Kind):
     """A cost in USD or FLOP."""
 
     def schema(self) -> dict[str, object]:
+        """JSON Schema: work or money."""
         return {"type": ["string", "number"], "examples": ["1e24 FLOP", "$5M"]}
 
     def read(self, value: object) -> Limit:
@@ -59,6 +60,7 @@ class Yearly(Kind):
     least: float = 0.0
 
     def schema(self) -> dict[str, object]:
+        """JSON Schema: a fraction, or a change per span."""
         return {"type": ["string", "number"], "examples": [0.5, "5 %/month"]}
 
     def read(self, value: object) -> float:
@@ -92,9 +94,11 @@ class Lifetime(Kind):
     """A time, or forever (read as infinity)."""
 
     def schema(self) -> dict[str, object]:
+        """JSON Schema: a time, or forever."""
         return {"type": ["string", "number"], "examples": ["60 days", FOREVER]}
 
     def read(self, value: object) -> float:
+        """The time, or infinity [s]."""
         if value == FOREVER or (isinstance(value, float) and value == math.inf):
             return math.inf
         try:
@@ -108,9 +112,11 @@ class Ratio(Kind):
     """A ratio N_total/N_active, 1 (dense) or more."""
 
     def schema(self) -> dict[str, object]:
+        """JSON Schema: one or more."""
         return {"type": "number", "minimum": 1}
 
     def read(self, value: object) -> float:
+        """N_total/N_active [-]."""
         ratio = parse(value, "number")
         if not 1 <= ratio <= 1e6:
             raise ValueError(f"expected N_total/N_active, 1 (dense) or more, got {quoted(value)}")
@@ -124,9 +130,11 @@ class Several(Kind):
     single: Quantity | Ratio
 
     def schema(self) -> dict[str, object]:
+        """JSON Schema: one value, or a list of them."""
         return one_or_several(self.single.schema())
 
     def read(self, value: object) -> tuple[float, ...]:
+        """The values in base units, ascending."""
         if not isinstance(value, list | tuple):
             return (self.single.read(value),)
         if not 0 < len(value) <= min(MOST_VALUES, LONGEST_LIST):

@@ -116,6 +116,7 @@ class DayKind(Kind):
             raise ValueError(f"expected a day such as 2026-11-24, got {quoted(value)}") from None
 
     def schema(self) -> dict[str, object]:
+        """JSON Schema: a date."""
         return {"type": "string", "format": "date"}
 
 
@@ -258,6 +259,7 @@ class RentRange(Kind):
         return low, high
 
     def schema(self) -> dict[str, object]:
+        """JSON Schema: a rent, or its two ends."""
         single = {"type": ["string", "number"], "examples": ["$2/hour"]}
         return {"oneOf": [single, {"type": "array", "items": single, "minItems": 2, "maxItems": 2}]}
 

@@ -90,6 +90,7 @@ class Quantity(Kind):
     at_most: float = math.inf
 
     def read(self, value: object) -> float:
+        """The amount in base units of its dimension."""
         amount = parse(value, self.dimension)
         example = DIMENSIONS[self.dimension].example
         if amount == 0 and not self.zero:
@@ -110,6 +111,7 @@ class Quantity(Kind):
         return amount
 
     def schema(self) -> dict[str, object]:
+        """JSON Schema: a number with its unit, or in base units."""
         dimension = DIMENSIONS[self.dimension]
         return {
             "type": ["string", "number"],
@@ -125,9 +127,11 @@ class Whole(Kind):
     least: int = 1
 
     def read(self, value: object) -> int:
+        """The number [count]."""
         return whole(value, self.least)
 
     def schema(self) -> dict[str, object]:
+        """JSON Schema: an integer and its least value."""
         return {"type": "integer", "minimum": self.least}
 
 
@@ -144,6 +148,7 @@ class Choices(Kind):
     least: int = 1
 
     def read(self, value: object) -> tuple[int, ...] | range:
+        """The numbers, ascending [count]; a range for a mapping of two ends."""
         if isinstance(value, dict):
             return self._span(value)
         if not isinstance(value, list | tuple | range):
@@ -173,6 +178,7 @@ class Choices(Kind):
         return range(ends["from"], ends["to"] + 1)
 
     def schema(self) -> dict[str, object]:
+        """JSON Schema: an integer, several, or both ends of a range."""
         whole = {"type": "integer", "minimum": self.least}
         return one_or_several(whole, mapping_schema({"from": whole, "to": whole}, ["from", "to"]))
 
@@ -184,9 +190,11 @@ class Word(Kind):
     words: tuple[str, ...]
 
     def read(self, value: object) -> str:
+        """The word."""
         return word(value, self.words)
 
     def schema(self) -> dict[str, object]:
+        """JSON Schema: the words to choose from."""
         return {"enum": list(self.words)}
 
 
@@ -197,6 +205,7 @@ class Words(Kind):
     words: tuple[str, ...]
 
     def read(self, value: object) -> tuple[str, ...]:
+        """The words, in the order that they were written."""
         if not isinstance(value, list | tuple):
             return (word(value, self.words),)
         if not 0 < len(value) <= LONGEST_LIST:
@@ -204,6 +213,7 @@ class Words(Kind):
         return tuple(dict.fromkeys(collected(value, lambda item: word(item, self.words))))
 
     def schema(self) -> dict[str, object]:
+        """JSON Schema: a word, or a list of them."""
         return one_or_several({"enum": list(self.words)})
 
 

@@ -51,6 +51,7 @@ class BatchField(fields.Kind):
     """A batch: tokens, or whole sequences."""
 
     def schema(self) -> dict[str, object]:
+        """JSON Schema: tokens, or sequences."""
         return {"type": ["string", "number"], "examples": ["4 M tokens", "512 sequences"]}
 
     def read(self, value: object) -> BatchSize:
@@ -74,6 +75,7 @@ class Flags(fields.Kind):
     """True, false, or both to choose from."""
 
     def schema(self) -> dict[str, object]:
+        """JSON Schema: a truth value, or both."""
         return fields.one_or_several({"type": "boolean"})
 
     def read(self, value: object) -> tuple[bool, ...]:
@@ -89,6 +91,7 @@ class Offloads(fields.Kind):
     """What lives in the memory of the host, or a list to choose from; true is the optimizer."""
 
     def schema(self) -> dict[str, object]:
+        """JSON Schema: what may be offloaded; true is the optimizer."""
         return fields.one_or_several({"enum": [*OFFLOADS, True, False]})
 
     def read(self, value: object) -> tuple[str, ...]:
@@ -105,6 +108,7 @@ class Days(fields.Kind):
     """Days: a plain number, or a time with its unit."""
 
     def schema(self) -> dict[str, object]:
+        """JSON Schema: days, or a time."""
         return {"type": ["string", "number"], "examples": [60, "8 weeks"]}
 
     def read(self, value: object) -> float:
@@ -118,6 +122,7 @@ class Trained(fields.Kind):
     """Which parameters are trained: all (read as 0), or {lora: RANK}."""
 
     def schema(self) -> dict[str, object]:
+        """JSON Schema: all, or the rank of an adapter."""
         rank = {"type": "integer", "minimum": 1}
         return {"oneOf": [{"const": ALL}, fields.mapping_schema({"lora": rank}, ["lora"])]}
 
