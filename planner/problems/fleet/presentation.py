@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from planner.protocol.section import Line, Section
 from planner.text import wording as say
 
 if TYPE_CHECKING:
-    from planner.problems.fleet.plan import FleetAnswer, FleetPlan, FleetPoint
+    from planner.problems.fleet.plan import FleetAnswer, FleetPlan, FleetPoint, RestrictedFleet
     from planner.report.pictures.section_bars import StackedHours
 
 BARS = " ▁▂▃▄▅▆▇█"
 WIDEST = 56  # signs of a line of hours
 NAMES = 20
+LESS = "what one freedom less, or one rule less, would cost"
 
 
 def answer(plan: FleetPlan) -> str:
@@ -26,6 +28,23 @@ def answer(plan: FleetPlan) -> str:
         _beside(whole), _sure(whole), _proof(whole),
     )  # fmt: skip
     return "\n\n".join(text for block in blocks if (text := "\n".join(block)))
+
+
+def sections(plan: FleetPlan) -> tuple[Section, ...]:
+    """The question with the bill and the contracts, the bill by model, what else it could cost."""
+    whole, point = plan.answer, plan.answer.plan
+    title = " ".join(_question(plan))
+    if point is None:
+        missed = (Line(x.promise, "none", note=x.expression) for x in plan.infeasible)
+        return (Section(title, tuple(missed)),)
+    contracts = (Line(label.strip(), text) for label, text in _contracts(plan, point))
+    bill = (Line("bill", point.usd_per_hour, "USD/hour", bound=whole.certificate.relaxation),
+            Line("a day", f"{say.money(point.usd_per_day)}/day"))  # fmt: skip
+    models = tuple(Line(x, y.usd_per_hour, "USD/hour") for x, y in point.per_model.items())
+    others = tuple(Line(row.restriction, _restricted(row)) for row in whole.beside)
+    made = (Section(title, (*bill, *contracts)), Section("bill by model", models, adds_up=True),
+            Section(LESS, others))  # fmt: skip
+    return tuple(section for section in made if section.lines)
 
 
 def summary(plan: FleetPlan) -> str:
@@ -102,26 +121,29 @@ def _question(plan: FleetPlan) -> list[str]:
 def _bill(plan: FleetPlan, point: FleetPoint) -> Iterator[str]:
     yield say.row("bill", f"{say.money(point.usd_per_hour)}/hour, "
                   f"{say.money(point.usd_per_day)}/day (mean)")  # fmt: skip
-    added = plan.question.have
-    if added:
-        owned = ", ".join(f"{count} {name}" for name, count in added.items())
-        yield say.row("  have", f"{owned}; below is what to add")
+    for label, text in _contracts(plan, point):
+        yield say.row(label, text)
+
+
+def _contracts(plan: FleetPlan, point: FleetPoint) -> Iterator[tuple[str, str]]:
+    """Machines by contract, and how far they are used."""
+    if plan.question.have:
+        owned = ", ".join(f"{count} {name}" for name, count in plan.question.have.items())
+        yield "  have", f"{owned}; below is what to add"
     bought = [f"{count} {name}" for name, count in point.reserved.items() if count]
-    yield say.row("  reserved", ", ".join(bought) or "none")
+    yield "  reserved", ", ".join(bought) or "none"
     for label, table in (("  on demand", point.on_demand), ("  spot", point.spot)):
         parts = [
             f"{name} up to {max(row)} (mean {sum(row) / len(row):.3g})"
             for name, row in table.items()
             if any(row)
         ]
-        yield say.row(label, ", ".join(parts) or "none")
+        yield label, ", ".join(parts) or "none"
     used = [f"{name} {say.percent(share, 3)}" for name, share in point.utilisation.items()]
-    yield say.row("chips in use", ", ".join(used))
+    yield "chips in use", ", ".join(used)
     if point.served is not None:
         share = say.percent(point.served, 3)
-        yield say.row(
-            "served", f"{share} of hours and models, with the spot machines that are lost"
-        )
+        yield "served", f"{share} of hours and models, with the spot machines that are lost"
 
 
 def _models(point: FleetPoint) -> Iterator[str]:
@@ -180,12 +202,15 @@ def _sparks(values: Sequence[int]) -> str:
 def _beside(whole: FleetAnswer) -> Iterator[str]:
     if not whole.beside:
         return
-    yield "what one freedom less, or one rule less, would cost"
+    yield LESS
     for row in whole.beside:
-        text = "no plan" if row.usd_per_hour is None or row.more is None else (
-            f"{say.money(row.usd_per_hour)}/hour, {say.more(row.more)}"
-        )  # fmt: skip
-        yield f"  {row.restriction:<{NAMES}} {text}"
+        yield f"  {row.restriction:<{NAMES}} {_restricted(row)}"
+
+
+def _restricted(row: RestrictedFleet) -> str:
+    if row.usd_per_hour is None or row.more is None:
+        return "no plan"
+    return f"{say.money(row.usd_per_hour)}/hour, {say.more(row.more)}"
 
 
 def _sure(whole: FleetAnswer) -> Iterator[str]:

@@ -1,10 +1,14 @@
 """Pools as lines under titles: what writes, what learns, how long a step takes, what else."""
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from planner.problems.rl import plan as records
 from planner.protocol.section import Line, Section, wrapped_text
 from planner.text import wording as say
+
+if TYPE_CHECKING:
+    from planner.report.pictures.value_rows import ValueRows
 
 
 def sections(plan: records.RlPlan) -> tuple[Section, ...]:
@@ -28,6 +32,34 @@ def sections(plan: records.RlPlan) -> tuple[Section, ...]:
     fits = f"best of {proof.pairs_seen} pairs of pools, of which {proof.pairs_fitting} fit"
     notes = (Line(str(k), text) for k, text in enumerate(whole.provenance.warnings, 1))
     return (*blocks, Section("how sure", (Line("certificate", fits), *notes)))
+
+
+def picture(plan: records.RlPlan) -> ValueRows:
+    """Where the time of a step goes, each pool a lane of one time axis; steps of other pools."""
+    from planner.report.pictures.value_rows import ValuePanel, ValueRow, ValueRows
+
+    point = plan.answer.plan
+    assert point is not None
+    pools = {"writing": point.rollouts, "learning": point.learning}
+    lanes, begins = [], 0.0
+    for name, pool in pools.items():
+        share = pool.seconds / point.step_time
+        words = f"{say.duration(pool.seconds)}, {say.percent(share, 3)} of the step"
+        label = f"{name}, {pool.chips} chips"
+        lanes.append(ValueRow(label, begins, begins + pool.seconds, words, chosen=True))
+        begins += pool.seconds if point.policy == "on" else 0.0
+    end, sent = point.step_time, point.weights_sent
+    if point.beside:
+        begins = begins if point.policy == "on" else point.learning.seconds
+        lanes.append(ValueRow("beside", begins, begins + point.beside, say.duration(point.beside)))
+    lanes.append(ValueRow("weights sent", end - sent, end, say.duration(sent)))
+    steps = [ValueRow("these pools", end, end, say.duration(end), chosen=True)]
+    for number, other in enumerate(plan.answer.alternatives, 1):
+        words = f"{say.duration(other.step_time)}, loses {say.percent(other.loses, 3)}"
+        steps.append(ValueRow(f"other pools {number}", other.step_time, other.step_time, words))
+    panels = [ValuePanel("where a step goes", "s", lanes, linear=True)]
+    panels += [ValuePanel("a step on other pools", "s", steps, linear=True)] * (len(steps) > 1)
+    return ValueRows(question_text(plan), panels)
 
 
 def answer_text(plan: records.RlPlan) -> str:

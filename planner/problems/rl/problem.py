@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from planner.problems.rl.answer import answer, missed_of, point_of
 from planner.problems.rl.plan import RlPlan
-from planner.problems.rl.presentation import sections
+from planner.problems.rl.presentation import picture, sections
 from planner.problems.rl.resolve import resolve_rl
 from planner.problems.rl.search import search_pools, step_equation
 from planner.protocol.output import Output, values_in
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import sympy as sp
 
     from planner.problems.rl.question import RlQuestion
+    from planner.report.pictures.value_rows import ValueRows
 
 UNITS = {"work.prompt": "token", "work.answer": "token", "work.most": "token"}
 
@@ -97,6 +98,11 @@ class Rl(Problem["RlQuestion"]):
         """Step, pools, other pools."""
         assert isinstance(plan, RlPlan)
         return sections(plan)
+
+    def picture(self, plan: Plan) -> ValueRows:
+        """A step on a time axis, a lane for each pool; steps of other pools."""
+        assert isinstance(plan, RlPlan)
+        return picture(plan)
 
 
 PROBLEM = Rl()

@@ -123,8 +123,8 @@ const Pictures = (() => {
       if (solved) svg.append(node("circle", { cx: x(solved[0]), cy: y(solved[1]), r: 5, class: "solved" }));
       if (at) {
         svg.append(node("circle", { cx: x(at[0]), cy: y(at[1]), r: 6, class: "plan" }));
-        const end = x(at[0]) > right - 170;
-        svg.append(text(x(at[0]) + (end ? -11 : 11), y(at[1]) + (end ? -10 : 20), `${show(at[1])} at ${at[0].toPrecision(3)}`, { class: "strong halo", "text-anchor": end ? "end" : "start" }));
+        const end = x(at[0]) > right - 170, above = end || y(at[1]) + 26 > bottom;
+        svg.append(text(x(at[0]) + (end ? -11 : 11), y(at[1]) + (above ? -10 : 20), `${show(at[1])} at ${at[0].toPrecision(3)}`, { class: "strong halo", "text-anchor": end ? "end" : "start" }));
       }
       svg.append(line(left, bottom, right, bottom, "axis"));
     });

@@ -36,12 +36,16 @@ class ValueRow:
 
 @dataclass(frozen=True)
 class ValuePanel:
-    """Rows of one quantity, with the unit of its axis; `form` writes the numbers of its ticks."""
+    """Rows of one quantity, with the unit of its axis; `form` writes the numbers of its ticks.
+
+    Where it is `linear`, the axis begins at nothing however far the rows lie from each other.
+    """
 
     title: str
     unit: str
     rows: Sequence[ValueRow]
     form: Callable[[float], str] = "{:,g}".format
+    linear: bool = False
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,7 @@ def _panel(axes: Axes, panel: ValuePanel) -> None:
     """One quantity: a dot for a value, a bar for a range, its words at the right end."""
     ends = [x for row in panel.rows for x in (row.low, row.high) if x > 0 and math.isfinite(x)]
     least, most = min(ends), max(ends)
-    wide = most > WIDER * least
+    wide = most > WIDER * least and not panel.linear
     left, right = (least / 2, most * 2) if wide else (0.0, most * BESIDE)
     for place, row in enumerate(panel.rows):
         colour = style.BLUE if row.chosen else style.GREY

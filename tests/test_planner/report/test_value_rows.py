@@ -51,6 +51,18 @@ def test_a_sheet_shows_readings_of_one_quantity_beside_each_other() -> None:
     assert all(len(panel.rows) > 1 for panel in panels.values())
 
 
+def test_a_step_of_reinforcement_learning_is_lanes_on_one_time_axis() -> None:
+    """Off policy both pools begin with the step; what is beside follows, weights end it."""
+    plan = planner.solve(EXAMPLES / "rl-qwen3-32b-h100.yaml")
+    point, (lanes, steps) = plan.answer.plan, problem_of(plan.kind).picture(plan).panels
+    writing, learning, beside, sent = lanes.rows
+    assert (writing.low, writing.high) == (0.0, point.rollouts.seconds)
+    assert (learning.low, beside.low) == (0.0, learning.high)
+    assert beside.high == point.learning.seconds + point.beside
+    assert max(writing.high, beside.high) == pytest.approx(sent.low)
+    assert sent.high == point.step_time == steps.rows[0].low == min(x.low for x in steps.rows)
+
+
 def test_the_same_rows_draw_the_same_bytes_and_open_ends_reach_the_edge() -> None:
     """Ranges without an end, values alike and values far apart are drawn."""
     rows = (ValueRow("open", 0.0, 4.0, "up to 4"), ValueRow("from", 2.0, math.inf, "from 2"),

@@ -133,3 +133,14 @@ def test_a_schedule_of_some_hours_is_refused():
     """Cron triggers repeat by day or week."""
     with pytest.raises(Infeasible, match="hours: 24"):
         schedule([ReplicaHours("m", {}, 1, (1, 2, 3))])
+
+
+def test_sections_hold_the_bill_its_bound_and_what_it_is_made_of() -> None:
+    """The bills of models add up to the bill, contracts are those of the text."""
+    plan = planner.solve(small_fleet(2))
+    head, models, others = problem_of(plan.kind).sections(plan)
+    assert head.title.startswith("2 models on 2 kinds of machine over 24 hours")
+    assert head.lines[0].bound == plan.certificate.relaxation <= head.lines[0].value
+    assert sum(value for _, value in models.parts) == pytest.approx(plan.cost, rel=1e-9)
+    assert [x.label for x in others.lines] == [x.restriction for x in plan.answer.beside]
+    assert all(x.words in str(plan) for x in head.lines if x.label in ("reserved", "spot"))
