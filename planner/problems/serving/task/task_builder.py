@@ -169,8 +169,8 @@ class TaskBuilder:
         if allowed is not None and most > allowed:
             words = (
                 f"{chips} chips may draw {most / 1e3:.4g} kW, and how two pools would share "
-                f"{allowed / 1e3:.4g} kW is not decided by this version; what would work: choose.mode "
-                f"aggregated, or limits.power={math.ceil(most / 1e2) / 10:g} kW"
+                f"{allowed / 1e3:.4g} kW is not decided by this version; what would work: "
+                f"choose.mode=aggregated, or limits.power={math.ceil(most / 1e2) / 10:g} kW"
             )
             raise FieldError(("limits.power", words))
 
