@@ -208,8 +208,9 @@ def validate(
     profile : a profile's name, or "auto" for the one that a plan would take.
     facts : what a file does not say of its runs, {"system": "hgx-h200"} or "system=hgx-h200".
     models : folders of config.json of models that the catalogue lacks.
-    by : groupings of the tables: engine, chip, model.
-    refit : predict each "configurations", "groups" or "models" by a fit of the others.
+    by : groupings of the tables: engine, chip, model, maker.
+    refit : predict each "configurations", "models", "chips", ... by a fit of the other rows of all
+        files.
     """
     from planner.measurements.entry import facts_of
     from planner.validation.estimates import files_in, predicted

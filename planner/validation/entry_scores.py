@@ -30,6 +30,7 @@ GROUPINGS: Mapping[str, Callable[[Entry], str]] = {
     "engine": lambda entry: entry.engine,
     "chip": lambda entry: entry.chip,
     "model": lambda entry: entry.model,
+    "maker": lambda entry: entry.measurement.chip.maker if entry.measurement else "",
 }
 
 

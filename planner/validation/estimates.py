@@ -80,14 +80,33 @@ def predicted(
     for path in files.paths:
         try:
             table, entries = read(path, profile, facts, folders)
-            tables.append((table, entries if refit is None else refitted(entries, refit)))
+            tables.append((table, entries))
         except InputError as error:
             if path not in files.optional:
                 raise
             skipped.append(_skipped(path, error))
     if files.paths and not tables:
         raise InputError("\n".join(map(str, skipped)))
+    if refit is not None:
+        tables = _refitted(tables, refit)
     return PredictedTables(tuple(tables), tuple(skipped))
+
+
+def _refitted(
+    tables: Sequence[tuple[MeasurementTable, list[Entry]]], leave: str
+) -> list[tuple[MeasurementTable, list[Entry]]]:
+    """The tables with predictions by fits of the rows of all of them, curves of links apart."""
+    serving = [entry for _, entries in tables for entry in entries if entry.measurement]
+    refits = iter(refitted(serving, leave) if serving else ())
+    return [
+        (
+            table,
+            refitted(entries, leave)
+            if any(entry.collective for entry in entries)
+            else [next(refits) if entry.measurement else entry for entry in entries],
+        )
+        for table, entries in tables
+    ]
 
 
 def read(

@@ -6,87 +6,78 @@ not a shipped profile.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from planner.calibration.cross_validation import Fit, LeftOut
 from planner.calibration.curve_pooling import Evidence, curves_of
-from planner.calibration.fit import RUNS, STEADY, fit_of
-from planner.calibration.hierarchy import Hierarchy
-from planner.calibration.leave_outs import LEAVE_OUTS
-from planner.calibration.sample import Sample, sample_of
+from planner.calibration.fit import RUNS, STEADY, FitSpec, left_out_fit
+from planner.calibration.leave_outs import LEAVE_OUTS, Residuals
+from planner.calibration.sample import left_out_because, sample_of
 from planner.measurements.entry import Entry, Prediction
-from planner.measurements.measurement import place_of
+from planner.measurements.measurement import is_new, place_of
 from planner.text.errors import InputError
 from planner.validation.entry_scores import settled, speculating
 
 TAIL = 0.1  # on either side of the band
 OUTSIDE = 20.0  # times off: no row to fit
-UNSOUND = ("disaggregated", "not clean")
 
 
 def refitted(entries: Sequence[Entry], leave: str, fit: Fit | None = None) -> list[Entry]:
     """The entries with the estimates and bands of fits that saw nothing like them.
 
-    Raises InputError if there is nothing left to fit.
+    Rows that a way of leaving out never leaves out, or whose like are all that could be fitted,
+    stay as they are. Raises InputError if that is all of them.
 
     Parameters
     ----------
     leave : a word of LEAVE_OUTS: `configurations` (a layout at its lengths) or `groups` of model,
-        chip and engine, a fifth of them at a time, or `models`, `chips`, `engines`, ... one by one;
-        rows that it never leaves out stay as they are. Of collectives, curves, or chips.
-    fit : from rows to what predicts others; `fit_by_load` by default.
+        chip and engine, a fifth of them at a time, or `models`, `chips`, `engines`, ... one by one.
+        Of collectives, curves, or chips.
+    fit : from rows to what predicts others; by default those of the shipped profiles, one of runs
+        under load with clean batches of their engines, and one of batches of engines before.
     """
     if any(entry.collective is not None for entry in entries):
         return _curves(entries, leave)
-    at = [i for i, e in enumerate(entries) if e.measurement is not None and e.prediction]
-    predicted = [entries[i] for i in at]
-    rows = [entry.measurement for entry in predicted if entry.measurement is not None]
-    sample = sample_of(
-        rows, [place_of(row, (RUNS if row.looped else STEADY).as_of) for row in rows]
-    )
-    by = {each.word: each for each in LEAVE_OUTS}[leave]
-    if len(set(by.keys(sample))) < 2:
-        raise InputError(f"--refit {leave}: rows of two {leave} or more are needed")
-    left = by.predictions(sample, fit or fit_by_load, _sound(predicted))
-    low, high = _bands(predicted, left)
     refits = list(entries)
-    for i in np.flatnonzero(left.fold >= 0).tolist():
-        place, time = at[i], float(left.estimate[i])
-        made = Prediction(entries[place].bound or 0.0, time, time * low[i], time * high[i])
-        method = f"refitted, {leave} left out"
-        refits[place] = replace(entries[place], prediction=made, profile=method, seen=False)
+    for spec in (RUNS, STEADY):
+        at = [i for i, entry in enumerate(entries) if _spec_of(entry) is spec]
+        for i, made in _left_out([entries[i] for i in at], leave, spec, fit).items():
+            method = f"refitted, {leave} left out"
+            refits[at[i]] = replace(entries[at[i]], prediction=made, profile=method, seen=False)
+    if not any(entry.profile.startswith("refitted") for entry in refits):
+        raise InputError(f"--refit {leave}: rows of two {leave} or more are needed")
     return refits
 
 
-@dataclass(frozen=True)
-class FitByLoad:
-    """A fit of the runs under load and one of the static batches, as the shipped profiles have."""
-
-    fits: Mapping[bool, Hierarchy]
-
-    def times(self, sample: Sample) -> np.ndarray:
-        """Times [s] of rows, shape (n_rows,)."""
-        seconds, loads = np.empty(len(sample.rows)), sample.column("looped")
-        for load in np.unique(loads):
-            # With no row of its kind to learn from, the other fit is all there is.
-            fit = self.fits.get(bool(load), next(iter(self.fits.values())))
-            seconds[loads == load] = fit.times(sample.take(loads == load))
-        return seconds
+def _spec_of(entry: Entry) -> FitSpec | None:
+    """The fit that a row would be in, None where nothing is predicted for it."""
+    row = entry.measurement
+    if row is None or entry.prediction is None:
+        return None
+    return RUNS if row.looped or is_new(row) else STEADY
 
 
-def fit_by_load(sample: Sample) -> FitByLoad:
-    """The shipped profiles' own fits, of the rows of each kind that there are."""
-    loads = sample.column("looped")
-    return FitByLoad(
-        {
-            load: fit_of(spec)(sample.take(loads == load))
-            for load, spec in ((True, RUNS), (False, STEADY))
-            if (loads == load).any()
-        }
-    )
+def _left_out(
+    entries: Sequence[Entry], leave: str, spec: FitSpec, fit: Fit | None
+) -> dict[int, Prediction]:
+    """Predictions of the rows of one fit, by index, each by a fit of the sound rows unlike it."""
+    rows = [entry.measurement for entry in entries if entry.measurement is not None]
+    sample = sample_of(rows, [place_of(row, spec.as_of) for row in rows])
+    by, sound = {each.word: each for each in LEAVE_OUTS}[leave], _sound(entries)
+    fold = by.fold(sample)
+    if not all((sound & (fold != k)).any() for k in np.unique(fold)):
+        return {}
+    left = by.predictions(sample, fit or left_out_fit(spec, sample.take(sound)), sound)
+    low, high = _bands(entries, left)
+    predictions = {}
+    for i in np.flatnonzero(fold >= 0).tolist():
+        time = float(left.estimate[i])
+        bound = entries[i].bound or 0.0
+        predictions[i] = Prediction(bound, time, time * float(low[i]), time * float(high[i]))
+    return predictions
 
 
 def _sound(entries: Sequence[Entry]) -> np.ndarray:
@@ -94,29 +85,37 @@ def _sound(entries: Sequence[Entry]) -> np.ndarray:
     groups = speculating(entries)
 
     def sound(entry: Entry) -> bool:
-        seconds, prediction = entry.seconds, entry.prediction
-        if seconds is None or prediction is None or entry.repeat or settled(entry) in groups:
+        row, seconds, prediction = entry.measurement, entry.seconds, entry.prediction
+        if row is None or seconds is None or prediction is None or entry.repeat:
             return False
-        possible = seconds >= (entry.bound or 0.0) and entry.part not in UNSOUND
-        return possible and 1 / OUTSIDE < seconds / prediction.estimate < OUTSIDE
+        possible = seconds >= (entry.bound or 0.0) and settled(entry) not in groups
+        near = 1 / OUTSIDE < seconds / prediction.estimate < OUTSIDE
+        return possible and near and not left_out_because(row)
 
-    return np.array([sound(entry) for entry in entries])
+    return np.array([sound(entry) for entry in entries], dtype=bool)
 
 
 def _bands(entries: Sequence[Entry], left: LeftOut) -> tuple[np.ndarray, np.ndarray]:
-    """Quantiles of measured over predicted by quantity, of the rows of other folds.
+    """Ends of measured over predicted by what a time rests on, as a profile's, of other folds.
 
-    Where all rows of a kind were left out together, those of the profile.
+    Where all rows of a kind were left out together, or a fit does not say what its times rest on,
+    those of the profile and plain quantiles.
     """
-    ratio, fold = left.ratio, left.fold
+    index, fold = np.arange(len(entries)), left.fold
+    sigma = np.ones(len(index)) if left.shares is None else left.sigma(left.shares, index)
+    whole = Residuals(np.log(left.ratio), sigma, fold, left.sample.column("group"), index)
     kinds = np.array([f"{entry.quantity} {entry.part}" for entry in entries])
     made = [entry.prediction for entry in entries if entry.prediction is not None]
     low, high = (np.array([getattr(x, end) / x.estimate for x in made]) for end in ("low", "high"))
     for kind in np.unique(kinds):
         for k in np.unique(fold[fold >= 0]):
             here, others = ((kinds == kind) & (fold >= 0) & mask for mask in (fold == k, fold != k))
-            if others.any():
-                low[here], high[here] = np.quantile(ratio[others], [TAIL, 1 - TAIL])
+            if here.any() and others.any():
+                basis = whole.take(others)
+                scatter = 0.0 if left.shares is None else basis.scatter()
+                least, most, _ = basis.ends(scatter)
+                wide = np.hypot(sigma[here], scatter)
+                low[here], high[here] = np.exp(least * wide), np.exp(most * wide)
     return low, high
 
 

@@ -40,7 +40,7 @@ def document(
     ----------
     wanted : the profile that was asked for.
     read : tables with their entries.
-    by : groupings of the tables: engine, chip, model.
+    by : groupings of the tables: engine, chip, model, maker.
     refit, skipped : as in `ValidationDocument`.
     """
     tables = list(read)

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from planner.text.errors import InputError
-from planner.validation.estimates import read
+from planner.validation.entry_scores import GROUPINGS
+from planner.validation.estimates import files_in, predicted, read
 from planner.validation.group_cross_validation import refitted
 from tests.cases.validation import COLLECTIVE_HEAD, RUN_HEAD, run_row, written
 from tests.paths import shared
@@ -80,6 +81,27 @@ def test_another_fit_can_be_left_out(entries):
         return Sevens({row.model for row in sample.rows})
 
     assert {e.prediction.estimate for e in refitted(entries, "models", fit)} == {7.0}
+
+
+def test_rows_of_several_tables_are_fitted_together(entries, tmp_path):
+    """Of two tables of one model each, either is predicted from the other; none is by its own."""
+    paths = []
+    for name, tp in list(MODELS.items())[:2]:
+        rows = [run_row(100, 10, model=name, tp=tp, concurrency=n) for n in (1, 8, 64)]
+        paths.append(written(tmp_path / f"{tp}.csv", RUN_HEAD, *rows))
+    both = predicted(files_in(paths), refit="models").tables
+    assert [len(made) for _, made in both] == [6, 6]
+    assert {e.profile for _, made in both for e in made} == {"refitted, models left out"}
+    with pytest.raises(InputError, match="two models or more"):
+        predicted(files_in(paths[:1]), refit="models")
+
+
+def test_bands_of_rows_left_out_follow_from_what_their_times_rest_on(entries):
+    """As those of a profile do: of two rows of one fold the ends differ, as shares do."""
+    rows = [e for e in refitted(entries, "models") if e.quantity == "tpot"]
+    wide = {(e.model, round(e.prediction.high / e.prediction.low, 6)) for e in rows}
+    assert len(wide) > len({e.model for e in rows})
+    assert {GROUPINGS["maker"](e) for e in rows} == {"NVIDIA"}
 
 
 def test_one_model_alone_cannot_be_left_out(entries):

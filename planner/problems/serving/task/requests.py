@@ -29,8 +29,6 @@ def modes(scenario: Scenario) -> tuple[str, ...]:
         or scenario.choose.batch is not None
         or scenario.workload.concurrency is not None
         or scenario.paid[-1] < 2
-        # How two pools share the power of a site is not decided.
-        or scenario.limits.power is not None
         # How a load is best divided between two pools for the least latency is not decided exactly.
         or (scenario.objective == "latency" and scenario.workload.arrivals is not None)
     )

@@ -168,9 +168,6 @@ def _unanswered(scenario: Scenario) -> Iterator[tuple[str, str]]:
     if scenario.workload.concurrency is not None:
         words = "a closed loop of two pools is not planned by this version"
         yield "workload.concurrency", f"{words}; give demand, or choose mode: aggregated"
-    if scenario.limits.power is not None:
-        words = "how two pools share the power of a site is not decided by this version"
-        yield "limits.power", f"{words}; choose mode: aggregated"
     if scenario.paid[-1] < 2:
         yield "chips", "two pools need two chips; choose mode: aggregated"
 
@@ -335,12 +332,6 @@ def _unproven(scenario: Scenario) -> Iterator[str]:
         yield (
             "two pools under a load are sized by what either can carry at most; another split may "
             "have a little less latency"
-        )
-    unlimited = scenario.limits.model_copy(update={"power": None})
-    if modes(scenario.model_copy(update={"limits": unlimited})) != modes(scenario):
-        yield (
-            "how two pools share the power of a site is not decided by this version: one pool "
-            "alone is sought, and without limits.power two may be cheaper"
         )
 
 

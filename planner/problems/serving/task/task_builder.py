@@ -101,7 +101,7 @@ class TaskBuilder:
             utilisation=1.0 if lecture else scenario.memory_utilisation,
             power=drawn,
             draw=draw,
-            site_power=scenario.limits.power,
+            site_power=None if pooled else scenario.limits.power,
             site=site,
             electricity=_electricity(scenario, hardware.chip.name, drawn),
             carbon=scenario.carbon,
@@ -133,8 +133,8 @@ class TaskBuilder:
     ) -> Iterator[TaskPair]:
         """The question of two pools, of every kind of machine for either.
 
-        Raises FieldError if two were asked for and nothing says how fast they talk; unasked, those
-        are left out, and `warnings` told so.
+        Raises FieldError if two were asked for, and nothing says how fast they talk or a limit on
+        power could bind them; unasked, those are left out, and `warnings` told so.
         """
         for first, second in product(hardware, repeat=2):
             try:
@@ -147,6 +147,7 @@ class TaskBuilder:
 
     def _pair(self, first: Hardware, second: Hardware) -> TaskPair:
         load, together = arrivals(self.scenario), first is second
+        self._within_power(max(each.chip.power or math.inf for each in (first, second)))
         rate, latency = between(first.machine, second.machine, self.scenario.paid[-1],
                                 together=together)  # fmt: skip
         return TaskPair(
@@ -157,6 +158,21 @@ class TaskBuilder:
             together=together,
             demand=None if load is None or math.isinf(load) else load,
         )
+
+    def _within_power(self, rated: float) -> None:
+        """Raises FieldError if chips of a rated power [W] could draw more than the site allows.
+
+        Chips draw no more than they are rated for, so where all of them may, no limit binds.
+        """
+        allowed, chips = self.scenario.limits.power, self.scenario.paid[-1]
+        most = chips * rated * (self.scenario.pue or 1.0)
+        if allowed is not None and most > allowed:
+            words = (
+                f"{chips} chips may draw {most / 1e3:.4g} kW, and how two pools would share "
+                f"{allowed / 1e3:.4g} kW is not decided by this version; what would work: "
+                f"choose.mode=aggregated, or limits.power={math.ceil(most / 1e2) / 10:g} kW"
+            )
+            raise FieldError(("limits.power", words))
 
 
 def _loop(lengths: Workload) -> ClosedLoop | None:

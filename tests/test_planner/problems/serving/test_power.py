@@ -176,18 +176,21 @@ def test_too_little_power_is_refused_with_what_it_would_take():
     assert missed[0]["promise"] == "power"
     enough = 1.001 * missed[0]["short_by"]
     assert planned(f"limits.power={enough} kW")
-    with pytest.raises(InputError, match="two pools share the power"):
-        document("limits.power=1 MW", choose={"mode": "disaggregated"})
+    with pytest.raises(InputError, match=r"two pools would share 1 kW.*limits.power=5.6 kW"):
+        document("limits.power=1 kW", choose={"mode": "disaggregated"})
 
 
-def test_a_limit_on_power_says_that_two_pools_are_not_sought():
-    """Where both were tried without it, and only there."""
+def test_two_pools_are_sought_where_no_limit_on_power_can_bind():
+    """Chips draw no more than they are rated for, so the plan is that without the limit."""
+    rated = 8 * chip("h100").power * 1.25
+    free = {"choose": {"mode": "disaggregated"}, "pue": 1.25}
+    assert planned(f"limits.power={rated} W", **free) == planned(**free)
     warned = [
         any("one pool alone is sought" in each for each in made["provenance"]["warnings"])
         for made in (
-            document("limits.power=1 MW", choose={}),
-            document("limits.power=1 MW", choose={"mode": "aggregated"}),
-            document(choose={}),
+            document(f"limits.power={rated - 1} W", pue=1.25, choose={}),
+            document(f"limits.power={rated} W", pue=1.25, choose={}),
+            document("limits.power=1 kW", choose={"mode": "aggregated"}),
         )
     ]
     assert warned == [True, False, False]
