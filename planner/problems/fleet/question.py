@@ -386,9 +386,6 @@ class FleetScenario(QuestionRecord):
         if self.regions and abs(shares - 1) > 1e-6:
             words = f"the shares of demand are together {shares:.4%}, not 100 %"
             faults.append((("regions",), words.replace("%,", " %,")))
-        if self.chance is not None and any(r.moves == "allowed" for r in self.regions.values()):
-            words = "is not answered where requests may move between regions; leave moves out"
-            faults.append((("chance",), words))
         return faults
 
     @property
