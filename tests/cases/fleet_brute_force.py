@@ -7,7 +7,7 @@ and nothing of the planner is imported.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import product
 from typing import Any
@@ -394,22 +394,33 @@ def least_regional_bill(scenario: Scenario) -> float:
                for c in model["columns"] if c["pool"] == pool]  # fmt: skip
     whole = {"demand": {**model["demand"], "hourly": [max(model["demand"]["hourly"])]}}
     flat["models"] = dict.fromkeys(regions, whole)
-    ranges = _most(flat, columns, 0.0)
-    if math.prod(map(len, ranges)) > 10 * MOST_TRIED:
-        return math.nan
-    states = list(product(*ranges))
-    pairs = [machines(flat, columns, state) for state in states]
-    offered = [i for i, (_, usd) in enumerate(pairs) if math.isfinite(usd)]
-    hours = []
-    for t in range(scenario["hours"]):
+
+    def served(t: int, state: State) -> bool:
         rates = model["demand"]["hourly"]
         asked = {name: region["demand"] * rates[(t + region["utc"]) % len(rates)]
                  for name, region in regions.items()}  # fmt: skip
-        good = [i for i in offered if _moved(flat, columns, states[i], asked)]
+        return _moved(flat, columns, state, asked)
+
+    return _every_state(flat, columns, served)
+
+
+def _every_state(
+    scenario: Scenario, columns: list[Any], served: Callable[[int, State], bool]
+) -> float:
+    """The least bill of hours apart, of all states that serve their hour."""
+    ranges = _most(scenario, columns, 0.0)
+    if math.prod(map(len, ranges)) > 10 * MOST_TRIED:
+        return math.nan
+    states = list(product(*ranges))
+    pairs = [machines(scenario, columns, state) for state in states]
+    offered = [i for i, (_, usd) in enumerate(pairs) if math.isfinite(usd)]
+    hours = []
+    for t in range(scenario["hours"]):
+        good = [i for i in offered if served(t, states[i])]
         if not good:
             return math.inf
         hours.append((np.array([pairs[i][0] for i in good]), np.array([pairs[i][1] for i in good])))
-    return _with_reservations(flat, hours)
+    return _with_reservations(scenario, hours)
 
 
 def _moved(scenario: Scenario, columns: list[Any], state: State, asked: dict[str, float]) -> bool:
@@ -430,3 +441,42 @@ def _moved(scenario: Scenario, columns: list[Any], state: State, asked: dict[str
             if needed <= min(here[other] - asked[other], most(other, 0.1)) + 1e-9:
                 return True
     return False
+
+
+def paired_scenario(seed: int) -> Scenario:
+    """One model with replicas that prefill, that decode, and perhaps some that do all."""
+    draw = np.random.default_rng(seed)
+    scenario = small_scenario(6 * seed + 900)
+    pools = list(scenario["pools"])[:2]
+    columns = [
+        {"pool": str(pool), "chips": int(draw.choice([1, 2, 3, 4])), "phase": phase,
+         "rate": float(np.round(draw.uniform(1.5, 6), 2))}
+        for pool in pools[: int(draw.integers(1, 3))] for phase in ("prefill", "decode")
+    ]  # fmt: skip
+    if len(columns) == 2 and draw.random() < 0.6:
+        rate = float(np.round(draw.uniform(0.5, 3), 2))
+        columns.append({"pool": str(draw.choice(pools)), "chips": 2, "rate": rate})
+    demand = {"hourly": [float(np.round(x, 2)) for x in draw.uniform(0.3, 4, scenario["hours"])]}
+    scenario["models"] = {"m0": {"demand": demand, "columns": columns}}
+    return scenario
+
+
+def least_paired_bill(scenario: Scenario) -> float:
+    """As `least_bill`, of a paired scenario: each pool serves what both of its phases do."""
+    model = scenario["models"]["m0"]
+    columns = [("m0", column) for column in model["columns"]]
+    groups = {(c["pool"] if "phase" in c else "", c.get("phase")) for _, c in columns}
+    pools = {pool for pool, _ in groups}
+
+    def most(state: State, group: tuple[str, str | None]) -> float:
+        mine = [("m0" if (c["pool"] if "phase" in c else "", c.get("phase")) == group else "", c)
+                for _, c in columns]  # fmt: skip
+        share = 1 - scenario["spot_share"]
+        rate = room(scenario, mine, "m0", state, state)
+        return min(rate, firm(mine, "m0", state) / share) if share > 0 else rate
+
+    def served(t: int, state: State) -> bool:
+        rates = [min(most(state, g) for g in groups if g[0] == pool) for pool in pools]
+        return sum(max(0.0, rate) for rate in rates) >= model["demand"]["hourly"][t] - 1e-9
+
+    return _every_state(scenario, columns, served)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist, median
 
 from planner.catalogue.listed_prices import tier, tier_names
@@ -21,6 +21,7 @@ from planner.problems.serving import (
     Question,
     ServingPoint,
     Task,
+    TaskPair,
     ranked,
     resolve,
     single_pools,
@@ -38,12 +39,12 @@ DELAYED = ("ttft", "ttft_p95", "ttft_p99", "e2e")  # promises that a network's l
 
 @dataclass(frozen=True)
 class MadeColumn:
-    """A column with the search behind it, for requests from so far away [s]."""
+    """A column with the search behind it."""
 
+    cell: Cell
     column: FleetColumn
     pool: Question
     point: Point
-    latency: float = 0.0
 
     def certificate(self, bounded: bool) -> str:
         """How many layouts were decided; where wanted how far a bound by other means lies below."""
@@ -65,12 +66,17 @@ class MadeColumns:
 
 @dataclass(frozen=True)
 class Cell:
-    """A model on a pool with a number of chips, for requests from so far away [s]."""
+    """A model on a pool with a number of chips, for requests from so far away [s].
+
+    `phase` is what it does alone; a prompt's cache then takes `transfer` to a decoding replica [s].
+    """
 
     m: int
     k: int
     chips: int
     latency: float = 0.0
+    phase: str = ""
+    transfer: float = 0.0
 
 
 def serving_columns(scenario: FleetScenario, demands: Iterable[int]) -> MadeColumns:
@@ -81,24 +87,26 @@ def serving_columns(scenario: FleetScenario, demands: Iterable[int]) -> MadeColu
     models, pools = list(scenario.models.values()), list(scenario.pools.values())
     names, pool_names = list(scenario.models), list(scenario.pools)
     wanted = list(demands)
-    first = [Cell(m, k, n) for m in wanted for k, pool in enumerate(pools) if pool.system
-             for n in _sizes(pool)]  # fmt: skip
-    made, refused = _searched(scenario, first)
-    there = {(each.column.model, each.column.pool) for each in made}
-    second = [Cell(m, k, times * pool.machine) for m in wanted for k, pool in enumerate(pools)
-              if pool.system and (m, k) not in there for times in SEVERAL]  # fmt: skip
-    more, refused_too = _searched(scenario, second)
-    made += more
-    far = {region.latency_to(to) for n, region in scenario.regions.items()
-           for to in scenario.regions if to != n}  # fmt: skip
-    third = [Cell(c.model, c.pool, c.chips, latency) for c in (each.column for each in made)
-             for latency in sorted(far - {None}) if latency > c.slack]  # fmt: skip
+    modes = [("aggregated", ""), ("disaggregated", "decode")]
+    tried = [Cell(m, k, 0, phase=phase) for m in wanted for k, pool in enumerate(pools)
+             if pool.system for mode, phase in modes if mode in models[m].choose.mode]  # fmt: skip
+    made, refused, looked = _in_machines(scenario, tried)
+    pairs = {(c.m, c.k): c for c in (each.cell for each in made[::-1]) if c.phase}  # the smallest
+    ahead, refused_ahead, looked_ahead = _in_machines(
+        scenario, [replace(c, phase="prefill") for c in pairs.values()]
+    )
+    both = {(each.cell.m, each.cell.k) for each in ahead}
+    made = [e for e in (*made, *ahead) if not e.cell.phase or (e.cell.m, e.cell.k) in both]
+    refused, looked = {**refused, **refused_ahead}, [*looked, *looked_ahead]
+    far = {latency for n, region in scenario.regions.items() for to in scenario.regions
+           if to != n and (latency := region.latency_to(to)) is not None}  # fmt: skip
+    third = [replace(e.cell, latency=latency) for e in made if e.cell.phase != "decode"
+             for latency in sorted(far) if latency > e.column.slack]  # fmt: skip
     made += _searched(scenario, third)[0]
     faults = []
     for m in wanted:
         if not any(each.column.model == m for each in made):
-            cells = [cell for cell in (*first, *second) if cell.m == m]
-            words = _nearest(scenario, cells, {**refused, **refused_too}, pool_names)
+            words = _nearest(scenario, [c for c in looked if c.m == m], refused, pool_names)
             faults.append((f"models.{names[m]}", f"no pool can hold it: {words}"))
     if faults:
         raise FieldError(*faults)
@@ -116,6 +124,39 @@ def serving_columns(scenario: FleetScenario, demands: Iterable[int]) -> MadeColu
     return MadeColumns(tuple(columns), tuple(dropped), tuple(warnings))
 
 
+def _in_machines(
+    scenario: FleetScenario, kinds: Sequence[Cell]
+) -> tuple[list[MadeColumn], dict[Cell, str], list[Cell]]:
+    """Replicas within a machine, of those without one on several; why others are refused; all.
+
+    Of a kind that prefills `chips` are those of the smallest replica that decodes.
+    """
+    pools = list(scenario.pools.values())
+    models = list(scenario.models.values())
+    made: list[MadeColumn] = []
+    refused: dict[Cell, str] = {}
+    looked: list[Cell] = []
+    for several in (False, True):
+        there = {(each.cell.m, each.cell.k, each.cell.phase) for each in made}
+        cells = []
+        for kind in kinds:
+            if (kind.m, kind.k, kind.phase) in there:
+                continue
+            pool = pools[kind.k]
+            sizes = [n * pool.machine for n in SEVERAL] if several else _sizes(pool)
+            cells += [replace(kind, chips=n) for n in sizes]
+            if kind.phase == "prefill":
+                pair = _pair(models[kind.m], pool)
+                late = [float(pair.transfer(n, kind.chips)) for n in sizes]
+                cells[-len(sizes) :] = [
+                    replace(kind, chips=n, transfer=each)
+                    for n, each in zip(sizes, late, strict=True)
+                ]
+        more, why = _searched(scenario, cells)
+        made, refused, looked = made + more, {**refused, **why}, looked + cells
+    return made, refused, looked
+
+
 def _sizes(pool: FleetPool) -> list[int]:
     """Numbers of chips that divide a machine, by twos."""
     size, sizes = pool.machine, []
@@ -127,8 +168,17 @@ def _sizes(pool: FleetPool) -> list[int]:
     return sorted({*sizes, 1})
 
 
+def _pair(model: FleetModel, pool: FleetPool) -> TaskPair:
+    """The question of two pools of a kind: how long a prompt's cache takes between them.
+
+    Raises FieldError where nothing says how fast they talk.
+    """
+    (pair,) = resolve(_question(model, pool, Cell(0, 0, 2 * pool.machine), "disaggregated")).pools
+    return pair
+
+
 def _question(
-    model: FleetModel, pool: FleetPool, chips: int, latency: float = 0.0
+    model: FleetModel, pool: FleetPool, cell: Cell, mode: str = "aggregated"
 ) -> ServingScenario:
     """The serving question of one replica that carries as much as it can, so far away [s].
 
@@ -139,11 +189,12 @@ def _question(
     assert model.workload is not None
     workload = {**plain["workload"], "demand": "max"}
     data = {
-        "problem": "serving", "model": plain["model"], "system": offer["system"], "chips": chips,
+        "problem": "serving", "model": plain["model"], "system": offer["system"],
+        "chips": cell.chips,
         "workload": {k: v for k, v in workload.items() if v is not None},
-        "promises": {k: v - latency * (k in DELAYED) for k, v in plain["promises"].items()
-                     if v is not None},
-        "choose": {"mode": "aggregated", "replicas": 1},
+        "promises": {k: v - (cell.latency + cell.transfer) * (k in DELAYED)
+                     for k, v in plain["promises"].items() if v is not None},
+        "choose": {"mode": cell.phase or mode, "replicas": 1},
     }  # fmt: skip
     contracts = [c for c in (pool.on_demand, pool.reserved, pool.spot) if c is not None]
     described = isinstance(offer["system"], dict) and offer["system"].get("price")
@@ -159,13 +210,12 @@ def _searched(
 ) -> tuple[list[MadeColumn], dict[Cell, str]]:
     """The column of each cell that has one, all searched together; why the others are refused."""
     models, pools = list(scenario.models.values()), list(scenario.pools.values())
-    names = list(scenario.pools)
     tasks: list[Task] = []
     cells_of: list[Cell] = []
     refused: dict[Cell, str] = {}
     for cell in cells:
         try:
-            resolution = resolve(_question(models[cell.m], pools[cell.k], cell.chips, cell.latency))
+            resolution = resolve(_question(models[cell.m], pools[cell.k], cell))
             (task,) = resolution.tasks
         except InputError as error:
             refused[cell] = str(error).split(": ", 1)[-1]
@@ -177,20 +227,26 @@ def _searched(
         points = ranked([pool]) if pool is not None else []
         if pool is None or not points:
             continue
-        planned = points[0].candidate.plan()
-        weights = planned.memory_per_chip.weights * planned.chips_used
-        time = scenario.start.time
-        layout = laid_out({"layout": vars(planned.layout)})
-        start = (weights / _loading_rate() if time is None else time) / HOUR
-        away = f" {1000 * cell.latency:g} ms away" if cell.latency else ""
-        column = FleetColumn(
-            cell.m, cell.k, f"{names[cell.k]} x{cell.chips} {layout}{away}", cell.chips,
-            planned.requests_per_s, min(start, 1.0),
-            planned.demand.ttft_p95 if planned.demand else None, _spread(points[0], planned),
-            max(cell.latency, _slack(models[cell.m], planned)),
-        )  # fmt: skip
-        made.append(MadeColumn(column, pool, points[0], cell.latency))
+        made.append(replica(scenario, cell, pool, points[0]))
     return made, refused
+
+
+def replica(scenario: FleetScenario, cell: Cell, pool: Question, point: Point) -> MadeColumn:
+    """The column of a point that a search decided."""
+    planned, time = point.candidate.plan(), scenario.start.time
+    weights = planned.memory_per_chip.weights * planned.chips_used
+    start = start_hours(weights) if time is None else time / HOUR
+    layout, pools = laid_out({"layout": vars(planned.layout)}), list(scenario.pools)
+    away = f" {1000 * cell.latency:g} ms away" if cell.latency else ""
+    late = planned.demand.ttft_p95 if planned.demand else None
+    slack = _slack(list(scenario.models.values())[cell.m], planned, cell.transfer)
+    column = FleetColumn(
+        cell.m, cell.k, f"{pools[cell.k]} x{cell.chips} {layout} {cell.phase}".strip() + away,
+        cell.chips, planned.requests_per_s, min(start, 1.0),
+        None if late is None else late + cell.transfer, _spread(point, planned),
+        math.inf if cell.phase == "decode" else max(cell.latency, slack), cell.phase,
+    )  # fmt: skip
+    return MadeColumn(cell, column, pool, point)
 
 
 def _single(
@@ -210,14 +266,14 @@ def _single(
         return pools
 
 
-def _slack(model: FleetModel, planned: ServingPoint) -> float:
+def _slack(model: FleetModel, planned: ServingPoint, transfer: float) -> float:
     """What the promises leave for a network between a request and its replica [s]."""
     times = {"ttft": planned.ttft, "e2e": planned.e2e}
     if planned.demand is not None:
         times |= {"ttft_p95": planned.demand.ttft_p95, "ttft_p99": planned.demand.ttft_p99}
     promised = ((getattr(model.promises, name), time) for name, time in times.items())
     left = [most - time for most, time in promised if most is not None and time is not None]
-    return max(0.0, min(left, default=math.inf))
+    return max(0.0, min(left, default=math.inf) - transfer)
 
 
 def _spread(point: Point, planned: ServingPoint) -> float | None:
@@ -229,9 +285,9 @@ def _spread(point: Point, planned: ServingPoint) -> float | None:
     return math.log(high / low) / (2 * NormalDist().inv_cdf(0.5 + band.coverage / 2))
 
 
-def _loading_rate() -> float:
-    """How fast weights are read into a machine [byte/s]: the median of the flash drives listed."""
-    return median(tier(name).read_rate for name in tier_names(FLASH))
+def start_hours(weights: float) -> float:
+    """Hours that weights [byte] take to read, at the median rate of the flash drives listed."""
+    return weights / median(tier(name).read_rate for name in tier_names(FLASH)) / HOUR
 
 
 def _nearest(
@@ -244,7 +300,7 @@ def _nearest(
         if cell in refused:
             words = words or f"{pools[cell.k]} with {cell.chips} chips: {refused[cell]}"
             continue
-        search = PROBLEM.search(_question(models[cell.m], offers[cell.k], cell.chips))
+        search = PROBLEM.search(_question(models[cell.m], offers[cell.k], cell))
         for missed in search.shortfalls:
             if missed.short_by is not None and missed.short_by < best:
                 best = missed.short_by
@@ -271,6 +327,7 @@ def _undominated(
             for other in made
             if other is not candidate
             and (other.column.model, other.column.pool) == (mine.model, mine.pool)
+            and other.column.phase == mine.phase
             and other.column.chips <= mine.chips
             and other.column.rate <= mine.rate * (1 + 1e-12)
             and other.column.start <= mine.start

@@ -13,7 +13,9 @@ from planner.programs.integer import NoPoint
 from planner.scenario import load
 from tests.cases.fleet_brute_force import (
     least_bill,
+    least_paired_bill,
     least_regional_bill,
+    paired_scenario,
     regional_scenario,
     small_scenario,
 )
@@ -23,14 +25,18 @@ from tests.sizes import sized
 @pytest.mark.sized
 @pytest.mark.parametrize(
     ("drawn", "least_of", "count"),
-    [(small_scenario, least_bill, (25, 200)), (regional_scenario, least_regional_bill, (10, 100))],
+    [
+        (small_scenario, least_bill, (25, 200)),
+        (regional_scenario, least_regional_bill, (10, 100)),
+        (paired_scenario, least_paired_bill, (10, 100)),
+    ],
 )
 def test_the_cheapest_of_every_plan(
     drawn: Callable[[int], dict], least_of: Callable[[dict], float], count: tuple[int, int]
 ) -> None:
     """Of at most 3 models, 3 pools, 2 regions and 4 hours.
 
-    Starts, waits, packing, spare, shares, limits, requests that move.
+    Starts, waits, packing, spare, shares, limits, requests that move, phases in pools.
     """
     compared = 0
     for seed in natural():
