@@ -39,6 +39,7 @@ FLASH = "flash"
 class MadeColumn:
     """A column with the search behind it."""
 
+    cell: Cell
     column: FleetColumn
     pool: Question
     point: Point
@@ -54,11 +55,12 @@ class MadeColumn:
 
 @dataclass(frozen=True)
 class MadeColumns:
-    """The columns of all models, those dropped with the reason, and warnings."""
+    """The columns of all models, those dropped with the reason, warnings, and all searches."""
 
     made: tuple[MadeColumn, ...]
     dropped: tuple[str, ...]
     warnings: tuple[str, ...]
+    searched: tuple[MadeColumn, ...]
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,7 @@ def serving_columns(scenario: FleetScenario, demands: Iterable[int]) -> MadeColu
                 f"other promises and its batch allow, and the first token comes within {late:.3g} "
                 "s for 95 % of requests at most"
             )
-    return MadeColumns(tuple(columns), tuple(dropped), tuple(warnings))
+    return MadeColumns(tuple(columns), tuple(dropped), tuple(warnings), tuple(made))
 
 
 def _sizes(pool: FleetPool) -> list[int]:
@@ -145,7 +147,6 @@ def _searched(
 ) -> tuple[list[MadeColumn], dict[Cell, str]]:
     """The column of each cell that has one, all searched together; why the others are refused."""
     models, pools = list(scenario.models.values()), list(scenario.pools.values())
-    names = list(scenario.pools)
     tasks: list[Task] = []
     cells_of: list[Cell] = []
     refused: dict[Cell, str] = {}
@@ -163,18 +164,31 @@ def _searched(
         points = ranked([pool]) if pool is not None else []
         if pool is None or not points:
             continue
-        planned = points[0].candidate.plan()
-        weights = planned.memory_per_chip.weights * planned.chips_used
-        time = scenario.start.time
-        layout = laid_out({"layout": vars(planned.layout)})
-        start = (weights / _loading_rate() if time is None else time) / HOUR
-        column = FleetColumn(
-            cell.m, cell.k, f"{names[cell.k]} x{cell.chips} {layout}", cell.chips,
-            planned.requests_per_s, min(start, 1.0),
-            planned.demand.ttft_p95 if planned.demand else None, _spread(points[0], planned),
-        )  # fmt: skip
-        made.append(MadeColumn(column, pool, points[0]))
+        made.append(replica(scenario, cell, pool, points[0]))
     return made, refused
+
+
+def replica(scenario: FleetScenario, cell: Cell, pool: Question, point: Point) -> MadeColumn:
+    """The column of a point that a search decided."""
+    planned, time = point.candidate.plan(), scenario.start.time
+    weights = planned.memory_per_chip.weights * planned.chips_used
+    start = start_hours(weights) if time is None else time / HOUR
+    layout, pools = laid_out({"layout": vars(planned.layout)}), list(scenario.pools)
+    column = FleetColumn(
+        cell.m, cell.k, f"{pools[cell.k]} x{cell.chips} {layout}", cell.chips,
+        planned.requests_per_s, min(start, 1.0),
+        planned.demand.ttft_p95 if planned.demand else None, _spread(point, planned),
+    )  # fmt: skip
+    return MadeColumn(cell, column, pool, point)
+
+
+def larger_replicas(scenario: FleetScenario, made: MadeColumns) -> list[MadeColumn]:
+    """Replicas on several machines of the models and pools that one machine holds."""
+    pools = list(scenario.pools.values())
+    tried = {each.cell for each in made.searched}
+    there = sorted({(cell.m, cell.k) for cell in tried})
+    cells = [Cell(m, k, times * pools[k].machine) for m, k in there for times in SEVERAL]
+    return _searched(scenario, [cell for cell in cells if cell not in tried])[0]
 
 
 def _single(
@@ -203,9 +217,9 @@ def _spread(point: Point, planned: ServingPoint) -> float | None:
     return math.log(high / low) / (2 * NormalDist().inv_cdf(0.5 + band.coverage / 2))
 
 
-def _loading_rate() -> float:
-    """How fast weights are read into a machine [byte/s]: the median of the flash drives listed."""
-    return median(tier(name).read_rate for name in tier_names(FLASH))
+def start_hours(weights: float) -> float:
+    """Hours that weights [byte] take to read, at the median rate of the flash drives listed."""
+    return weights / median(tier(name).read_rate for name in tier_names(FLASH)) / HOUR
 
 
 def _nearest(
