@@ -7,7 +7,7 @@ and nothing of the planner is imported.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import product
 from typing import Any
@@ -242,6 +242,11 @@ def _apart(scenario: Scenario, columns: list[Any]) -> float:
         if not found:
             return math.inf
         hours.append((np.array(list(found)), np.array(list(found.values()))))
+    return _with_reservations(scenario, hours)
+
+
+def _with_reservations(scenario: Scenario, hours: list[tuple[np.ndarray, np.ndarray]]) -> float:
+    """The least bill of hours that nothing else links; of each machines needed and spot paid."""
     most = [int(x) for x in np.max([needed.max(axis=0) for needed, _ in hours], axis=0)]
     return min(
         paid + sum((usd + _rented(scenario, needed, counts)).min() for needed, usd in hours)
@@ -354,3 +359,129 @@ def _in_time(arrivals: list[float], rooms: tuple[float, ...], window: int) -> bo
         if t >= 2 * hours and waiting > recent + 1e-7:
             return False
     return True
+
+
+TOLD = 2.0  # promised time to first token [s]
+
+
+def regional_scenario(seed: int) -> Scenario:
+    """One model in two regions over two or three hours; some requests may move."""
+    draw = np.random.default_rng(seed)
+    scenario = small_scenario(6 * seed + 900)  # of the style without starts and waits
+    (column, *more) = scenario["models"]["m0"]["columns"]
+    columns = [column, *more][:2]
+    for each in columns:
+        each["ttft_p95"] = float(draw.choice([1.5, 1.95]))
+    demand = {"hourly": [float(np.round(x, 2)) for x in draw.uniform(0.5, 5, scenario["hours"])]}
+    scenario["models"] = {
+        "m0": {"demand": demand, "columns": columns, "promises": {"ttft_p95": TOLD}}
+    }
+    share = float(draw.choice([0.3, 0.5, 0.8]))
+    scenario["regions"] = {
+        name: {"demand": part, "utc": int(draw.integers(-2, 3)),
+               **({"moves": "allowed", "latency": 0.1} if draw.random() < 0.7 else {})}
+        for name, part in (("us", share), ("eu", 1 - share))
+    }  # fmt: skip
+    for pool in scenario["pools"].values():
+        if draw.random() < 0.5:
+            pool["region"] = str(draw.choice(["us", "eu"]))
+    scenario.pop("have", None)
+    return scenario
+
+
+def least_regional_bill(scenario: Scenario) -> float:
+    """As `least_bill`, of a regional scenario: every plan of every hour, all ways to move."""
+    regions, model = scenario["regions"], scenario["models"]["m0"]
+    placed = [(f"{name} {region}", region, name) for name, pool in scenario["pools"].items()
+              for region in regions if pool.get("region", region) == region]  # fmt: skip
+    flat = {**scenario, "pools": {name: scenario["pools"][pool] for name, _, pool in placed}}
+    columns = [(region, {**c, "pool": name}) for name, region, pool in placed
+               for c in model["columns"] if c["pool"] == pool]  # fmt: skip
+    whole = {"demand": {**model["demand"], "hourly": [max(model["demand"]["hourly"])]}}
+    flat["models"] = dict.fromkeys(regions, whole)
+
+    def served(t: int, state: State) -> bool:
+        rates = model["demand"]["hourly"]
+        asked = {name: region["demand"] * rates[(t + region["utc"]) % len(rates)]
+                 for name, region in regions.items()}  # fmt: skip
+        return _moved(flat, columns, state, asked)
+
+    return _every_state(flat, columns, served)
+
+
+def _every_state(
+    scenario: Scenario, columns: list[Any], served: Callable[[int, State], bool]
+) -> float:
+    """The least bill of hours apart, of all states that serve their hour."""
+    ranges = _most(scenario, columns, 0.0)
+    if math.prod(map(len, ranges)) > 10 * MOST_TRIED:
+        return math.nan
+    states = list(product(*ranges))
+    pairs = [machines(scenario, columns, state) for state in states]
+    offered = [i for i, (_, usd) in enumerate(pairs) if math.isfinite(usd)]
+    hours = []
+    for t in range(scenario["hours"]):
+        good = [i for i in offered if served(t, states[i])]
+        if not good:
+            return math.inf
+        hours.append((np.array([pairs[i][0] for i in good]), np.array([pairs[i][1] for i in good])))
+    return _with_reservations(scenario, hours)
+
+
+def _moved(scenario: Scenario, columns: list[Any], state: State, asked: dict[str, float]) -> bool:
+    """Whether a state serves two regions, with some requests of one of them in the other."""
+
+    def most(region: str, late: float) -> float:
+        near = [(r if c["ttft_p95"] + late <= TOLD else "", c) for r, c in columns]
+        served = room(scenario, near, region, state, state)
+        share = 1 - scenario["spot_share"]
+        return min(served, firm(near, region, state) / share) if share > 0 else served
+
+    here = {name: most(name, 0.0) for name in asked}
+    if all(here[name] >= rate - 1e-9 for name, rate in asked.items()):
+        return True
+    for name, other in (tuple(asked), tuple(asked)[::-1]):
+        if scenario["regions"][name].get("moves") == "allowed":
+            needed = max(0.0, asked[name] - max(0.0, here[name]))
+            if needed <= min(here[other] - asked[other], most(other, 0.1)) + 1e-9:
+                return True
+    return False
+
+
+def paired_scenario(seed: int) -> Scenario:
+    """One model with replicas that prefill, that decode, and perhaps some that do all."""
+    draw = np.random.default_rng(seed)
+    scenario = small_scenario(6 * seed + 900)
+    pools = list(scenario["pools"])[:2]
+    columns = [
+        {"pool": str(pool), "chips": int(draw.choice([1, 2, 3, 4])), "phase": phase,
+         "rate": float(np.round(draw.uniform(1.5, 6), 2))}
+        for pool in pools[: int(draw.integers(1, 3))] for phase in ("prefill", "decode")
+    ]  # fmt: skip
+    if len(columns) == 2 and draw.random() < 0.6:
+        rate = float(np.round(draw.uniform(0.5, 3), 2))
+        columns.append({"pool": str(draw.choice(pools)), "chips": 2, "rate": rate})
+    demand = {"hourly": [float(np.round(x, 2)) for x in draw.uniform(0.3, 4, scenario["hours"])]}
+    scenario["models"] = {"m0": {"demand": demand, "columns": columns}}
+    return scenario
+
+
+def least_paired_bill(scenario: Scenario) -> float:
+    """As `least_bill`, of a paired scenario: each pool serves what both of its phases do."""
+    model = scenario["models"]["m0"]
+    columns = [("m0", column) for column in model["columns"]]
+    groups = {(c["pool"] if "phase" in c else "", c.get("phase")) for _, c in columns}
+    pools = {pool for pool, _ in groups}
+
+    def most(state: State, group: tuple[str, str | None]) -> float:
+        mine = [("m0" if (c["pool"] if "phase" in c else "", c.get("phase")) == group else "", c)
+                for _, c in columns]  # fmt: skip
+        share = 1 - scenario["spot_share"]
+        rate = room(scenario, mine, "m0", state, state)
+        return min(rate, firm(mine, "m0", state) / share) if share > 0 else rate
+
+    def served(t: int, state: State) -> bool:
+        rates = [min(most(state, g) for g in groups if g[0] == pool) for pool in pools]
+        return sum(max(0.0, rate) for rate in rates) >= model["demand"]["hourly"][t] - 1e-9
+
+    return _every_state(scenario, columns, served)

@@ -105,8 +105,9 @@ def recheck(task: FleetTask, choice: FleetChoice) -> None:
 
 def _in_numbers(choice: FleetChoice) -> WholePlan:
     arrays = (choice.firm, choice.spot, choice.reserved, choice.on_demand, choice.spot_machines)
-    flows = [] if choice.flows is None else choice.flows.tolist()
-    return WholePlan(*(each.tolist() for each in arrays), flows)
+    flows: list[list[float]] = [] if choice.flows is None else choice.flows.tolist()
+    firm, spot, reserved, on_demand, spot_machines = (each.tolist() for each in arrays)
+    return WholePlan(firm, spot, reserved, on_demand, spot_machines, flows)
 
 
 def point_of(task: FleetTask, choice: FleetChoice) -> records.FleetPoint:
@@ -145,7 +146,8 @@ def _served_in(task: FleetTask, choice: FleetChoice) -> dict[str, dict[str, tupl
     for route, flow in zip(task.routes, () if choice.flows is None else choice.flows, strict=True):
         if flow.any():
             by_site = rows.setdefault(task.models[route.origin], {})
-            by_site[task.models[route.site]] = tuple(map(float, flow))
+            pair = "" if route.pool is None else f" in two pools of {task.pools[route.pool].name}"
+            by_site[f"{task.models[route.site]}{pair}"] = tuple(map(float, flow))
     return rows
 
 

@@ -115,8 +115,12 @@ def restrictions(task: FleetTask) -> Iterator[tuple[str, FleetTask]]:
         yield "without headroom", replace(task, headroom=0.0)
     if task.spot_share < 1 and any(pool.spot is not None for pool in task.pools):
         yield "spot without a share", replace(task, spot_share=1.0)
-    if task.routes:
-        yield "no requests move", replace(task, routes=())
+    stay = tuple(route for route in task.routes if route.origin == route.site)
+    if len(stay) < len(task.routes):
+        yield "no requests move", replace(task, routes=stay)
+    single = tuple(route for route in task.routes if route.pool is None)
+    if len(single) < len(task.routes):
+        yield "no pools of a phase", replace(task, routes=single)
     if task.starts.any() and task.hours > 1:
         columns = tuple(replace(column, start=0.0) for column in task.columns)
         yield "starts at once", replace(task, columns=columns)
@@ -140,7 +144,9 @@ def _alone(task: FleetTask) -> Iterator[FleetTask]:
         place = {m: i for i, m in enumerate(group)}
         yield replace(
             task, models=tuple(task.models[m] for m in group),
-            columns=tuple(replace(c, model=place[c.model]) for c in task.columns if c.model in place),
+            columns=tuple(
+                replace(c, model=place[c.model]) for c in task.columns if c.model in place
+            ),
             demand=task.demand[group], windows=tuple(task.windows[m] for m in group),
             tokens=tuple(task.tokens[m] for m in group),
             routes=tuple(

@@ -58,7 +58,7 @@ def priced_fleet(scenario: FleetScenario) -> PricedFleet:
     if made is None or scenario.regions:
         return PricedFleet(resolution)
     searches = [each for each in (*made.searched, *larger_replicas(scenario, made))
-                if len(each.pool.pools) == 1]  # fmt: skip
+                if not each.cell.phase]  # fmt: skip
     every = [_layouts(scenario, search) for search in searches]
     tested: list[MadeColumn] = []
     rounds = 0
@@ -146,9 +146,12 @@ def _improvement(
 ) -> Array:
     """What the best hours of each layout earn over what they cost, of all that it earns (P,)."""
     column = layouts.search.column
-    m, k = column.model, column.pool
-    pool = task.pools[k]
-    met, firmly = linear.duals[program.demand_rows[m]], linear.duals[program.firm_rows[m]]
+    k, pool = column.pool, task.pools[column.pool]
+    beside = replace(task, columns=(*task.columns, column))
+    here = [len(task.columns) in beside.at(station) for station in task.stations]
+    met, firmly = (
+        linear.duals[rows[here]].sum(axis=0) for rows in (program.station_rows, program.firm_rows)
+    )
     machines = -(-column.chips // pool.size)
     chips = machines * pool.size if machines > 1 else column.chips
     rates = layouts.rates[:, None]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.problems.fleet.fleet_task import FleetTask, PoolOffer, Route
+from planner.problems.fleet.fleet_task import FleetColumn, FleetTask, PoolOffer, Route
 
 DRAWS, SEED = 4000, 0  # of machines that are lost in an hour
 NEAR = 1e-6  # relative, of sums of rates and of bills
@@ -43,8 +43,8 @@ def broken_rules(task: FleetTask, plan: WholePlan) -> list[str]:
             for t in range(task.hours)
         ]
         routed = any(route.origin == m for route in task.routes)
-        far = sorted({0.0, *(route.latency for route in task.routes if route.site == m)})
-        room = going if routed else [_served(task, plan, m, t) for t in range(task.hours)]
+        whole = Part(m)
+        room = going if routed else [_served(task, plan, whole, t) for t in range(task.hours)]
         if task.windows[m]:
             late = _late(list(task.demand[m]), room, task.windows[m])
             broken += [f"{model}: work of hour {t} is served too late" for t in late]
@@ -52,10 +52,9 @@ def broken_rules(task: FleetTask, plan: WholePlan) -> list[str]:
             wanted = task.demand[m][t]
             if routed and not task.windows[m] and abs(going[t] - wanted) > NEAR * wanted + 1e-12:
                 broken.append(f"{model}: hour {t}: {going[t]:.6g} of {wanted:.6g} requests/s go")
-            for latency in far:
+            for part in _parts(task, m):
                 if not task.windows[m] or routed:
-                    coming = _coming(task, plan, m, t, latency)
-                    broken += _missed(task, plan, m, t, latency, coming)
+                    broken += _missed(task, plan, part, t)
     for k, pool in enumerate(task.pools):
         for t in range(task.hours):
             broken += [f"{pool.name}: hour {t}: {x}" for x in _pool(task, plan, k, pool, t)]
@@ -67,30 +66,56 @@ def _routes(task: FleetTask, plan: WholePlan) -> Iterator[tuple[Route, Sequence[
     yield from zip(task.routes, plan.flows, strict=True)
 
 
-def _coming(task: FleetTask, plan: WholePlan, m: int, t: int, latency: float) -> float | None:
-    """What a model's replicas serve of requests from so far away and further; None: its demand."""
-    if not any(m in (route.origin, route.site) for route in task.routes):
-        return None
-    rows = [row[t] for r, row in _routes(task, plan) if r.site == m and r.latency >= latency]
+@dataclass(frozen=True)
+class Part:
+    """Replicas of a model that must serve some requests by themselves.
+
+    Those that leave room for a latency [s]; those of a pool that do one phase of a request.
+    """
+
+    model: int
+    latency: float = 0.0
+    phase: str = ""
+    pool: int | None = None
+
+    def has(self, column: FleetColumn) -> bool:
+        """Whether a column's replicas are among them."""
+        here = self.pool is None or column.pool == self.pool
+        near = column.slack >= self.latency
+        return here and near and (column.model, column.phase) == (self.model, self.phase)
+
+
+def _parts(task: FleetTask, m: int) -> Iterator[Part]:
+    """All that must hold of a model's replicas by themselves."""
+    yield Part(m)
+    for route in task.routes:
+        if route.site == m and route.pool is None:
+            yield Part(m, route.latency)
+        elif route.site == m:
+            yield Part(m, route.latency, "prefill", route.pool)
+            yield Part(m, 0.0, "decode", route.pool)
+
+
+def _coming(task: FleetTask, plan: WholePlan, part: Part, t: int) -> float:
+    """What some replicas serve in an hour [seq/s]: what goes by routes to them, or the demand."""
+    if not any(part.model in (route.origin, route.site) for route in task.routes):
+        return float(task.demand[part.model][t])
+    rows = [row[t] for route, row in _routes(task, plan)
+            if (route.site, route.pool) == (part.model, part.pool)
+            and route.latency >= part.latency]  # fmt: skip
     return float(sum(rows))
 
 
-def _missed(
-    task: FleetTask, plan: WholePlan, m: int, t: int, latency: float, coming: float | None
-) -> Iterator[str]:
-    """What a model's replicas that are near enough do not serve in an hour, or not firmly."""
-    wanted = float(task.demand[m][t]) if coming is None else coming
-    if coming == 0:
+def _missed(task: FleetTask, plan: WholePlan, part: Part, t: int) -> Iterator[str]:
+    """What replicas that must serve it do not in an hour, or not firmly."""
+    wanted = _coming(task, plan, part, t)
+    if wanted == 0 and any(part.model in (r.origin, r.site) for r in task.routes):
         return  # nothing is served here: no spare is wanted
-    most = _served(task, plan, m, t, latency)
-    where = f"{task.models[m]}: hour {t}"
+    most = _served(task, plan, part, t)
+    where = f"{task.models[part.model]}: hour {t}"
     if most < wanted * (1 - NEAR) - 1e-12:
         yield f"{where}: {most:.6g} of {wanted:.6g} requests/s are served with the spare kept"
-    firm = sum(
-        c.rate * plan.firm[i][t]
-        for i, c in enumerate(task.columns)
-        if c.model == m and c.slack >= latency
-    )
+    firm = sum(c.rate * plan.firm[i][t] for i, c in enumerate(task.columns) if part.has(c))
     if firm < (1 - task.spot_share) * wanted * (1 - NEAR) - 1e-12:
         yield f"{where}: {firm:.6g} requests/s are on firm machines"
 
@@ -121,14 +146,11 @@ def _started(plan: WholePlan, i: int, t: int) -> int:
     return max(0, now - plan.firm[i][t - 1] - plan.spot[i][t - 1])
 
 
-def _served(task: FleetTask, plan: WholePlan, m: int, t: int, latency: float = 0.0) -> float:
-    """Demand that a model's replicas carry in an hour, headroom and spare replicas kept [seq/s].
-
-    Of replicas that leave room for a latency [s].
-    """
+def _served(task: FleetTask, plan: WholePlan, part: Part, t: int) -> float:
+    """Demand that replicas carry in an hour, headroom and spare replicas kept [seq/s]."""
     room, largest = 0.0, 0.0
     for i, column in enumerate(task.columns):
-        if column.model != m or column.slack < latency:
+        if not part.has(column):
             continue
         pool = task.pools[column.pool]
         there = (1 - pool.lost) ** math.ceil(column.chips / pool.size)
@@ -234,33 +256,35 @@ def served_share(task: FleetTask, plan: WholePlan) -> float | None:
     served, count = 0.0, 0
     models = [m for m in range(len(task.models)) if not task.windows[m]]
     for t in range(task.hours):
-        lost = np.zeros((DRAWS, len(task.models)))
+        lost = np.zeros((DRAWS, len(task.columns)))
         for k, pool in enumerate(task.pools):
-            room = np.array(_filled(task, plan, k, pool.size, t)).reshape(-1, len(task.models))
+            room = np.array(_filled(task, plan, k, pool.size, t)).reshape(-1, len(task.columns))
             lost += (draw.random((DRAWS, len(room))) < pool.lost) @ room
         for m in models:
-            here = 0.0
-            for i, column in enumerate(task.columns):
-                if column.model == m:
+            good = np.ones(DRAWS, bool)
+            for part in {*_parts(task, m)}:
+                columns = [(i, c) for i, c in enumerate(task.columns) if part.has(c)]
+                here = 0.0
+                for i, column in columns:
                     here += column.rate * (plan.firm[i][t] + plan.spot[i][t])
                     here -= column.rate * column.start * _started(plan, i, t)
-            coming = _coming(task, plan, m, t, 0.0)
-            wanted = float(task.demand[m][t]) if coming is None else coming
-            served += float((here - lost[:, m] >= wanted * (1 - NEAR)).mean())
+                gone = lost[:, [i for i, _ in columns]].sum(axis=1)
+                good &= here - gone >= _coming(task, plan, part, t) * (1 - NEAR)
+            served += float(good.mean())
             count += 1
     return served / count if count else None
 
 
 def _filled(task: FleetTask, plan: WholePlan, k: int, size: int, t: int) -> list[list[float]]:
-    """What each spot machine of a pool serves of each model in an hour [seq/s]."""
+    """What each spot machine of a pool serves by each column in an hour [seq/s]."""
     machines: list[list[float]] = []
     room = 0
     columns = [(i, c) for i, c in enumerate(task.columns) if c.pool == k]
     for i, column in sorted(columns, key=lambda pair: -pair[1].chips):
         for _ in range(plan.spot[i][t]):
             if room < column.chips:  # of a replica on several machines each is lost with all
-                machines.append([0.0] * len(task.models))
+                machines.append([0.0] * len(task.columns))
                 room = size
             room -= min(room, column.chips)
-            machines[-1][column.model] += column.rate
+            machines[-1][i] += column.rate
     return machines

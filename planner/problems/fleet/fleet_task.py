@@ -46,7 +46,8 @@ class FleetColumn:
     `start` are the hours that it takes to start; `p95` is the time to first token that 5 % of its
     requests exceed [s], `spread` the standard deviation of the logarithm of its measured rate over
     this one, by its band: None where the user gave the column. `slack` is what its promises leave
-    for a network between a request and it [s].
+    for a network between a request and it [s]; `phase` is prefill or decode where it does that
+    alone.
     """
 
     model: int
@@ -58,27 +59,36 @@ class FleetColumn:
     p95: float | None = None
     spread: float | None = None
     slack: float = math.inf
+    phase: str = ""
 
 
 @dataclass(frozen=True)
 class Route:
-    """Requests of one model that may be served as another: by its replicas, so far away [s]."""
+    """Requests of one model that may be served as another: by its replicas, so far away [s].
+
+    By replicas that do all of a request, or with `pool` by some that prefill and some that decode
+    there.
+    """
 
     origin: int
     site: int
     latency: float = 0.0
+    pool: int | None = None
 
 
 @dataclass(frozen=True)
 class Station:
     """Replicas of a model that leave room for a latency [s]: what they serve is counted at once.
 
-    `flows` are the routes that it serves; none where it serves the model's own demand.
+    `flows` are the routes that it serves; none where it serves the model's own demand. A `phase` is
+    that of replicas of one pool.
     """
 
     model: int
     latency: float = 0.0
     flows: tuple[int, ...] = ()
+    phase: str = ""
+    pool: int | None = None
 
 
 @dataclass(frozen=True)
@@ -152,33 +162,43 @@ class FleetTask:
     def stations(self) -> tuple[Station, ...]:
         """What serves demand: each model's replicas, and of them those near enough to others.
 
-        Those with room for a latency serve all that comes from so far away and further.
+        Those with room for a latency serve all that comes from so far away and further; where a
+        pool prefills and another decodes, each serves all that goes by it.
         """
         stations: list[Station] = []
         for m in range(len(self.models)):
-            into = [(r.latency, i) for i, r in enumerate(self.routes) if r.site == m]
-            if not into and any(r.origin == m for r in self.routes):
-                continue
-            counts: set[int] = set()  # of the same replicas, all that they serve is the most
-            for latency in sorted({0.0, *(far for far, _ in into)}):
-                station = Station(m, latency, tuple(i for far, i in into if far >= latency))
-                if self.at(station).size not in counts:
-                    stations.append(station)
-                    counts.add(self.at(station).size)
+            into = [(i, route) for i, route in enumerate(self.routes) if route.site == m]
+            if not into and not any(route.origin == m for route in self.routes):
+                stations.append(Station(m))
+            for pool in dict.fromkeys(route.pool for _, route in into):
+                here = [(route.latency, i) for i, route in into if route.pool == pool]
+                phase = "" if pool is None else "prefill"
+                sizes: set[int] = set()  # of the same replicas, all that they serve is the most
+                for latency in sorted({far for far, _ in here}):
+                    near = tuple(i for far, i in here if far >= latency)
+                    station = Station(m, latency, near, phase, pool)
+                    if self.at(station).size not in sizes:
+                        stations.append(station)
+                        sizes.add(self.at(station).size)
+                if phase:
+                    stations.append(Station(m, 0.0, tuple(i for _, i in here), "decode", pool))
         return tuple(stations)
 
     def at(self, station: Station) -> Array:
         """The columns of a station."""
-        slack = np.array([c.slack for c in self.columns])
-        return np.flatnonzero((self.model_of == station.model) & (slack >= station.latency))
+        return np.array(
+            [i for i, c in enumerate(self.columns)
+             if c.model == station.model and c.slack >= station.latency
+             and c.phase == station.phase and station.pool in (None, c.pool)], int,
+        )  # fmt: skip
 
     @cached_property
     def busiest(self) -> Array:
         """The most work that may fall into an hour at each model's replicas (models,) [seq/s]."""
         work = self.most_served.copy()
-        for route in self.routes:
-            if route.site != route.origin:
-                work[route.site] += self.most_served[route.origin]
+        for origin, site in {(route.origin, route.site) for route in self.routes}:
+            if site != origin:
+                work[site] += self.most_served[origin]
         return np.asarray(work.max(axis=1))
 
     @cached_property

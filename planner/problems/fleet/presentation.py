@@ -141,9 +141,9 @@ def _models(point: FleetPoint) -> Iterator[str]:
 
 
 def _moved(point: FleetPoint) -> Iterator[str]:
-    """Requests that are served elsewhere: their share, and the hour in which they are most."""
+    """Requests that move, or whose cache does: their share, and the hour in which they are most."""
     if point.served_in:
-        yield "requests that are served in another region"
+        yield "requests that are served in another region, or by two pools"
     for origin, sites in point.served_in.items():
         total = sum(sum(row) for row in sites.values())
         for site, row in sites.items():

@@ -21,6 +21,7 @@ from planner.scenario.keys.fields import (
     Seconds,
     Whole,
     Word,
+    Words,
     unknown_key,
 )
 from planner.scenario.keys.model_keys import ModelField
@@ -36,6 +37,7 @@ SAID_ONCE = ("demand", "utilisation", "concurrency", "spare_replicas", "headroom
 UNSAID = {"spare_replicas": (None, 0), "headroom": (None, 0.0)}  # what a default resolves to
 Rate = Annotated[float, Quantity("request_rate", zero=True)]
 Fraction = Annotated[float, Quantity("share", zero=True, at_most=1.0)]
+PHASES, MODES = ("prefill", "decode"), ("aggregated", "disaggregated")
 Latency = Annotated[float, Quantity("time", zero=True, at_most=60.0)]
 
 
@@ -108,6 +110,16 @@ class GivenColumn(Record):
     )
     name: str | None = Field(None, description="what it is called in the answer")
     ttft_p95: Seconds | None = Field(None, description="at that rate [s]; for requests that move")
+    phase: Annotated[str, Word(PHASES)] | None = Field(
+        None, description="what it does alone; a pool that prefills has columns that decode too"
+    )
+
+
+class ModelChoice(Record):
+    """What serving questions of a model choose from."""
+
+    mode: Annotated[tuple[str, ...], Words(MODES)] = ("aggregated",)
+    """replicas of all of a request, of prefill and of decode by themselves, or a list of both"""
 
 
 class FleetModel(Record):
@@ -116,6 +128,7 @@ class FleetModel(Record):
     model: ModelField | None = Field(None, description="as in a serving question")
     workload: Workload | None = Field(None, description="as in a serving question; no demand")
     promises: Promises = Field(default_factory=Promises, description="as in a serving question")
+    choose: ModelChoice = Field(default_factory=ModelChoice, description="{mode}")
     demand: Annotated[FleetDemand, BeforeValidator(fields.described_demand)] = Field(
         description="a rate, {mean, peak_to_mean, peak_hour, weekend}, a list, or a CSV file"
     )
@@ -149,6 +162,14 @@ class FleetModel(Record):
                     faults.append(((key,), words))
         elif not self.columns:
             faults.append((("columns",), "expected at least one column, got an empty list"))
+        if "disaggregated" in self.choose.mode and self.promises.e2e is not None:
+            words = "is of both phases of a request; with mode: disaggregated promise ttft and tpot"
+            faults.append((("promises", "e2e"), words))
+        for i, column in enumerate(self.columns or ()):
+            there = {each.phase for each in self.columns or () if each.pool == column.pool}
+            if column.phase and not there >= {*PHASES}:
+                words = f"{column.pool} has no column of the other phase: give it one of each"
+                faults.append((("columns", i, "phase"), words))
         if self.demand.tokens_per_day is not None and self.workload is None:
             words = (
                 "a demand in tokens needs lengths: give workload: {input_tokens: 3000, "

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist, median
 
 from planner.catalogue.listed_prices import tier, tier_names
@@ -21,6 +21,7 @@ from planner.problems.serving import (
     Question,
     ServingPoint,
     Task,
+    TaskPair,
     ranked,
     resolve,
     single_pools,
@@ -33,6 +34,7 @@ from planner.text.wording import below, excess, laid_out
 HOUR = 3600.0
 SEVERAL = (2, 4)  # whole machines that a replica may span
 FLASH = "flash"
+DELAYED = ("ttft", "ttft_p95", "ttft_p99", "e2e")  # promises that a network's latency counts in
 
 
 @dataclass(frozen=True)
@@ -65,11 +67,17 @@ class MadeColumns:
 
 @dataclass(frozen=True)
 class Cell:
-    """A model on a pool with a number of chips."""
+    """A model on a pool with a number of chips, for requests from so far away [s].
+
+    `phase` is what it does alone; a prompt's cache then takes `transfer` to a decoding replica [s].
+    """
 
     m: int
     k: int
     chips: int
+    latency: float = 0.0
+    phase: str = ""
+    transfer: float = 0.0
 
 
 def serving_columns(scenario: FleetScenario, demands: Iterable[int]) -> MadeColumns:
@@ -80,19 +88,26 @@ def serving_columns(scenario: FleetScenario, demands: Iterable[int]) -> MadeColu
     models, pools = list(scenario.models.values()), list(scenario.pools.values())
     names, pool_names = list(scenario.models), list(scenario.pools)
     wanted = list(demands)
-    first = [Cell(m, k, n) for m in wanted for k, pool in enumerate(pools) if pool.system
-             for n in _sizes(pool)]  # fmt: skip
-    made, refused = _searched(scenario, first)
-    there = {(each.column.model, each.column.pool) for each in made}
-    second = [Cell(m, k, times * pool.machine) for m in wanted for k, pool in enumerate(pools)
-              if pool.system and (m, k) not in there for times in SEVERAL]  # fmt: skip
-    more, refused_too = _searched(scenario, second)
-    made += more
+    modes = [("aggregated", ""), ("disaggregated", "decode")]
+    tried = [Cell(m, k, 0, phase=phase) for m in wanted for k, pool in enumerate(pools)
+             if pool.system for mode, phase in modes if mode in models[m].choose.mode]  # fmt: skip
+    made, refused, looked = _in_machines(scenario, tried)
+    pairs = {(c.m, c.k): c for c in (each.cell for each in made[::-1]) if c.phase}  # the smallest
+    ahead, refused_ahead, looked_ahead = _in_machines(
+        scenario, [replace(c, phase="prefill") for c in pairs.values()]
+    )
+    both = {(each.cell.m, each.cell.k) for each in ahead}
+    made = [e for e in (*made, *ahead) if not e.cell.phase or (e.cell.m, e.cell.k) in both]
+    refused, looked = {**refused, **refused_ahead}, [*looked, *looked_ahead]
+    far = {latency for n, region in scenario.regions.items() for to in scenario.regions
+           if to != n and (latency := region.latency_to(to)) is not None}  # fmt: skip
+    third = [replace(e.cell, latency=latency) for e in made if e.cell.phase != "decode"
+             for latency in sorted(far) if latency > e.column.slack]  # fmt: skip
+    made += _searched(scenario, third)[0]
     faults = []
     for m in wanted:
         if not any(each.column.model == m for each in made):
-            cells = [cell for cell in (*first, *second) if cell.m == m]
-            words = _nearest(scenario, cells, {**refused, **refused_too}, pool_names)
+            words = _nearest(scenario, [c for c in looked if c.m == m], refused, pool_names)
             faults.append((f"models.{names[m]}", f"no pool can hold it: {words}"))
     if faults:
         raise FieldError(*faults)
@@ -110,6 +125,39 @@ def serving_columns(scenario: FleetScenario, demands: Iterable[int]) -> MadeColu
     return MadeColumns(tuple(columns), tuple(dropped), tuple(warnings), tuple(made))
 
 
+def _in_machines(
+    scenario: FleetScenario, kinds: Sequence[Cell]
+) -> tuple[list[MadeColumn], dict[Cell, str], list[Cell]]:
+    """Replicas within a machine, of those without one on several; why others are refused; all.
+
+    Of a kind that prefills `chips` are those of the smallest replica that decodes.
+    """
+    pools = list(scenario.pools.values())
+    models = list(scenario.models.values())
+    made: list[MadeColumn] = []
+    refused: dict[Cell, str] = {}
+    looked: list[Cell] = []
+    for several in (False, True):
+        there = {(each.cell.m, each.cell.k, each.cell.phase) for each in made}
+        cells = []
+        for kind in kinds:
+            if (kind.m, kind.k, kind.phase) in there:
+                continue
+            pool = pools[kind.k]
+            sizes = [n * pool.machine for n in SEVERAL] if several else _sizes(pool)
+            cells += [replace(kind, chips=n) for n in sizes]
+            if kind.phase == "prefill":
+                pair = _pair(models[kind.m], pool)
+                late = [float(pair.transfer(n, kind.chips)) for n in sizes]
+                cells[-len(sizes) :] = [
+                    replace(kind, chips=n, transfer=each)
+                    for n, each in zip(sizes, late, strict=True)
+                ]
+        more, why = _searched(scenario, cells)
+        made, refused, looked = made + more, {**refused, **why}, looked + cells
+    return made, refused, looked
+
+
 def _sizes(pool: FleetPool) -> list[int]:
     """Numbers of chips that divide a machine, by twos."""
     size, sizes = pool.machine, []
@@ -121,17 +169,33 @@ def _sizes(pool: FleetPool) -> list[int]:
     return sorted({*sizes, 1})
 
 
-def _question(model: FleetModel, pool: FleetPool, chips: int) -> ServingScenario:
-    """The serving question of one replica that carries as much as it can."""
+def _pair(model: FleetModel, pool: FleetPool) -> TaskPair:
+    """The question of two pools of a kind: how long a prompt's cache takes between them.
+
+    Raises FieldError where nothing says how fast they talk.
+    """
+    (pair,) = resolve(_question(model, pool, Cell(0, 0, 2 * pool.machine), "disaggregated")).pools
+    return pair
+
+
+def _question(
+    model: FleetModel, pool: FleetPool, cell: Cell, mode: str = "aggregated"
+) -> ServingScenario:
+    """The serving question of one replica that carries as much as it can, so far away [s].
+
+    Raises InputError where a promise is shorter than that.
+    """
     plain = resolved(model, full_paths=True)
     offer = resolved(pool, full_paths=True)
     assert model.workload is not None
     workload = {**plain["workload"], "demand": "max"}
     data = {
-        "problem": "serving", "model": plain["model"], "system": offer["system"], "chips": chips,
+        "problem": "serving", "model": plain["model"], "system": offer["system"],
+        "chips": cell.chips,
         "workload": {k: v for k, v in workload.items() if v is not None},
-        "promises": {k: v for k, v in plain["promises"].items() if v is not None},
-        "choose": {"mode": "aggregated", "replicas": 1},
+        "promises": {k: v - (cell.latency + cell.transfer) * (k in DELAYED)
+                     for k, v in plain["promises"].items() if v is not None},
+        "choose": {"mode": cell.phase or mode, "replicas": 1},
     }  # fmt: skip
     contracts = [c for c in (pool.on_demand, pool.reserved, pool.spot) if c is not None]
     described = isinstance(offer["system"], dict) and offer["system"].get("price")
@@ -152,7 +216,7 @@ def _searched(
     refused: dict[Cell, str] = {}
     for cell in cells:
         try:
-            resolution = resolve(_question(models[cell.m], pools[cell.k], cell.chips))
+            resolution = resolve(_question(models[cell.m], pools[cell.k], cell))
             (task,) = resolution.tasks
         except InputError as error:
             refused[cell] = str(error).split(": ", 1)[-1]
@@ -174,10 +238,14 @@ def replica(scenario: FleetScenario, cell: Cell, pool: Question, point: Point) -
     weights = planned.memory_per_chip.weights * planned.chips_used
     start = start_hours(weights) if time is None else time / HOUR
     layout, pools = laid_out({"layout": vars(planned.layout)}), list(scenario.pools)
+    away = f" {1000 * cell.latency:g} ms away" if cell.latency else ""
+    late = planned.demand.ttft_p95 if planned.demand else None
+    slack = _slack(list(scenario.models.values())[cell.m], planned, cell.transfer)
     column = FleetColumn(
-        cell.m, cell.k, f"{pools[cell.k]} x{cell.chips} {layout}", cell.chips,
-        planned.requests_per_s, min(start, 1.0),
-        planned.demand.ttft_p95 if planned.demand else None, _spread(point, planned),
+        cell.m, cell.k, f"{pools[cell.k]} x{cell.chips} {layout} {cell.phase}".strip() + away,
+        cell.chips, planned.requests_per_s, min(start, 1.0),
+        None if late is None else late + cell.transfer, _spread(point, planned),
+        math.inf if cell.phase == "decode" else max(cell.latency, slack), cell.phase,
     )  # fmt: skip
     return MadeColumn(cell, column, pool, point)
 
@@ -186,7 +254,7 @@ def larger_replicas(scenario: FleetScenario, made: MadeColumns) -> list[MadeColu
     """Replicas on several machines of the models and pools that one machine holds."""
     pools = list(scenario.pools.values())
     tried = {each.cell for each in made.searched}
-    there = sorted({(cell.m, cell.k) for cell in tried})
+    there = sorted({(cell.m, cell.k) for cell in tried if not cell.phase})
     cells = [Cell(m, k, times * pools[k].machine) for m, k in there for times in SEVERAL]
     return _searched(scenario, [cell for cell in cells if cell not in tried])[0]
 
@@ -206,6 +274,16 @@ def _single(
                 refused[cell] = str(error)
                 pools.append(None)
         return pools
+
+
+def _slack(model: FleetModel, planned: ServingPoint, transfer: float) -> float:
+    """What the promises leave for a network between a request and its replica [s]."""
+    times = {"ttft": planned.ttft, "e2e": planned.e2e}
+    if planned.demand is not None:
+        times |= {"ttft_p95": planned.demand.ttft_p95, "ttft_p99": planned.demand.ttft_p99}
+    promised = ((getattr(model.promises, name), time) for name, time in times.items())
+    left = [most - time for most, time in promised if most is not None and time is not None]
+    return max(0.0, min(left, default=math.inf) - transfer)
 
 
 def _spread(point: Point, planned: ServingPoint) -> float | None:
@@ -232,7 +310,7 @@ def _nearest(
         if cell in refused:
             words = words or f"{pools[cell.k]} with {cell.chips} chips: {refused[cell]}"
             continue
-        search = PROBLEM.search(_question(models[cell.m], offers[cell.k], cell.chips))
+        search = PROBLEM.search(_question(models[cell.m], offers[cell.k], cell))
         for missed in search.shortfalls:
             if missed.short_by is not None and missed.short_by < best:
                 best = missed.short_by
@@ -259,9 +337,11 @@ def _undominated(
             for other in made
             if other is not candidate
             and (other.column.model, other.column.pool) == (mine.model, mine.pool)
+            and other.column.phase == mine.phase
             and other.column.chips <= mine.chips
             and other.column.rate <= mine.rate * (1 + 1e-12)
             and other.column.start <= mine.start
+            and other.column.slack >= mine.slack
             and mine.chips // other.column.chips * other.column.rate >= mine.rate
         ]
         if better:

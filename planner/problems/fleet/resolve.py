@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -63,7 +63,7 @@ def resolve_fleet(scenario: FleetScenario) -> ResolvedFleet:
         scenario.spare.headroom,
         scenario.start.cost == "paid",
         scenario.spot_share,
-        _routes(scenario),
+        _routes(scenario, columns),
     )
     warnings = (*_warnings(scenario), *(made.warnings if made else ()))
     return ResolvedFleet(task, warnings, made)
@@ -84,8 +84,8 @@ def demands(scenario: FleetScenario) -> dict[str, list[float]]:
     return rows
 
 
-def _routes(scenario: FleetScenario) -> tuple[Route, ...]:
-    """Where the requests of each model and region may be served; none where all stay."""
+def _ways(scenario: FleetScenario) -> list[tuple[int, int, float]]:
+    """Where requests of a region may be served, and how far away [s]; none where all stay."""
     regions = list(scenario.regions.items())
     ways = [
         (i, j, latency)
@@ -93,12 +93,26 @@ def _routes(scenario: FleetScenario) -> tuple[Route, ...]:
         for j, (to, _) in enumerate(regions)
         if i != j and (latency := region.latency_to(to)) is not None
     ]
-    ways += [(i, i, 0.0) for i in sorted({end for i, j, _ in ways for end in (i, j)})]
-    return tuple(
-        Route(m * len(regions) + i, m * len(regions) + j, latency)
-        for m in range(len(scenario.models))
-        for i, j, latency in sorted(ways)
-    )
+    ends = {end for i, j, _ in ways for end in (i, j)}
+    ends |= {i for i, (_, region) in enumerate(regions) if not region.demand}
+    return sorted([*ways, *((i, i, 0.0) for i in ends)])
+
+
+def _routes(scenario: FleetScenario, columns: Sequence[FleetColumn]) -> tuple[Route, ...]:
+    """How the requests of each model and region may be served; none of those of which all stay.
+
+    Where a model prefills and decodes in pools by themselves, each such pool is another way.
+    """
+    count, routes = max(1, len(scenario.regions)), []
+    for first in range(0, len(scenario.models) * count, count):
+        here = [c for c in columns if first <= c.model < first + count]
+        pools = sorted({(c.model - first, c.pool) for c in here if c.phase})
+        stay = [(i, i, 0.0) for i in range(count)] if pools else []
+        for i, j, latency in sorted({*_ways(scenario), *stay}):
+            at: list[int | None] = [k for site, k in pools if site == j]
+            at += [None] * (not pools or any(not c.phase for c in here))
+            routes += [Route(first + i, first + j, latency, k) for k in at]
+    return tuple(routes)
 
 
 def _placed(scenario: FleetScenario, column: FleetColumn) -> Iterator[FleetColumn]:
@@ -141,17 +155,21 @@ def _measured(scenario: FleetScenario) -> list[FleetColumn]:
     for m, model in enumerate(scenario.models.values()):
         names: set[str] = set()
         for column in model.columns or ():
-            label = column.name or f"{column.pool} x{column.chips}"
+            label = column.name or " ".join(
+                filter(None, (f"{column.pool} x{column.chips}", column.phase))
+            )
             while label in names:
                 label += "'"
             names.add(label)
             start = (scenario.start.time or 0.0) / HOUR
             k = pools.index(column.pool)
             late, most = column.ttft_p95, model.promises.ttft_p95
-            slack = math.inf if most is None else most - (most if late is None else late)
+            free = most is None or column.phase == "decode"
+            slack = math.inf if free or most is None else most - (most if late is None else late)
             columns.append(
-                FleetColumn(m, k, label, column.chips, column.rate, start, late, None, slack)
-            )
+                FleetColumn(m, k, label, column.chips, column.rate, start, late, None, slack,
+                            column.phase or "")
+            )  # fmt: skip
     return columns
 
 
@@ -163,7 +181,14 @@ def _made(scenario: FleetScenario) -> MadeColumns | None:
     from planner.problems.fleet.replica_columns import serving_columns
 
     made = serving_columns(scenario, wanted)
-    placed = [replace(e, column=c) for e in made.made for c in _placed(scenario, e.column)]
+    from_afar = {(j, latency) for _, j, latency in _ways(scenario)}
+    count = max(1, len(scenario.regions))
+    placed = [
+        replace(each, column=column)
+        for each in made.made
+        for column in _placed(scenario, each.column)
+        if not each.cell.latency or (column.model % count, each.cell.latency) in from_afar
+    ]
     return replace(made, made=tuple(placed))
 
 

@@ -19,12 +19,13 @@ PENALTY = 1e3  # of a machine that is not offered, over the dearest that is
 def shortfalls(task: FleetTask) -> tuple[MissedPromise, ...]:
     """The models and hours that fall short, with the fewest machines more that would do."""
     alone = [
-        MissedPromise(
-            f"models.{name}", None, f"no pool holds {name}: give it a column, or a larger machine"
-        )
+        MissedPromise(f"models.{name}", None, f"hour {t}: no pool holds {name} for "
+                      f"{task.demand[m, t]:.3g} requests/s: give it a column, a larger machine or, "
+                      "in a region, moves: allowed")
         for m, name in enumerate(task.models)
-        if not (task.model_of == m).any()
-    ]
+        for t in [int(np.argmax(task.demand[m] > 0))]
+        if not _held(task, m)
+    ]  # fmt: skip
     if alone:
         return tuple(alone)
     missing, short = _missing(task)
@@ -46,6 +47,13 @@ def shortfalls(task: FleetTask) -> tuple[MissedPromise, ...]:
             name = task.models[m]
             rows.append(MissedPromise(f"models.{name}.demand", None, f"{name} in {words}"))
     return tuple(rows)
+
+
+def _held(task: FleetTask, m: int) -> bool:
+    """Whether there are columns that may serve a model's requests."""
+    ways = {i for i, route in enumerate(task.routes) if route.origin == m}
+    closed = {i for each in task.stations if not task.at(each).size for i in each.flows}
+    return bool(ways - closed) if ways else bool((task.model_of == m).any())
 
 
 def _price(task: FleetTask, k: int) -> float:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from planner.problems.serving.task.drafter import depths
     from planner.problems.serving.task.requests import modes
     from planner.problems.serving.task.resolve import resolve
-    from planner.problems.serving.task.task import Task
+    from planner.problems.serving.task.task import Task, TaskPair
     from planner.problems.serving.task.task_builder import Hardware, TaskBuilder
 
 _HOMES = {
@@ -48,7 +48,7 @@ _HOMES = {
     "task.drafter": ("depths",),
     "task.requests": ("modes",),
     "task.resolve": ("resolve",),
-    "task.task": ("Task",),
+    "task.task": ("Task", "TaskPair"),
     "task.task_builder": ("TaskBuilder", "Hardware"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -27,6 +27,7 @@ from planner.programs.integer.integer_program import (
 )
 
 UNLIMITED = 10**9
+TOLERANCE = 1e-6  # by which HiGHS lets a row be missed
 INFEASIBLE = 2  # what SciPy's milp reports
 
 
@@ -133,8 +134,9 @@ def _restricted(
     matrix = sp.csr_array(inner)[touched]
     rows = program.rows
     rest = rows.matrix[touched] @ point - matrix @ point[part]
-    # What is held may miss a row by the rounding of solvers.
-    slack = 1e-9 * (1 + np.abs(rest))
+    # What is held may miss a row by the rounding, or the tolerance, of solvers.
+    missed = np.minimum(rows.excess(point)[touched], TOLERANCE)
+    slack = np.maximum(1e-9 * (1 + np.abs(rest)), missed)
     held_rows = SparseRows(
         matrix, rows.low[touched] - rest - slack, rows.high[touched] - rest + slack
     )

@@ -1,7 +1,8 @@
 """Small fleets are solved to their optimum: every plan tried, by rules stated once more."""
 
 import math
-from itertools import count
+from collections.abc import Callable
+from itertools import count as natural
 
 import pytest
 
@@ -10,17 +11,37 @@ from planner.problems.fleet.resolve import resolve_fleet
 from planner.problems.fleet.search import cheapest
 from planner.programs.integer import NoPoint
 from planner.scenario import load
-from tests.cases.fleet_brute_force import least_bill, small_scenario
+from tests.cases.fleet_brute_force import (
+    least_bill,
+    least_paired_bill,
+    least_regional_bill,
+    paired_scenario,
+    regional_scenario,
+    small_scenario,
+)
 from tests.sizes import sized
 
 
 @pytest.mark.sized
-def test_the_cheapest_of_every_plan() -> None:
-    """Of at most 3 models, 3 pools and 4 hours; starts, waits, packing, spare, shares, limits."""
+@pytest.mark.parametrize(
+    ("drawn", "least_of", "count"),
+    [
+        (small_scenario, least_bill, (25, 200)),
+        (regional_scenario, least_regional_bill, (10, 100)),
+        (paired_scenario, least_paired_bill, (10, 100)),
+    ],
+)
+def test_the_cheapest_of_every_plan(
+    drawn: Callable[[int], dict], least_of: Callable[[dict], float], count: tuple[int, int]
+) -> None:
+    """Of at most 3 models, 3 pools, 2 regions and 4 hours.
+
+    Starts, waits, packing, spare, shares, limits, requests that move, phases in pools.
+    """
     compared = 0
-    for seed in count():
-        scenario = small_scenario(seed)
-        least = least_bill(scenario)
+    for seed in natural():
+        scenario = drawn(seed)
+        least = least_of(scenario)
         if math.isnan(least):
             continue
         task = resolve_fleet(load(scenario)).task
@@ -32,5 +53,5 @@ def test_the_cheapest_of_every_plan() -> None:
             value = math.inf
         assert value == pytest.approx(least, rel=1e-6), seed
         compared += 1
-        if compared == sized(25, 200):
+        if compared == sized(*count):
             break

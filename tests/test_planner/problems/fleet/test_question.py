@@ -49,6 +49,15 @@ def scenario(**changes):
         ({"pools__big": {"on_demand": "$4/hour"}}, "give system"),
         ({"have": {"bag": 3}}, "did you mean 'big'"),
         ({"hours": 9000}, "at most 8784"),
+        ({"regions": {"us": {"demand": "60%"}, "eu": {"demand": "30%"}}}, "together 90"),
+        ({"regions": {"us": {"demand": 1, "moves": "allowed"}}}, "go together"),
+        ({"regions": {"us": {"demand": 1}}, "pools__big__region": "uk"}, "no region 'uk'"),
+        ({"regions": {"us": {"demand": 1, "moves": "allowed", "latency": {"eu": "90 ms"}}}},
+         "no region 'eu'"),
+        ({"regions": {"us": {"demand": 0.5}, "eu": {"demand": 0.5}}, "have": {"big": 3}},
+         "in which region"),
+        ({"regions": {"us": {"demand": 1, "moves": "allowed", "latency": 1}}, "chance": 0.9},
+         "chance"),
         (
             {"models__chat__workload": {"input_tokens": 9, "output_tokens": 9,
                                         "spare_replicas": 1}},
@@ -113,6 +122,41 @@ def test_an_infeasible_fleet_names_hour_model_and_repair():
     (missed,) = plan.infeasible
     assert missed.promise == "models.chat.demand"
     assert "hour 1: 1 more machine of big would do" in missed.expression
+
+
+def regional(**europe) -> dict:
+    """The base with half of its demand in a region without machines, an hour ahead."""
+    regions = {"us": {"demand": 0.5}, "eu": {"demand": 0.5, "utc": 1, **europe}}
+    data = scenario(regions=regions, pools__big__region="us")
+    data["models"]["chat"]["promises"] = {"ttft_p95": "2 s"}
+    data["models"]["chat"]["columns"] += [
+        {"pool": "big", "chips": 4, "rate": 2.2, "name": "quick", "ttft_p95": "1.9 s"}
+    ]
+    return data
+
+
+def test_requests_that_move_are_served_by_replicas_that_are_quick_enough():
+    """Of 2 + 4.5 requests/s those of eu take quick replicas: 1 + 3 and 2 + 1, two machines."""
+    plan = planner.solve(regional(moves="allowed", latency="90 ms"))
+    point = plan.document["plan"]
+    assert point["served_in"]["chat eu"] == {"chat us": [4.5, 2.0]}
+    assert point["served_in"]["chat us"] == {"chat us": [2.0, 4.5]}
+    assert plan.cost == pytest.approx(2 * 24)
+    quick, plain = (point["replicas"]["chat us"].get(name, [0, 0]) for name in ("quick", "big x4"))
+    assert [q >= most for q, most in zip(quick, (3, 1), strict=True)] == [True, True]
+    assert [2.2 * q + 2.5 * p >= 6.5 for q, p in zip(quick, plain, strict=True)] == [True, True]
+    assert "100 % as chat us, at most 4.5 requests/s in hour 0" in str(plan)
+    assert "no requests move" in str(plan)
+
+
+@pytest.mark.parametrize("europe", [{}, {"moves": "allowed", "latency": "200 ms"}])
+def test_requests_that_may_not_move_far_enough_are_named(europe):
+    """By model, region and hour; 1.9 s and 200 ms are more than is promised."""
+    plan = planner.solve(regional(**europe))
+    assert plan.status == "infeasible"
+    (missed,) = plan.infeasible
+    assert missed.promise == "models.chat eu"
+    assert "hour 0: no pool holds chat eu for 4.5 requests/s" in missed.expression
 
 
 def test_owned_machines_cost_nothing_more():

@@ -8,7 +8,7 @@ import pytest
 
 from planner.problems.fleet.answer import prices
 from planner.problems.fleet.bills import restrictions
-from planner.problems.fleet.fleet_task import FleetTask
+from planner.problems.fleet.fleet_task import FleetTask, Route
 from planner.problems.fleet.program import fleet_program
 from planner.problems.fleet.search import FleetChoice
 from planner.programs.integer import relaxed
@@ -36,9 +36,14 @@ def task() -> FleetTask:
 
 
 @pytest.mark.parametrize("window", [0, 2])
-def test_every_price_is_the_slope_of_the_bill(task, window):
-    """Of a request/s that may wait or not, an owned machine, one more reserved, and headroom."""
+@pytest.mark.parametrize("moves", [False, True])
+def test_every_price_is_the_slope_of_the_bill(task, window, moves):
+    """Of a request/s that may wait, or move, an owned machine, one more reserved, and headroom."""
     task = replace(task, windows=(0, window))
+    if moves:
+        columns = tuple(replace(c, slack=0.1 * (i % 2)) for i, c in enumerate(task.columns))
+        routes = (Route(0, 0), Route(1, 1), Route(0, 1, 0.1))
+        task = replace(task, columns=columns, routes=routes)
     linear = relaxed(fleet_program(task).program.compiled())
     none = np.zeros(0)
     choice = FleetChoice(0.0, none, none, none, none, none, linear, linear.value, 0, "")
