@@ -99,8 +99,8 @@ class FleetPrices:
     `request` is what one request/s more of a model would cost in each hour [USD/hour], of work that
     may wait in the cheapest hour of its window; `machine`
     what one more machine of a pool in an hour is worth; `reserved` what one more reserved is worth
-    per hour of the horizon where its limit binds; `headroom` what a hundredth more of it costs; `spare`
-    what one more spare replica of a model does, empty without.
+    per hour of the horizon where its limit binds; `headroom` what a hundredth more of it costs;
+    `spare` what one more spare replica of a model does, empty without.
     """
 
     source: str
