@@ -88,6 +88,11 @@ def least_bill(scenario: Scenario) -> float:
     return _apart(scenario, columns)
 
 
+def chance_lost(pool: Any, chips: int) -> float:
+    """The chance that one of a replica's spot machines is gone in an hour."""
+    return float(1 - (1 - pool.get("spot", {}).get("lost", 0.0)) ** math.ceil(chips / pool["size"]))
+
+
 def room(scenario: Scenario, columns: list[Any], model: str, now: State, before: State) -> float:
     """What a model's replicas carry, without its spare and beside its headroom [seq/s]."""
     count, tau = len(columns), scenario["start"]["time"] / 3600
@@ -95,7 +100,7 @@ def room(scenario: Scenario, columns: list[Any], model: str, now: State, before:
     for i, (name, column) in enumerate(columns):
         if name != model:
             continue
-        lost = scenario["pools"][column["pool"]].get("spot", {}).get("lost", 0.0)
+        lost = chance_lost(scenario["pools"][column["pool"]], column["chips"])
         there, was = now[i] + now[count + i], before[i] + before[count + i]
         carried += column["rate"] * (now[i] + (1 - lost) * now[count + i])
         carried -= column["rate"] * tau * max(0, there - was)
@@ -199,7 +204,7 @@ def _most(scenario: Scenario, columns: list[Any], tau: float) -> list[range]:
             if "deferrable" in demand:
                 peak = min(sum(demand["hourly"]), peak * (1 + demand["deferrable"] / 3600))
             pool = scenario["pools"][column["pool"]]
-            lost = pool.get("spot", {}).get("lost", 0.0)
+            lost = chance_lost(pool, column["chips"])
             widest = max(c["rate"] for m, c in columns if m == model)
             spare = scenario["spare"]["replicas"] * widest
             most = math.ceil((peak + spare) / (column["rate"] * (1 - lost - tau)))

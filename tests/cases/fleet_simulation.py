@@ -10,6 +10,7 @@ start. Nothing of the planner is asked but the plan's whole numbers.
 from __future__ import annotations
 
 import heapq
+import math
 
 import numpy as np
 
@@ -53,7 +54,9 @@ def _missing(
         for c in sorted(mine, key=lambda c: -task.columns[c].chips):
             for _ in range(int(choice.spot[c, t])):  # machines filled one after another
                 if room < task.columns[c].chips:
-                    room, gone = pool.size, draw.random() < pool.lost
+                    machines = math.ceil(task.columns[c].chips / pool.size)
+                    room = machines * pool.size
+                    gone = draw.random() < 1 - (1 - pool.lost) ** machines
                 room -= task.columns[c].chips
                 missing[c] += gone
     for c in range(len(task.columns)):

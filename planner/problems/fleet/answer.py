@@ -6,11 +6,12 @@ import numpy as np
 
 from planner.problems.fleet import plan as records
 from planner.problems.fleet.bills import model_bills, restricted
+from planner.problems.fleet.column_pricing import priced_fleet
 from planner.problems.fleet.evaluation import WholePlan, bill, broken_rules, served_share
 from planner.problems.fleet.fleet_task import FleetTask
-from planner.problems.fleet.program import fleet_program
+from planner.problems.fleet.program import FleetProgram, fleet_program
 from planner.problems.fleet.question import FleetScenario
-from planner.problems.fleet.resolve import ResolvedFleet, resolve_fleet
+from planner.problems.fleet.resolve import ResolvedFleet
 from planner.problems.fleet.robust import RobustChoice, errors_of, robust
 from planner.problems.fleet.search import FleetChoice, cheapest
 from planner.problems.fleet.shortage import shortfalls
@@ -32,7 +33,8 @@ def answer(scenario: FleetScenario) -> records.FleetPlan:
 
     Raises FieldError for what cannot be asked; SolverError if the plan does not survive its check.
     """
-    resolution = resolve_fleet(scenario)
+    priced = priced_fleet(scenario)
+    resolution = priced.resolution
     task = resolution.task
     sure = None
     try:
@@ -52,7 +54,7 @@ def answer(scenario: FleetScenario) -> records.FleetPlan:
         bound=choice.linear.value / task.hours,
         certificate=records.FleetCertificate(
             choice.method, len(task.columns), choice.nodes, point.usd_per_hour,
-            choice.bound / task.hours, choice.gap,
+            choice.bound / task.hours, choice.gap, priced.pricing,
         ),
         binding=tuple(_binding(task, choice)),
         columns=_columns(resolution, choice),
@@ -172,11 +174,16 @@ def prices(task: FleetTask, choice: FleetChoice) -> records.FleetPrices:
     demand = linear.duals[made.demand_rows]
     loads = np.zeros_like(met)
     firm = linear.duals[made.firm_rows] * (1 - task.spot_share)
+    spare = dict.fromkeys(task.models, 0.0) if task.spare else {}
     for s, station in enumerate(task.stations):
         loads[s] = linear.point[made.flows[list(station.flows)]].sum(axis=0)
         if not station.flows:
             loads[s] = served[station.model]
             demand[station.model] = met[s] * (1 + task.headroom) + firm[s]
+        if task.spare:
+            room = _capacity(task, made, linear.point, task.at(station))
+            beyond = met[s] @ (room - (1 + task.headroom) * loads[s])
+            spare[task.models[station.model]] += float(beyond) / task.spare / task.hours
     for m in np.flatnonzero(task.windows):
         later = [np.roll(demand[m], -shift) for shift in range(task.windows[m] + 1)]
         demand[m] = np.min(later, axis=0)
@@ -193,7 +200,17 @@ def prices(task: FleetTask, choice: FleetChoice) -> records.FleetPrices:
             if pool.reserved is not None
         },
         float((met * loads).sum()) / task.hours * HUNDREDTH,
+        spare,
     )
+
+
+def _capacity(
+    task: FleetTask, made: FleetProgram, point: np.ndarray, mine: np.ndarray
+) -> np.ndarray:
+    """Requests/s that some columns serve at a point (T,), spot ones as far as they are there."""
+    firm, spot, started = (point[each[mine]] for each in (made.firm, made.spot, made.started))
+    there = firm + (1 - task.lost[mine])[:, None] * spot - task.starts[mine][:, None] * started
+    return np.asarray(task.rates[mine] @ there)
 
 
 def _binding(task: FleetTask, choice: FleetChoice) -> list[BindingLimit]:

@@ -6,6 +6,7 @@ machines, work that waits, and the bill, are worked out anew from the plan's who
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -151,8 +152,9 @@ def _served(task: FleetTask, plan: WholePlan, part: Part, t: int) -> float:
     for i, column in enumerate(task.columns):
         if not part.has(column):
             continue
-        lost = task.pools[column.pool].lost
-        room += column.rate * (plan.firm[i][t] + (1 - lost) * plan.spot[i][t])
+        pool = task.pools[column.pool]
+        there = (1 - pool.lost) ** math.ceil(column.chips / pool.size)
+        room += column.rate * (plan.firm[i][t] + there * plan.spot[i][t])
         room -= column.rate * column.start * _started(plan, i, t)
         if plan.firm[i][t] + plan.spot[i][t] > 0:
             largest = max(largest, column.rate)

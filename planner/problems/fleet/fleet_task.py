@@ -147,8 +147,10 @@ class FleetTask:
 
     @cached_property
     def lost(self) -> Array:
-        """The chance that a spot machine of each column's pool is gone in an hour (C,)."""
-        return np.array([self.pools[c.pool].lost for c in self.columns])
+        """The chance that a spot machine of a replica is gone in an hour, of each column (C,)."""
+        machines = -(-self.used_chips // np.array([self.pools[c.pool].size for c in self.columns]))
+        lost = np.array([self.pools[c.pool].lost for c in self.columns])
+        return np.asarray(1 - (1 - lost) ** machines)
 
     @cached_property
     def start_costs(self) -> Array:

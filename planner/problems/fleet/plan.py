@@ -53,8 +53,20 @@ class FleetPoint:
 
 
 @dataclass(frozen=True)
+class Pricing:
+    """Layouts held against the duals of the relaxation, in so many rounds, and columns added.
+
+    In the last round none improved it: the relaxation is that of all these layouts.
+    """
+
+    layouts: int
+    rounds: int
+    added: int
+
+
+@dataclass(frozen=True)
 class FleetCertificate:
-    """How the plan was found, and what no plan is below [USD/hour]."""
+    """How the plan was found, and what no plan is below [USD/hour]; what was priced of layouts."""
 
     method: str
     columns: int
@@ -62,6 +74,7 @@ class FleetCertificate:
     objective: Hourly | None
     relaxation: Hourly | None
     gap: Share | None
+    priced: Pricing | None = None
 
 
 @dataclass(frozen=True)
@@ -86,7 +99,8 @@ class FleetPrices:
     `request` is what one request/s more of a model would cost in each hour [USD/hour], of work that
     may wait in the cheapest hour of its window; `machine`
     what one more machine of a pool in an hour is worth; `reserved` what one more reserved is worth
-    per hour of the horizon where its limit binds; `headroom` what a hundredth more of it costs.
+    per hour of the horizon where its limit binds; `headroom` what a hundredth more of it costs;
+    `spare` what one more spare replica of a model does, empty without.
     """
 
     source: str
@@ -94,6 +108,7 @@ class FleetPrices:
     machine: Mapping[str, tuple[float, ...]]
     reserved: Mapping[str, Hourly]
     headroom: Hourly = 0.0
+    spare: Mapping[str, Hourly] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

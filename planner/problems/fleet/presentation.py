@@ -73,6 +73,8 @@ def why(plan: FleetPlan) -> str:
         )
     if plan.question.spare.headroom:
         lines += [f"  a hundredth more of headroom costs {say.money(whole.prices.headroom)}/hour"]
+    lines += [f"  one more spare replica of {m} costs {say.money(v)}/hour"
+              for m, v in whole.prices.spare.items()]  # fmt: skip
     worth = {k: v for k, v in whole.prices.reserved.items() if v > 0}
     lines += [f"  one more reserved machine of {k} saves {say.money(v)}/hour"
               for k, v in worth.items()]  # fmt: skip
@@ -234,9 +236,15 @@ def _proof(whole: FleetAnswer) -> Iterator[str]:
     proof = whole.certificate
     assert proof.relaxation is not None
     assert proof.gap is not None
+    priced = ""
+    if proof.priced is not None:
+        priced = (
+            f"; the relaxation's duals ask for none of {proof.priced.layouts:,} layouts more "
+            f"(rounds {proof.priced.rounds}, columns added {proof.priced.added})"
+        )
     yield from say.filled(
         f"proved: no plan is below {say.money(proof.relaxation)}/hour, {say.below(proof.gap)} "
-        f"under this one; {proof.columns} columns, {proof.nodes:,} nodes; {proof.method}"
+        f"under this one; {proof.columns} columns, {proof.nodes:,} nodes; {proof.method}{priced}"
     )
 
 

@@ -57,11 +57,12 @@ class MadeColumn:
 
 @dataclass(frozen=True)
 class MadeColumns:
-    """The columns of all models, those dropped with the reason, and warnings."""
+    """The columns of all models, those dropped with the reason, warnings, and all searches."""
 
     made: tuple[MadeColumn, ...]
     dropped: tuple[str, ...]
     warnings: tuple[str, ...]
+    searched: tuple[MadeColumn, ...]
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,7 @@ def serving_columns(scenario: FleetScenario, demands: Iterable[int]) -> MadeColu
                 f"other promises and its batch allow, and the first token comes within {late:.3g} "
                 "s for 95 % of requests at most"
             )
-    return MadeColumns(tuple(columns), tuple(dropped), tuple(warnings))
+    return MadeColumns(tuple(columns), tuple(dropped), tuple(warnings), tuple(made))
 
 
 def _in_machines(
@@ -247,6 +248,15 @@ def replica(scenario: FleetScenario, cell: Cell, pool: Question, point: Point) -
         math.inf if cell.phase == "decode" else max(cell.latency, slack), cell.phase,
     )  # fmt: skip
     return MadeColumn(cell, column, pool, point)
+
+
+def larger_replicas(scenario: FleetScenario, made: MadeColumns) -> list[MadeColumn]:
+    """Replicas on several machines of the models and pools that one machine holds."""
+    pools = list(scenario.pools.values())
+    tried = {each.cell for each in made.searched}
+    there = sorted({(cell.m, cell.k) for cell in tried if not cell.phase})
+    cells = [Cell(m, k, times * pools[k].machine) for m, k in there for times in SEVERAL]
+    return _searched(scenario, [cell for cell in cells if cell not in tried])[0]
 
 
 def _single(

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from planner.problems.fleet import program
 from planner.problems.fleet.answer import prices
 from planner.problems.fleet.bills import restrictions
 from planner.problems.fleet.fleet_task import FleetTask, Route
@@ -68,6 +69,20 @@ def test_every_price_is_the_slope_of_the_bill(task, window, moves):
     assert said.reserved[first] > 0
     headroom = slope(task, lambda by: replace(task, headroom=task.headroom + by))
     assert 100 * said.headroom == pytest.approx(headroom, rel=1e-4)
+
+
+def test_the_price_of_a_spare_replica_is_the_slope_of_the_bill(task, monkeypatch):
+    """Of all models together, the most replicas of a column as they are; none without spare."""
+    linear = relaxed(fleet_program(task).program.compiled())
+    none = np.zeros(0)
+    choice = FleetChoice(0.0, none, none, none, none, none, linear, linear.value, 0, "")
+    said = prices(task, choice).spare
+    most = program._most_replicas(task)
+    monkeypatch.setattr(program, "_most_replicas", lambda _: most)
+    more = slope(task, lambda by: replace(task, spare=task.spare + by))
+    assert min(said.values()) > 0
+    assert sum(said.values()) == pytest.approx(more, rel=1e-4)
+    assert prices(replace(task, spare=0), choice).spare == {}
 
 
 def test_a_freedom_less_never_costs_less_and_a_rule_less_never_more(task):
