@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from planner.text.faces import loaded_from
 
 if TYPE_CHECKING:
-    from planner.problems.training.phase.planned_phase import PlannedRun, PretrainPhase
-    from planner.problems.training.phase.planned_share import (
+    from planner.problems.training.planned_share import (
         PlannedStep,
         SizeLayouts,
         cost_at,
@@ -24,18 +23,22 @@ if TYPE_CHECKING:
         PRECISIONS,
         QUESTION,
         ParameterState,
+        PlannedRun,
+        PretrainPhase,
         StackField,
         TrainingChoose,
     )
 
 _HOMES = {
-    "phase.planned_phase": ("PlannedRun", "PretrainPhase"),
-    "phase.planned_share": (
+    "planned_share": (
         *("SizeLayouts", "PlannedStep", "cost_at", "fixed_cost", "ladder_search"),
         *("planned_cost", "planned_layout", "supporting_growth"),
     ),
     "problem": ("PROBLEM",),
-    "question": ("PRECISIONS", "ParameterState", "QUESTION", "StackField", "TrainingChoose"),
+    "question": (
+        *("PRECISIONS", "ParameterState", "PlannedRun", "PretrainPhase", "QUESTION"),
+        *("StackField", "TrainingChoose"),
+    ),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = list(_HOME_OF)

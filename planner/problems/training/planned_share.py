@@ -14,9 +14,8 @@ import numpy as np
 
 from planner.architecture.counts import Sizes
 from planner.problems.training.outputs import point_of
-from planner.problems.training.phase.planned_phase import PretrainPhase
 from planner.problems.training.plan import TrainingPoint
-from planner.problems.training.question import TrainingQuestion, Work
+from planner.problems.training.question import PretrainPhase, TrainingQuestion, Work
 from planner.problems.training.resolve import TrainingCase, resolve_training
 from planner.problems.training.search import RatedLayout, search_layouts
 from planner.problems.training.step.step_times import step_times

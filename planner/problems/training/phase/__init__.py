@@ -1,1 +1,0 @@
-"""What does training cost as a phase of a longer question? Layouts of whatever model it chooses."""
