@@ -14,13 +14,11 @@ from selenium import webdriver
 
 from tests.cases.live_page import browser
 
-AXE_CORE = (
-    "AXE_CORE"  # names axe.min.js of the package axe-core; else npm's own folder is looked in
-)
-# What is inside a formula is MathML, of which axe-core has no rules but contrast, which it cannot tell.
+AXE_CORE = "AXE_CORE"  # names axe.min.js of the package axe-core; else npm's folder is looked in
+# For MathML axe-core has no rule but contrast, and that it cannot tell.
 RUN = """
-const done = arguments[0];
-axe.run({exclude: [["math"]]}, {resultTypes: ['violations']}).then(found => done(found.violations.map(
+const done = arguments[0], options = {resultTypes: ["violations"]};
+axe.run({exclude: [["math"]]}, options).then(found => done(found.violations.map(
   x => `${x.id} (${x.impact}) x${x.nodes.length}: ${x.nodes[0].html.slice(0, 200)}`)));
 """
 
