@@ -23,6 +23,7 @@ from planner.cli.app import app
 from planner.protocol.solve import answer_schema
 from planner.scenario import json_schema
 from planner.scenario.kinds import question_types
+from tests.cases.accessibility import auditor
 from tests.paths import EXAMPLES, ROOT
 
 pytestmark = pytest.mark.slow
@@ -212,3 +213,19 @@ def test_the_index_of_the_search_knows_the_pages(site):
     text = (site.folder / "searchindex.js").read_text(encoding="utf-8")
     names = json.loads(text.removeprefix("Search.setIndex(").removesuffix(")"))["docnames"]
     assert {"index", "generated/commands/index", "generated/gallery/index"} <= set(names)
+
+
+AUDITED = (  # a page of every kind
+    "index", "search", "genindex", "nomenclature", "architecture", "tutorials/first-plan",
+    "generated/gallery/index", "generated/gallery/lecture", "generated/derivations/index",
+    "generated/derivations/batching/index", "generated/derivations/batching/critical_batch",
+    "generated/scenarios/serving", "generated/answers/serving", "generated/commands/planner-solve",
+    "generated/api/planner",
+)  # fmt: skip
+
+
+def test_pages_can_be_read_by_ear_and_without_a_mouse(site):
+    """As axe-core sees them, in light and dark."""
+    with auditor() as violations:
+        found = {name: violations((site.folder / f"{name}.html").as_uri()) for name in AUDITED}
+    assert not {name: each for name, each in found.items() if each}

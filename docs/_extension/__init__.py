@@ -6,6 +6,7 @@ Pages are made before any is read, and anew only where a file that they are made
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from docutils import nodes
 from sphinx.application import Sphinx
@@ -25,6 +26,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("source-read", name_files)
     app.connect("autodoc-process-docstring", set_parameters, priority=400)
     app.connect("html-page-context", shorten_tree, priority=400)  # before the theme asks for it
+    app.connect("build-finished", name_landmarks)
     app.add_html_math_renderer("symbols", (set_symbol, None), (set_symbol, None))
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
@@ -68,6 +70,32 @@ def shorten_tree(
     whole = context.get("toctree")
     if callable(whole):
         context["toctree"] = lambda **options: whole(**{**options, "collapse": True})
+
+
+REPLACED = (  # what the theme writes, and what a screen reader and a keyboard need of it
+    ('<aside class="sidebar-drawer">', '<aside class="sidebar-drawer" aria-label="Site">'),
+    ('<aside class="toc-drawer', '<aside aria-label="On this page" class="toc-drawer'),
+    ('class="caption" role="heading">', 'class="caption" role="heading" aria-level="2">'),
+    ("<pre>", '<pre tabindex="0">'),
+    ('<th class="head"><p></p></th>', '<td class="head"></td>'),
+    ('<div id="search-results">', '<h1>Search</h1>\n<div id="search-results">'),
+)
+
+
+def name_landmarks(app: Sphinx, error: Exception | None) -> None:
+    """Both sides of a page have names, captions a level, and what scrolls can be scrolled by keys;
+    no head of a table is empty.
+
+    The theme's templates have no place for it.
+    """
+    if error is not None or app.builder.name != "html":
+        return
+    for file in Path(app.outdir).rglob("*.html"):
+        text = mended = file.read_text("utf-8")
+        for old, new in REPLACED:
+            mended = mended.replace(old, new)
+        if mended != text:
+            file.write_text(mended, "utf-8")
 
 
 def set_symbol(self: HTML5Translator, node: nodes.math) -> None:

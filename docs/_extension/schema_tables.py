@@ -62,7 +62,7 @@ class SchemaTables:
             elif shape.get("default") is not None:
                 about.append(f"default {code(json.dumps(shape['default']))}")
             rows.append((code(name), "; ".join(about), self.takes(shape)))
-        return table(("key", "", "takes"), rows)
+        return table(("key", "meaning", "takes"), rows)
 
     def takes(self, shape: Schema) -> str:
         """What a key takes, in a few words."""

@@ -32,7 +32,7 @@ def _html_words(words: str) -> str:
 
 
 def _html_grid(heads: list[str], rows: list[list[str]], shares: tuple[float, ...]) -> str:
-    head = "".join(f"<th>{each}</th>" for each in heads)
+    head = "".join(f"<th>{each}</th>" if each else "<td></td>" for each in heads)
     body = "".join("<tr>" + "".join(f"<td>{_unit(c)}</td>" for c in row) + "</tr>" for row in rows)
     inner = f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
     return f'<div class="wide"><table>{inner}</table></div>'

@@ -30,8 +30,8 @@ def html(whole: formula_document.FormulaDocument) -> str:
     """Cover, then a section for every object, in chapters."""
     head = page_head(whole.title, STYLE)
     chapters = (_chapter(whole, chapter) for chapter in whole.chapters)
-    parts = [head, _cover(whole), *_claims(whole), *chapters]
-    return "\n".join([*parts, "</body>\n</html>\n"])
+    parts = [head, "<main>", _cover(whole), *_claims(whole), *chapters]
+    return "\n".join([*parts, "</main>\n</body>\n</html>\n"])
 
 
 def fragment(whole: formula_document.FormulaDocument) -> str:
@@ -100,7 +100,8 @@ def _sources(whole: formula_document.FormulaDocument) -> str:
 def _table(
     whole: formula_document.FormulaDocument, rows: tuple[formula_document.SymbolRow, ...]
 ) -> str:
-    heads = "".join(f"<th>{_words(name)}</th>" for name in ("symbol", "unit", *whole.cases, "meaning"))
+    names = ("symbol", "unit", *whole.cases, "meaning")
+    heads = "".join(f"<th>{_words(name)}</th>" for name in names)
     body = []
     for row in rows:
         values = "".join(

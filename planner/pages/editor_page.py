@@ -102,7 +102,7 @@ PAGE = f"""<!doctype html>
 <span id="state" role="status"></span>
 </div>
 <p id="mistakes" role="alert"></p>
-<pre id="answer" tabindex="0" aria-label="answer"></pre>
+<pre id="answer" tabindex="0" role="region" aria-label="answer"></pre>
 </main>
 <script>{SCRIPT}</script>
 </body>

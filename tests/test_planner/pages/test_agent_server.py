@@ -11,10 +11,12 @@ from typing import Any
 import anyio
 import pytest
 from mcp import Client
+from starlette.testclient import TestClient
 
 from planner.cli import main
 from planner.pages.agent_server import RESOURCES, TOOLS, agent_server
 from planner.pages.operations import operate
+from planner.pages.web_app import web_app
 from tests.cases.doors import Inline, hostile, mutated, opened, question
 from tests.paths import ROOT
 from tests.sizes import first
@@ -177,7 +179,7 @@ def test_only_the_protocol_is_on_standard_output():
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "many"), [("lecture", 80), ("budget-70b-quality", 20)])
 def test_a_hundred_questions_have_equal_bytes(name, many, capsys, tmp_path):
-    """Command and tool answer the same text, whatever the price or the tokens are."""
+    """Command, tool and server, thus its page: one text, whatever the price or the tokens are."""
     scenario, file = question(name), tmp_path / "scenario.json"
     file.write_text(json.dumps(scenario), "utf-8")
     for step in range(1, 1 + many):
@@ -186,3 +188,6 @@ def test_a_hundred_questions_have_equal_bytes(name, many, capsys, tmp_path):
         ((error, text),) = asked(("solve", {"scenario": scenario, "set": [change]}))
         assert not error, text
         assert text == printed(capsys, "solve", str(file), "--json", "--set", change)
+        with TestClient(web_app(Inline()), base_url="http://127.0.0.1") as web:  # type: ignore[arg-type]
+            served = web.post("/solve", params={"set": change}, json=scenario)
+        assert served.text.removesuffix("\n") == text

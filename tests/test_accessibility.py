@@ -1,0 +1,76 @@
+"""Every kind of page is free of what axe-core calls a violation, in light and in dark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import planner
+from planner.pages.editor_page import PAGE
+from planner.protocol.solve import answered
+from planner.report.pages.report_page import report_page
+from planner.report.text.derivations import answered as derived
+from tests.cases.accessibility import auditor
+from tests.paths import EXAMPLES
+
+pytestmark = pytest.mark.slow
+
+ANSWERS = (
+    "lecture",  # sliders
+    "infeasible",
+    "budget-70b-quality",
+    "cache-deepseek-v3",
+    "prices-fast-mode",
+    "schedule-departing-train",
+    "train-llama-405b-h100",
+    "lifecycle-7b-on-premises",
+)
+
+
+@pytest.fixture(scope="module")
+def violations() -> Iterator[Callable[[str], list[str]]]:
+    """One browser for all of them."""
+    with auditor() as audited:
+        yield audited
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_reports(violations: Callable[[str], list[str]], name: str, tmp_path: Path) -> None:
+    """The page of an answer of every kind that is quickly solved."""
+    question, plan = answered(str(EXAMPLES / f"{name}.yaml"))
+    page = tmp_path / "report.html"
+    page.write_text(report_page(plan, question, f"{name}.yaml"), "utf-8")
+    assert violations(page.as_uri()) == []
+
+
+DERIVED = {
+    "derivation": (("critical_batch",), False),
+    "claims": (("claims",), False),
+    "book": ((), True),
+}
+
+
+@pytest.mark.parametrize("name", DERIVED)
+def test_derivations(violations: Callable[[str], list[str]], name: str, tmp_path: Path) -> None:
+    """One of them, the table of claims, the book."""
+    names, book = DERIVED[name]
+    page = tmp_path / "derived.html"
+    text = derived(names, every=False, form="html", out=None, json=False, whole_book=book)
+    page.write_text(str(text), "utf-8")
+    assert violations(page.as_uri()) == []
+
+
+def test_the_editor(violations: Callable[[str], list[str]], tmp_path: Path) -> None:
+    """The page of planner serve."""
+    page = tmp_path / "editor.html"
+    page.write_text(PAGE, "utf-8")
+    assert violations(page.as_uri()) == []
+
+
+def test_scores_of_measurements(violations: Callable[[str], list[str]], tmp_path: Path) -> None:
+    """The page of planner validate, of runs of one's own."""
+    page = tmp_path / "validation.html"
+    page.write_text(planner.validate([str(EXAMPLES / "calibrate-own-runs.csv")]).page, "utf-8")
+    assert violations(page.as_uri()) == []
