@@ -16,6 +16,7 @@ import pytest
 
 import planner
 from planner.problems.serving.problem import PROBLEM
+from planner.problems.serving.question import Scenario
 from planner.protocol.live_page import LivePage
 from planner.report.pages.report_page import report_page
 from planner.scenario import load
@@ -87,6 +88,7 @@ def test_a_move_of_a_slider(name: str, tmp_path: Path) -> None:
     """Choosing again, first and again, script of a move, time to the next frame."""
     file = EXAMPLES / f"{name}.yaml"
     read, plan = load(file), planner.solve(file)
+    assert isinstance(read, Scenario)
     page = PROBLEM.live_page(read, plan)
     unit, first, again = in_node(page, states(page), CPU)
     text = report_page(plan, read, file.name)

@@ -319,8 +319,8 @@ def _cells(
 def memory_rises(step: Step) -> np.ndarray:
     """Whether on-chip memory holds all weights of each layout: its roof per sequence rises."""
     group = step.layouts.group * 1.0
-    one, two = (np.broadcast_to(step(n * group)["roof.memory"], group.shape) for n in (1.0, 2.0))
-    return (one <= 0) | (two > 2 * one)
+    roof, twice = (np.broadcast_to(step(n * group)["roof.memory"], group.shape) for n in (1.0, 2.0))
+    return (roof <= 0) | (twice > 2 * roof)
 
 
 def _memory_takes_over(step: Step, most: np.ndarray) -> np.ndarray:
