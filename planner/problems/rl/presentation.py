@@ -40,23 +40,26 @@ def picture(plan: records.RlPlan) -> ValueRows:
 
     point = plan.answer.plan
     assert point is not None
-    pools = {"writing": point.rollouts, "learning": point.learning}
+    writes, learns = point.rollouts, point.learning
     lanes, begins = [], 0.0
-    for name, pool in pools.items():
-        share = pool.seconds / point.step_time
-        words = f"{say.duration(pool.seconds)}, {say.percent(share, 3)} of the step"
-        label = f"{name}, {pool.chips} chips"
-        lanes.append(ValueRow(label, begins, begins + pool.seconds, words, chosen=True))
-        begins += pool.seconds if point.policy == "on" else 0.0
+    for name, chips, seconds in (
+        ("writing", writes.chips, writes.seconds), ("learning", learns.chips, learns.seconds),
+    ):  # fmt: skip
+        share = say.percent(seconds / point.step_time, 3)
+        words = f"{say.duration(seconds)}, {share} of the step"
+        lanes.append(
+            ValueRow(f"{name}, {chips} chips", begins, begins + seconds, words, chosen=True)
+        )
+        begins += seconds if point.policy == "on" else 0.0
     end, sent = point.step_time, point.weights_sent
     if point.beside:
-        begins = begins if point.policy == "on" else point.learning.seconds
+        begins = begins if point.policy == "on" else learns.seconds
         lanes.append(ValueRow("beside", begins, begins + point.beside, say.duration(point.beside)))
     lanes.append(ValueRow("weights sent", end - sent, end, say.duration(sent)))
     steps = [ValueRow("these pools", end, end, say.duration(end), chosen=True)]
-    for number, other in enumerate(plan.answer.alternatives, 1):
-        words = f"{say.duration(other.step_time)}, loses {say.percent(other.loses, 3)}"
-        steps.append(ValueRow(f"other pools {number}", other.step_time, other.step_time, words))
+    for number, pools in enumerate(plan.answer.alternatives, 1):
+        words = f"{say.duration(pools.step_time)}, loses {say.percent(pools.loses, 3)}"
+        steps.append(ValueRow(f"other pools {number}", pools.step_time, pools.step_time, words))
     panels = [ValuePanel("where a step goes", "s", lanes, linear=True)]
     panels += [ValuePanel("a step on other pools", "s", steps, linear=True)] * (len(steps) > 1)
     return ValueRows(question_text(plan), panels)

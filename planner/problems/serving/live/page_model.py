@@ -29,8 +29,9 @@ from planner.problems.serving.parameters import serving_parameters
 from planner.problems.serving.plan import ServingPlan
 from planner.problems.serving.point import layout_text
 from planner.problems.serving.question import Scenario
-from planner.problems.serving.search.batch import SAME_PRICE
+from planner.problems.serving.search.batch import SAME_PRICE, layouts_of, memory_rises
 from planner.problems.serving.search.sizing import EVERY, HALVINGS, STEP
+from planner.problems.serving.step.drafting import resident
 from planner.problems.serving.step.engine_effects import slows
 from planner.problems.serving.step.kernels import PARTS, lowered
 from planner.problems.serving.step.occupancy import LARGEST_BATCH
@@ -244,7 +245,7 @@ class PageModel:
         if len(others) != len(self.every):
             return "another value lets in other formats"
         for task, changed in zip(self.every, others, strict=True):
-            layouts = Step(task, _first(task), bound=task.uses_bound).layouts
+            layouts = Step(task, layouts_of(task), bound=task.uses_bound).layouts
             mine, after = (_symbols(each, layouts) for each in (task, changed))
             predicted = moved((row,), mine, task, self.scenario, to)
             for name in after:
@@ -275,12 +276,6 @@ def _every(tasks: ServingTasks) -> tuple[Task, ...]:
     return (*tasks.tasks, *(task for pair in pairs for task in pair))
 
 
-def _first(task: Task) -> Any:
-    from planner.problems.serving.search.batch import layouts_of
-
-    return layouts_of(task)
-
-
 def _symbols(task: Task, layouts: Any) -> dict[str, Any]:
     step = Step(task, layouts, bound=task.uses_bound)
     return step.values(np.ones(len(layouts)))
@@ -305,8 +300,10 @@ class _Kernels:
 
 def _refused(task: Task) -> str:
     """Why a page cannot search a task by itself; empty if it can."""
-    if task.uses_bound:
-        return "the plan is chosen on the roofline, whose search looks for turns of the price"
+    if task.uses_bound and task.arrivals is not None:
+        return "the roofline knows no queue: what load its plan bears is worked out in Python"
+    if task.uses_bound and memory_rises(Step(task, layouts_of(task), bound=True)).any():
+        return "on-chip memory holds all weights: the price on the roofline turns with the batch"
     if task.load == "most" and not task.pooled:
         return "how much the promises let a fleet serve is sought by bisection in Python"
     if task.loop is not None or task.static:
@@ -327,6 +324,7 @@ def _pair(pair: TaskPair) -> dict[str, Any]:
         "busiest": [HALVINGS, float(np.finfo(float).tiny ** 0.5)],
         "first": [KEPT, FEW, POINTS, MOST_TIED],
         "latency": pair.latency,
+        "drafted": resident(first).get("b_store", 0.0),
         "together": pair.together,
         "paid": sorted({int(chips) for chips in first.chips}),
         "reads": list(first.limits_of.get("replicas", (0,))),
@@ -348,6 +346,8 @@ def _refused_pair(pair: TaskPair) -> str:
         )
     if "e2e" in last.promises:
         return "a promise on the whole request ties two pools closer than this page does"
-    if first.drafter is not None or last.batches is not None:
-        return "two pools that draft, or of a given batch, are matched in Python"
+    if last.batches is not None:
+        return "two pools of a given batch are matched in Python"
+    if resident(first).get("R_bnd_mem"):
+        return "of a drafter whose cache a window bounds, what is sent is worked out in Python"
     return ""

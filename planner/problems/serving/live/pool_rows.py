@@ -120,6 +120,7 @@ class PoolRows:
             },
             "load": self._load() if task.loaded else None,
             "crowds": self.crowds,
+            "bound": task.uses_bound,
             "limits": {name: float(limit) for name, limit in task.limits.items()},
             "batches": list(task.batches or ()),
             "score": SCORES[task.objective],

@@ -138,6 +138,17 @@ function pageModel(data, kernels) {
     pool.trial[i] = Math.ceil((1.1 * most + 1) / pool.group[i]) * pool.group[i];
   }
 
+  // The fewest whole groups that are as cheap: past its critical batch a roofline is flat.
+  function cheapest(b, i, end, goal) {
+    const group = b.pool.group[i];
+    let low = 0, high = Math.ceil(end / group);
+    while (high - low > 1) {
+      const middle = Math.floor((low + high) / 2);
+      if (scored(b, i, middle * group) <= goal * (1 + SAME)) high = middle; else low = middle;
+    }
+    return Math.min(high * group, end);
+  }
+
   // Rows that won lately, the last first: what one of them reaches now bounds a search of all.
   function winning(recent, row) {
     const at = recent.findIndex((x) => String(x) === String(row));
@@ -163,10 +174,11 @@ function pageModel(data, kernels) {
         if (allowed(i)) for (const [batch] of tried(i)) most = Math.min(most, scored(b, i, batch) * (1 + 4 * SAME));
     for (let i = only ?? 0; i < (only === null ? pool.size : only + 1); i++) {
       if (!allowed(i) || (prunes && hopeless(b, i, most))) continue;
-      for (const [batch, fill] of tried(i)) {
-        const score = scored(b, i, batch, fill), r = pool.results.scored;
-        if (score === Infinity || (prunes && score > most)) continue;
-        if (prunes) most = Math.min(most, score * (1 + 4 * SAME));
+      for (const [end, fill] of tried(i)) {
+        const goal = scored(b, i, end, fill), r = pool.results.scored;
+        if (goal === Infinity || (prunes && goal > most)) continue;
+        if (prunes) most = Math.min(most, goal * (1 + 4 * SAME));
+        const batch = pool.bound && pool.score !== "latency" && !totals.length ? cheapest(b, i, end, goal) : end, score = scored(b, i, batch, fill);
         every.push({ row: i, batch, fill, score, latency: r[pool.scored.latency], pool: number });
       }
       if (prunes) remember(b, i, pool.last[i]);
@@ -297,7 +309,7 @@ function pageModel(data, kernels) {
       formats: "weights " + pool.words.weights + ", KV cache " + pool.words.kv,
       batch, per_replica: point.batch,
       ...(pool.load ? loaded.broken(b, point, Object.entries(b.limits)) : broken(b, i, point.batch)),
-      steps: pool.mode === "prefill" ? [] : stepOf(values),
+      steps: pool.mode === "prefill" || pool.bound ? [] : stepOf(values),
       outside: outside(b, i, point.batch),
       memories: [{ title: "memory of one chip", lines: memory(b, i, point.batch, values) }],
     };
@@ -375,7 +387,7 @@ function pageModel(data, kernels) {
   function growth(state, point) {
     const b = bind(point.rows ? point.decode : point.pool, state), pool = b.pool;
     const i = point.rows ? point.rows[1] : point.row;
-    if (pool.mode === "prefill") return null;
+    if (pool.mode === "prefill" || pool.bound) return null;
     if (pool.load) loaded.ready(b, point);
     const need = pool.promised.indexOf("need");
     const wall = bisected((batch) => b.promises(i, batch, 1)[need] <= b.limits.need);

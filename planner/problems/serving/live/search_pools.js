@@ -21,11 +21,9 @@ function pairedPools({ data, packed, loaded, kernels, signatures, bind, largest,
   }
   const rateOf = (slot, free) => (1 - free) / slot;
 
-  function promptBytes(b) {
-    const v = b.values;
-    return v.b_store * v.L_in + v.R_bnd_mem + v.R_state;
-  }
-  const transferTime = (question, b, chips) => question.latency + promptBytes(b) / (chips * question.rate);
+  // The cache of a prompt goes to the other pool, a drafter's stays.
+  const promptBytes = (question, { values: v }) => (v.b_store - question.drafted) * v.L_in + v.R_bnd_mem + v.R_state;
+  const transferTime = (question, b, chips) => question.latency + promptBytes(question, b) / (chips * question.rate);
 
   // What chips of a layout take for one request, of the objective.
   const share = (question, b, i, slot, weight) => weight * b.pool.replica[i] * slot / (1 - question.headroom);
@@ -304,7 +302,7 @@ function pairedPools({ data, packed, loaded, kernels, signatures, bind, largest,
       layouts: [`prefill ${named[0]}`, `decode ${named[1]}`], busy,
       chips: [counted(read.pool, 0), counted(decode.pool, 1)].join(" and "),
       batch: outputs.batch, per_replica: under ? batch : pair.batch, ...(under ? { breaks: [], breaks_at: "" } : broken(decode, j, pair.batch)),
-      steps: stepOf(last), outside: [...outside(read, i, under ? under.batch : pair.reads), ...outside(decode, j, batch)],
+      steps: decode.pool.bound ? [] : stepOf(last), outside: [...outside(read, i, under ? under.batch : pair.reads), ...outside(decode, j, batch)],
       memories: [{ title: "memory of one prefill chip", lines: memory(read, i, under ? under.batch : pair.reads, first) },
                  { title: "memory of one decode chip", lines: memory(decode, j, batch, last) }],
     };

@@ -316,19 +316,20 @@ def _cells(
         yield at, np.floor(end / stages[at]) * stages[at]
 
 
+def memory_rises(step: Step) -> np.ndarray:
+    """Whether on-chip memory holds all weights of each layout: its roof per sequence rises."""
+    group = step.layouts.group * 1.0
+    roof, twice = (np.broadcast_to(step(n * group)["roof.memory"], group.shape) for n in (1.0, 2.0))
+    return (roof <= 0) | (twice > 2 * roof)
+
+
 def _memory_takes_over(step: Step, most: np.ndarray) -> np.ndarray:
     """First number of full groups, of at most `most`, at which memory is the highest roof.
 
-    Only asked where on-chip memory holds all weights, so that the roof per sequence rises; 0
-    elsewhere.
+    Only asked where the roof per sequence rises; 0 elsewhere.
     """
     group = step.layouts.group * 1.0
-
-    def roof(groups: np.ndarray | float) -> np.ndarray:
-        return np.broadcast_to(step(groups * group)["roof.memory"], group.shape)
-
-    rises = (most >= 2) & ((roof(1.0) <= 0) | (roof(2.0) > 2 * roof(1.0)))
-    rows = np.flatnonzero(rises)
+    rows = np.flatnonzero((most >= 2) & memory_rises(step))
     part, first = step.take(rows), np.zeros(most.size)
     low, high = np.zeros(rows.size), most[rows]
     while (high - low > 1).any():

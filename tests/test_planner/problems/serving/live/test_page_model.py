@@ -72,6 +72,14 @@ CASES = {
         "promises": {"ttft": "1 s"},
     },
     "hybrid": scenario(HYBRID, system="hgx-h100", chips=4),
+    "on the roofline": {**{k: v for k, v in DENSE.items() if k != "choose"}, "estimate": "bound"},
+    "drafts in two pools": scenario(
+        "llama-3.3-70b",
+        choose={},
+        speculation={"drafts": 2, "method": "eagle-3"},
+        workload={"input_tokens": 1000, "output_tokens": 500},
+        promises={"ttft": "2 s", "tpot": "15 ms"},
+    ),
     **LOADED,
 }
 
@@ -129,6 +137,7 @@ def test_the_page_chooses_what_solve_chooses() -> None:
     """Layout, batch and every number, as solved and on changed scenarios, in one pool and two."""
     changes = [{}, {"input": 3000.0, "tpot": 0.03}, {"cached": 0.5, "bandwidth": 6e12}]
     assert compare(CASES["two pools"], changes) == 3
+    assert compare(CASES["on the roofline"], changes[:2]) == 2
 
 
 def test_the_page_chooses_what_solve_chooses_under_a_load() -> None:
@@ -197,13 +206,15 @@ def _layouts(task: Any) -> Any:
          "let two pools serve"),
         ({"workload": {"input_tokens": 2000, "output_tokens": 500, "concurrency": 64},
           "choose": {}}, "loop"),
-        ({"estimate": "bound"}, "roofline"),
+        ({"estimate": "bound",
+          "workload": {"input_tokens": 2000, "output_tokens": 500, "demand": "3 requests/s"}},
+         "no queue"),
     ],
 )  # fmt: skip
 def test_what_the_page_cannot_search_has_no_slider_and_says_so(
     changes: dict[str, Any], words: str
 ) -> None:
-    """All that can be served, a closed loop and the roofline are searched otherwise."""
+    """All that can be served, a closed loop and a load on the roofline are searched otherwise."""
     _, page = live({**DENSE, **changes})
     assert words in page.refused
     assert not page.sliders
