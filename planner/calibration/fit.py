@@ -270,11 +270,6 @@ def fit_profile(
     )  # fmt: skip
 
 
-def _settled(spec: FitSpec) -> float:
-    """Where fits that only errors and ranges are made of settle."""
-    return ROUGHLY if spec.worth is None else hierarchy.SETTLED
-
-
 def _unseen(rows: Sample, fit: Hierarchy) -> LeftOut:
     """Rows that a fit never saw as rows left out of it."""
     at = fit.covariances(rows.places)
@@ -316,11 +311,12 @@ def _intervals(spec: FitSpec, sample: Sample, fit: Hierarchy) -> tuple[Hierarchy
     names, member = np.unique(sample.configurations, return_inverse=True)
     members = [np.flatnonzero(member == i) for i in range(len(names))]
     shared, adjusted = [], []
+    settled = ROUGHLY if spec.worth is None else hierarchy.SETTLED
     for _ in range(DRAWS):
         chosen = np.concatenate([members[i] for i in draw.integers(0, len(names), len(names))])
         refit = hierarchy.fitted(
             sample.take(chosen), fit.effects, spec.prior,
-            start=fit, loss=spec.loss, settled=_settled(spec),
+            start=fit, loss=spec.loss, settled=settled,
         )  # fmt: skip
         shared.append(refit.shared)
         adjusted.append(refit.adjusted)

@@ -87,26 +87,14 @@ def predicted(
             skipped.append(_skipped(path, error))
     if files.paths and not tables:
         raise InputError("\n".join(map(str, skipped)))
-    if refit is not None:
-        tables = _refitted(tables, refit)
+    # Rows of all tables are fitted together, as for the profiles that ship; curves table by table.
+    rows = [entry for _, entries in tables for entry in entries if entry.measurement]
+    refits = iter(refitted(rows, refit) if rows and refit else rows)
+    for i, (table, entries) in enumerate(tables):
+        made = [next(refits) if entry.measurement else entry for entry in entries]
+        curves = any(entry.collective for entry in entries)
+        tables[i] = table, refitted(made, refit) if refit and curves else made
     return PredictedTables(tuple(tables), tuple(skipped))
-
-
-def _refitted(
-    tables: Sequence[tuple[MeasurementTable, list[Entry]]], leave: str
-) -> list[tuple[MeasurementTable, list[Entry]]]:
-    """The tables with predictions by fits of the rows of all of them, curves of links apart."""
-    serving = [entry for _, entries in tables for entry in entries if entry.measurement]
-    refits = iter(refitted(serving, leave) if serving else ())
-    return [
-        (
-            table,
-            refitted(entries, leave)
-            if any(entry.collective for entry in entries)
-            else [next(refits) if entry.measurement else entry for entry in entries],
-        )
-        for table, entries in tables
-    ]
 
 
 def read(
