@@ -116,10 +116,10 @@ def _forecast_flows(task: FleetTask, choice: FleetChoice) -> Array:
     flows = np.zeros((0, task.hours)) if choice.flows is None else choice.flows.copy()
     for m in {route.origin for route in task.routes}:
         mine = [route.origin == m for route in task.routes]
-        going, asked = flows[mine].sum(axis=0), task.demand[m]
+        going, forecast = flows[mine].sum(axis=0), task.demand[m]
         if task.windows[m]:
-            going, asked = going.sum(), asked.sum()
-        flows[mine] *= np.divide(asked, going, out=np.zeros_like(going), where=going > 0)
+            going, forecast = going.sum(), forecast.sum()
+        flows[mine] *= np.divide(forecast, going, out=np.zeros_like(going), where=going > 0)
     return flows
 
 
