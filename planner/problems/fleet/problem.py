@@ -20,6 +20,7 @@ from planner.protocol.problem import NO_PLAN, Problem, ReplicaHours, Search
 if TYPE_CHECKING:
     from planner.problems.fleet.question import FleetScenario
     from planner.protocol.plan import Plan
+    from planner.protocol.section import Section
     from planner.report.pictures.section_bars import StackedHours
 
 PRICES = ("on_demand.price", "reserved.price", "spot.price")
@@ -73,6 +74,13 @@ class FleetProblem(Problem["FleetScenario"]):
     def answer(self, question: FleetScenario) -> FleetPlan:
         """The plan with its certificate, prices and comparisons."""
         return answer(question)
+
+    def sections(self, plan: Plan) -> Sequence[Section]:
+        """The bill, models, hours, comparisons, prices, and what a chance keeps."""
+        from planner.problems.fleet.presentation import sections
+
+        assert isinstance(plan, FleetPlan)
+        return sections(plan)
 
     def picture(self, plan: Plan) -> StackedHours:
         """Machines by contract over the hours, demand above."""
