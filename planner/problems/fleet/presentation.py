@@ -225,11 +225,10 @@ def _beside(whole: FleetAnswer) -> Iterator[str]:
 def _restricted(whole: FleetAnswer) -> Iterator[tuple[str, str]]:
     """What each freedom or rule less would cost: its name and words."""
     for row in whole.beside:
-        none = row.usd_per_hour is None or row.more is None
-        yield (
-            row.restriction,
-            "no plan" if none else f"{say.money(row.usd_per_hour)}/hour, {say.more(row.more)}",
-        )
+        words = "no plan"
+        if row.usd_per_hour is not None and row.more is not None:
+            words = f"{say.money(row.usd_per_hour)}/hour, {say.more(row.more)}"
+        yield row.restriction, words
 
 
 def _sure(whole: FleetAnswer) -> Iterator[str]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from planner.problems.fleet.answer import answer, point_of
-from planner.problems.fleet.column_pricing import priced_fleet
+from planner.problems.fleet.cycles.column_pricing import priced_fleet
 from planner.problems.fleet.plan import FleetPlan
 from planner.problems.fleet.resolve import resolve_fleet
 from planner.problems.fleet.search import cheapest
