@@ -120,7 +120,7 @@ def restrictions(task: FleetTask) -> Iterator[tuple[str, FleetTask]]:
         yield "no requests move", replace(task, routes=stay)
     single = tuple(route for route in task.routes if route.pool is None)
     if len(single) < len(task.routes):
-        yield "no pools of a phase", replace(task, routes=single)
+        yield "phases together", replace(task, routes=single)
     if task.starts.any() and task.hours > 1:
         columns = tuple(replace(column, start=0.0) for column in task.columns)
         yield "starts at once", replace(task, columns=columns)

@@ -43,7 +43,7 @@ def broken_rules(task: FleetTask, plan: WholePlan) -> list[str]:
             for t in range(task.hours)
         ]
         routed = any(route.origin == m for route in task.routes)
-        whole = Part(m)
+        whole = ReplicaGroup(m)
         room = going if routed else [_served(task, plan, whole, t) for t in range(task.hours)]
         if task.windows[m]:
             late = _late(list(task.demand[m]), room, task.windows[m])
@@ -52,9 +52,9 @@ def broken_rules(task: FleetTask, plan: WholePlan) -> list[str]:
             wanted = task.demand[m][t]
             if routed and not task.windows[m] and abs(going[t] - wanted) > NEAR * wanted + 1e-12:
                 broken.append(f"{model}: hour {t}: {going[t]:.6g} of {wanted:.6g} requests/s go")
-            for part in _parts(task, m):
+            for group in _groups(task, m):
                 if not task.windows[m] or routed:
-                    broken += _missed(task, plan, part, t)
+                    broken += _missed(task, plan, group, t)
     for k, pool in enumerate(task.pools):
         for t in range(task.hours):
             broken += [f"{pool.name}: hour {t}: {x}" for x in _pool(task, plan, k, pool, t)]
@@ -67,7 +67,7 @@ def _routes(task: FleetTask, plan: WholePlan) -> Iterator[tuple[Route, Sequence[
 
 
 @dataclass(frozen=True)
-class Part:
+class ReplicaGroup:
     """Replicas of a model that must serve some requests by themselves.
 
     Those that leave room for a latency [s]; those of a pool that do one phase of a request.
@@ -85,37 +85,37 @@ class Part:
         return here and near and (column.model, column.phase) == (self.model, self.phase)
 
 
-def _parts(task: FleetTask, m: int) -> Iterator[Part]:
+def _groups(task: FleetTask, m: int) -> Iterator[ReplicaGroup]:
     """All that must hold of a model's replicas by themselves."""
-    yield Part(m)
+    yield ReplicaGroup(m)
     for route in task.routes:
         if route.site == m and route.pool is None:
-            yield Part(m, route.latency)
+            yield ReplicaGroup(m, route.latency)
         elif route.site == m:
-            yield Part(m, route.latency, "prefill", route.pool)
-            yield Part(m, 0.0, "decode", route.pool)
+            yield ReplicaGroup(m, route.latency, "prefill", route.pool)
+            yield ReplicaGroup(m, 0.0, "decode", route.pool)
 
 
-def _coming(task: FleetTask, plan: WholePlan, part: Part, t: int) -> float:
+def _coming(task: FleetTask, plan: WholePlan, group: ReplicaGroup, t: int) -> float:
     """What some replicas serve in an hour [seq/s]: what goes by routes to them, or the demand."""
-    if not any(part.model in (route.origin, route.site) for route in task.routes):
-        return float(task.demand[part.model][t])
+    if not any(group.model in (route.origin, route.site) for route in task.routes):
+        return float(task.demand[group.model][t])
     rows = [row[t] for route, row in _routes(task, plan)
-            if (route.site, route.pool) == (part.model, part.pool)
-            and route.latency >= part.latency]  # fmt: skip
+            if (route.site, route.pool) == (group.model, group.pool)
+            and route.latency >= group.latency]  # fmt: skip
     return float(sum(rows))
 
 
-def _missed(task: FleetTask, plan: WholePlan, part: Part, t: int) -> Iterator[str]:
+def _missed(task: FleetTask, plan: WholePlan, group: ReplicaGroup, t: int) -> Iterator[str]:
     """What replicas that must serve it do not in an hour, or not firmly."""
-    wanted = _coming(task, plan, part, t)
-    if wanted == 0 and any(part.model in (r.origin, r.site) for r in task.routes):
+    wanted = _coming(task, plan, group, t)
+    if wanted == 0 and any(group.model in (r.origin, r.site) for r in task.routes):
         return  # nothing is served here: no spare is wanted
-    most = _served(task, plan, part, t)
-    where = f"{task.models[part.model]}: hour {t}"
+    most = _served(task, plan, group, t)
+    where = f"{task.models[group.model]}: hour {t}"
     if most < wanted * (1 - NEAR) - 1e-12:
         yield f"{where}: {most:.6g} of {wanted:.6g} requests/s are served with the spare kept"
-    firm = sum(c.rate * plan.firm[i][t] for i, c in enumerate(task.columns) if part.has(c))
+    firm = sum(c.rate * plan.firm[i][t] for i, c in enumerate(task.columns) if group.has(c))
     if firm < (1 - task.spot_share) * wanted * (1 - NEAR) - 1e-12:
         yield f"{where}: {firm:.6g} requests/s are on firm machines"
 
@@ -146,11 +146,11 @@ def _started(plan: WholePlan, i: int, t: int) -> int:
     return max(0, now - plan.firm[i][t - 1] - plan.spot[i][t - 1])
 
 
-def _served(task: FleetTask, plan: WholePlan, part: Part, t: int) -> float:
+def _served(task: FleetTask, plan: WholePlan, group: ReplicaGroup, t: int) -> float:
     """Demand that replicas carry in an hour, headroom and spare replicas kept [seq/s]."""
     room, largest = 0.0, 0.0
     for i, column in enumerate(task.columns):
-        if not part.has(column):
+        if not group.has(column):
             continue
         pool = task.pools[column.pool]
         there = (1 - pool.lost) ** math.ceil(column.chips / pool.size)
@@ -262,14 +262,14 @@ def served_share(task: FleetTask, plan: WholePlan) -> float | None:
             lost += (draw.random((DRAWS, len(room))) < pool.lost) @ room
         for m in models:
             good = np.ones(DRAWS, bool)
-            for part in {*_parts(task, m)}:
-                columns = [(i, c) for i, c in enumerate(task.columns) if part.has(c)]
+            for group in {*_groups(task, m)}:
+                columns = [(i, c) for i, c in enumerate(task.columns) if group.has(c)]
                 here = 0.0
                 for i, column in columns:
                     here += column.rate * (plan.firm[i][t] + plan.spot[i][t])
                     here -= column.rate * column.start * _started(plan, i, t)
                 gone = lost[:, [i for i, _ in columns]].sum(axis=1)
-                good &= here - gone >= _coming(task, plan, part, t) * (1 - NEAR)
+                good &= here - gone >= _coming(task, plan, group, t) * (1 - NEAR)
             served += float(good.mean())
             count += 1
     return served / count if count else None

@@ -101,12 +101,13 @@ class FleetProblem(Problem["FleetScenario"]):
             every = point.replicas[used.model][used.column]
             spot = point.on_spot[used.model].get(used.column, (0,) * len(every))
             firm = tuple(x - y for x, y in zip(every, spot, strict=True))
-            pool, _ = plan.question.placed_pools[used.pool]
+            pool, region = plan.question.placed_pools[used.pool]
             machines = -(-used.chips // plan.question.pools[pool].machine)
             for contract, counts in (("firm", firm), ("spot", spot)):
                 if any(counts):
                     labels = {"model": used.model, "column": used.column, "pool": used.pool,
                               "contract": contract}  # fmt: skip
+                    labels |= {"region": region} if region else {}
                     name = f"{used.model} {used.column} {contract}"
                     rows.append(ReplicaHours(name, labels, machines, counts))
         return rows

@@ -70,10 +70,12 @@ def fleet_program(task: FleetTask) -> FleetProgram:
         np.array([[p.spot_most if p.spot is not None else 0] for p in pools]),
     )
     others: list[Array] = []
-    deferred = {m: _deferred(made, task, m) for m, window in enumerate(task.windows) if window}
+    deferred = {
+        m: _deferred(made, task, m)
+        for m in sorted({route.origin for route in task.routes if task.windows[route.origin]})
+    }
     flows, routed = _routed(made, task, deferred, others)
-    work = {m: served for m, (served, _) in deferred.items()}
-    station_rows, firm_rows = _demand(made, task, firm, spot, started, flows, work, others)
+    station_rows, firm_rows = _demand(made, task, firm, spot, started, flows, deferred, others)
     demand_rows = routed.copy()
     for rows, station in zip(station_rows, task.stations, strict=True):
         if not station.flows:
@@ -85,7 +87,7 @@ def fleet_program(task: FleetTask) -> FleetProgram:
     return FleetProgram(
         made, firm, spot, started, reserved, on_demand, spot_machines, demand_rows, station_rows,
         firm_rows, flows, machine_rows, spot_rows, start_rows, tuple(others),
-        tuple(numbers for pair in deferred.values() for numbers in pair),
+        tuple(numbers for m in sorted(deferred) for numbers in deferred[m]),
     )  # fmt: skip
 
 
@@ -132,9 +134,12 @@ def _routed(
 
 def _demand(
     made: IntegerProgram, task: FleetTask, firm: Array, spot: Array, started: Array, flows: Array,
-    deferred: dict[int, Array], others: list[Array],
+    deferred: dict[int, tuple[Array, Array]], others: list[Array],
 ) -> tuple[Array, Array]:  # fmt: skip
-    """Rows that every station serves its requests in every hour, with spare, and firmly."""
+    """Rows that every station serves its requests in every hour, with spare, and firmly.
+
+    `deferred` grows by the models whose work waits and goes by no routes.
+    """
     rows = np.zeros((2, len(task.stations), task.hours), int)
     for s, station in enumerate(task.stations):
         m, mine = station.model, task.at(station)
@@ -147,8 +152,9 @@ def _demand(
         firmly: list[Term] = [(firm[mine].T, rate)]
         firm_least = (1 - task.spot_share) * task.demand[m]
         served = [flows[list(station.flows)].T] if station.flows else []
-        if not station.flows and m in deferred:
-            served = [deferred[m]]
+        if not station.flows and task.windows[m]:
+            deferred[m] = _deferred(made, task, m)
+            served = [deferred[m][0]]
         for numbers in served:
             terms.append((numbers, -(1 + task.headroom)))
             firmly.append((numbers, -(1 - task.spot_share)))

@@ -370,25 +370,18 @@ class FleetScenario(QuestionRecord):
 
     def _misplaced(self) -> Faults:
         """What is wrong with regions."""
-        named: list[tuple[tuple[str, ...], str | None]] = [
-            (("pools", name, "region"), pool.region) for name, pool in self.pools.items()
-        ]
+        named = [(("pools", name, "region"), pool.region) for name, pool in self.pools.items()]
         for name, region in self.regions.items():
-            named += [
-                (("regions", name, "latency"), to) for to in region.latency or () if to != "*"
-            ]
+            named += [(("regions", name, "latency"), to) for to in region.latency or ()]
         faults: Faults = [
             (path, unknown_key(to, self.regions).replace("unknown key", "no region"))
             for path, to in named
-            if to is not None and to not in self.regions
+            if to not in (None, "*", *self.regions)
         ]
         shares = sum(region.demand for region in self.regions.values())
         if self.regions and abs(shares - 1) > 1e-6:
-            words = f"the shares of demand are together {shares:.4%}, not 100 %"
-            faults.append((("regions",), words.replace("%,", " %,")))
-        if self.chance is not None and any(r.moves == "allowed" for r in self.regions.values()):
-            words = "is not answered where requests may move between regions; leave moves out"
-            faults.append((("chance",), words))
+            words = f"the shares of demand are together {100 * shares:.6g} %, not 100 %"
+            faults.append((("regions",), words))
         return faults
 
     @property

@@ -132,8 +132,7 @@ def _in_machines(
 
     Of a kind that prefills `chips` are those of the smallest replica that decodes.
     """
-    pools = list(scenario.pools.values())
-    models = list(scenario.models.values())
+    models, pools = list(scenario.models.values()), list(scenario.pools.values())
     made: list[MadeColumn] = []
     refused: dict[Cell, str] = {}
     looked: list[Cell] = []
@@ -144,15 +143,11 @@ def _in_machines(
             if (kind.m, kind.k, kind.phase) in there:
                 continue
             pool = pools[kind.k]
-            sizes = [n * pool.machine for n in SEVERAL] if several else _sizes(pool)
-            cells += [replace(kind, chips=n) for n in sizes]
-            if kind.phase == "prefill":
-                pair = _pair(models[kind.m], pool)
-                late = [float(pair.transfer(n, kind.chips)) for n in sizes]
-                cells[-len(sizes) :] = [
-                    replace(kind, chips=n, transfer=each)
-                    for n, each in zip(sizes, late, strict=True)
-                ]
+            pair = _pair(models[kind.m], pool) if kind.phase == "prefill" else None
+            cells += [
+                replace(kind, chips=n, transfer=float(pair.transfer(n, kind.chips)) if pair else 0)
+                for n in ([n * pool.machine for n in SEVERAL] if several else _sizes(pool))
+            ]
         more, why = _searched(scenario, cells)
         made, refused, looked = made + more, {**refused, **why}, looked + cells
     return made, refused, looked

@@ -73,14 +73,11 @@ def demands(scenario: FleetScenario) -> dict[str, list[float]]:
     """Requests per second in every hour (UTC) of each model, of each region by itself [seq/s]."""
     rows = {}
     for name, model in scenario.models.items():
-        rates = model.demand.rates(scenario.hours, model.tokens)
+        rates = np.array(model.demand.rates(scenario.hours, model.tokens))
+        for region, part in scenario.regions.items():
+            rows[f"{name} {region}"] = (part.demand * np.roll(rates, -part.utc)).tolist()
         if not scenario.regions:
-            rows[name] = rates
-        for region, asked in scenario.regions.items():
-            rows[f"{name} {region}"] = [
-                asked.demand * rates[(t + asked.utc) % scenario.hours]
-                for t in range(scenario.hours)
-            ]
+            rows[name] = rates.tolist()
     return rows
 
 

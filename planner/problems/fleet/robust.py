@@ -97,12 +97,30 @@ def kept_share(task: FleetTask, choice: FleetChoice, errors: Errors, seed: int) 
     room = choice.firm + (1 - lost) * choice.spot - task.starts[:, None] * begun
     room = room * task.rates[:, None]
     served = task.demand if choice.served is None else choice.served
+    flows = _forecast_flows(task, choice)
     good = np.ones(DRAWS, bool)
-    for m in range(models):
-        mine = task.model_of == m
-        wanted = task.demand[m] if not task.windows[m] else np.minimum(served[m], room[mine].sum(0))
-        good &= np.all(speed[:, mine] @ room[mine] >= demand[:, m, None] * wanted - 1e-9, axis=1)
+    for station in task.stations:
+        m, mine = station.model, task.at(station)
+        wanted = demand[:, m, None] * task.demand[m]
+        if station.flows:
+            coming = [demand[:, task.routes[i].origin, None] * flows[i] for i in station.flows]
+            wanted = np.sum(coming, axis=0)
+        elif task.windows[m]:
+            wanted = demand[:, m, None] * np.minimum(served[m], room[mine].sum(0))
+        good &= np.all(speed[:, mine] @ room[mine] >= wanted - 1e-9, axis=1)
     return float(good.mean())
+
+
+def _forecast_flows(task: FleetTask, choice: FleetChoice) -> Array:
+    """Requests by route where demand is as forecast: in the shares of the plan (R, T) [seq/s]."""
+    flows = np.zeros((0, task.hours)) if choice.flows is None else choice.flows.copy()
+    for m in {route.origin for route in task.routes}:
+        mine = [route.origin == m for route in task.routes]
+        going, forecast = flows[mine].sum(axis=0), task.demand[m]
+        if task.windows[m]:
+            going, forecast = going.sum(), forecast.sum()
+        flows[mine] *= np.divide(forecast, going, out=np.zeros_like(going), where=going > 0)
+    return flows
 
 
 def errors_of(task: FleetTask, demand: float, speed: float) -> Errors:
@@ -123,6 +141,8 @@ def _spreads(task: FleetTask, errors: Errors) -> Array:
     """Standard deviation of the logarithm of demand over speed, of each model (M,)."""
     speed = np.zeros(len(task.models))
     np.maximum.at(speed, task.model_of, errors.speed)
+    for origin, site in [(route.origin, route.site) for route in task.routes]:
+        speed[origin] = max(speed[origin], errors.speed[task.model_of == site].max(initial=0.0))
     return np.hypot(errors.demand, speed)
 
 

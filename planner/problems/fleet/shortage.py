@@ -24,7 +24,7 @@ def shortfalls(task: FleetTask) -> tuple[MissedPromise, ...]:
                       "in a region, moves: allowed")
         for m, name in enumerate(task.models)
         for t in [int(np.argmax(task.demand[m] > 0))]
-        if not _held(task, m)
+        if not _may_run(task, m)
     ]  # fmt: skip
     if alone:
         return tuple(alone)
@@ -49,7 +49,7 @@ def shortfalls(task: FleetTask) -> tuple[MissedPromise, ...]:
     return tuple(rows)
 
 
-def _held(task: FleetTask, m: int) -> bool:
+def _may_run(task: FleetTask, m: int) -> bool:
     """Whether there are columns that may serve a model's requests."""
     ways = {i for i, route in enumerate(task.routes) if route.origin == m}
     closed = {i for each in task.stations if not task.at(each).size for i in each.flows}

@@ -113,7 +113,11 @@ def descend(
     looked = 0
     for part in parts:
         inner = _restricted(program, columns, point, part)
-        best = _solved_part(inner, miss, nodes)
+        try:
+            best = _solved_part(inner, miss, nodes)
+        except NoPoint:  # perhaps by no more than what is held misses rows by
+            inner = _restricted(program, columns, point, part, TOLERANCE)
+            best = _solved_part(inner, miss, nodes)
         looked += best.nodes
         before = program.cost[part] @ point[part]
         now = point[part]
@@ -126,17 +130,16 @@ def descend(
 
 
 def _restricted(
-    program: MixedProgram, columns: sp.csc_array, point: Array, part: Array
+    program: MixedProgram, columns: sp.csc_array, point: Array, part: Array, near: float = 0.0
 ) -> MixedProgram:
-    """The program of some variables, all others at their values."""
+    """The program of some variables, all others at their values, which may miss rows by `near`."""
     inner = columns[:, part]
     touched = np.unique(inner.indices)
     matrix = sp.csr_array(inner)[touched]
     rows = program.rows
     rest = rows.matrix[touched] @ point - matrix @ point[part]
-    # What is held may miss a row by the rounding, or the tolerance, of solvers.
-    missed = np.minimum(rows.excess(point)[touched], TOLERANCE)
-    slack = np.maximum(1e-9 * (1 + np.abs(rest)), missed)
+    # What is held may miss a row by the rounding of solvers.
+    slack = 1e-9 * (1 + np.abs(rest)) + np.minimum(rows.excess(point)[touched], near)
     held_rows = SparseRows(
         matrix, rows.low[touched] - rest - slack, rows.high[touched] - rest + slack
     )

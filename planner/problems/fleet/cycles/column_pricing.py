@@ -136,16 +136,14 @@ def _not_stood_for(task: FleetTask, layouts: PricedLayouts) -> Array:
     """Which layouts no column on as many chips, nor copies of a smaller one, stand in for (P,)."""
     column = layouts.search.column
     free = np.ones(layouts.rates.shape, bool)
-    for standing in task.columns:
-        if (standing.model, standing.pool) == (
-            column.model,
-            column.pool,
-        ) and standing.chips <= column.chips:
-            copies = column.chips // standing.chips
-            smaller = standing.rate <= layouts.rates * (1 + SAME)
-            same = smaller | (standing.chips == column.chips)
-            as_much = copies * standing.rate >= layouts.rates * (1 - SAME)
-            free &= ~(same & as_much & (standing.start <= layouts.starts * (1 + SAME)))
+    kind = column.model, column.pool, column.phase
+    for smaller in task.columns:
+        copies = column.chips // smaller.chips
+        if (smaller.model, smaller.pool, smaller.phase) != kind or not copies:
+            continue
+        fits = (smaller.rate <= layouts.rates * (1 + SAME)) | (smaller.chips == column.chips)
+        fits &= copies * smaller.rate >= layouts.rates * (1 - SAME)
+        free &= ~(fits & (smaller.start <= layouts.starts * (1 + SAME)))
     return free
 
 

@@ -2,12 +2,16 @@
 
 import json
 from copy import deepcopy
+from dataclasses import replace
 
 import pytest
 
 import planner
+from planner.problems.fleet.answer import recheck
+from planner.problems.fleet.resolve import resolve_fleet
+from planner.problems.fleet.search import cheapest
 from planner.scenario import load
-from planner.text.errors import InputError
+from planner.text.errors import InputError, SolverError
 
 BASE = {
     "problem": "fleet",
@@ -56,8 +60,8 @@ def scenario(**changes):
          "no region 'eu'"),
         ({"regions": {"us": {"demand": 0.5}, "eu": {"demand": 0.5}}, "have": {"big": 3}},
          "in which region"),
-        ({"regions": {"us": {"demand": 1, "moves": "allowed", "latency": 1}}, "chance": 0.9},
-         "chance"),
+        ({"models__chat__columns": [{"pool": "big", "chips": 1, "rate": 1, "phase": "decode"}]},
+         "one of each"),
         (
             {"models__chat__workload": {"input_tokens": 9, "output_tokens": 9,
                                         "spare_replicas": 1}},
@@ -149,6 +153,34 @@ def test_requests_that_move_are_served_by_replicas_that_are_quick_enough():
     assert "no requests move" in str(plan)
 
 
+def test_prompts_and_answers_of_two_regions_by_replicas_of_a_phase():
+    """Of 6.5 requests/s 2 replicas of 5 prefill, near enough to eu, and 3 of 3 decode."""
+    data = regional(moves="allowed", latency="90 ms")
+    data["models"]["chat"]["columns"] = [
+        {"pool": "big", "chips": 2, "rate": 5, "phase": "prefill", "ttft_p95": "1.9 s"},
+        {"pool": "big", "chips": 4, "rate": 3, "phase": "decode"},
+    ]
+    plan = planner.solve(data)
+    point = plan.document["plan"]
+    assert plan.cost == pytest.approx(2 * 24)
+    assert point["served_in"]["chat eu"] == {"chat us in two pools of big": [4.5, 2.0]}
+    least = {"big x2 prefill": 2, "big x4 decode": 3}
+    for column, row in point["replicas"]["chat us"].items():
+        assert min(row) >= least.pop(column)
+    assert not least
+    task = resolve_fleet(load(data)).task
+    choice = cheapest(task)
+    recheck(task, choice)
+    for flows in (choice.flows * 0.9, choice.flows[:, ::-1]):
+        with pytest.raises(SolverError, match="requests/s go"):
+            recheck(task, replace(choice, flows=flows))
+    for column in range(2):
+        fewer = choice.firm.copy()
+        fewer[column] = (1, 2)[column]
+        with pytest.raises(SolverError, match="are served with the spare kept"):
+            recheck(task, replace(choice, firm=fewer))
+
+
 @pytest.mark.parametrize("europe", [{}, {"moves": "allowed", "latency": "200 ms"}])
 def test_requests_that_may_not_move_far_enough_are_named(europe):
     """By model, region and hour; 1.9 s and 200 ms are more than is promised."""
@@ -157,6 +189,26 @@ def test_requests_that_may_not_move_far_enough_are_named(europe):
     (missed,) = plan.infeasible
     assert missed.promise == "models.chat eu"
     assert "hour 0: no pool holds chat eu for 4.5 requests/s" in missed.expression
+
+
+def test_replicas_of_a_phase_serve_what_two_pools_of_a_serving_plan_do():
+    """Four chips of each phase: 98 % of its most requests in one machine, at the same rates."""
+    asked = {"model": "qwen3-32b", "promises": {"ttft_p95": 2, "tpot": 0.02}}
+    work, choose = {"input_tokens": 3000, "output_tokens": 800}, {"mode": "disaggregated"}
+    pair = planner.solve({"problem": "serving", **asked, "system": "hgx-h200", "chips": 8,
+                          "workload": {**work, "demand": "max"}, "choose": choose})  # fmt: skip
+    most = pair.answer.plan.requests_per_s
+    model = {**asked, "workload": work, "choose": choose, "demand": {"mean": 0.98 * most}}
+    plan = planner.solve({
+        "problem": "fleet", "hours": 1, "models": {"m": model},
+        "pools": {"h": {"system": "hgx-h200", "on_demand": "$4/hour"}},
+    })  # fmt: skip
+    assert plan.answer.plan.on_demand == {"h": (1,)}
+    decode = {c.chips: c.rate for c in plan.answer.columns if c.column.endswith("decode")}
+    assert decode[4] == pytest.approx(
+        most * 799 / 800, rel=1e-6
+    )  # a pair's first token is a prompt's
+    assert all(c.ttft_p95 <= 2 for c in plan.answer.columns if c.column.endswith("prefill"))
 
 
 def test_owned_machines_cost_nothing_more():
