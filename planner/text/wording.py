@@ -61,8 +61,8 @@ def loss(value: float) -> str:
 
 
 def percent(share: float, precision: int = 2) -> str:
-    """A share in percent, in so many digits."""
-    return f"{100 * share:.{precision}g} %"
+    """A share in percent, in so many digits or all before the point."""
+    return f"{100 * share:.{max(precision, len(f'{abs(100 * share):.0f}'))}g} %"
 
 
 def excess(factor: float) -> str:

@@ -6,7 +6,7 @@ import numpy as np
 
 from planner.problems.fleet import plan as records
 from planner.problems.fleet.bills import model_bills, restricted
-from planner.problems.fleet.column_pricing import priced_fleet
+from planner.problems.fleet.cycles.column_pricing import priced_fleet
 from planner.problems.fleet.evaluation import WholePlan, bill, broken_rules, served_share
 from planner.problems.fleet.fleet_task import FleetTask
 from planner.problems.fleet.program import FleetProgram, fleet_program

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from planner.protocol.section import Line, Section
 from planner.text import wording as say
 
 if TYPE_CHECKING:
-    from planner.problems.fleet.plan import FleetAnswer, FleetPlan, FleetPoint, RestrictedFleet
+    from planner.problems.fleet.plan import FleetAnswer, FleetPlan, FleetPoint
+    from planner.protocol.section import Section
     from planner.report.pictures.section_bars import StackedHours
 
 BARS = " ▁▂▃▄▅▆▇█"
 WIDEST = 56  # signs of a line of hours
 NAMES = 20
-LESS = "what one freedom less, or one rule less, would cost"
+BESIDE = "what one freedom less, or one rule less, would cost"
+WORTH = "what more of it costs"
 
 
 def answer(plan: FleetPlan) -> str:
@@ -24,27 +25,10 @@ def answer(plan: FleetPlan) -> str:
     if point is None:
         return "\n\n".join(["\n".join(_question(plan)), "\n".join(_missed(whole))])
     blocks = (
-        _question(plan), _bill(plan, point), _models(point), _moved(point), _hours(plan, point),
-        _beside(whole), _sure(whole), _proof(whole),
+        _question(plan), [say.row(*pair) for pair in _bill(plan, point)], _models(point),
+        _moved(point), _hours(plan, point), _beside(whole), _sure(whole), _proof(whole),
     )  # fmt: skip
     return "\n\n".join(text for block in blocks if (text := "\n".join(block)))
-
-
-def sections(plan: FleetPlan) -> tuple[Section, ...]:
-    """The question with the bill and the contracts, the bill by model, what else it could cost."""
-    whole, point = plan.answer, plan.answer.plan
-    title = " ".join(_question(plan))
-    if point is None:
-        missed = (Line(x.promise, "none", note=x.expression) for x in plan.infeasible)
-        return (Section(title, tuple(missed)),)
-    contracts = (Line(label.strip(), text) for label, text in _contracts(plan, point))
-    bill = (Line("bill", point.usd_per_hour, "USD/hour", bound=whole.certificate.relaxation),
-            Line("a day", f"{say.money(point.usd_per_day)}/day"))  # fmt: skip
-    models = tuple(Line(x, y.usd_per_hour, "USD/hour") for x, y in point.per_model.items())
-    others = tuple(Line(row.restriction, _restricted(row)) for row in whole.beside)
-    made = (Section(title, (*bill, *contracts)), Section("bill by model", models, adds_up=True),
-            Section(LESS, others))  # fmt: skip
-    return tuple(section for section in made if section.lines)
 
 
 def summary(plan: FleetPlan) -> str:
@@ -64,21 +48,56 @@ def why(plan: FleetPlan) -> str:
     ]
     if whole.prices is None:
         return "\n".join(lines)
-    lines += ["", f"one request/s more for an hour costs ({whole.prices.source})"]
-    for name, row in whole.prices.request.items():
-        low, high = min(row), max(row)
-        lines.append(
-            f"  {name:<{NAMES}} {say.money(low)} in hour {row.index(low)} to {say.money(high)} in "
-            f"hour {row.index(high)}"
-        )
-    if plan.question.spare.headroom:
-        lines += [f"  a hundredth more of headroom costs {say.money(whole.prices.headroom)}/hour"]
-    lines += [f"  one more spare replica of {m} costs {say.money(v)}/hour"
-              for m, v in whole.prices.spare.items()]  # fmt: skip
-    worth = {k: v for k, v in whole.prices.reserved.items() if v > 0}
-    lines += [f"  one more reserved machine of {k} saves {say.money(v)}/hour"
-              for k, v in worth.items()]  # fmt: skip
+    lines += ["", f"{WORTH} ({whole.prices.source})"]
+    lines += [f"  {name:<{NAMES}} {words}" for name, words in _worth(plan)]
     return "\n".join(lines)
+
+
+def _worth(plan: FleetPlan) -> Iterator[tuple[str, str]]:
+    """What a request/s, spare, headroom and one more reserved machine are worth: name and words."""
+    prices = plan.answer.prices
+    assert prices is not None
+    for name, row in prices.request.items():
+        low, high = min(row), max(row)
+        least, most = (f"{say.money(x)} in hour {row.index(x)}" for x in (low, high))
+        yield name, f"a request/s {least} to {most}"
+        if name in prices.spare:
+            yield "", f"one more spare replica {say.money(prices.spare[name])}/hour"
+    if plan.question.spare.headroom:
+        yield "headroom", f"a hundredth more {say.money(prices.headroom)}/hour"
+    for name, saved in prices.reserved.items():
+        if saved > 0:
+            yield name, f"one more reserved machine saves {say.money(saved)}/hour"
+
+
+def sections(plan: FleetPlan) -> tuple[Section, ...]:
+    """The answer as sections under what was asked."""
+    from planner.protocol.section import Line, Section
+
+    def lines(pairs: Iterable[tuple[str, str]]) -> tuple[Line, ...]:
+        return tuple(Line(name.strip(), words) for name, words in pairs)
+
+    whole, point, title = plan.answer, plan.answer.plan, " ".join(_question(plan))
+    if point is None:
+        return (Section(title, lines((m.promise, m.expression) for m in whole.infeasible or ())),)
+    bills = tuple(
+        Line(
+            name, bill.usd_per_hour, "USD/hour",
+            ", ".join(f"{c} {max(row)}" for c, row in point.replicas[name].items()),
+        )
+        for name, bill in point.per_model.items()
+    )  # fmt: skip
+    hours = ((name, f"{min(row)} to {max(row)} machines")
+             for name, row in sorted(_lines(plan, point)) if any(row))  # fmt: skip
+    sure = list(_sure(whole))
+    rest = (
+        Section("bill of each model, with its replicas at most", bills, adds_up=True),
+        Section("machines by hour", lines(hours)),
+        Section(BESIDE, lines(_restricted(whole))),
+        Section(f"{WORTH}, {whole.prices.source}" if whole.prices else "", lines(_worth(plan))),
+        Section(sure[0] if sure else "", lines(("", each.strip()) for each in sure[1:])),
+    )
+    return (Section(title, lines(_bill(plan, point))), *(each for each in rest if each.lines))
 
 
 def picture(plan: FleetPlan) -> StackedHours:
@@ -120,32 +139,28 @@ def _question(plan: FleetPlan) -> list[str]:
     )
 
 
-def _bill(plan: FleetPlan, point: FleetPoint) -> Iterator[str]:
-    yield say.row("bill", f"{say.money(point.usd_per_hour)}/hour, "
+def _bill(plan: FleetPlan, point: FleetPoint) -> Iterator[tuple[str, str]]:
+    """What is paid and under which contracts: labels and words."""
+    yield ("bill", f"{say.money(point.usd_per_hour)}/hour, "
                   f"{say.money(point.usd_per_day)}/day (mean)")  # fmt: skip
-    for label, text in _contracts(plan, point):
-        yield say.row(label, text)
-
-
-def _contracts(plan: FleetPlan, point: FleetPoint) -> Iterator[tuple[str, str]]:
-    """Machines by contract, and how far they are used."""
-    if plan.question.have:
-        owned = ", ".join(f"{count} {name}" for name, count in plan.question.have.items())
-        yield "  have", f"{owned}; below is what to add"
+    added = plan.question.have
+    if added:
+        owned = ", ".join(f"{count} {name}" for name, count in added.items())
+        yield ("  have", f"{owned}; below is what to add")
     bought = [f"{count} {name}" for name, count in point.reserved.items() if count]
-    yield "  reserved", ", ".join(bought) or "none"
+    yield ("  reserved", ", ".join(bought) or "none")
     for label, table in (("  on demand", point.on_demand), ("  spot", point.spot)):
         parts = [
             f"{name} up to {max(row)} (mean {sum(row) / len(row):.3g})"
             for name, row in table.items()
             if any(row)
         ]
-        yield label, ", ".join(parts) or "none"
+        yield (label, ", ".join(parts) or "none")
     used = [f"{name} {say.percent(share, 3)}" for name, share in point.utilisation.items()]
-    yield "chips in use", ", ".join(used)
+    yield ("chips in use", ", ".join(used))
     if point.served is not None:
         share = say.percent(point.served, 3)
-        yield "served", f"{share} of hours and models, with the spot machines that are lost"
+        yield ("served", f"{share} of hours and models, with the spot machines that are lost")
 
 
 def _models(point: FleetPoint) -> Iterator[str]:
@@ -202,17 +217,18 @@ def _sparks(values: Sequence[int]) -> str:
 
 
 def _beside(whole: FleetAnswer) -> Iterator[str]:
-    if not whole.beside:
-        return
-    yield LESS
+    if whole.beside:
+        yield BESIDE
+    yield from (f"  {name:<{NAMES}} {words}" for name, words in _restricted(whole))
+
+
+def _restricted(whole: FleetAnswer) -> Iterator[tuple[str, str]]:
+    """What each freedom or rule less would cost: its name and words."""
     for row in whole.beside:
-        yield f"  {row.restriction:<{NAMES}} {_restricted(row)}"
-
-
-def _restricted(row: RestrictedFleet) -> str:
-    if row.usd_per_hour is None or row.more is None:
-        return "no plan"
-    return f"{say.money(row.usd_per_hour)}/hour, {say.more(row.more)}"
+        words = "no plan"
+        if row.usd_per_hour is not None and row.more is not None:
+            words = f"{say.money(row.usd_per_hour)}/hour, {say.more(row.more)}"
+        yield row.restriction, words
 
 
 def _sure(whole: FleetAnswer) -> Iterator[str]:

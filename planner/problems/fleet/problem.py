@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from planner.problems.fleet.answer import answer, point_of
-from planner.problems.fleet.column_pricing import priced_fleet
+from planner.problems.fleet.cycles.column_pricing import priced_fleet
 from planner.problems.fleet.plan import FleetPlan
 from planner.problems.fleet.resolve import resolve_fleet
 from planner.problems.fleet.search import cheapest
@@ -76,7 +76,7 @@ class FleetProblem(Problem["FleetScenario"]):
         return answer(question)
 
     def sections(self, plan: Plan) -> Sequence[Section]:
-        """The bill, contracts, models, and what else it could cost."""
+        """The bill, models, hours, comparisons, prices, and what a chance keeps."""
         from planner.problems.fleet.presentation import sections
 
         assert isinstance(plan, FleetPlan)

@@ -231,7 +231,7 @@ def replica(scenario: FleetScenario, cell: Cell, pool: Question, point: Point) -
     """The column of a point that a search decided."""
     planned, time = point.candidate.plan(), scenario.start.time
     weights = planned.memory_per_chip.weights * planned.chips_used
-    start = start_hours(weights) if time is None else time / HOUR
+    start = weights / reading_rate() if time is None else time / HOUR
     layout, pools = laid_out({"layout": vars(planned.layout)}), list(scenario.pools)
     away = f" {1000 * cell.latency:g} ms away" if cell.latency else ""
     late = planned.demand.ttft_p95 if planned.demand else None
@@ -290,9 +290,9 @@ def _spread(point: Point, planned: ServingPoint) -> float | None:
     return math.log(high / low) / (2 * NormalDist().inv_cdf(0.5 + band.coverage / 2))
 
 
-def start_hours(weights: float) -> float:
-    """Hours that weights [byte] take to read, at the median rate of the flash drives listed."""
-    return weights / median(tier(name).read_rate for name in tier_names(FLASH)) / HOUR
+def reading_rate() -> float:
+    """How fast weights are read into a machine [byte/hour]: the median of flash drives listed."""
+    return HOUR * median(tier(name).read_rate for name in tier_names(FLASH))
 
 
 def _nearest(

@@ -1,1 +1,1 @@
-"""Which replicas of one model in each hour are cheapest, the others held? Covers and cycles."""
+"""Which replicas are worth the duals, of all layouts and of one model in each hour? Cycles."""

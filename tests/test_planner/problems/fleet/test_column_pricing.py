@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from planner.problems.fleet.answer import answer
-from planner.problems.fleet.column_pricing import priced_fleet
+from planner.problems.fleet.cycles.column_pricing import priced_fleet
 from planner.problems.fleet.fleet_task import FleetTask
 from planner.problems.fleet.program import fleet_program
 from planner.problems.fleet.replica_columns import larger_replicas

@@ -87,6 +87,18 @@ def test_the_layers_of_the_picture_are_the_machines_of_the_plan(plan):
     assert ET.fromstring(first).tag.endswith("svg")
 
 
+def test_the_sections_of_a_page_hold_the_whole_answer(plan):
+    """Bills of models add up to the plan's; every comparison and every price has its line."""
+    head, *others = problem_of(plan.problem).sections(plan)
+    assert "2 models on 2 kinds of machine" in head.title
+    bills = next(each for each in others if each.adds_up)
+    assert sum(value for _, value in bills.parts) == pytest.approx(plan.cost)
+    labels = [line.label for each in others for line in each.lines]
+    assert {row.restriction for row in plan.answer.beside} | set(plan.answer.prices.request) <= {
+        *labels
+    }
+
+
 def test_a_picture_of_many_models_names_the_largest_and_sums_the_others():
     """No demand is left out."""
     demand = {f"m{i}": [float(i), 2.0 * i] for i in range(1, 21)}

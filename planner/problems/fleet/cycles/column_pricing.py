@@ -3,7 +3,7 @@
 A replica of rate r on n chips pays, in each hour that it is there, the duals of its machines and
 earns r times those of its model's demand; to start costs its chips and what it does not serve
 meanwhile. Hours are a cycle, so it lowers the relaxation only where all hours together cost less
-than they earn, or a start and a run of hours after it do. Layouts for which copies of another
+than they earn, or a start and a run of hours after it do. PricedLayouts for which copies of another
 column stand in are left out (`_undominated` has the proof). The spare is as the columns have it,
 and a rate above theirs is asked for no larger one: prices are at most the true ones, so that what
 they reject improves nothing.
@@ -20,7 +20,12 @@ from planner.problems.fleet.fleet_task import FleetTask
 from planner.problems.fleet.plan import Pricing
 from planner.problems.fleet.program import FleetProgram, fleet_program
 from planner.problems.fleet.question import FleetScenario
-from planner.problems.fleet.replica_columns import MadeColumn, larger_replicas, replica, start_hours
+from planner.problems.fleet.replica_columns import (
+    MadeColumn,
+    larger_replicas,
+    reading_rate,
+    replica,
+)
 from planner.problems.fleet.resolve import ResolvedFleet, resolve_fleet
 from planner.programs.integer import LinearPoint, NoPoint, relaxed
 
@@ -40,7 +45,7 @@ class PricedFleet:
 
 
 @dataclass(frozen=True)
-class Layouts:
+class PricedLayouts:
     """What a search found, by number: rates [seq/s] and hours to start, all (P,)."""
 
     search: MadeColumn
@@ -98,7 +103,7 @@ def _with(resolution: ResolvedFleet, more: list[MadeColumn]) -> ResolvedFleet:
     return replace(resolution, task=replace(resolution.task, columns=columns), made=made)
 
 
-def _layouts(scenario: FleetScenario, search: MadeColumn) -> Layouts:
+def _layouts(scenario: FleetScenario, search: MadeColumn) -> PricedLayouts:
     """Every layout that a search found, each at its best batch."""
     pool = search.pool.pools[-1]
     searched, step = pool.searched, pool.step
@@ -107,13 +112,13 @@ def _layouts(scenario: FleetScenario, search: MadeColumn) -> Layouts:
     rates = np.broadcast_to(values["requests"], shape)
     weights = np.broadcast_to(values["memory.weights"], shape) * search.column.chips
     time = scenario.start.time
-    starts = start_hours(weights) if time is None else np.full(shape, time / HOUR)
-    return Layouts(search, rates, np.minimum(starts, 1.0))
+    starts = weights / reading_rate() if time is None else np.full(shape, time / HOUR)
+    return PricedLayouts(search, rates, np.minimum(starts, 1.0))
 
 
 def _better(
     scenario: FleetScenario, task: FleetTask, program: FleetProgram, linear: LinearPoint,
-    every: list[Layouts],
+    every: list[PricedLayouts],
 ) -> Iterator[MadeColumn]:  # fmt: skip
     """Of each search the layout that improves the relaxation most, where one does."""
     for layouts in every:
@@ -127,22 +132,23 @@ def _better(
             yield replica(scenario, layouts.search.cell, pool, pool.point(best))
 
 
-def _not_stood_for(task: FleetTask, layouts: Layouts) -> Array:
+def _not_stood_for(task: FleetTask, layouts: PricedLayouts) -> Array:
     """Which layouts no column on as many chips, nor copies of a smaller one, stand in for (P,)."""
     column = layouts.search.column
     free = np.ones(layouts.rates.shape, bool)
-    for other in task.columns:
-        if (other.model, other.pool) == (column.model, column.pool) and other.chips <= column.chips:
-            copies = column.chips // other.chips
-            smaller = other.rate <= layouts.rates * (1 + SAME)
-            same = smaller | (other.chips == column.chips)
-            as_much = copies * other.rate >= layouts.rates * (1 - SAME)
-            free &= ~(same & as_much & (other.start <= layouts.starts * (1 + SAME)))
+    kind = column.model, column.pool, column.phase
+    for smaller in task.columns:
+        copies = column.chips // smaller.chips
+        if (smaller.model, smaller.pool, smaller.phase) != kind or not copies:
+            continue
+        fits = (smaller.rate <= layouts.rates * (1 + SAME)) | (smaller.chips == column.chips)
+        fits &= copies * smaller.rate >= layouts.rates * (1 - SAME)
+        free &= ~(fits & (smaller.start <= layouts.starts * (1 + SAME)))
     return free
 
 
 def _improvement(
-    task: FleetTask, program: FleetProgram, linear: LinearPoint, layouts: Layouts
+    task: FleetTask, program: FleetProgram, linear: LinearPoint, layouts: PricedLayouts
 ) -> Array:
     """What the best hours of each layout earn over what they cost, of all that it earns (P,)."""
     column = layouts.search.column
