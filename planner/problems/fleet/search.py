@@ -242,7 +242,10 @@ def _by_hours(task: FleetTask, made: FleetProgram, passes: int = PASSES) -> Flee
         if program.value(point) * (1 - WANTED) <= bound:
             break
         spans = _spans(parts, contracts, turn) if middle else [*parts, contracts]
-        point, more = descend(cut, point, spans, miss / 2, 4 * HOUR_NODES)
+        try:
+            point, more = descend(cut, point, spans, miss / 2, 4 * HOUR_NODES)
+        except NoPoint:  # by what its hours miss rows by: the plan stays, and is checked
+            break
         nodes += more
     return _choice(task, made, point, linear, bound, nodes, BY_HOURS)
 

@@ -52,7 +52,22 @@ def solved(
     if result.x is None:
         return None
     point = np.where(program.whole, np.round(result.x), result.x)
+    if program.rows.excess(point).max(initial=0.0) > TOLERANCE and not program.whole.all():
+        point = _continuous_anew(program, point)
     return WholePoint(float(result.fun), point, *_proved(result))
+
+
+def _continuous_anew(program: MixedProgram, point: Array) -> Array:
+    """The best continuous variables beside the whole ones of a point; as they are if none keep."""
+    part = np.flatnonzero(~program.whole)
+    inner = _restricted(program, sp.csc_array(program.rows.matrix), point, part)
+    try:
+        better = relaxed(inner).point
+    except NoPoint:
+        return point
+    point = point.copy()
+    point[part] = better
+    return point
 
 
 def _run(program: MixedProgram, gap: float, nodes: int, seconds: float) -> OptimizeResult:
@@ -113,16 +128,19 @@ def descend(
     looked = 0
     for part in parts:
         inner = _restricted(program, columns, point, part)
+        now = point[part]
+        whole = np.all(np.abs(now - np.round(now))[inner.whole] <= 1e-6)
+        good = whole and not inner.rows.excess(now).max(initial=0.0) > TOLERANCE
         try:
             best = _solved_part(inner, miss, nodes)
         except NoPoint:  # perhaps by no more than what is held misses rows by
+            if good:
+                continue
             inner = _restricted(program, columns, point, part, TOLERANCE)
             best = _solved_part(inner, miss, nodes)
         looked += best.nodes
         before = program.cost[part] @ point[part]
-        now = point[part]
-        whole = np.all(np.abs(now - np.round(now))[inner.whole] <= 1e-6)
-        if whole and best.value >= before and not inner.rows.excess(now).max(initial=0.0) > 1e-6:
+        if good and best.value >= before:
             continue
         point = point.copy()
         point[part] = best.point
