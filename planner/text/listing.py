@@ -47,7 +47,7 @@ class Listing:
         """The rows by the names of their columns, figures in base units."""
         return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
 
-    def kept(self, find: str | None, where: Sequence[str] = ()) -> Listing:
+    def selected(self, find: str | None, where: Sequence[str] = ()) -> Listing:
         """The rows in which every word of `find` stands and every condition holds.
 
         A condition is `memory>=100 GB` or `chip=h200`; where a figure is not known none holds.

@@ -33,7 +33,7 @@ def catalog(
 ) -> dict[str, object]:  # fmt: skip
     """What is known: all kinds, the rows of one kind, or one entry with its figures.
 
-    `find` and `where` keep the rows of `Listing.kept`. Every figure of an entry has its unit, its
+    `find` and `where` are those of `Listing.selected`. Every figure of an entry has its unit, its
     source and the date of the source. Raises CatalogueError if the kind or the name is unknown,
     with the nearest, and InputError for a condition that is none.
     """
@@ -45,17 +45,21 @@ def catalog(
         raise InputError(f"--where: of which kind? such as planner catalog chips --where "
                          f"'memory>=100 GB' (kinds: {', '.join(_KINDS)})")  # fmt: skip
     if kind is None:
-        kinds = {x: listing(x).kept(find).names if find else list(_KINDS[x][0]()) for x in _KINDS}
-        return {"kinds": kinds}
+        names_of = (lambda x: listing(x).selected(find).names) if find else _names
+        return {"kinds": {kind: names_of(kind) for kind in _KINDS}}
     names, entry = _KINDS[kind][:2]
     if name is None:
-        rows = listing(kind).kept(find, where)
+        rows = listing(kind).selected(find, where)
         return {"kind": kind, "names": rows.names, "rows": rows.records}
     if find or where:
         raise InputError(f"--find and --where choose among {kind}; leave out {name!r}")
     if name not in names():
         raise CatalogueError.unknown(kind.rstrip("s"), name, names())
     return {"kind": kind, "name": name, **entry(name)}
+
+
+def _names(kind: str) -> list[str]:
+    return list(_KINDS[kind][0]())
 
 
 def listing(kind: str) -> Listing:
@@ -72,9 +76,9 @@ def catalog_text(card: Mapping[str, Any]) -> str:
         kinds = str(Listing({"kind": None, "entries": "number", "such as": None}, tuple(rows)))
         return f"{kinds}\n\nplanner catalog KIND lists them; --find WORDS searches all of them"
     if "rows" in card and "names" in card:
-        kept = tuple(tuple(row.values()) for row in card["rows"])
+        shown = tuple(tuple(row.values()) for row in card["rows"])
         head = f"{UNIT_OF_PRICES}{api_prices.chosen_file()}\n\n" * (card["kind"] == API_PRICES)
-        return head + str(Listing(_KINDS[card["kind"]][2], kept)) if kept else "nothing is that"
+        return head + str(Listing(_KINDS[card["kind"]][2], shown)) if shown else "nothing is that"
     if card["kind"] == API_PRICES:
         return price_table.price_text(card)
     lines = [f"{card['name']}{': ' + card['title'] if card.get('title') else ''}"]
@@ -206,16 +210,16 @@ def _spread(coefficient: Coefficient) -> str:
 
 
 def _chip_row(name: str) -> tuple[Cell, ...]:
-    each = chip(name)
-    rates = (each.flops.get(x) for x in ("bf16", "fp8", "fp4"))
-    return (name, each.memory, each.memory_bandwidth, *rates, each.power, each.title)
+    entry = chip(name)
+    rates = (entry.flops.get(x) for x in ("bf16", "fp8", "fp4"))
+    return (name, entry.memory, entry.memory_bandwidth, *rates, entry.power, entry.title)
 
 
 def _system_row(name: str) -> tuple[Cell, ...]:
-    each = system(name)
-    domain = each.chips_per_domain
+    entry = system(name)
+    domain = entry.chips_per_domain
     size = None if domain is None else float(domain)
-    return (name, each.chip.name, size, each.scale_up, each.scale_out, each.topology)
+    return (name, entry.chip.name, size, entry.scale_up, entry.scale_out, entry.topology)
 
 
 def _model_row(name: str) -> tuple[Cell, ...]:
@@ -233,19 +237,19 @@ def _price_row(name: str) -> tuple[Cell, ...]:
 
 
 def _profile_row(name: str) -> tuple[Cell, ...]:
-    each = profile(name)
-    return (name, each.engine, float(each.rows), each.as_of, ", ".join(each.chips))
+    entry = profile(name)
+    return (name, entry.engine, float(entry.rows), entry.as_of, ", ".join(entry.chips))
 
 
 def _law_row(name: str) -> tuple[Cell, ...]:
-    each = law(name)
-    return (name, each.form, each.as_of, each.title)
+    entry = law(name)
+    return (name, entry.form, entry.as_of, entry.title)
 
 
 def _tier_row(name: str) -> tuple[Cell, ...]:
-    each = tier(name)
-    return (name, each.kind, each.capacity, each.read_rate, each.capacity / each.read_rate,
-            each.title)  # fmt: skip
+    entry = tier(name)
+    return (name, entry.kind, entry.capacity, entry.read_rate, entry.capacity / entry.read_rate,
+            entry.title)  # fmt: skip
 
 
 API_PRICES = "api-prices"

@@ -105,7 +105,7 @@ def answered(
         return claims_text(all_claims()) if written == "text" else claims_document(written)
     if json or find or where or not (names or every or form or out or plan):
         listed = rows(names)
-        table = listing(listed).kept(find, where)
+        table = listing(listed).selected(find, where)
         if json:
             return dumps([asdict(row) for row in listed if row.name in set(table.names)])
         return str(table) if table.rows else "no equation is that"

@@ -248,15 +248,15 @@ def _elasticity_lines(symbol: str, slopes: Slopes | None) -> list[str]:
 
 
 def formula_rows(find: str | None = None, where: Sequence[str] = ()) -> list[FormulaRow]:
-    """Every equation and derivation, or those that `Listing.kept` keeps."""
+    """Every equation and derivation, or those that `Listing.selected` takes."""
     rows = [
         FormulaRow(name, subject(name), value.name, str(_equation(value)))
         for name, value in by_name().items()
     ]
     if not find and not where:
         return rows
-    kept = set(_listing(rows).kept(find, where).names)
-    return [row for row in rows if row.name in kept]
+    names = set(_listing(rows).selected(find, where).names)
+    return [row for row in rows if row.name in names]
 
 
 def _listing(rows: Sequence[FormulaRow]) -> Listing:

@@ -25,12 +25,12 @@ LIST = Listing(
 
 def test_words_and_conditions_keep_what_they_hold_of() -> None:
     """All of them; where a figure is not known nothing holds of it."""
-    assert LIST.kept("ANOTHER").names == ["large"]
-    assert LIST.kept("192 large").names == ["large"]
-    assert LIST.kept(None, ["memory<=80 GB"]).names == ["small"]
-    assert LIST.kept(None, ["memory>1 GB", "domain != 8"]).names == ["large"]
-    assert LIST.kept(None, ["chip=Large"]).names == ["large"]
-    assert LIST.kept("another", ["domain<72"]).names == []
+    assert LIST.selected("ANOTHER").names == ["large"]
+    assert LIST.selected("192 large").names == ["large"]
+    assert LIST.selected(None, ["memory<=80 GB"]).names == ["small"]
+    assert LIST.selected(None, ["memory>1 GB", "domain != 8"]).names == ["large"]
+    assert LIST.selected(None, ["chip=Large"]).names == ["large"]
+    assert LIST.selected("another", ["domain<72"]).names == []
     assert LIST.records[1] == {"chip": "large", "memory": 192e9, "domain": 72.0, "title": "another"}
 
 
@@ -47,7 +47,7 @@ def test_words_and_conditions_keep_what_they_hold_of() -> None:
 def test_a_condition_that_is_none_is_refused(condition: str, message: str) -> None:
     """With the columns that there are."""
     with pytest.raises(InputError, match=message):
-        LIST.kept(None, [condition])
+        LIST.selected(None, [condition])
 
 
 def test_a_pipe_gets_a_row_a_line_and_a_terminal_what_fits(monkeypatch: pytest.MonkeyPatch) -> None:
