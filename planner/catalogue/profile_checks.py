@@ -67,8 +67,8 @@ def _recorded(profile: Profile) -> Iterator[str]:
             if not _within(row[name], -math.inf):
                 yield f"{name} of a row of left_out is {_shown(row[name])}, expected a number"
     spread = profile.coefficient_spread
-    for kind, each in spread.quantiles.items() if spread else ():
-        for name, figures in each.items():
+    for kind, quantities in spread.quantiles.items() if spread else ():
+        for name, figures in quantities.items():
             if not all(_within(figure, -math.inf) for figure in figures):
                 yield f"the quantiles {kind}.{name} are {', '.join(map(_shown, figures))}"
 
