@@ -78,7 +78,7 @@ critical_batch_attention = derive(
 )
 
 critical_batch_anywhere = Equation(
-    "batch at which the two roofs meet, or infinity where none does",
+    "batch at which the two roofs meet, unbounded where they do not",
     B_crit,
     Piecewise(
         (critical_batch_attention.rhs, 1 + L_ctx / L_a > L_ctx / (m_pos * L_star)), (oo, True)

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 
 from planner.catalogue.profile import COEFFICIENTS, EFFICIENCIES, Adjustment, Place, Profile
@@ -11,6 +11,12 @@ from planner.text.errors import quoted
 MOST = 1.1  # of a peak: boosts may exceed what is listed
 BANDS = ("tpot", "ttft", "usd_per_mtok")
 SPREADS = ("alike", "other")
+# Figures of a way of leaving rows out that answers and `validate` quote.
+LEFT_OUT = (
+    "rows", "groups", "median", "mean", "within_10", "group_log", "holds", "width",
+    "constant_group_log",
+)  # fmt: skip
+_LIST = ", ".join(LEFT_OUT)
 DATE = re.compile(r"\d{4}-\d\d(-\d\d)?")
 PLACES = frozenset(field.name for field in fields(Place))
 
@@ -48,6 +54,23 @@ def _faults(profile: Profile) -> Iterator[str]:
             yield f"the spread {name} is {_shown(profile.spread.get(name))}, expected above 0"
     for adjustment in profile.adjustments:
         yield from _adjustment(adjustment)
+    yield from _recorded(profile)
+
+
+def _recorded(profile: Profile) -> Iterator[str]:
+    """Faults of the errors on rows left out, and of the quantiles of the bands."""
+    for row in profile.left_out:
+        if not isinstance(row, Mapping) or not {"word", "quantity", *LEFT_OUT} <= row.keys():
+            yield f"a row of left_out is {_shown(row)}, expected word, quantity and {_LIST}"
+            return
+        for name in LEFT_OUT:
+            if not _within(row[name], -math.inf):
+                yield f"{name} of a row of left_out is {_shown(row[name])}, expected a number"
+    spread = profile.coefficient_spread
+    for kind, quantities in spread.quantiles.items() if spread else ():
+        for name, figures in quantities.items():
+            if not all(_within(figure, -math.inf) for figure in figures):
+                yield f"the quantiles {kind}.{name} are {', '.join(map(_shown, figures))}"
 
 
 def _head(profile: Profile) -> Iterator[str]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cached_property
 
 from planner.network.network_source import DescribedNetwork
@@ -205,7 +205,10 @@ class Rates:
         flow = concurrent_flow(G, all_to_all(*groups), routing=self.routing)
         rate = flow.rate * (n - 1)
         row: dict[str, object] = {"all_to_all": min(formula, rate)}
-        if self.routing != OPTIMAL or self.of.machine is None:
+        if self.routing == OPTIMAL and not flow.exact and formula < rate * (1 - AGREE):
+            row["engine"] = "formula" if self.of.machine else "rates of the regular parts"
+            flow = replace(flow, binding=())  # the cuts that were looked at do not bind
+        elif self.routing != OPTIMAL or self.of.machine is None:
             row["engine"] = flow.engine
         elif abs(rate - formula) <= AGREE * rate:
             row["confirmed_by"] = flow.engine

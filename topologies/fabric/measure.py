@@ -162,14 +162,14 @@ def bisection(G: Fabric) -> Bisection:
     if len(chips) < 2:
         raise TopologyError(f"fabric {G.graph.get('name')!r}", "one accelerator has no halves")
     bisections = []
-    for across, half in _partitions(G, chips):
+    for across, half in halvings(G, chips):
         rest = set(chips) - half
-        rate = min(_between(G, half, rest), _between(G, rest, half))
+        rate = min(between(G, half, rest), between(G, rest, half))
         bisections.append(Bisection(rate, min(len(half), len(rest)), across))
     return min(bisections, key=lambda cut: cut.rate)
 
 
-def _partitions(G: Fabric, chips: list[Node]) -> Iterator[tuple[str, set[Node]]]:
+def halvings(G: Fabric, chips: list[Node]) -> Iterator[tuple[str, set[Node]]]:
     """Ways to halve the accelerators, and the first half of each."""
     domains = by_domain(G, chips)
     coords = [tuple(c) for chip in chips if (c := G.nodes[chip].get("coord")) is not None]
@@ -184,7 +184,7 @@ def _partitions(G: Fabric, chips: list[Node]) -> Iterator[tuple[str, set[Node]]]
     yield "domains" if len(domains) > 1 else "chips", set(ranked[: len(ranked) // 2])
 
 
-def _between(G: Fabric, sources: set[Node], sinks: set[Node]) -> float:
+def between(G: Fabric, sources: set[Node], sinks: set[Node]) -> float:
     """The narrowest cut between two sets that hold every accelerator, each drawn to a point.
 
     Who forwards does not matter: what a chip of a set relays it may as well send itself.

@@ -7,36 +7,36 @@ them is computed on the smaller fabric. A chip that does not relay is drawn as t
 traffic starts and where it ends, so that what they send each other has a path.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
-import networkx as nx
 import numpy as np
 
 from topologies.fabric.fabric import ACCELERATOR, Arc, Attributes, Fabric, Group, Node, fabric
 from topologies.fabric.limits import TopologyError, closest
-from topologies.rates.concurrent_collectives import ConcurrentRate, joint_rate
+from topologies.rates.concurrent_collectives import ConcurrentRate, joint_rate_within
 from topologies.rates.cut import Cut, all_gather_rate
 from topologies.rates.equal_domains import GroupRate
-from topologies.rates.flow import ROUTINGS, concurrent_flow
-from topologies.rates.shortest_paths import Distances, Routed, ShortestPaths, ecmp
-from topologies.rates.traffic import Traffic, all_to_all, pairs
+from topologies.rates.flow import ROUTED, ROUTINGS, concurrent_flow, program_size
+from topologies.rates.shortest_paths import Distances, ShortestPaths, ecmp
+from topologies.rates.traffic import SAME, Traffic, all_to_all, confirmed, pairs, parts
 
 EVENLY = "divided evenly"  # the engine of a gather that may go faster
-LARGEST = 40_000  # chips times arcs up to which gathers are solved together: seconds
-SAME = 1e-9  # rates that differ by less are equal: far below the 1e-6 that engines agree to
+LARGEST = 40_000  # chips times arcs up to which gathers are solved together
+CUTS = 100_000  # cuts times variables of that program up to which they are: a second
 
 
 def served(G: Fabric, traffic: Traffic, *, routing: str = "optimal") -> ConcurrentRate:
     """Largest rate at which all of a traffic is served at once, per unit of weight. [byte/s]"""
     if routing not in ROUTINGS:
         raise TopologyError("traffic", f"unknown routing {routing!r}; {closest(routing, ROUTINGS)}")
-    routed = ecmp(G, traffic)
-    if routing != "optimal" or _limit(G, traffic, routed) <= routed.rate * (1 + SAME):
-        return ConcurrentRate(routed.rate, routed.binding, "paths and cut")
+    if routing != "optimal" or program_size(G, traffic) <= ROUTED:
+        routed = ecmp(G, traffic)
+        if routing != "optimal" or confirmed(G, traffic, routed.rate, routed.binding):
+            return ConcurrentRate(routed.rate, routed.binding, "paths and cut")
     flow = concurrent_flow(G, traffic, routing=routing)
     arcs = tuple(arc for cause in flow.binding for arc in cause.arcs)
     return ConcurrentRate(flow.rate, arcs, "flow")
@@ -143,32 +143,6 @@ def _wires(G: Fabric, group: Sequence[AggregateNode]) -> list[tuple[Node, Node, 
     ]
 
 
-def _limit(G: Fabric, traffic: Traffic, routed: Routed) -> float:
-    """A bound for any routing: what crosses the full arcs between the parts that they divide."""
-    part = _parts(G, set(routed.binding))
-    out: defaultdict[int, float] = defaultdict(float)
-    into: defaultdict[int, float] = defaultdict(float)
-    for a, b, weight in traffic.sent:
-        if part[a] != part[b]:
-            out[part[a]] += weight
-            into[part[b]] += weight
-    for what in traffic.exchanges:
-        for group in what.groups:
-            for i, n in Counter(part[chip] for chip in group).items():
-                across = what.weight * n * (len(group) - n)
-                out[i] += across
-                into[i] += across
-    leaves: defaultdict[int, float] = defaultdict(float)
-    enters: defaultdict[int, float] = defaultdict(float)
-    for u, v, arc in G.edges(data=True):
-        if part[u] != part[v]:
-            leaves[part[u]] += arc["bandwidth"]
-            enters[part[v]] += arc["bandwidth"]
-    bounds = [leaves[i] / w for i, w in out.items() if w]
-    bounds += [enters[i] / w for i, w in into.items() if w]
-    return min(bounds, default=float("inf"))
-
-
 def _share_of(
     G: Fabric, small: AggregatedFabric, lanes: Sequence[Arc], users: Mapping[Arc, int]
 ) -> Fabric:
@@ -196,7 +170,7 @@ def _gathered(
     G: Fabric, groups: Sequence[Group], starved: Collection[Node], arcs: Sequence[Arc]
 ) -> float:
     """A bound for all groups: what enters the part of the fabric beyond the arcs of a cut."""
-    part = _parts(G, set(arcs))
+    part = parts(G, set(arcs))
     members = {chip for group in groups for chip in group}
     beyond = {part[node] for node in starved if node in members}
     enters = sum(
@@ -209,16 +183,6 @@ def _gathered(
         there = sum(part[chip] in beyond for chip in group)
         wanted += len(group) - there if there else 0
     return enters / wanted if wanted else float("inf")
-
-
-def _parts(G: Fabric, without: Collection[Arc]) -> dict[Node, int]:
-    """The number of the part that each node is in when these arcs, and those back, are gone."""
-    rest: nx.Graph[Node] = nx.Graph()
-    rest.add_nodes_from(G)
-    rest.add_edges_from(
-        (u, v) for u, v in G.edges if (u, v) not in without and (v, u) not in without
-    )
-    return {node: i for i, nodes in enumerate(nx.connected_components(rest)) for node in nodes}
 
 
 LOOKED_AT = 2048  # members of groups whose distances are all looked at
@@ -291,9 +255,10 @@ class GroupPaths:
                 cuts[key] = all_gather_rate(part, group)
         cut = min(cuts.values(), key=lambda cut: cut.rate)
         best = _gathered(G, groups, cut.starved, cut.arcs) <= cut.rate * (1 + SAME)
-        if best or sum(map(len, groups)) * G.number_of_edges() > LARGEST:
-            return ConcurrentRate(cut.rate, cut.arcs, "cuts" if best else EVENLY)
-        return joint_rate(G, groups)
+        joint = None
+        if not best and sum(map(len, groups)) * G.number_of_edges() <= LARGEST:
+            joint = joint_rate_within(G, groups, most=CUTS)
+        return joint or ConcurrentRate(cut.rate, cut.arcs, "cuts" if best else EVENLY)
 
     @cached_property
     def _within(self) -> list[tuple[tuple[AggregateNode, ...], range, Distances]]:

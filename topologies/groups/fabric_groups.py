@@ -278,17 +278,18 @@ def _spread(
     domains: Sequence[Sequence[Node]], inside: Sequence[DomainWiring], n: int
 ) -> list[Group]:
     """Groups over as few neighbouring domains as hold each, evenly filled."""
-    groups, taken = [], []
+    groups, taken, room = [], [], 0
     for members, inner in zip(domains, inside, strict=True):
         taken.append((members, inner))
-        if sum(len(chips) for chips, _ in taken) < n:
+        room += len(members)
+        if room < n:
             continue
         counts = _even(n, [len(chips) for chips, _ in taken])
         parts = [
             of.tiles(chips, count)[0] for (chips, of), count in zip(taken, counts, strict=True)
         ]
         groups.append(tuple(chip for part in parts for chip in part))
-        taken = []
+        taken, room = [], 0
     return groups
 
 

@@ -9,6 +9,7 @@ What a symmetry has to keep: arcs and their rates, relay permission, and who sen
 
 from collections import defaultdict
 from dataclasses import dataclass, field
+from hashlib import sha256
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array
@@ -53,6 +54,14 @@ class ColoredStructure:
         for i, members in enumerate(demand.groups):
             self.groups[np.sort(members).tobytes()].append(i)
 
+    @property
+    def content(self) -> str:
+        """Equal for two structures only if all that a symmetry keeps, and the names, are equal."""
+        groups = [members.tobytes() for members in self.demand.groups]
+        arrays = (self.tail, self.head, self.layer, self.colour, self.node_colour)
+        parts = [*(array.tobytes() for array in arrays), *groups, repr(self.net.nodes).encode()]
+        return sha256(b"".join(parts)).hexdigest()
+
     def arcs(self) -> ColoredArcs:
         """The arcs, made ready for refinement."""
         return ColoredArcs.of(self.size, self.tail, self.head, self.colour.astype(np.uint64))
@@ -90,8 +99,8 @@ def _keys(size: int, tail: Ints, head: Ints, layer: Ints) -> Ints:
 
 
 # Looks at an arc before the search is content with the symmetries it has.
-BUDGET = 100_000_000
-ATTEMPT = 20_000_000
+BUDGET = 20_000_000
+ATTEMPT = 10_000_000
 CALL = 4000  # arcs that could be looked at in the time that any look takes
 BRANCHES = 3
 DEPTH = 200

@@ -30,7 +30,7 @@ from topologies.fabric.fabric import Arc, Fabric, Node
 from topologies.fabric.limits import TopologyError, closest, count_fault
 from topologies.rates.color_refinement import shrunk
 from topologies.rates.cut import CutSearch
-from topologies.rates.flow_network import Floats, SparseMatrix, demand, network
+from topologies.rates.flow_network import Floats, SparseMatrix, demand, involved, network
 from topologies.rates.flow_program import maximum
 from topologies.rates.link_usage import LinkUsage, UsageRows
 from topologies.rates.orbits import orbits
@@ -99,19 +99,37 @@ def joint_rate(
         raise TopologyError(
             "joint_rate", f"unknown collective {collective!r}; {closest(collective, COLLECTIVES)}"
         )
+    joint = joint_rate_within(G, groups, collective, adding=adding)
+    assert joint is not None  # there is no limit to its cuts
+    return joint
+
+
+def joint_rate_within(
+    G: Fabric,
+    groups: Sequence[Iterable[Hashable]],
+    collective: str = "all_gather",
+    *,
+    adding: Collection[Hashable] = (),
+    most: float = np.inf,
+) -> ConcurrentRate | None:
+    """As `joint_rate`; None when cuts times variables of its program come to exceed `most`."""
     chosen = disjoint("joint_rate", G, groups)
+    G = involved(G, [member for group in chosen for member in group])
     net = network(G)
     what = demand(net, all_to_all(*chosen))
     adds = np.zeros(what.size, dtype=bool)
-    adds[[net.index[node] for node in adding]] = True
+    adds[[net.index[node] for node in adding if node in net.index]] = True
     # No symmetry may take a switch that adds to one that does not: each is as if it sent to itself.
     marks = csr_array(diags_array(adds.astype(float))) if adds.any() else what.sent
     uses = LinkUsage(net, what.groups, orbits(net, replace(what, sent=marks)), adds)
     for mirror in COLLECTIVES[collective]:
         uses.add(mirror=mirror)
-    most = min(FOLDED, ALONE) if uses.alone else FOLDED
-    optimum = _by_flows(uses) if uses.flow_columns() <= most else None
-    rate, tight, engine = optimum or _by_cuts(uses)
+    folded = min(FOLDED, ALONE) if uses.alone else FOLDED
+    optimum = _by_flows(uses) if uses.flow_columns() <= folded else None
+    optimum = optimum or _by_cuts(uses, most)
+    if optimum is None:
+        return None
+    rate, tight, engine = optimum
     if rate <= 0:
         raise TopologyError(
             f"fabric {G.graph.get('name')!r}", "no permitted path joins the members of some group"
@@ -146,8 +164,11 @@ def _by_flows(uses: LinkUsage) -> tuple[float, NDArray[np.bool_], str] | None:
     return rate, tight, f"linear program of {folded.shape[1]} variables"
 
 
-def _by_cuts(uses: LinkUsage) -> tuple[float, NDArray[np.bool_], str]:
-    """The same by generation of cuts, until the rate reached is within `GAP` of the bound."""
+def _by_cuts(uses: LinkUsage, most: float) -> tuple[float, NDArray[np.bool_], str] | None:
+    """The same by generation of cuts, until the rate reached is within `GAP` of the bound.
+
+    None when cuts times variables exceed `most` before.
+    """
     cuts = UsageRows()
     for number, phase in enumerate(uses.phases):
         for target in phase.targets.tolist():
@@ -160,6 +181,8 @@ def _by_cuts(uses: LinkUsage) -> tuple[float, NDArray[np.bool_], str]:
     best = even if sound else None
     reached = _reached(uses, cuts, even) if sound else 0.0
     for _ in range(STEPS):
+        if cuts.count * uses.width > most:
+            return None
         limits = np.concatenate([uses.limits, np.zeros(cuts.count)])
         rows = vstack([loads, cuts.matrix(uses.width)]).tocsr()
         rate, division, duals = _optimum(rows, limits, balances, which=0)
@@ -178,7 +201,10 @@ def _even(uses: LinkUsage, loads: SparseMatrix) -> Floats:
     cells = loads.tocoo()
     row, column = cells.coords
     even = np.zeros(uses.width)
-    even[column] = (uses.limits / loads.sum(axis=1))[row]
+    used = np.unique(row)  # of an arc that nobody may use there is no part
+    share = np.zeros(uses.limits.size)
+    share[used] = uses.limits[used] / loads.sum(axis=1)[used]
+    even[column] = share[row]
     return even
 
 

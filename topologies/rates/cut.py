@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from topologies.fabric.fabric import Arc, Fabric, Node
 from topologies.fabric.limits import TopologyError
 from topologies.rates.automorphisms import Orbits
-from topologies.rates.flow_network import Ints, demand, network
+from topologies.rates.flow_network import Ints, demand, involved, network
 from topologies.rates.max_flow import Flows, GroupArcs, arcs_of
 from topologies.rates.orbits import orbits
 from topologies.rates.traffic import all_to_all, chosen
@@ -156,7 +156,7 @@ def all_reduce_rate(G: Fabric, members: Iterable[Hashable] | None = None) -> flo
 
 
 def _narrowest(G: Fabric, group: list[Node], *, mirror: bool) -> Cut:
-    net = network(G)
+    net = network(involved(G, group))
     what = demand(net, all_to_all(group))
     arcs = arcs_of(net, what.groups[0], mirror=mirror)
     search = CutSearch(Flows(arcs))

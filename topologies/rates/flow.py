@@ -16,23 +16,35 @@ Wentges, Weighted Dantzig-Wolfe decomposition, 1997 (prices between the last and
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import csc_array, csr_array, hstack
 from scipy.sparse.csgraph import dijkstra
 
-from topologies.fabric.fabric import Arc, Fabric, Node, accelerators
+from topologies.fabric.fabric import SCALE_UP, Arc, Fabric, Node, accelerators
 from topologies.fabric.limits import TopologyError, closest
-from topologies.rates.flow_network import Floats, demand, network
+from topologies.fabric.measure import between, halvings
+from topologies.rates.automorphisms import Orbits
+from topologies.rates.flow_network import Floats, FlowNetwork, NodeDemand, demand, network
 from topologies.rates.flow_program import FlowSolution, ReducedProgram, by_program, maximum
 from topologies.rates.orbits import orbits
 from topologies.rates.shortest_paths import ecmp
-from topologies.rates.traffic import Traffic, all_to_all, traffic_checked
+from topologies.rates.traffic import (
+    SAME,
+    Traffic,
+    TrafficCut,
+    all_to_all,
+    confirmed,
+    crossing,
+    parted,
+    parts,
+    traffic_checked,
+)
 
 GAP = 1e-9
-ROUNDS = 60
+ROUNDS, LEAST_ROUNDS = 60, 4
 # A little length on every arc, of the mean and of the longest, so that none is free: free arcs
 # could be walked in circles. The bound is that of the lengths with it.
 LEAST, TIE = 1e-11, 1e-12
@@ -43,12 +55,16 @@ IDLE = 12
 
 
 def column_generation(task: ReducedProgram) -> FlowSolution | None:
-    """Optimum of the flow program by generation of columns, or None after `ROUNDS` rounds."""
+    """Optimum of the flow program by generation of columns.
+
+    None after `ROUNDS` rounds; the bound as it is then where the program is beyond `SOLVED`.
+    """
     router, mixtures = _Router(task), _Mixtures(task)
     whole = task.members * task.capacity
     prices = best = whole / whole.sum()
     theta, bound = 0.0, np.inf
-    for number in range(ROUNDS):
+    large = task.most_columns > SOLVED
+    for number in range(_rounds(task.most_columns, task.sources.size * task.members.size)):
         between = SMOOTH if number > PATIENCE and number % 2 else 0.0
         tried = between * best + (1 - between) * prices
         step = max(LEAST / whole.sum(), TIE * float((tried / whole).max()))
@@ -64,7 +80,10 @@ def column_generation(task: ReducedProgram) -> FlowSolution | None:
         mixtures.add(loads)
         theta, prices = mixtures.solve()
         prices = prices / prices.sum()
-    return None
+    if not large:
+        return None
+    engine = f"bound of {number + 1} rounds of routings, which reach {theta / bound:.1%} of it"
+    return FlowSolution(bound, engine, np.arange(whole.size), best, exact=False)
 
 
 class _Router:
@@ -146,6 +165,10 @@ ROUTINGS = ("optimal", "shortest_ecmp")
 # Rounds of routings are quicker than one linear program where few orbits of arcs can bind, and
 # where the program would have more variables than this.
 FEW, LARGE = 32, 30_000
+# Variables beyond which the program is not solved as one, but mixed for so many rounds at most
+# that they price `MIXED` arcs and leave `CELLS` loads to mix; beyond which no paths are counted.
+# About a second each.
+SOLVED, MIXED, CELLS, ROUTED = 60_000, 4_000_000, 400_000, 10_000_000
 # An elasticity below this is rounding.
 BINDING = 1e-9
 
@@ -180,15 +203,20 @@ class Flow:
     rate : Per unit of weight: for an all-to-all of weight 1, of each ordered pair. [byte/s]
     engine : How it was found.
     binding : What holds the rate down, the strongest first. Elasticities add up to 1.
+    exact : Does some routing reach it? Else no routing does better, on a fabric too large and
+        irregular for the program.
     """
 
     rate: float
     engine: str
     binding: tuple[Bottleneck, ...]
+    exact: bool = True
 
 
 def concurrent_flow(G: Fabric, traffic: Traffic, *, routing: str = "optimal") -> Flow:
     """The largest rate at which all of `traffic` flows at once, per unit of weight.
+
+    On a large fabric without symmetry an upper bound, which its `engine` says.
 
     Raises TopologyError when the traffic cannot be sent, the fabric is unsound, no permitted path
     joins two that talk, or the solver finds no optimum.
@@ -216,6 +244,11 @@ def concurrent_flow(G: Fabric, traffic: Traffic, *, routing: str = "optimal") ->
     net = network(G)
     what = demand(net, traffic)
     symmetry = orbits(net, what)
+    size = _size(net, what, symmetry)
+    senders = np.unique(symmetry.nodes[what.sources()]).size
+    loads = senders * np.unique(symmetry.arcs).size
+    if size > SOLVED and _rounds(size, loads) < LEAST_ROUNDS:
+        return _bounded(G, traffic, size)
     program = ReducedProgram(net, what, symmetry, G.graph.get("name"))
     solution = _solved(program)
     rate = solution.theta * program.unit
@@ -226,7 +259,62 @@ def concurrent_flow(G: Fabric, traffic: Traffic, *, routing: str = "optimal") ->
         f"{solution.engine}; {program.sources.size} of {senders} sources, "
         f"{program.members.size} of {net.tail.size} arcs"
     )
-    return Flow(rate, engine, _binding(program, solution))
+    return Flow(rate, engine, _binding(program, solution), solution.exact)
+
+
+def program_size(G: Fabric, traffic: Traffic) -> int:
+    """Variables of the program of a checked traffic: a source of each orbit times the arcs."""
+    net = network(G)
+    what = demand(net, traffic)
+    return _size(net, what, orbits(net, what))
+
+
+def _rounds(size: int, loads: int) -> int:
+    """Rounds of routings that a program of so many variables and loads of a routing is worth."""
+    if size <= SOLVED:
+        return ROUNDS
+    return min(ROUNDS, MIXED // size, math.isqrt(2 * CELLS // loads))
+
+
+def _size(net: FlowNetwork, what: NodeDemand, symmetry: Orbits) -> int:
+    return int(np.unique(symmetry.nodes[what.sources()]).size) * net.tail.size
+
+
+def _bounded(G: Fabric, traffic: Traffic, size: int) -> Flow:
+    """What shortest paths reach if a cut confirms it; else the narrowest of some cuts."""
+    if size <= ROUTED:
+        routed = ecmp(G, traffic)
+        if confirmed(G, traffic, routed.rate, routed.binding):
+            engine = "shortest paths in equal parts, confirmed by a cut"
+            return Flow(routed.rate, engine, (Bottleneck(routed.binding, 1.0),))
+    cut = narrowest(G, traffic)
+    if not 0 < cut.rate < math.inf:
+        fault = "no permitted path joins some that talk"
+        raise TopologyError(f"fabric {G.graph.get('name')!r}", fault)
+    binding = (Bottleneck(cut.arcs, 1.0),) if cut.arcs else ()
+    engine = f"narrowest of the cuts around chips, domains and halves; {size:,} variables"
+    return Flow(cut.rate, engine, binding, exact=False)
+
+
+def narrowest(G: Fabric, traffic: Traffic) -> TrafficCut:
+    """The narrowest cut around a chip, around what scale-up links join, and between halves."""
+    alone = {node: i for i, node in enumerate(G)}
+    joined = parts(G, {(u, v) for u, v, arc in G.edges(data=True) if arc["tier"] != SCALE_UP})
+    cuts = [parted(G, traffic, divided) for divided in (alone, joined)]
+    return min([*cuts, *_halved(G, traffic)], key=lambda cut: cut.rate)
+
+
+def _halved(G: Fabric, traffic: Traffic) -> Iterator[TrafficCut]:
+    chips = accelerators(G)
+    for _, half in halvings(G, chips):
+        rest = set(chips) - half
+        out, into = crossing(traffic, {chip: chip in half for chip in chips})
+        for weight, ends in ((out[True], (half, rest)), (into[True], (rest, half))):
+            if weight:
+                rate = between(G, *ends)
+                straight = [(u, v) for u in ends[0] for v in G.succ[u] if v in ends[1]]
+                alone = sum(G.edges[arc]["bandwidth"] for arc in straight) >= rate * (1 - SAME)
+                yield TrafficCut(rate / weight, tuple(straight) if alone else ())
 
 
 def all_to_all_rate(

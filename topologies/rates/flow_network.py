@@ -4,7 +4,7 @@ A node that does not forward is two places: where its own traffic starts and whe
 it ends. No path leads from the second to the first, which is the whole relay rule.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
@@ -52,6 +52,26 @@ class FlowNetwork:
     def arc(self, number: int) -> Arc:
         """The ends of an arc by name."""
         return self.nodes[self.tail[number]], self.nodes[self.head[number]]
+
+
+def involved(G: Fabric, members: Collection[Node]) -> Fabric:
+    """The part of a fabric that the traffic of `members` may use.
+
+    Other chips that relay for nobody carry nothing, nor do switches that lead to such alone.
+    """
+    keep = {*members, *(node for node, forwards in G.nodes(data="forward") if forwards)}
+    if len(keep) == len(G):
+        return G
+    needed = set(members)
+    queue = [node for node in keep if node not in needed]
+    while queue:
+        node = queue.pop()
+        beside = {v for v in (*G.succ[node], *G.pred[node]) if v in keep}
+        if node in keep and len(beside) < 2:
+            keep.discard(node)
+            queue += [v for v in beside if v not in needed]
+    part: Fabric = nx.DiGraph(G.subgraph(keep))
+    return part if part.number_of_edges() else G  # members apart: an error names them
 
 
 def network(G: Fabric) -> FlowNetwork:
@@ -126,9 +146,17 @@ class NodeDemand:
         return np.flatnonzero(sends)
 
     def _of(self, source: int) -> Iterator[tuple[float, Ints]]:
-        for weight, members in zip(self.weights, self.groups, strict=True):
-            if np.any(members == source):
-                yield float(weight), members
+        for number in self._exchanges.get(source, ()):
+            yield float(self.weights[number]), self.groups[number]
+
+    @cached_property
+    def _exchanges(self) -> dict[int, list[int]]:
+        """Numbers of the groups in which each node exchanges."""
+        of: dict[int, list[int]] = {}
+        for number, members in enumerate(self.groups):
+            for member in members.tolist():
+                of.setdefault(member, []).append(number)
+        return of
 
 
 def demand(net: FlowNetwork, traffic: Traffic) -> NodeDemand:

@@ -56,12 +56,13 @@ class ReducedProgram:
 
 @dataclass(frozen=True, eq=False)
 class FlowSolution:
-    """Optimum of a task in its units, how it was found, and what binds."""
+    """Optimum of a task in its units or a bound of it, how it was found, and what binds."""
 
     theta: float
     engine: str
     classes: Ints  # class of each arc orbit
     elasticity: Floats  # of theta to the bandwidth of all arcs of a class together
+    exact: bool = True
 
 
 def _reached(net: FlowNetwork, sources: Ints, rows: Floats, hops: Floats, name: object) -> None:

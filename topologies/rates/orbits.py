@@ -8,9 +8,10 @@ Names suggest numbers turned round, mirrored, exchanged: node `(r, i)` is chip i
 whatever else bears r or i in the same place of its name goes along.
 """
 
-from collections import defaultdict
+from collections import OrderedDict, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -61,6 +62,29 @@ class Names:
             if step == 1 and len(holders) > 1:
                 for box in holders:
                     yield self._turned([box], place, 1)
+
+    def blocks(self) -> Iterator[Ints]:
+        """Neighbours turned round within blocks: cards of a leaf, leaves of a pod, pods.
+
+        A thing counts as many cards as its box has fewer numbers than that of the cards.
+        """
+        if not self.boxes:
+            return
+        most = max(box.sides[0] for box in self.boxes if box.sides)
+        boxes = [(most // box.sides[0], box) for box in self.boxes if box.sides]
+        if any(most % box.sides[0] for _, box in boxes):
+            return
+        chain = sorted({many for many, _ in boxes} | {most})
+        for step, block in pairwise(chain):
+            if block % step == 0:
+                moved = []
+                for many, box in boxes:
+                    numbers, size = box.numbers.copy(), block // many
+                    if size > 1 and step % many == 0:
+                        at = numbers[:, 0] % size
+                        numbers[:, 0] += (at + step // many) % size - at
+                        moved.append((box, numbers))
+                yield self._all(moved)
 
     def mirrors(self) -> Iterator[Ints]:
         """The numbers in one place counted backwards."""
@@ -120,11 +144,20 @@ MIRRORED = 200_000
 def orbits(net: FlowNetwork, demand: NodeDemand) -> Orbits:
     """Orbits of nodes and arcs under symmetries that keep the fabric and its traffic."""
     what = ColoredStructure(net, demand)
-    symmetry = Orbits(np.arange(demand.size), np.arange(net.tail.size))
-    _named(what, symmetry, Names(net.nodes))
-    if np.unique(symmetry.nodes[demand.sources()]).size > 1:  # sources still in several orbits
-        AutomorphismSearch(what, symmetry).run()
-    return symmetry
+    key = what.content
+    if key not in _remembered:
+        symmetry = Orbits(np.arange(demand.size), np.arange(net.tail.size))
+        _named(what, symmetry, Names(net.nodes))
+        if np.unique(symmetry.nodes[demand.sources()]).size > 1:  # sources still in several orbits
+            AutomorphismSearch(what, symmetry).run()
+        _remembered[key] = symmetry
+        if len(_remembered) > KEPT:
+            _remembered.popitem(last=False)
+    return _remembered[key]
+
+
+KEPT = 8  # structures whose orbits are remembered: shortest paths and flows ask for the same
+_remembered: OrderedDict[str, Orbits] = OrderedDict()
 
 
 def _named(what: ColoredStructure, symmetry: Orbits, labels: Names) -> None:
@@ -132,6 +165,9 @@ def _named(what: ColoredStructure, symmetry: Orbits, labels: Names) -> None:
         for move in labels.turns(place):
             if _taken(what, symmetry, move):
                 break
+    if np.unique(symmetry.nodes[what.demand.sources()]).size > 1:
+        for move in labels.blocks():
+            _taken(what, symmetry, move)
     if what.net.tail.size <= MIRRORED:
         for move in (*labels.mirrors(), *labels.swaps()):
             _taken(what, symmetry, move)

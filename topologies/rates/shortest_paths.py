@@ -127,7 +127,7 @@ class _ShortestArcs:
         counts = ends.astype(float)
         for level in self.levels:
             ahead = worth[level] * counts[self.heads[level]]
-            counts += np.bincount(self.tails[level], ahead, counts.size)
+            np.add.at(counts, self.tails[level], ahead)
         return counts
 
     def carried(self, worth: Floats, mass: Floats) -> Floats:
@@ -136,7 +136,7 @@ class _ShortestArcs:
         mass, carried = mass.copy(), np.zeros(worth.size)
         for level in reversed(self.levels):
             carried[level] = share[level] * mass[self.tails[level]]
-            mass += np.bincount(self.heads[level], carried[level], mass.size)
+            np.add.at(mass, self.heads[level], carried[level])
         return carried
 
 

@@ -1,16 +1,20 @@
 """Traffic: groups that exchange all to all, and weighted pairs, in any sum.
 
 Weights say how the demands compare; how fast they can all be served at once is what
-`topologies.rates.flow` answers, in byte/s per unit of weight.
+`topologies.rates.flow` answers, in byte/s per unit of weight. What crosses a cut over its
+bandwidth bounds that, cheap where a linear program is not; exact where a routing reaches it.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
+from typing import TypeAlias
+
+import networkx as nx
 
 from topologies.fabric.fabric import ACCELERATOR, Arc, Fabric, Group, Node, accelerators
 from topologies.fabric.limits import TopologyError
@@ -199,3 +203,64 @@ def _faults(G: Fabric, members: list[Node]) -> Iterator[str]:
         elif member in seen:
             yield f"{member!r} is named twice"
         seen.add(member)
+
+
+SAME = 1e-9  # rates that differ by less are equal: far below the 1e-6 that engines agree to
+Weights: TypeAlias = defaultdict[int, float]
+
+
+@dataclass(frozen=True)
+class TrafficCut:
+    """The narrowest of some cuts: an upper bound per unit of weight [byte/s]."""
+
+    rate: float
+    arcs: tuple[Arc, ...]  # those that cross it; none are named where halves are joined by switches
+
+
+def confirmed(G: Fabric, traffic: Traffic, rate: float, full: Collection[Arc]) -> bool:
+    """Whether no routing is better: the full arcs leave no more to the parts that they divide."""
+    return parted(G, traffic, parts(G, set(full))).rate <= rate * (1 + SAME)
+
+
+def parted(G: Fabric, traffic: Traffic, part: Mapping[Node, int]) -> TrafficCut:
+    """The narrowest of the cuts around each of the parts."""
+    leaves: defaultdict[int, float] = defaultdict(float)
+    enters: defaultdict[int, float] = defaultdict(float)
+    for u, v, arc in G.edges(data=True):
+        if part[u] != part[v]:
+            leaves[part[u]] += arc["bandwidth"]
+            enters[part[v]] += arc["bandwidth"]
+    out, into = crossing(traffic, part)
+    bounds = [(leaves[i] / weight, i, 0) for i, weight in out.items() if weight]
+    bounds += [(enters[i] / weight, i, 1) for i, weight in into.items() if weight]
+    rate, which, end = min(bounds, default=(float("inf"), -1, 0))
+    return TrafficCut(
+        rate,
+        tuple(arc for arc in G.edges if part[arc[end]] == which and part[arc[1 - end]] != which),
+    )
+
+
+def crossing(traffic: Traffic, part: Mapping[Node, int]) -> tuple[Weights, Weights]:
+    """Weights that leave each part, and that enter it."""
+    out, into = defaultdict[int, float](float), defaultdict[int, float](float)
+    for a, b, weight in traffic.sent:
+        if part[a] != part[b]:
+            out[part[a]] += weight
+            into[part[b]] += weight
+    for what in traffic.exchanges:
+        for group in what.groups:
+            for i, n in Counter(part[chip] for chip in group).items():
+                across = what.weight * n * (len(group) - n)
+                out[i] += across
+                into[i] += across
+    return out, into
+
+
+def parts(G: Fabric, without: Collection[Arc]) -> dict[Node, int]:
+    """The number of the part that each node is in when these arcs, and those back, are gone."""
+    rest: nx.Graph[Node] = nx.Graph()
+    rest.add_nodes_from(G)
+    rest.add_edges_from(
+        (u, v) for u, v in G.edges if (u, v) not in without and (v, u) not in without
+    )
+    return {node: i for i, nodes in enumerate(nx.connected_components(rest)) for node in nodes}

@@ -103,6 +103,8 @@ def formula_card(name: str, solve_for: str | None, sets: Sequence[str]) -> Formu
         equation = _equation(entry)
         if isinstance(equation, Derivation):
             raise InputError(f"{entry.name} does not end in one symbol; see it with planner derive")
+        if solve_for is not None:
+            read_values(equation, sets, solve_for)  # the algebra may take long: faults are told now
         turned = equation if solve_for is None else equation.solve_for(solve_for)
     except ValueError as error:
         raise InputError(str(error)) from error
@@ -275,20 +277,26 @@ def formulas_text(rows: Sequence[FormulaRow]) -> str:
     return str(_listing(rows)) if rows else "no equation is that"
 
 
-def read_values(equation: Equation, sets: Sequence[str]) -> dict[str, float]:
+def read_values(
+    equation: Equation, sets: Sequence[str], wanted: str | None = None
+) -> dict[str, float]:
     """{symbol: value in base units} from texts such as `W=3.35 TB/s` and `B=64`.
+
+    `wanted` is the symbol that the equation is asked for, its left side if none is named.
 
     Counts below the line may be left out, since the symbol's meaning says them: `b_kv=70 kB` is per
     token, `p_chip=$3.50/hour` per chip. Raises InputError if a symbol does not occur or is given
     twice, or a value is not of the symbol's unit, negative, or not finite.
     """
-    symbols = {x.name: x for x in (*equation.symbols, *equation.givens)}
+    wanted = wanted or equation.symbol.name
+    every = {x.name: x for x in (*equation.symbols, *equation.givens, equation.symbol)}
+    symbols = {name: x for name, x in every.items() if name != wanted}
     values: dict[str, float] = {}
     for change in sets:
         name, equals, written = (part.strip() for part in change.partition("="))
         if not equals or not name:
             raise InputError(f"--set {quoted(change)}: expected SYMBOL=VALUE, such as B=64")
-        if name == equation.symbol.name:
+        if name == wanted:
             raise InputError(
                 f"--set {name}: it is what this equation gives; ask for another symbol "
                 "with --solve-for to give it a value"

@@ -1,6 +1,7 @@
 """Profiles: physical numbers, adjustments where they hold, bands of what is known and what not."""
 
 from dataclasses import replace
+from importlib.resources import files
 from types import MappingProxyType
 
 import numpy as np
@@ -18,6 +19,7 @@ from planner.catalogue.profile import (
     profile_from,
     profile_names,
 )
+from planner.catalogue.profile_checks import unsound
 from planner.problems.serving.profiled import LECTURE
 from planner.text.errors import CatalogueError
 from tests.paths import ROOT
@@ -235,3 +237,24 @@ def test_whatever_is_wrong_inside_a_profile_names_its_file(tmp_path, text):
     file.write_text(text, encoding="utf-8")
     with pytest.raises(CatalogueError, match=r"own\.toml: is no profile: "):
         profile(str(file))
+
+
+@pytest.mark.parametrize(
+    ("figure", "changed", "fault"),
+    [
+        ("median = ", "medium = ", "a row of left_out"),
+        ("median = ", "median = '', was = ", "median of a row of left_out is ''"),
+        ("within_10 = ", "within_10 = nan, was = ", "within_10 of a row of left_out"),
+        ("quantiles.known]\n", "quantiles.known]\nodd = ['', 1, 1]\n", "quantiles known.odd"),
+    ],
+)
+def test_figures_that_an_answer_quotes_are_looked_at_when_a_profile_is_read(
+    tmp_path, figure, changed, fault
+):
+    """Errors on rows left out and quantiles of bands, before an answer stumbles over them."""
+    shipped = (files("planner.catalogue") / "profiles/engines-2026.toml").read_text("utf-8")
+    assert figure in shipped
+    file = tmp_path / "own.toml"
+    assert unsound(profile("engines-2026")) is None
+    file.write_text(shipped.replace(figure, changed, 1), encoding="utf-8")
+    assert fault in (unsound(profile(str(file))) or "")

@@ -4,7 +4,10 @@ import json
 
 import pytest
 
+from formulas.algebra.equation import Equation
 from planner.cli.app import main
+from planner.report.text.formula import formula_card
+from planner.text.errors import InputError
 
 MEMORY = ("N_total=671B params", "b_w=1 byte/param", "B=64", "L_ctx=4k", "b_kv=70 kB")
 
@@ -212,3 +215,11 @@ def test_a_point_without_a_value_is_refused(capsys, words, sets, sentence):
     assert "at this point: " in err
     assert sentence in err
     assert len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("wrong", ["x_wide=-1", "T_pf_read=1 s", "nobody=3", "x_wide"])
+def test_values_are_refused_before_anything_is_solved(monkeypatch, wrong):
+    """Turning the cubic of shared reads took 15 s before a negative share was looked at."""
+    monkeypatch.setattr(Equation, "solve_for", None)
+    with pytest.raises(InputError, match="--set"):
+        formula_card("reading_beside", "T_pf_read", ["n_pr=1.5", wrong])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from tests.cases.flow import GB, KNOWN, changed, fabrics, pods, renamed
-from topologies import switch, torus
+from topologies import clos, switch, torus
 from topologies.fabric.fabric import accelerators, fabric, link
 from topologies.rates import color_refinement as refinement
 from topologies.rates.automorphisms import ColoredStructure
@@ -51,6 +51,20 @@ def test_chips_that_are_alike_are_found_to_be(name):
     G = KNOWN[name][0]()
     assert found(G)[0] == 1
     assert found(renamed(G, 1)[0])[0] == 1
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: clos(8000, out=50 * GB, leaf=2, levels=3, pod=20, cores=2),
+        lambda: clos(512, out=50 * GB, leaf=16, levels=3, pod=4, domain=switch(8, up=450 * GB)),
+        lambda: clos(600, out=50 * GB, leaf=6, spines=5, oversubscription=2),
+    ],
+)
+def test_blocks_of_a_large_clos_network_are_seen_in_their_names(build, monkeypatch):
+    """One source of thousands, without a search of what looks alike."""
+    monkeypatch.setattr("topologies.rates.orbits.AutomorphismSearch", None)
+    assert found(build())[0] == 1
 
 
 @pytest.mark.parametrize("name", KNOWN)

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from topologies import TopologyError, hierarchy, mesh, switch, torus
+from topologies import TopologyError, hierarchy, mesh, rails, switch, torus
 from topologies.fabric.fabric import ACCELERATOR, SWITCH, Fabric, accelerators, fabric, link
 from topologies.rates import closed_forms
-from topologies.rates.cut import all_gather_rate, all_reduce_rate, reduce_scatter_rate
+from topologies.rates.cut import CutSearch, all_gather_rate, all_reduce_rate, reduce_scatter_rate
+from topologies.rates.flow_network import involved, network
+from topologies.rates.max_flow import Flows, arcs_of
 
 
 def undeclared(G: Fabric) -> Fabric:
@@ -220,3 +222,18 @@ def test_chips_out_of_reach_are_named() -> None:
     with pytest.raises(TopologyError, match="no permitted path from"):
         all_gather_rate(G, [0, 2])
     assert all_gather_rate(G).rate == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    "members", [[(0, 0), (0, 1)], [(0, 0), (1, 3)], [(2, i) for i in range(4)]]
+)
+@pytest.mark.parametrize("relay", ["none", "pxn", "all"])
+def test_chips_that_carry_nothing_change_nothing(members, relay):
+    """A group of 16 chips on rails, among chips and switches that it has no use for."""
+    G = rails(4, 4, up=450e9, out=50e9, relay=relay, oversubscription=2)
+    part = involved(G, members)
+    assert (len(part) < len(G)) == (relay != "all")
+    whole = arcs_of(network(G), np.array([list(G).index(node) for node in members]))
+    search = CutSearch(Flows(whole))
+    search.run([np.flatnonzero(whole.is_member)[i : i + 1] for i in range(len(members))])
+    assert all_gather_rate(G, members).rate == pytest.approx(search.rate)

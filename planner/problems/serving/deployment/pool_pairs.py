@@ -202,8 +202,9 @@ def _fewest(
 
 
 def _needed(tasks: TaskPair, rate: np.ndarray) -> np.ndarray:
-    """Replicas that carry the load, spare ones included."""
-    return np.ceil((tasks.demand or 0.0) / rate - 1e-12).astype(np.int64) + tasks.prefill.spare
+    """Replicas that carry the load, spare ones included; 2**40, beyond any system, if more do."""
+    count = np.minimum(np.ceil((tasks.demand or 0.0) / rate - 1e-12), 2.0**40)
+    return count.astype(np.int64) + tasks.prefill.spare
 
 
 def _taken(tasks: TaskPair, a: PhaseLayouts, count: np.ndarray) -> np.ndarray:

@@ -188,6 +188,8 @@ def test_more_load_never_needs_fewer_chips():
         assert plan.outputs["ttft"] <= 0.1
         assert plan.outputs["requests"] == pytest.approx(load)
         assert plan.pools[0].chosen_by["readers"] < 1
+    for load in (1e20, 1e300):
+        assert not solved(replace(waiting, demand=load))[1]
         assert plan.last.chosen_by["load"] <= 1 + 1e-9
     assert paid == sorted(paid)
 
