@@ -146,9 +146,8 @@ def _report(arguments: Arguments) -> tuple[int, str]:
 def _catalog(arguments: Arguments) -> tuple[int, str]:
     from planner.report.text.catalog import catalog
 
-    return 0, dumps(catalog(
-        *(_name(arguments, key) for key in ("kind", "name", "find")), _texts(arguments, "where")
-    ))  # fmt: skip
+    kind, name, find = (_name(arguments, key) for key in ("kind", "name", "find"))
+    return 0, dumps(catalog(kind, name, find, _texts(arguments, "where")))
 
 
 def _schema(arguments: Arguments) -> tuple[int, str]:
