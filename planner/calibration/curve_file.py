@@ -4,8 +4,6 @@ Beside the curves stand their errors and bands, and what it adds to leave a scal
 of a step, efficiency, mid-range delay. Everything is seeded: the same rows give the same file.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import log2

@@ -7,8 +7,6 @@ Errors are those on rows left out: configurations (a layout at its lengths, with
 concurrencies), groups (a model on a chip under an engine), whole models, whole chips.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -11,8 +11,6 @@ left out do. They move all times together as well, by as much as the profile is 
 or the chip is new to it, and the profile keeps its part of every difference (shrinkage).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

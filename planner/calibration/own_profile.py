@@ -1,7 +1,5 @@
 """A profile from a user's own rows, with its errors on rows left out and baselines beside."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

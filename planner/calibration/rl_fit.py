@@ -5,8 +5,6 @@ has. The pools are planned once a row; where a row does not say how chips were s
 is best by the numbers of the fit is taken, as a plan takes it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

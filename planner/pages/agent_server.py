@@ -4,8 +4,6 @@ A tool answers the text of a command's `--json`; a mistake is a tool error with 
 lines, a scenario without a plan an answer. What is missing is asked for and never filled in.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass

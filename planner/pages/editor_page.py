@@ -1,7 +1,5 @@
 """The page of the server: a text field for a scenario, and what the commands answer to it."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 

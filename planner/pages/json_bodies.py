@@ -1,7 +1,5 @@
 """The body of a request as values: JSON that is neither large, nor deep, nor ambiguous."""
 
-from __future__ import annotations
-
 import json
 from typing import Any, NoReturn
 

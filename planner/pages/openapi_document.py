@@ -1,7 +1,5 @@
 """The OpenAPI document of the server: its operations, and the schemas that they use."""
 
-from __future__ import annotations
-
 from importlib.metadata import version
 from typing import Any
 

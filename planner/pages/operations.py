@@ -4,8 +4,6 @@ Everything here runs in a process of its own, which is killed when it takes too 
 come as mappings, and what they name is read only where the process may.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass

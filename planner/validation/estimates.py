@@ -5,8 +5,6 @@ Of a folder every table that can be read is; each that is passed over is named w
 The prediction file: the input as it was, and beside it the bound, the estimate and its band.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence

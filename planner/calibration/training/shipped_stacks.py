@@ -1,7 +1,5 @@
 """Fits the stacks that ship: python -m planner.calibration.training.shipped_stacks FILE..."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A training stack fitted to rows, and its text in a TOML file: what ships, or a user's own."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np

@@ -5,8 +5,6 @@ chip or a width with all its rows. The constant is the median MFU of the rows th
 same chip, format, recomputation and kind of model where there are such.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """The answer to a scenario of fleets: the plan, checked again, its prices, its proof."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from planner.problems.fleet import plan as records

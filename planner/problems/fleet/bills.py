@@ -1,7 +1,5 @@
 """What a plan costs by contract and by model, and what it would cost with one freedom less."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

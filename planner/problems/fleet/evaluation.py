@@ -4,8 +4,6 @@ Demand with headroom and spare, the firm share, limits of contracts, packing of 
 machines, work that waits, and the bill, are worked out anew from the plan's whole numbers.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The kinds of value that only a fleet's fields hold: chances per hour, machines, demand."""
 
-from __future__ import annotations
-
 import csv
 import math
 import re

@@ -1,7 +1,5 @@
 """A fleet question in numbers: models with their demand, pools with their contracts, columns."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from functools import cached_property

@@ -4,8 +4,6 @@ Hours are cyclic. Every rule of the plan is a block of rows here; `evaluation` s
 again by itself.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

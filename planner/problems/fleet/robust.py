@@ -9,8 +9,6 @@ are moved together until the plan keeps it on draws of one seed; what it keeps i
 draws of another.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 

@@ -7,8 +7,6 @@ alike to be solved apart: each model is planned through all of them, and covers 
 hours are solved once more, among the replicas in use about each.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """Where a fleet has no plan: which model falls short in which hour, and what would repair it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

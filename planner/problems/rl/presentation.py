@@ -34,7 +34,7 @@ def sections(plan: records.RlPlan) -> tuple[Section, ...]:
     return (*blocks, Section("how sure", (Line("certificate", fits), *notes)))
 
 
-def picture(plan: records.RlPlan) -> ValueRows:
+def picture(plan: records.RlPlan) -> "ValueRows":
     """Where the time of a step goes, each pool a lane of one time axis; steps of other pools."""
     from planner.report.pictures.value_rows import ValuePanel, ValueRow, ValueRows
 

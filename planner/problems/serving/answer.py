@@ -1,7 +1,5 @@
 """The answer to a serving scenario: the best plan, its reason and bound, or the way out."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

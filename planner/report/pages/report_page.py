@@ -5,8 +5,6 @@ It fetches nothing: its own script and style by hash, everything else forbidden 
 carries. Without scripts the plan as solved is all there, as text, tables and SVG.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

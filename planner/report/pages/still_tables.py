@@ -1,7 +1,5 @@
 """What a page shows without any script: the kind's picture, bars of what adds up, tables."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from html import escape

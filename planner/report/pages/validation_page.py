@@ -5,8 +5,6 @@ Tables of a validation as HTML: scores beside baselines, groups, rows by their r
 Single rows are named by their line and given as ratios, so that a page holds no measurement.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from importlib.resources import files

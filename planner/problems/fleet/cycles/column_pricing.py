@@ -9,8 +9,6 @@ and a rate above theirs is asked for no larger one: prices are at most the true 
 they reject improves nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 

@@ -5,8 +5,6 @@ cover of its demand with the spare. That is a row of the program (Boyd 1994: a F
 prices of the relaxation it is the one that lifts it most.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 

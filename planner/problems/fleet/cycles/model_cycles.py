@@ -6,8 +6,6 @@ less and less of them; after each turn machines are reserved anew, and each mode
 chosen among those beside the ones in use.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

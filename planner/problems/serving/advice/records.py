@@ -1,7 +1,5 @@
 """What an answer says beside its plan, typed: ways out, other weights, fewer chips, accuracy."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

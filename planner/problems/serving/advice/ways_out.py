@@ -4,8 +4,6 @@ A promise at the value that all others leave possible; more chips; chips of more
 fewer bits; the part of a load that can be served. Every change was solved: it has a plan.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace

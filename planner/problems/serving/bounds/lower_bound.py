@@ -7,8 +7,6 @@ batch are split where the bound is weakest (branch and bound), since a chord of 
 tighter the shorter its interval.
 """
 
-from __future__ import annotations
-
 import heapq
 import itertools
 from collections.abc import Callable, Hashable, Iterator, Mapping

@@ -5,8 +5,6 @@ posynomials. A chord on an interval lies below a log-log concave term, so a boun
 tangent has the term's value and slope, so an elasticity stays exact.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -6,8 +6,6 @@ optimum lies below every plan of a group of layouts. `continuous` fixes the layo
 real, and puts tangents at the plan's batch, so its multipliers are the plan's elasticities.
 """
 
-from __future__ import annotations
-
 import sympy as sp
 
 from formulas.algebra.notation import *

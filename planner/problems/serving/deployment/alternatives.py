@@ -7,8 +7,6 @@ The kinds and how much dearer they are come with every answer. What would have t
 out only when asked for, since both kinds are then solved again many times.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 

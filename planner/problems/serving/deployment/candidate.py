@@ -1,7 +1,5 @@
 """A plan in full: its pools evaluated, and what they give together; checked by plain floats."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 

@@ -5,8 +5,6 @@ the question held. Between the fastest plan that keeps the other promises and th
 promises are spaced evenly in the logarithm.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property

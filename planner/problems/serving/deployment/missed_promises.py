@@ -6,8 +6,6 @@ layouts that keep the other promises. Two pools are searched again with the prom
 no smaller one is kept.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What hosts charge for the mix that is served: rows of the catalogue, or of one's own."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Listed tiers on our curve of price against speed: what each costs us, and in which layout."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ rewritten so that the given itself is an argument. Where two branches of a Max t
 the left and to the right then differ by what the branches do, whatever their symbols do apart.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

@@ -4,8 +4,6 @@ What a given does to the times of a pool comes in; how price, rates and energy f
 the tape of the equations that compute them.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 

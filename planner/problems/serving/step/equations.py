@@ -5,8 +5,6 @@ keeps what they are lowered to; some are walked with plain floats. `ALONE` are t
 nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import TypeAlias
 

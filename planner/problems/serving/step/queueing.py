@@ -1,7 +1,5 @@
 """Open arrivals on a replica: how busy its readers of prompts are, and how long requests wait."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

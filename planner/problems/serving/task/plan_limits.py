@@ -1,7 +1,5 @@
 """What a plan must keep: memory, promises, the flow of prompts, a load; in every word for it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from types import MappingProxyType
 

@@ -1,7 +1,5 @@
 """What a scenario's requests and promises are in the numbers of a task."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from planner.problems.serving.question import Scenario
