@@ -99,7 +99,7 @@ class Rl(Problem["RlQuestion"]):
         assert isinstance(plan, RlPlan)
         return sections(plan)
 
-    def picture(self, plan: Plan) -> "ValueRows":
+    def picture(self, plan: Plan) -> ValueRows:
         """A step on a time axis, a lane for each pool; steps of other pools."""
         assert isinstance(plan, RlPlan)
         return picture(plan)
