@@ -237,6 +237,8 @@ def run(row: sheets.Row, line: str, repeats: str, refused: list[NotComputed]) ->
         chunk=prompt + settings.beyond if settings.beyond else settings.chunk,
     )
     placed = _placed(common, row, sizes, chip)
+    if settings.reserved:
+        placed = {q: replace(x, most=x.batch - settings.reserved) for q, x in placed.items()}
     measured = []
     for made in {each.chips: each for each in placed.values()}.values():
         refuse_overfull(sizes, chip, made.chips)

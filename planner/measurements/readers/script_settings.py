@@ -26,6 +26,7 @@ class ScriptSettings:
     cache : number format of the cache, empty where the engine's own is kept.
     poll, hold : decode steps between two looks for new requests, and for which these are held back.
     most : requests that run at once, 0 where memory alone limits them.
+    reserved : of as many slots as requests are sent, those that no request gets.
     chunk : prompt tokens that a pass reads, 0 where the engine's own number is kept. [token]
     beyond : prompt tokens that a pass reads beyond one whole prompt, 0 where `chunk` holds. [token]
     drafts, drafting : tokens drafted per step of a run with drafts, and whether this one has them.
@@ -38,6 +39,7 @@ class ScriptSettings:
     poll: float = 0.0
     hold: float = 0.0
     most: float = 0.0
+    reserved: float = 0.0
     chunk: float = 0.0
     beyond: float = 0.0
     drafts: int = 0

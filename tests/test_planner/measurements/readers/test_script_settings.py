@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
+import numpy as np
 import pytest
 
+from planner.measurements.readers import runs
 from planner.measurements.readers.script_settings import ScriptSettings, script_settings
+from tests.paths import shared
 
 RUN = {
     "source": "", "engine": "sglang", "version": "", "model": "deepseek-v3", "weights": "fp8",
     "architecture": "blackwell", "lengths": "1024/1024", "requests": 64.0, "tp": 8, "copies": 1,
     "ranks": 8, "day": "2026-02-01", "pooled": "no",
 }  # fmt: skip
+SHORT = {"engine": "trtllm", "version": "1.0.0rc3", "lengths": "1024/128"}
 
 
 def test_a_run_that_no_script_made_has_the_usual_settings():
@@ -35,6 +41,8 @@ def test_a_run_that_no_script_made_has_the_usual_settings():
         ({"engine": "trtllm", "lengths": "1000/1000"}, "cache", "fp8"),
         ({"lengths": "1000/1000"}, "even", True),
         ({"lengths": "1000/1000"}, "beyond", 1500.0),
+        ({**SHORT, "model": "llama-3.1-8b"}, "reserved", 1.0),
+        ({**SHORT, "model": "qwen3-32b"}, "reserved", 0.0),
         ({"lengths": "1000/1000", "version": "0.5.6.post2"}, "mixed", True),
         ({"lengths": "1000/1000", "version": "0.5.1.post1"}, "mixed", False),
         ({"version": "0.5.6.post2"}, "mixed", False),
@@ -56,3 +64,23 @@ def test_a_run_that_no_script_made_has_the_usual_settings():
 def test_settings_are_those_of_the_script(change, setting, value):
     """What the published scripts say, one by one."""
     assert getattr(script_settings({**RUN, **change}), setting) == value
+
+
+def test_one_request_more_than_places_waits_for_an_answer():
+    """Of N requests and N - 1 places one waits: 1/(N - 1) of what longer answers take more."""
+    rows = [row for row in runs(shared("serving_runs_2.csv")).rows if row.version == "1.0.0rc3"]
+    tokens = {row.id: row.seconds for row in rows if row.quantity == "tpot"}
+    alike = defaultdict(list)
+    for row in rows:
+        if row.quantity == "ttft" and row.batch <= 64:
+            assert row.most == (row.batch - 1 if row.model == "llama-3.1-8b" else 0)
+            key = (bool(row.most), row.model, row.batch, row.prompt, str(row.layout))
+            alike[key].append((row.output, row.seconds, row.output * tokens[row.id]))
+    shares = defaultdict(list)
+    for (reserved, _, batch, *_), made in alike.items():
+        (_, first, answer), (_, later, longer) = min(made), max(made)
+        if len(made) > 1:
+            shares[reserved].append((later - first) / (longer - answer) * (batch - 1))
+    assert (len(shares[True]), len(shares[False])) == (24, 17)
+    assert np.median(shares[True]) == pytest.approx(1.0, abs=0.15)
+    assert np.median(shares[False]) == pytest.approx(0.0, abs=0.15)
