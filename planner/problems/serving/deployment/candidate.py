@@ -275,16 +275,25 @@ class Candidate:
 
     def _recomputed(self, joint: JointPools, *, bound: bool) -> dict[str, float]:
         """Every symbol of both pools together, from each pool computed again by plain floats."""
-        chosen, last = bound == self.task.uses_bound, self.last
+        chosen, pair = bound == self.task.uses_bound, joint.pair
         steps = [Step(c.task, c.layouts, bound=bound) for c in self.pools]
         again = [recomputed(s, c.batch, c.fill) for s, c in zip(steps, self.pools, strict=True)]
         slots = again[0]["slot"], again[1]["slot"]
         if self.demand is None and chosen:
-            task = joint.tasks.decode.with_layout(arrivals=None)
-            step = Step(task, last.layouts, bound=bound)
-            slots = slots[0], recomputed(step, joint.pair.batch, joint.pair.fills[1])["slot"]
-        pair = joint.pair if chosen else None
-        return pools_symbols(joint.tasks, self.pools, again, self.transfer, pair, slots)
+            # Of pools at their most: the pass that is quickest at the load may read fewer prompts.
+            full = [
+                Step(task.with_layout(arrivals=None), pool.layouts, bound=bound)
+                for task, pool in zip(
+                    (joint.tasks.prefill, joint.tasks.decode), self.pools, strict=True
+                )
+            ]
+            slots = (
+                recomputed(full[0], pair.reads, pair.fills[0])["slot"],
+                recomputed(full[1], pair.batch, pair.fills[1])["slot"],
+            )
+        return pools_symbols(
+            joint.tasks, self.pools, again, self.transfer, pair if chosen else None, slots
+        )
 
 
 def carried_batches(questions: Sequence[tuple[TaskPair, Step, Pair]]) -> list[float]:

@@ -262,3 +262,26 @@ def test_promises_hold_in_a_simulation_of_their_arrivals(seed, mode):
     question = drawn_question(seed, mode)
     plan = solve(question).document["plan"]
     assert not broken(question, witnessed(followed(question, plan), 100_000, seed))
+
+
+@pytest.mark.parametrize(
+    ("tpot", "ttft", "tokens", "output", "chips"),
+    [(17, 0.5, 600, 800, 6), (17, 1.0, 600, 300, 12), (21, 0.5, 1200, 800, 6),
+     (23, 1.5, 1200, 300, 4), (23, 2.0, 4000, 300, 12)],
+)  # fmt: skip
+def test_prompts_of_a_pass_at_the_most_load_are_not_those_of_the_quickest_pass(
+    tpot: int, ttft: float, tokens: int, output: int, chips: int
+) -> None:
+    """What two pools serve at most is recomputed at the passes that carry it, not the quickest."""
+    most: dict[str, Any] = {
+        "problem": "serving", "model": "qwen3-32b", "system": "hgx-h200", "chips": chips,
+        "workload": {"input_tokens": tokens, "output_tokens": output, "demand": "max"},
+        "promises": {"ttft_p95": ttft, "tpot": tpot / 1000}, "choose": {"mode": "disaggregated"},
+    }  # fmt: skip
+    plan = solve(most)
+    assert plan.status == "optimal"
+    load = plan.point.demand.requests_per_s  # type: ignore[attr-defined]
+    workload = {**most["workload"], "demand": f"{0.999 * load} requests/s"}
+    again = solve(most | {"workload": workload})
+    assert again.cost <= plan.cost * 1.0011
+    assert again.point.chips <= plan.point.chips  # type: ignore[attr-defined]
