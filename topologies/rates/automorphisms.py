@@ -99,7 +99,7 @@ def _keys(size: int, tail: Ints, head: Ints, layer: Ints) -> Ints:
 
 
 # Looks at an arc before the search is content with the symmetries it has.
-BUDGET = 20_000_000
+BUDGET = 80_000_000
 ATTEMPT = 10_000_000
 CALL = 4000  # arcs that could be looked at in the time that any look takes
 BRANCHES = 3
