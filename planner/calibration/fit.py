@@ -175,18 +175,6 @@ def fit_of(
     return fit
 
 
-def left_out_fit(spec: FitSpec, whole: Hierarchy | Sample) -> Callable[[Sample], Hierarchy]:
-    """The fit of rows that a leave-out may see, beside a fit of all rows or those rows.
-
-    One that drops effects has several minima: begun at the whole fit it would remember the rows
-    that it may not see, so it begins at its prior. The others, with one minimum, begin where all
-    rows left them, which saves most of their steps.
-    """
-    if spec.worth is not None:
-        return fit_of(spec)
-    return fit_of(spec, whole if isinstance(whole, Hierarchy) else fit_of(spec)(whole), ROUGHLY)
-
-
 def choosing(specs: Mapping[str, FitSpec]) -> Callable[[Sample], Hierarchy]:
     """The fit of the specification that predicts best what is left out of the rows it may see."""
 
@@ -229,7 +217,8 @@ def fit_profile(
     Where there are `others`, errors of a fit that chooses among them are reported too.
     """
     fit = fit_of(spec)(sample)
-    refit = left_out_fit(spec, fit)
+    # Begun at its prior: begun where all rows left it, a fit remembers those that it may not see.
+    refit = fit_of(spec)
     floor = sample.columns.roofline
     study = LeaveOutStudy.of(sample, refit, choosing(others) if others else None)
     left = study.left

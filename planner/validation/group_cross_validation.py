@@ -13,7 +13,7 @@ import numpy as np
 
 from planner.calibration.cross_validation import Fit, LeftOut
 from planner.calibration.curve_pooling import Evidence, curves_of
-from planner.calibration.fit import RUNS, STEADY, FitSpec, left_out_fit
+from planner.calibration.fit import RUNS, STEADY, FitSpec, fit_of
 from planner.calibration.leave_outs import LEAVE_OUTS, Residuals
 from planner.calibration.sample import left_out_because, sample_of
 from planner.measurements.entry import Entry, Prediction
@@ -70,7 +70,7 @@ def _left_out(
     fold = by.fold(sample)
     if not all((sound & (fold != k)).any() for k in np.unique(fold)):
         return {}
-    left = by.predictions(sample, fit or left_out_fit(spec, sample.take(sound)), sound)
+    left = by.predictions(sample, fit or fit_of(spec), sound)
     low, high = _bands(entries, left)
     predictions = {}
     for i in np.flatnonzero(fold >= 0).tolist():

@@ -1,7 +1,5 @@
 """What the shipped profiles say of themselves is what the measurements say."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -97,15 +95,3 @@ def test_the_shipped_files_are_what_the_fit_writes(spec):
         assert [scored.median, scored.mean] == pytest.approx(
             [stated["median"], stated["mean"]], rel=1e-2 if spec is fit.RUNS else 1e-3
         )
-
-
-@pytest.mark.slow
-def test_a_fit_that_drops_effects_does_not_remember_the_rows_left_out():
-    """Whatever the whole fit ended at, the fit of what is left is one and the same."""
-    static = [row for row in steadies(shared(STEADY.name)).rows if row.engine == "llama.cpp"]
-    some = published_sample(static[:60], "steady", fit.STEADY.as_of)
-    slower = fit.fit_of(fit.STEADY)(replace(some, seconds=3 * some.seconds))
-    left = [fit.left_out_fit(fit.STEADY, whole)(some) for whole in (some, slower)]
-    assert left[0].values == left[1].values
-    begun = fit.fit_of(fit.STEADY, slower)(some)
-    assert begun.effects != left[0].effects or begun.values != left[0].values

@@ -713,7 +713,7 @@ def test_what_the_client_writes_is_read_with_its_layout(engine, tmp_path):
 @pytest.mark.slow
 def test_two_pools_and_loads():
     """A load is an open loop at its rate; two pools say that calibrate does not read them."""
-    loaded = planner.solve(EXAMPLES / "carry-a-load.yaml")
+    loaded = planner.solve(EXAMPLES / "carry-a-load.yaml", ["choose.mode=disaggregated"])
     script = benchmark(loaded, "vllm", None, EXAMPLES)
     assert "--request-rate 25 --burstiness 1" in script
     assert "it does not read these of two" in script

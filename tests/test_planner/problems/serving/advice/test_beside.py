@@ -181,7 +181,7 @@ def test_prices_that_are_equal_are_a_tie() -> None:
     assert "50% to be cheaper" not in str(plan)
 
 
-@pytest.mark.parametrize("tokens", [(1500, 500), (2000, 500), (3000, 1000)])
+@pytest.mark.parametrize("tokens", [(2000, 500), (2500, 500), (4000, 1000)])
 def test_the_split_of_the_bill_follows_the_pools_and_marginal_prices_what_is_used_of_them(
     tokens: tuple[int, int],
 ) -> None:
