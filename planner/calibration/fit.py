@@ -195,8 +195,7 @@ def inner_scores(sample: Sample, specs: Mapping[str, FitSpec]) -> dict[str, floa
     """
     scores = {}
     for name, spec in specs.items():
-        whole = fit_of(spec, settled=ROUGHLY)(sample)
-        refit = fit_of(spec, whole, ROUGHLY)
+        refit = fit_of(spec, settled=ROUGHLY)
         scores[name] = sum(
             inner_error(replace(leave, by_fifths=True).predictions(sample, refit))
             for leave in LEAVE_OUTS

@@ -3,7 +3,7 @@
 A replica of rate r on n chips pays, in each hour that it is there, the duals of its machines and
 earns r times those of its model's demand; to start costs its chips and what it does not serve
 meanwhile. Hours are a cycle, so it lowers the relaxation only where all hours together cost less
-than they earn, or a start and a run of hours after it do. PricedLayouts for which copies of another
+than they earn, or a start and a run of hours after it do. Layouts for which copies of another
 column stand in are left out (`_undominated` has the proof). The spare is as the columns have it,
 and a rate above theirs is asked for no larger one: prices are at most the true ones, so that what
 they reject improves nothing.
@@ -26,10 +26,10 @@ from planner.problems.fleet.replica_columns import (
 )
 from planner.problems.fleet.resolve import ResolvedFleet, resolve_fleet
 from planner.programs.integer import LinearPoint, NoPoint, relaxed
+from planner.text.tolerances import SAME
 
 Array = np.ndarray
 IMPROVES = 1e-6  # of what a replica earns, by which it must cost less
-SAME = 1e-9  # relative, of a rate worked out twice
 USED = 1e-9  # replicas of the relaxation
 HOUR = 3600.0
 
@@ -44,7 +44,7 @@ class PricedFleet:
 
 @dataclass(frozen=True)
 class PricedLayouts:
-    """What a search found, by number: rates [seq/s] and hours to start, all (P,)."""
+    """What a search returned, by number: rates [seq/s] and hours to start, all (P,)."""
 
     search: MadeColumn
     rates: Array
