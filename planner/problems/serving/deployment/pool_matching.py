@@ -157,6 +157,8 @@ def matched_parts(
     Layouts that read in time are worked out once.
     """
     prefills = _receivers([tasks], (reading,), (decoding,))
+    if tasks.prefill.objective != "latency" and tasks.decode.promises.get("e2e") is None:
+        prefills = [each.fastest_by_engines() for each in prefills]
     for rows in parts:
         yield rows, _beside([tasks], prefills, (decoding.take(rows),))[0]
 

@@ -72,11 +72,15 @@ class PhaseLayouts:
 
     def fastest(self) -> PhaseLayouts:
         """Of each group and room, the one whose requests take least of the objective."""
-        return self._first_of_each_room(self.weight / self.rate)
+        return self.take(self._first_of_each_room(self.weight / self.rate))
+
+    def fastest_by_engines(self) -> PhaseLayouts:
+        """`fastest` of each set of engines: `fastest` of these is that of all, in their order."""
+        return self.take(np.sort(self._first_of_each_room(self.weight / self.rate, self.engines)))
 
     def quickest(self) -> PhaseLayouts:
         """Of each group and room, the one of the least latency."""
-        return self._first_of_each_room(self.latency)
+        return self.take(self._first_of_each_room(self.latency))
 
     def undominated(self) -> PhaseLayouts:
         """Without layouts that one of the same group and room betters in rate and in latency."""
@@ -90,13 +94,14 @@ class PhaseLayouts:
                 rows.append(row)
         return self.take(np.array(rows, dtype=np.int64))
 
-    def _first_of_each_room(self, key: np.ndarray) -> PhaseLayouts:
+    def _first_of_each_room(self, key: np.ndarray, of: np.ndarray | int = 0) -> np.ndarray:
         room = (self.group * (self.stage.max(initial=0) + 1) + self.stage) * (
             self.stages.max(initial=0) + 1
         ) + self.stages
+        room = room * (np.max(of, initial=0) + 1) + of
         order = np.lexsort((key, room))
         new = np.diff(room[order], prepend=-1) != 0
-        return self.take(order[new])
+        return np.asarray(order[new])
 
 
 def carrying(step: Step, largest: int | np.ndarray) -> np.ndarray:
@@ -167,8 +172,11 @@ def busiest(
     idle = np.full(rows.size, np.finfo(float).tiny ** 0.5)
     values = step.filled(batch)(idle)
     slot = np.broadcast_to(values["slot"], rows.shape)
+    # Readers are as busy as slots are filled: beyond their limit nothing need be tried.
+    reads = values["readers"] / idle / step.limits.get("readers", np.inf)
+    most = np.broadcast_to(1 / np.maximum(reads * (1 + 0.5**HALVINGS), 1), rows.shape)
     rows = rows[keeps(values, rows)]
-    low, high, at = idle[rows], np.ones(rows.size), None
+    low, high, at = idle[rows], most[rows], None
     for turn in range(1 + HALVINGS):
         good = ahead(rows, low / slot[rows], high / slot[rows]) if ahead else rows >= 0
         if at is None or good.mean() < WORTHWHILE:
