@@ -27,7 +27,7 @@ from planner.problems.serving.search.batch import (
     largest_feasible,
     tried_batches,
 )
-from planner.problems.serving.search.sizing import Ahead, PhaseLayouts, busiest
+from planner.problems.serving.search.sizing import POINTS, Ahead, PhaseLayouts, busiest
 from planner.problems.serving.step.kernels import BILLED, replica_rates
 from planner.problems.serving.step.layouts import Layouts
 from planner.problems.serving.step.packing import distinct
@@ -37,7 +37,6 @@ from planner.text.tolerances import SAME
 if TYPE_CHECKING:
     from planner.problems.serving.task.task import TaskPair
 
-POINTS = 50_000  # layouts at a batch that are computed together: 5 kB each
 DELAYED: tuple[str, ...] = ("ttft", "ttft_p95", "ttft_p99", "latency")
 
 

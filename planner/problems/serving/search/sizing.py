@@ -23,6 +23,7 @@ from planner.problems.serving.step.packing import ChipSplit
 from planner.problems.serving.step.step import Step
 
 EVERY, STEP = 8.0, 1.25  # prompts a rank, and the factor to the next number beyond
+POINTS = 50_000  # layouts at a batch that are computed together: 5 kB each
 HALVINGS = 40  # of the share of time that readers may be busy
 WORTHWHILE = 0.8  # of rows that go on, below which the others are left out
 
@@ -188,6 +189,18 @@ def busiest(
         if (low == high).all():
             break
     return rows, low
+
+
+def evaluated(
+    step: Step, rows: np.ndarray, batch: np.ndarray, fill: np.ndarray
+) -> dict[str, np.ndarray]:
+    """What a step says of layouts at batches, one value a row; `POINTS` computed together."""
+    parts = []
+    for k in range(0, max(rows.size, 1), POINTS):
+        at = slice(k, k + POINTS)
+        values = step.take(rows[at])(batch[at], fill[at])
+        parts.append({name: np.broadcast_to(x, rows[at].shape) for name, x in values.items()})
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def fitted(step: Step, keeps: Callable[[Step], np.ndarray]) -> Step:
