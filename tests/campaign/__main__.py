@@ -16,15 +16,17 @@ from pathlib import Path
 
 from tests.campaign.hostile import FAMILIES, case
 from tests.campaign.judged import judged
-from tests.campaign.running import Log, Tally, chunks_of, run_all
+from tests.campaign.kinds import KINDS
+from tests.campaign.running import Chunk, Log, Tally, chunks_of, run_all
 
 
 def main() -> int:
     """Run what is asked for; 1 if anything failed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scale", type=float, default=1.0, help="share of the full size")
-    parser.add_argument("--family", action="append", choices=FAMILIES, help="these alone")
-    parser.add_argument("--case", help="FAMILY:NUMBER, one case with all that it prints")
+    names = ("hostile", *KINDS)
+    parser.add_argument("--kind", nargs="+", default=names, choices=names, help="these alone")
+    parser.add_argument("--case", help="KIND:NUMBER, one case with all that it prints")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seconds", type=float, default=1e9, help="begin nothing after so long")
     parser.add_argument("--log", type=Path, help="go on from this file, and write it")
@@ -34,9 +36,9 @@ def main() -> int:
         return _one(*chosen.case.split(":"))
     chunks = chunks_of(
         {
-            family: max(round(count * chosen.scale), 1)
-            for family, (_, count) in FAMILIES.items()
-            if not chosen.family or family in chosen.family
+            name: max(round(kind.count * chosen.scale / kind.each), 1) * kind.each
+            for name, kind in KINDS.items()
+            if name in chosen.kind or (name in FAMILIES and "hostile" in chosen.kind)
         }
     )
     log = Log(chosen.log)
@@ -50,11 +52,15 @@ def main() -> int:
             log.add(chunk, tally)
     except KeyboardInterrupt:
         print("interrupted")
-    return _summary(log, sum(last - first for _, first, last in chunks))
+    return _summary(log, chunks)
 
 
-def _one(family: str, number: str) -> int:
-    shown = case(family, int(number))
+def _one(kind: str, number: str) -> int:
+    if kind not in FAMILIES:
+        outcome = KINDS[kind].run(int(number))
+        print(f"{outcome.cpu:.2f} CPU s, faults: {'; '.join(outcome.faults) or 'none'}")
+        return bool(outcome.faults)
+    shown = case(kind, int(number))
     for name, content in shown.files.items():
         print(f"--- {name}\n{content!r}" if len(content) > 20_000 else f"--- {name}\n{content}")
     with tempfile.TemporaryDirectory() as folder:
@@ -66,26 +72,30 @@ def _one(family: str, number: str) -> int:
     return bool(end.faults)
 
 
-def _summary(log: Log, asked: int) -> int:
-    whole, tallies, commits = Tally(), defaultdict[str, Tally](Tally), Counter[str]()
-    for chunk, tally in log.done.items():
-        tallies[chunk[0]].add(tally)
-        commits[log.commits[chunk]] += tally.cases
-    print(f"{'family':14}{'cases':>8}{'failed':>8}{'CPU s':>9}  slowest, statuses")
-    for family, tally in sorted(tallies.items()):
-        _row(family, tally)
-        whole.add(tally)
-    _row("all", whole)
-    at = ", ".join(f"{count:,} at {commit}" for commit, count in commits.items())
-    print(f"{whole.cases:,} of {asked:,} cases: {at or 'none'}")
-    return bool(whole.failures)
+def _summary(log: Log, asked: list[Chunk]) -> int:
+    rows, commits = defaultdict[str, Tally](Tally), Counter[str]()
+    counts, wanted = Counter[str](), Counter[str]()
+    for name, first, last in asked:
+        rows[name], wanted[name] = Tally(), wanted[name] + last - first
+    for chunk in log.done.keys() & {*asked}:
+        rows[chunk[0]].add(log.done[chunk])
+        counts[chunk[0]] += chunk[2] - chunk[1]
+        commits[log.commits[chunk]] += chunk[2] - chunk[1]
+    for name in FAMILIES.keys() & rows.keys():
+        rows["hostile"].add(rows[name])
+        counts["hostile"], wanted["hostile"] = (x["hostile"] + x[name] for x in (counts, wanted))
+    print(f"{'kind':14}{'cases':>8} of {'':5}{'failed':>8}{'CPU s':>9}  slowest, statuses")
+    for name, tally in rows.items():
+        _row(name, f"{counts[name]:8,} of {wanted[name]:<7,}", tally)
+    print(", ".join(f"{count:,} at {commit}" for commit, count in commits.items()) or "none yet")
+    return any(tally.failures for tally in rows.values())
 
 
-def _row(family: str, tally: Tally) -> None:
+def _row(name: str, cases: str, tally: Tally) -> None:
     ends = ", ".join(f"{status}: {count:,}" for status, count in sorted(tally.statuses.items()))
     failed = len({name for name, _ in tally.failures})
-    slow, name = tally.slowest
-    print(f"{family:14}{tally.cases:8,}{failed:8,}{tally.cpu:9.1f}  {slow:.2f} s {name}; {ends}")
+    slow, at = tally.slowest
+    print(f"{name:14}{cases}{failed:6,}{tally.cpu:9.1f}  {slow:.2f} s {at}; {ends}")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ import json
 import multiprocessing
 import signal
 import subprocess
-import tempfile
 import time
 import warnings
 from collections import Counter
@@ -17,12 +16,10 @@ from pathlib import Path
 
 import typer.main
 
-from tests.campaign.hostile import case
-from tests.campaign.judged import judged
+from tests.campaign.kinds import KINDS
 from tests.paths import ROOT
 
-CHUNK = 50  # cases that a process takes at a time
-Chunk = tuple[str, int, int]  # a family, its first case, the one after its last
+Chunk = tuple[str, int, int]  # a kind, its first case, the one after its last
 
 
 @dataclass
@@ -90,14 +87,12 @@ def _commit() -> str:
 def run_chunk(chunk: Chunk) -> tuple[Chunk, Tally]:
     """Cases `first` to `last` of a family, one after the other."""
     family, first, last = chunk
-    tally = Tally()
+    kind, tally = KINDS[family], Tally()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for number in range(first, last):
-            with tempfile.TemporaryDirectory() as folder:
-                end = judged(case(family, number), Path(folder))
-            name = f"{family}:{number}"
-            tally.statuses[end.status] += 1
+        for number in range(first, last, kind.each):
+            end, name = kind.run(number), f"{family}:{number}"
+            tally.statuses += end.statuses
             tally.cpu += end.cpu
             tally.slowest = max(tally.slowest, (end.cpu, name))
             tally.failures += [(name, fault) for fault in end.faults]
@@ -105,11 +100,11 @@ def run_chunk(chunk: Chunk) -> tuple[Chunk, Tally]:
 
 
 def chunks_of(counts: dict[str, int]) -> list[Chunk]:
-    """All cases of every family, so that after any time as large a share of each is done."""
+    """All cases of every kind, so that after any time as large a share of each is done."""
     chunks = [
-        (family, first, min(first + CHUNK, count))
+        (family, first, min(first + KINDS[family].block, count))
         for family, count in counts.items()
-        for first in range(0, count, CHUNK)
+        for first in range(0, count, KINDS[family].block)
     ]
     return sorted(chunks, key=lambda chunk: chunk[1] / counts[chunk[0]])
 

@@ -106,17 +106,16 @@ def main() -> None:
 
 
 def sampled(rooms: Sequence[str], count: int, seed: int) -> dict[str, list[Mutant]]:
-    """{room: its mutants}, as many of each room, the same for the same seed and sources."""
-    share = -(-count // len(rooms))
+    """{room: its mutants}, of `count` in all rooms; the same for the same seed and sources."""
+    share = -(-count // len(ROOMS))
     chosen, taken = {}, set[str]()
-    for room in rooms:
-        places = [place for place in ROOMS[room] if (ROOT / place).exists()]
-        files = [file for place in places for file in modules(place)]
+    for room, places in ROOMS.items():
+        files = [file for place in places if (ROOT / place).exists() for file in modules(place)]
         every = [one for file in files if file not in taken for one in mutants(file)]
         taken |= set(files)  # a room's file is not tried again as one of a later room's folder
         random.Random(f"{seed} {room}").shuffle(every)
         chosen[room] = every[:share]
-    return chosen
+    return {room: chosen[room] for room in rooms}
 
 
 def equivalent() -> dict[str, str]:

@@ -6,19 +6,9 @@ import pytest
 
 from tests.campaign.hostile import FAMILIES
 from tests.campaign.judged import MOST_CPU, WILD, refused_well, wild
-from tests.campaign.running import CHUNK, run_chunk
+from tests.campaign.running import run_chunk
 
 FEW = {"table": 2, "scenario": 6, "change": 6, "grid": 8, "profile": 6}  # cases that cost most
-FULL = [
-    (family, first, min(first + 10 * CHUNK, count))
-    for family, (_, count) in FAMILIES.items()
-    for first in range(0, count, 10 * CHUNK)
-]
-
-
-def test_the_full_size_is_a_hundred_thousand():
-    """As many as the command runs."""
-    assert sum(count for _, count in FAMILIES.values()) >= 100_000
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -39,14 +29,6 @@ def test_cases_that_once_ended_badly_end_well(number):
     """A million chips, thousands of nodes, half a request, 2e30, nine drafts, odd profiles."""
     family, _, first = number.partition(":")
     _, tally = run_chunk((family, int(first), int(first) + 1))
-    assert not tally.failures
-
-
-@pytest.mark.campaign
-@pytest.mark.parametrize("block", FULL, ids=lambda block: f"{block[0]}:{block[1]}")
-def test_hostile_cases_end_well_in_full(block):
-    """All of them."""
-    _, tally = run_chunk(block)
     assert not tally.failures
 
 

@@ -10,7 +10,7 @@ import pytest
 import planner
 from planner.engines.deployment import checkpoint, deployments
 from planner.text.errors import InputError
-from tests.sizes import first, seldom
+from tests.sizes import first
 
 MODELS = (
     "llama-3.1-8b", "llama-3.3-70b", "deepseek-v3", "qwen3-30b-a3b", "gpt-oss-120b", "mixtral-8x7b",
@@ -52,17 +52,19 @@ def placed(part: dict[str, Any]) -> tuple[int, int, list[int]]:
     return rented, used, nodes
 
 
-@pytest.mark.parametrize("number", [*first(5, range(60)), *seldom(range(60, 2000))])
-def test_export_placement_and_price_are_of_one_geometry(number):
-    """Machines hold whole replicas, all of them, on the chips that are paid; so does the export."""
+def one_geometry(number: int) -> bool:
+    """Whether a question has a plan, of which export, placement and price are of one geometry.
+
+    Machines hold whole replicas, all of them, on the chips that are paid; so does the export.
+    """
     scenario = drawn(number)
     try:
         solved = planner.solve(scenario)
     except InputError:  # two pools on one chip, or a model too large for every layout
-        return
+        return False
     plan = solved.chosen
     if not plan:
-        return
+        return False
     parts = [placed(part) for part in plan["placement"]]
     assert sum(rented for rented, _, _ in parts) == plan["chips"]
     assert sum(used for _, used, _ in parts) == plan["chips_used"]
@@ -82,3 +84,10 @@ def test_export_placement_and_price_are_of_one_geometry(number):
         assert (per * chips, nodes) == (whole, per * layout["replicas"])
     started = deployments(solved.question, checkpoint(solved.question), plan)
     assert [(each.nodes, each.local) for each in started] == [row[1:] for row in every]
+    return True
+
+
+@pytest.mark.parametrize("number", first(5, range(60)))
+def test_export_placement_and_price_are_of_one_geometry(number):
+    """Of random questions, most of which have a plan; the campaign asks thousands."""
+    one_geometry(number)

@@ -57,7 +57,7 @@ def test_a_disk_that_fills_up_costs_no_row(tmp_path, most):
 
 
 @pytest.mark.skipif(not Path("/sys/kernel").is_dir(), reason="no folder that nobody may write")
-def test_a_folder_that_cannot_be_written_is_told_before_anything_is_computed(tmp_path):
+def test_a_folder_that_cannot_be_written_is_told_before_computing(tmp_path):
     """The name of the file, and the system's reason."""
     (tmp_path / "small.yaml").write_text(SMALL)
     with pytest.raises(InputError, match=r"^/sys/kernel/a\.csv cannot be written: "):

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_planner.sweep.test_cluster import started
+from tests.test_planner.sweep.test_cluster import Running, started
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 POINTS = 160
-# kills of each kind, of which there are four
-SIZES = [pytest.param(8, marks=pytest.mark.slow), pytest.param(26, marks=pytest.mark.campaign)]
+# kills of each kind, of which there are five; the campaign has more
+SIZED = pytest.mark.parametrize("trials", [8])
 SMALL = """\
 problem: serving
 model: llama-3.1-8b
@@ -95,6 +95,19 @@ def begun_anew(folder: Path) -> None:
         file.unlink()
 
 
+def killed(cluster: Running, part: str) -> bool:
+    """Whether the scheduler, or the process in which its first worker computes, was killed."""
+    if part == "scheduler":
+        alive = cluster.scheduler.poll() is None
+        cluster.scheduler.kill()
+        cluster.scheduler.wait()
+        return alive
+    computing = children(cluster.workers[0].pid)
+    for each in computing:
+        os.kill(each, signal.SIGKILL)
+    return bool(computing)
+
+
 @pytest.mark.slow
 def test_the_command_may_be_killed_while_it_puts_parts_together(tmp_path):
     """Half a file is written over by the next run; nothing of it stays."""
@@ -116,7 +129,8 @@ def test_the_command_may_be_killed_while_it_puts_parts_together(tmp_path):
     assert_whole(tmp_path)
 
 
-@pytest.mark.parametrize("trials", SIZES)
+@pytest.mark.slow
+@SIZED
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_the_command_may_be_killed(tmp_path, workers, trials):
     """At a random moment of its life, again and again, then left alone."""
@@ -136,7 +150,8 @@ def test_the_command_may_be_killed(tmp_path, workers, trials):
     assert_whole(tmp_path)
 
 
-@pytest.mark.parametrize("trials", SIZES)
+@SIZED
+@pytest.mark.slow
 def test_workers_may_be_killed(tmp_path, trials):
     """The command goes on by itself."""
     chance, kills = random.Random(1), 0
@@ -152,20 +167,20 @@ def test_workers_may_be_killed(tmp_path, trials):
         begun_anew(tmp_path)
 
 
-@pytest.mark.parametrize("trials", SIZES)
-def test_the_scheduler_may_be_killed(tmp_path, trials):
-    """Status 3 and a sentence each time; another scheduler takes over with --resume."""
+@pytest.mark.slow
+@SIZED
+@pytest.mark.parametrize("part", ["worker", "scheduler"])
+def test_a_cluster_may_be_killed(tmp_path, part, trials):
+    """A worker costs no point; with its scheduler a sweep ends, and resumes with another."""
     pytest.importorskip("distributed")
     chance, kills, status = random.Random(2), 0, 3
     for trial in count():
         cluster = started(tmp_path / f"dask{trial}")
         process = command(tmp_path, "--scheduler", cluster.address)
         try:
-            if kills < trials and at_work(tmp_path, process):
+            while kills < trials and at_work(tmp_path, process):
                 time.sleep(chance.uniform(0.0, 1.0))
-                if process.poll() is None:
-                    cluster.scheduler.kill()
-                    kills += 1
+                kills += process.poll() is None and killed(cluster, part)
             status = process.wait(timeout=300)
         finally:
             process.kill()

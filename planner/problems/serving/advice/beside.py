@@ -13,7 +13,7 @@ from planner.problems.serving.advice.records import (
     UsedLimit,
 )
 from planner.problems.serving.deployment.missed_promises import missed_promises
-from planner.problems.serving.deployment.questions import Question, questions_of, ranked
+from planner.problems.serving.deployment.questions import questions_of, ranked
 from planner.problems.serving.task.plan_limits import PROMISES
 from planner.problems.serving.task.resolve import resolve
 from planner.text.errors import InputError
@@ -69,23 +69,24 @@ def fewer_chips(scenario: Scenario, plan: ServingPoint) -> FewerChips | None:
     count = max((n for n in scenario.paid if n < plan.chips), default=plan.chips - unit)
     if count < 1:
         return None
+    fewer = _on(scenario, plan, count)
+    if scenario.objective == "cost" and (fewer.behind or 0.0) < -UNSEEN:
+        fewer = _on(scenario, plan, *range(unit, count + 1, unit))
+    return fewer
+
+
+def _on(scenario: Scenario, plan: ServingPoint, *chips: int) -> FewerChips:
+    """What the last of some numbers of chips lacks, or what the best of them costs."""
     try:
-        questions = _on(scenario, count)
+        questions = questions_of(resolve(Change.of(scenario, "chips", chips, chips[-1]).scenario))
     except InputError as error:
-        return FewerChips(count, (), str(error), None, None)
+        return FewerChips(chips[-1], (), str(error), None, None)
     points = ranked(questions)
     if not points:
-        return FewerChips(count, tuple(missed_promises(questions)), "", None, None)
-    best = points[0].candidate
-    if scenario.objective == "cost" and best.usd_per_mtok < plan.usd_per_mtok * (1 - UNSEEN):
-        best = ranked(_on(scenario, *range(unit, count + 1, unit)))[0].candidate
-    price = best.usd_per_mtok
-    return FewerChips(best.plan().chips, (), "", price, price / plan.usd_per_mtok - 1)
-
-
-def _on(scenario: Scenario, *chips: int) -> list[Question]:
-    """The questions of a scenario on other numbers of chips. Raises InputError if none can be."""
-    return questions_of(resolve(Change.of(scenario, "chips", chips, chips[-1]).scenario))
+        return FewerChips(chips[-1], tuple(missed_promises(questions)), "", None, None)
+    price = points[0].candidate.usd_per_mtok
+    paid = points[0].candidate.plan().chips
+    return FewerChips(paid, (), "", price, price / plan.usd_per_mtok - 1)
 
 
 def used_limits(candidate: Candidate) -> tuple[UsedLimit, ...]:

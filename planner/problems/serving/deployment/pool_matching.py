@@ -27,7 +27,7 @@ from planner.problems.serving.search.batch import (
     largest_feasible,
     tried_batches,
 )
-from planner.problems.serving.search.sizing import Ahead, PhaseLayouts, busiest
+from planner.problems.serving.search.sizing import POINTS, Ahead, PhaseLayouts, busiest
 from planner.problems.serving.step.kernels import BILLED, replica_rates
 from planner.problems.serving.step.layouts import Layouts
 from planner.problems.serving.step.packing import distinct
@@ -37,7 +37,6 @@ from planner.text.tolerances import SAME
 if TYPE_CHECKING:
     from planner.problems.serving.task.task import TaskPair
 
-POINTS = 50_000  # layouts at a batch that are computed together: 5 kB each
 DELAYED: tuple[str, ...] = ("ttft", "ttft_p95", "ttft_p99", "latency")
 
 
@@ -157,6 +156,8 @@ def matched_parts(
     Layouts that read in time are worked out once.
     """
     prefills = _receivers([tasks], (reading,), (decoding,))
+    if tasks.prefill.objective != "latency" and tasks.decode.promises.get("e2e") is None:
+        prefills = [each.fastest_by_engines() for each in prefills]
     for rows in parts:
         yield rows, _beside([tasks], prefills, (decoding.take(rows),))[0]
 

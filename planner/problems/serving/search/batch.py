@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.problems.serving.search.sizing import busiest, carrying, fitted, pass_sizes
+from planner.problems.serving.search.sizing import busiest, carrying, evaluated, fitted, pass_sizes
 from planner.problems.serving.step.layouts import OVERLAP, Layouts, enumerate_layouts
 from planner.problems.serving.step.occupancy import LARGEST_BATCH
 from planner.problems.serving.step.runnable import copies_dense, misfit, pool_of, refused, run_by
@@ -160,9 +160,8 @@ def search_together(
             at, fill = busiest(part, batch, lambda values, at: feasible(part.limits_at(at), values))
             rows, batch = rows[at], batch[at]
         largest, looked = np.zeros(len(layouts)), np.zeros(len(layouts))
-    chosen_step = step.take(rows)
-    values = chosen_step(batch, fill)
-    keep = feasible(chosen_step, values)
+    values = evaluated(step, rows, batch, fill)
+    keep = feasible(step.take(rows), values)
     given_batches = not task.loaded and (task.batches is not None or task.mode == "prefill")
     if task.batches is not None or task.mode == "prefill":
         np.maximum.at(largest, rows[keep], batch[keep])
@@ -171,7 +170,7 @@ def search_together(
     for first, last in pairwise(ends.tolist()):
         tried = (rows >= first) & (rows < last)
         at = np.flatnonzero(keep & tried)
-        here = {name: np.broadcast_to(v, keep.shape)[at] for name, v in values.items()}
+        here = {name: column[at] for name, column in values.items()}
         order = _ranked(task, layouts.take(rows[at]), here)
         most = largest[first:last]
         points = tried.sum() if given_batches else np.minimum(most + 1, LARGEST_BATCH).sum()

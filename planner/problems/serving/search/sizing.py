@@ -23,6 +23,7 @@ from planner.problems.serving.step.packing import ChipSplit
 from planner.problems.serving.step.step import Step
 
 EVERY, STEP = 8.0, 1.25  # prompts a rank, and the factor to the next number beyond
+POINTS = 50_000  # layouts at a batch that are computed together: 5 kB each
 HALVINGS = 40  # of the share of time that readers may be busy
 WORTHWHILE = 0.8  # of rows that go on, below which the others are left out
 
@@ -72,11 +73,15 @@ class PhaseLayouts:
 
     def fastest(self) -> PhaseLayouts:
         """Of each group and room, the one whose requests take least of the objective."""
-        return self._first_of_each_room(self.weight / self.rate)
+        return self.take(self._first_of_each_room(self.weight / self.rate))
+
+    def fastest_by_engines(self) -> PhaseLayouts:
+        """`fastest` of each set of engines: `fastest` of these is that of all, in their order."""
+        return self.take(np.sort(self._first_of_each_room(self.weight / self.rate, self.engines)))
 
     def quickest(self) -> PhaseLayouts:
         """Of each group and room, the one of the least latency."""
-        return self._first_of_each_room(self.latency)
+        return self.take(self._first_of_each_room(self.latency))
 
     def undominated(self) -> PhaseLayouts:
         """Without layouts that one of the same group and room betters in rate and in latency."""
@@ -90,13 +95,14 @@ class PhaseLayouts:
                 rows.append(row)
         return self.take(np.array(rows, dtype=np.int64))
 
-    def _first_of_each_room(self, key: np.ndarray) -> PhaseLayouts:
+    def _first_of_each_room(self, key: np.ndarray, of: np.ndarray | int = 0) -> np.ndarray:
         room = (self.group * (self.stage.max(initial=0) + 1) + self.stage) * (
             self.stages.max(initial=0) + 1
         ) + self.stages
+        room = room * (np.max(of, initial=0) + 1) + of
         order = np.lexsort((key, room))
         new = np.diff(room[order], prepend=-1) != 0
-        return self.take(order[new])
+        return np.asarray(order[new])
 
 
 def carrying(step: Step, largest: int | np.ndarray) -> np.ndarray:
@@ -167,8 +173,11 @@ def busiest(
     idle = np.full(rows.size, np.finfo(float).tiny ** 0.5)
     values = step.filled(batch)(idle)
     slot = np.broadcast_to(values["slot"], rows.shape)
+    # Readers are as busy as slots are filled: beyond their limit nothing need be tried.
+    reads = values["readers"] / idle / step.limits.get("readers", np.inf)
+    most = np.broadcast_to(1 / np.maximum(reads * (1 + 0.5**HALVINGS), 1), rows.shape)
     rows = rows[keeps(values, rows)]
-    low, high, at = idle[rows], np.ones(rows.size), None
+    low, high, at = idle[rows], most[rows], None
     for turn in range(1 + HALVINGS):
         good = ahead(rows, low / slot[rows], high / slot[rows]) if ahead else rows >= 0
         if at is None or good.mean() < WORTHWHILE:
@@ -180,6 +189,18 @@ def busiest(
         if (low == high).all():
             break
     return rows, low
+
+
+def evaluated(
+    step: Step, rows: np.ndarray, batch: np.ndarray, fill: np.ndarray
+) -> dict[str, np.ndarray]:
+    """What a step says of layouts at batches, one value a row; `POINTS` computed together."""
+    parts = []
+    for k in range(0, max(rows.size, 1), POINTS):
+        at = slice(k, k + POINTS)
+        values = step.take(rows[at])(batch[at], fill[at])
+        parts.append({name: np.broadcast_to(x, rows[at].shape) for name, x in values.items()})
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def fitted(step: Step, keeps: Callable[[Step], np.ndarray]) -> Step:

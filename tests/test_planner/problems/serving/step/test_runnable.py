@@ -171,15 +171,6 @@ def test_more_random_plans_are_run_by_the_engines_that_they_name(seed):
     judged(seed, 32)
 
 
-@pytest.mark.campaign
-@pytest.mark.parametrize("block", range(20))
-def test_two_thousand_random_plans_are_run_by_the_engines_that_they_name(block):
-    """The same of as many plans as an engineer will ever look at: 20 blocks of a hundred."""
-    plans, seed = 0, 10_000 * (block + 1)
-    while plans < 100:
-        plans, seed = plans + judged(seed, 32), seed + 1
-
-
 def test_every_rule_of_the_table_has_a_meaning_and_a_source():
     """Names of rules are those of the code, each with where it was read."""
     for engine in engine_tables().values():
