@@ -175,8 +175,9 @@ def test_a_page_needs_a_name_of_its_own(capsys: pytest.CaptureFixture[str]) -> N
 
 
 @contextmanager
-def driven(chromium: str, driver: str) -> Iterator[Any]:
-    """A browser without a window, driven over its own protocol."""
+def driven(chromium: str, driver: str, traced: str = "") -> Iterator[Any]:
+    """A browser without a window, driven over its own protocol; `traced` are kinds of events that
+    its log of performance then holds too."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -196,8 +197,13 @@ def driven(chromium: str, driver: str) -> Iterator[Any]:
                 break
             except OSError:
                 time.sleep(0.1)
-        options = {"args": ["--headless=new", "--no-sandbox", "--disable-gpu"], "binary": chromium}
+        options: dict[str, Any] = {
+            "args": ["--headless=new", "--no-sandbox", "--disable-gpu"],
+            "binary": chromium,
+        }
         logs = {"browser": "ALL", "performance": "ALL"}
+        if traced:
+            options["perfLoggingPrefs"] = {"traceCategories": traced}
         wanted = {"goog:chromeOptions": options, "goog:loggingPrefs": logs}
         session = ask("/session", {"capabilities": {"alwaysMatch": wanted}})["sessionId"]
         yield lambda path, body=None, method="POST": ask(f"/session/{session}{path}", body, method)
