@@ -339,7 +339,8 @@
   }
   const finite = (key, value) => (typeof value === "number" && !Number.isFinite(value) ? null : value);
   const saves = {
-    json: () => save("plan.json", JSON.stringify({ state, command: command(), feasible: last.feasible, layouts: last.layouts, batch: last.batch, outputs: last.outputs, missed: last.missed }, finite, 2), "application/json"),
+    // Names and places of the document that the command prints.
+    json: () => save("plan.json", JSON.stringify({ problem: data.problem, status: last.feasible ? "optimal" : "infeasible", plan: last.feasible ? last.outputs : null, layouts: last.layouts, missed: last.missed, command: command(), state }, finite, 2), "application/json"),
     csv: () => save("frontier.csv", `tokens_per_s_per_user,${main.name}\n` + cloud.edge.map((row) => row.join(",")).join("\n") + "\n", "text/csv"),
     svg: () => document.querySelectorAll(".story svg").forEach((svg, k) => save(`picture-${k + 1}.svg`, Pictures.resolved(svg), "image/svg+xml")),
   };
