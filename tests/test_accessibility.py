@@ -15,8 +15,6 @@ from planner.report.text.derivations import answered as derived
 from tests.cases.accessibility import auditor
 from tests.paths import EXAMPLES
 
-pytestmark = pytest.mark.slow
-
 ANSWERS = (
     "lecture",  # sliders
     "infeasible",
@@ -36,6 +34,7 @@ def violations() -> Iterator[Callable[[str], list[str]]]:
         yield audited
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ANSWERS)
 def test_reports(violations: Callable[[str], list[str]], name: str, tmp_path: Path) -> None:
     """The page of an answer of every kind that is quickly solved."""
@@ -45,23 +44,26 @@ def test_reports(violations: Callable[[str], list[str]], name: str, tmp_path: Pa
     assert violations(page.as_uri()) == []
 
 
-DERIVED = {
-    "derivation": (("critical_batch",), False),
-    "claims": (("claims",), False),
-    "book": ((), True),
-}
+# Contrast of a thousand formulas takes minutes: claims and the book are for the campaign.
+DERIVED = [
+    pytest.param(("critical_batch",), False, id="derivation", marks=pytest.mark.slow),
+    pytest.param(("claims",), False, id="claims", marks=pytest.mark.campaign),
+    pytest.param((), True, id="book", marks=pytest.mark.campaign),
+]
 
 
-@pytest.mark.parametrize("name", DERIVED)
-def test_derivations(violations: Callable[[str], list[str]], name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("names", "book"), DERIVED)
+def test_derivations(
+    violations: Callable[[str], list[str]], names: tuple[str, ...], book: bool, tmp_path: Path
+) -> None:
     """One of them, the table of claims, the book."""
-    names, book = DERIVED[name]
     page = tmp_path / "derived.html"
     text = derived(names, every=False, form="html", out=None, json=False, whole_book=book)
     page.write_text(str(text), "utf-8")
     assert violations(page.as_uri()) == []
 
 
+@pytest.mark.slow
 def test_the_editor(violations: Callable[[str], list[str]], tmp_path: Path) -> None:
     """The page of planner serve."""
     page = tmp_path / "editor.html"
@@ -69,6 +71,7 @@ def test_the_editor(violations: Callable[[str], list[str]], tmp_path: Path) -> N
     assert violations(page.as_uri()) == []
 
 
+@pytest.mark.slow
 def test_scores_of_measurements(violations: Callable[[str], list[str]], tmp_path: Path) -> None:
     """The page of planner validate, of runs of one's own."""
     page = tmp_path / "validation.html"

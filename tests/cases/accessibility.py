@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
-import shutil
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +13,7 @@ from selenium import webdriver
 
 from tests.cases.live_page import browser
 
-AXE_CORE = "AXE_CORE"  # names axe.min.js of the package axe-core; else npm's folder is looked in
+AXE_CORE = "AXE_CORE"  # names axe.min.js; else it is that of the package axe-playwright-python
 # For MathML axe-core has no rule but contrast, and that it cannot tell.
 RUN = """
 const done = arguments[0], options = {resultTypes: ["violations"]};
@@ -25,13 +24,16 @@ axe.run({exclude: [["math"]]}, options).then(found => done(found.violations.map(
 
 def axe_core() -> str:
     """The script of axe-core, where it is at hand; else the test is skipped, and told of."""
-    named = os.environ.get(AXE_CORE)
-    if named is None and (npm := shutil.which("npm")):
-        root = subprocess.run([npm, "root", "-g"], capture_output=True, text=True, check=True)
-        named = f"{root.stdout.strip()}/axe-core/axe.min.js"
-    if named is None or not Path(named).is_file():
-        pytest.skip(f"needs axe-core: npm install axe-core, and {AXE_CORE}=.../axe.min.js")
-    return Path(named).read_text("utf-8")
+    # The package needs playwright to run, which its script does not: it is looked up, not imported.
+    package = importlib.util.find_spec("axe_playwright_python")
+    folders = (package and package.submodule_search_locations) or ()
+    paths = [Path(each, "axe.min.js") for each in folders]
+    if named := os.environ.get(AXE_CORE):
+        paths = [Path(named)]
+    if not paths or not paths[0].is_file():
+        where = f"or {AXE_CORE}=.../axe.min.js"
+        pytest.skip(f"needs axe-core: pip install --no-deps axe-playwright-python, {where}")
+    return paths[0].read_text("utf-8")
 
 
 @contextmanager

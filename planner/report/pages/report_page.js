@@ -108,7 +108,10 @@
   }
   function place() {
     for (const slider of sliders) {
-      const value = valueOf(slider), words = shown(slider, value);
+      const value = valueOf(slider);
+      if (slider.placed === String(value)) continue;
+      const words = shown(slider, value);
+      slider.placed = document.activeElement === slider.input ? null : String(value);
       if (document.activeElement !== slider.input) slider.input.value = toTrack(slider, value);
       slider.input.setAttribute("aria-valuetext", words);
       slider.valueBox.textContent = words;
@@ -118,6 +121,14 @@
   }
 
   // ---- what is shown ----
+  // Only what differs is written: a text that is written anew is laid out anew, and read out anew.
+  const put = (place, words) => { if (place.textContent !== words) place.textContent = words; };
+  const before = new Map();
+  function same(name, ...values) {
+    const words = JSON.stringify(values), equal = before.get(name) === words;
+    before.set(name, words);
+    return equal;
+  }
   const solved = model.choose({});
   const promiseOf = (output) => {
     const slider = sliders.find((s) => output.promise && output.promise.includes(Object.keys(s.sets)[0]));
@@ -137,24 +148,25 @@
   const paragraph = (words, name) => { const p = document.createElement("p"); p.textContent = words; if (name) p.className = name; return p; };
 
   function headline(plan) {
-    const price = plan.outputs[main.name], before = solved.feasible ? solved.outputs[main.name] : null;
-    $("price").firstChild.textContent = show(price, main.unit);
+    const price = plan.outputs[main.name], old = solved.feasible ? solved.outputs[main.name] : null;
+    put($("price").firstChild, show(price, main.unit));
     const parts = outputs.filter((o) => o.name.startsWith(main.name + "_") && o.name in plan.outputs)
       .map((o) => `${o.name.slice(main.name.length + 1)} ${show(plan.outputs[o.name], o.unit)}`);
-    $("beside").textContent = `${data.objective_unit}${parts.length ? " · " + parts.join(", ") : ""}`;
-    const moved = before !== null && Math.abs(price / before - 1) > 1e-9;
-    $("since").textContent = moved ? `${change(price / before - 1)} against the plan as solved, ${show(before, main.unit)}` : "";
-    band(price, moved ? before : null);
-    $("cards").replaceChildren(...["tpot", "ttft", "tokens_per_s", "usd_per_hour"].map((name) => outputs.find((o) => o.name === name))
-      .filter((o) => o && o.name in plan.outputs).map((o) => card(o, plan)));
-    $("mini").textContent = [main, ...outputs.filter((o) => ["tpot", "ttft"].includes(o.name) && o.name in plan.outputs)]
-      .map((o) => (o === main ? "" : o.label + " ") + show(plan.outputs[o.name], o.unit)).join("   ");
+    put($("beside"), `${data.objective_unit}${parts.length ? " · " + parts.join(", ") : ""}`);
+    const moved = old !== null && Math.abs(price / old - 1) > 1e-9;
+    put($("since"), moved ? `${change(price / old - 1)} against the plan as solved, ${show(old, main.unit)}` : "");
+    band(price, moved ? old : null);
+    const cards = ["tpot", "ttft", "tokens_per_s", "usd_per_hour"].map((name) => outputs.find((o) => o.name === name))
+      .filter((o) => o && o.name in plan.outputs).map((o) => card(o, plan));
+    if (!same("cards", cards.map((made) => made.textContent))) $("cards").replaceChildren(...cards);
+    put($("mini"), [main, ...outputs.filter((o) => ["tpot", "ttft"].includes(o.name) && o.name in plan.outputs)]
+      .map((o) => (o === main ? "" : o.label + " ") + show(plan.outputs[o.name], o.unit)).join("   "));
   }
-  function band(price, before) {
+  function band(price, old) {
     const words = [];
     if (data.band) words.push(`${figure(data.band.coverage * 100)} % of measured runs lie between ${show(price * data.band.low, main.unit)} and ${show(price * data.band.high, main.unit)}`);
-    if (data.floor && before === null) words.push(`no engine goes below ${show(data.floor, main.unit)}`);
-    $("band").textContent = words.join("; ");
+    if (data.floor && old === null) words.push(`no engine goes below ${show(data.floor, main.unit)}`);
+    put($("band"), words.join("; "));
   }
   const titles = (words) => words.map((word) => data.live.titles[word] ?? word).join(" and ");
   function verdict(plan) {
@@ -165,7 +177,7 @@
       const strong = document.createElement("b");
       strong.className = "broken"; strong.textContent = missed.join(" and ") || "all of them together";
       p.append(strong, ". Loosen a promise, or give more memory, bandwidth or a shorter prompt.");
-      box.replaceChildren(p);
+      if (box.textContent !== p.textContent) box.replaceChildren(p);
       return;
     }
     const strong = (words) => { const b = document.createElement("b"); b.textContent = words; return b; };
@@ -174,7 +186,7 @@
     const most = plan.steps.reduce((m, x) => (x[1] > (m?.[1] ?? 0) ? x : m), null);
     if (most) p.append("The largest part of a step is ", strong(most[0] === "kv" ? "reading the KV cache" : most[0]), ". ");
     if (solved.feasible && plan.layouts.join() !== solved.layouts.join()) p.append(`The layout has switched from ${solved.layouts.join("; ")}.`);
-    box.replaceChildren(p);
+    if (box.textContent !== p.textContent) box.replaceChildren(p);
   }
 
   function steps(plan) {
@@ -182,12 +194,14 @@
     if (!plan.steps.length) return;
     const sum = (parts) => parts.reduce((m, [, x]) => m + x, 0), mine = sum(plan.steps), old = sum(solved.steps ?? []);
     const moved = solved.feasible && Math.abs(mine / old - 1) > 1e-9;
+    if (same("steps", plan.steps, moved)) return;
     $("step-words").textContent = `${show(mine, "s")} to give every sequence its next token`;
     Pictures.bar($("step"), plan.steps, Math.max(mine, moved ? old : 0), (x) => show(x, "s"), "parts of a step",
       moved ? { parts: solved.steps, words: `thin: as solved, ${show(old, "s")}` } : null);
   }
   function memories(plan) {
     const place = $("memory");
+    if (same("memory", plan.memories)) return;
     place.replaceChildren();
     for (const memory of plan.memories) {
       const title = document.createElement("h2"), words = paragraph("", "quiet"), box = document.createElement("figure");
@@ -228,12 +242,19 @@
     const size = (row) => Math.max(...[...row.held, ...row.free].map((x) => (Number.isFinite(x) ? Math.abs(x) : 0)));
     Pictures.tornado($("tornado"), rows.sort((x, y) => size(y) - size(x)));
   }
-  // What does not have to be there at once: all but the answer, a step and the memory.
+  // What does not have to be there at once, all but the answer, a step and the memory: pictures on the
+  // screen, and when the hand rests those that are not and what asks for another search.
+  const seen = new Set(), watch = new IntersectionObserver((places) => {
+    for (const { target, isIntersecting } of places) seen[isIntersecting ? "add" : "delete"](target.id);
+  }, { rootMargin: "200px" });
   function* rest(plan) {
-    const dots = [], more = [], tpot = plan.feasible && plan.outputs.tpot;
-    growth(plan); yield;
+    const dots = [], more = [], tpot = plan.feasible && plan.outputs.tpot, pictures = [["curve", frontier], ["growing", growth]];
+    const near = pictures.filter(([id]) => seen.has(id));
+    for (const [, picture] of near) { picture(plan); yield; }
+    yield REST;
+    write();
+    for (const one of pictures) if (!near.includes(one)) { one[1](plan); yield; }
     equations(plan); yield;
-    frontier(plan); yield;
     for (const _ of model.clouded(state, dots)) yield;
     cloud = { dots, edge: model.edge(dots) };
     frontier(plan); yield;
@@ -244,8 +265,7 @@
   function equations(plan) {
     for (const place of document.querySelectorAll("[data-value]")) {
       const name = place.dataset.value, value = plan.feasible ? plan.symbols[name] ?? plan.values[name] : undefined;
-      const words = show(value, place.dataset.unit);
-      if (place.textContent !== words) place.textContent = words;
+      put(place, show(value, place.dataset.unit));
     }
   }
   const command = () => {
@@ -260,38 +280,38 @@
   };
   function reproduce() {
     const without = Object.keys(state).filter((name) => !Object.keys(byName.get(name).sets).length).map((name) => byName.get(name).label.toLowerCase());
-    $("command").textContent = command();
-    $("uncommanded").textContent = without.length ? `No scenario says ${without.join(" and ")}: the line leaves that out.` : "";
+    put($("command"), command());
+    put($("uncommanded"), without.length ? `No scenario says ${without.join(" and ")}: the line leaves that out.` : "");
   }
 
   // ---- drawing ----
-  const SLICE = 5; // milliseconds of work between two frames
+  const SLICE = 5, REST = 100; // milliseconds of work between two frames; without a move, to be at rest
   let waiting = 0, idle = 0, last = null;
-  function later() { if (!waiting) waiting = requestAnimationFrame(() => { waiting = 0; write(); draw(); }); }
+  function later() { if (!waiting) waiting = requestAnimationFrame(() => { waiting = 0; draw(); }); }
   function draw() {
     const begun = performance.now();
     const plan = model.choose(state, held && solved.feasible ? solved.choice : null);
     last = plan;
     place(); verdict(plan); reproduce();
-    $("notice").textContent = ignored.length ? `Left out of the address: ${ignored.join("; ")}.` : "";
+    put($("notice"), ignored.length ? `Left out of the address: ${ignored.join("; ")}.` : "");
     $("notice").hidden = !ignored.length;
     const outside = (plan.outside ?? []).map((x) => `${x.words.replace("{asked}", figure(x.asked))} (fit: ${[...new Set(x.ends.map((end) => figure(end)))].join(" to ")})`);
-    $("outside").textContent = outside.length ? `Outside what the profile was fitted on: ${outside.join("; ")}. The band is wider there than shown.` : "";
+    put($("outside"), outside.length ? `Outside what the profile was fitted on: ${outside.join("; ")}. The band is wider there than shown.` : "");
     for (const id of ["head", "steps", "memory"]) $(id).hidden = !plan.feasible;
-    if (plan.feasible) { headline(plan); steps(plan); memories(plan); } else $("mini").textContent = "no plan keeps every promise";
+    if (plan.feasible) { headline(plan); steps(plan); memories(plan); } else put($("mini"), "no plan keeps every promise");
     root.dataset.drawn = (performance.now() - begun).toFixed(1);
     root.dataset.idle = "0";
     clearTimeout(idle);
     sliced(rest(plan));
   }
-  function sliced(work) {
+  function sliced(work, wait = 0) {
     idle = setTimeout(() => {
       const begun = performance.now();
-      let done = false;
-      while (!done && performance.now() - begun < SLICE) ({ done } = work.next());
+      let done = false, pause;
+      while (!done && !pause && performance.now() - begun < SLICE) ({ done, value: pause } = work.next());
       root.dataset.slice = Math.max(Number(root.dataset.slice ?? 0), performance.now() - begun).toFixed(1);
-      if (done) root.dataset.idle = "1"; else sliced(work);
-    }, 0);
+      if (done) root.dataset.idle = "1"; else sliced(work, pause);
+    }, wait);
   }
 
   // ---- does it choose as Python did? ----
@@ -319,7 +339,8 @@
   }
   const finite = (key, value) => (typeof value === "number" && !Number.isFinite(value) ? null : value);
   const saves = {
-    json: () => save("plan.json", JSON.stringify({ state, command: command(), feasible: last.feasible, layouts: last.layouts, batch: last.batch, outputs: last.outputs, missed: last.missed }, finite, 2), "application/json"),
+    // Names and places of the document that the command prints.
+    json: () => save("plan.json", JSON.stringify({ problem: data.problem, status: last.feasible ? "optimal" : "infeasible", plan: last.feasible ? last.outputs : null, layouts: last.layouts, missed: last.missed, command: command(), state }, finite, 2), "application/json"),
     csv: () => save("frontier.csv", `tokens_per_s_per_user,${main.name}\n` + cloud.edge.map((row) => row.join(",")).join("\n") + "\n", "text/csv"),
     svg: () => document.querySelectorAll(".story svg").forEach((svg, k) => save(`picture-${k + 1}.svg`, Pictures.resolved(svg), "image/svg+xml")),
   };
@@ -343,6 +364,7 @@
   $("hold").addEventListener("click", () => { held = true; later(); });
   $("reset").addEventListener("click", () => { state = {}; held = false; ignored = []; later(); });
   $("link").addEventListener("click", async () => {
+    write();
     try { await navigator.clipboard.writeText(location.href); $("link").textContent = "Copied"; }
     catch { $("link").textContent = "The address of this page is the link"; }
     setTimeout(() => { $("link").textContent = "Copy link"; }, 2000);
@@ -350,7 +372,8 @@
   for (const name in saves) $("save-" + name).addEventListener("click", saves[name]);
   addEventListener("hashchange", () => { read(); draw(); });
   let width = innerWidth;
-  addEventListener("resize", () => { if (innerWidth !== width) { width = innerWidth; Pictures.resized(); later(); } });
+  addEventListener("resize", () => { if (innerWidth !== width) { width = innerWidth; Pictures.resized(); before.clear(); later(); } });
+  for (const id of ["curve", "growing"]) watch.observe($(id));
   read();
   draw();
 })();

@@ -123,6 +123,7 @@ def _data(plan: Plan[Any], head: Section, live: LivePage, source: str) -> dict[s
         slider["inverse"] = inverse.get(slider["name"], False)
     return finite({
         "live": dict(live.data),
+        "problem": plan.kind,
         "file": source,
         "objective_unit": first.unit.removeprefix("USD ") if first else "per million tokens",
         "sliders": sliders,

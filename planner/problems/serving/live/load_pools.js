@@ -59,9 +59,9 @@ function loadedPairs({ data, bind, loaded, packed, worth, passSizes, room, shard
     return low;
   }
 
-  // Rows that read, on each size of a pass, with the most that any share of use lets them serve: those
-  // that could take `most` or less.
-  function readable(question, a, only, taken, most) {
+  // Rows that read, on each size of a pass, with the most that any share of use lets them serve, and
+  // what they take at least.
+  function readable(question, a, only, taken) {
     const { pool } = a, made = [], load = a.limits.readers;
     for (let i = only ?? 0; i < (only ?? pool.size - 1) + 1; i++) {
       const replicas = pool.way("replicas")[i];
@@ -70,24 +70,11 @@ function loadedPairs({ data, bind, loaded, packed, worth, passSizes, room, shard
       for (let k = 0; k < sizes.length; k++) {
         const r = a.at("occupied", i, sizes[k]), slot = r[0], ranks = pool.way("dp_attention")[i];
         const rate = Math.min(rateOf(slot, 1, question.headroom), load * ranks / r[1] * (1 + SAME));
-        const least = taken(i, rate);
-        if (least <= most) made.push({ row: i, batch: sizes[k], slot, rate, least, order: i * 64 + k, room: room(pool, i), engines: pool.way("engines")[i] });
+        const place = room(pool, i), engines = pool.way("engines")[i];
+        made.push({ row: i, batch: sizes[k], slot, rate, least: taken(i, rate), order: i * 64 + k, room: place, engines, alike: place.id * 2 ** 31 + engines });
       }
     }
     return made;
-  }
-  // What rows that read take at least, at the most that any of their passes serves.
-  function leastReading(question, a, taken) {
-    const { pool } = a, load = a.limits.readers;
-    let least = Infinity;
-    for (let i = 0; i < pool.size; i++) {
-      if (!a.allowed(i) || pool.way("replicas")[i] <= question.spare) continue;
-      for (const size of passSizes(a, i)) {
-        const r = a.at("occupied", i, size);
-        least = Math.min(least, taken(i, Math.min(rateOf(r[0], 1, question.headroom), load * pool.way("dp_attention")[i] / r[1] * (1 + SAME))));
-      }
-    }
-    return least;
   }
 
   // Of every number of receivers, room and engines the row that reads fastest, and when it does.
@@ -96,17 +83,17 @@ function loadedPairs({ data, bind, loaded, packed, worth, passSizes, room, shard
     const { pool } = a, keeps = judged(question, a), [, idle] = question.busiest;
     const places = new Map(numbers.map((number) => [number, new Map()]));
     for (const x of [...rows].sort((x, y) => y.rate - x.rate)) {
-      const sends = shards(pool, x.row), sized = new Map(), key = `${x.room.id}/${x.engines}`;
+      const sends = shards(pool, x.row), sized = new Map();
       counted(question, a, x.row);
       for (const number of numbers) {
-        const fewer = Math.min(sends, number), transfer = transferTime(question, a, fewer), best = places.get(number).get(key);
+        const fewer = Math.min(sends, number), transfer = transferTime(question, a, fewer), best = places.get(number).get(x.alike);
         if (!sized.has(fewer)) {
           const least = best ? best.rate * (1 - SAME) * x.slot / (1 - question.headroom) : idle;
           if ((best && x.rate < best.rate * (1 - SAME)) || least > 1 || !keeps(x.row, x.batch, least, transfer)) continue;
           sized.set(fewer, busiest(question, keeps, x.row, x.batch, transfer, least));
         }
         const busy = sized.get(fewer), rate = rateOf(x.slot, busy, question.headroom);
-        if (!best || 1 / rate < 1 / best.rate || (rate === best.rate && x.order < best.order)) places.get(number).set(key, { ...x, busy, rate, transfer });
+        if (!best || 1 / rate < 1 / best.rate || (rate === best.rate && x.order < best.order)) places.get(number).set(x.alike, { ...x, busy, rate, transfer });
       }
     }
     return places;
@@ -154,16 +141,17 @@ function loadedPairs({ data, bind, loaded, packed, worth, passSizes, room, shard
     let limit = most * ask.demand;
     if (!held && question.recent.length) {
       const [reads, decodes] = [0, 1].map((k) => [...new Set(question.recent.map((pair) => pair[k]))]);
-      bounded(paired(reads.flatMap((row) => readable(question, a, row, taken[0], Infinity)), decodes.flatMap((row) => decoding(question, b, row, slotted, Infinity))));
+      bounded(paired(reads.flatMap((row) => readable(question, a, row, taken[0])), decodes.flatMap((row) => decoding(question, b, row, slotted, Infinity))));
     }
-    const decodes = decoding(question, b, j, slotted, limit < Infinity ? limit - leastReading(question, a, taken[0]) : Infinity);
+    const every = readable(question, a, i, taken[0]), quickest = every.reduce((m, x) => Math.min(m, x.least), Infinity);
+    const decodes = decoding(question, b, j, slotted, limit < Infinity ? limit - quickest : Infinity);
     if (!decodes.length) return null;
-    const rest = least(decodes, 1), every = readable(question, a, i, taken[0], limit - rest);
+    const rest = least(decodes, 1);
     if (!held && limit === Infinity) {
       const first = [...every].sort((x, y) => x.least - y.least), near = decodes.filter((x) => slotted(x.row, x.slot) <= 1.1 * rest);
       for (let number = FEWEST; limit === Infinity && number < first.length; number *= 4) bounded(paired(first.slice(0, number), near));
     }
-    const ends = [least(every, 0), rest], farthest = decodes.reduce((m, x) => Math.max(m, x.group), 0), [, idle] = question.busiest;
+    const ends = [quickest, rest], farthest = decodes.reduce((m, x) => Math.max(m, x.group), 0), [, idle] = question.busiest;
     const keeps = judged(question, a), begins = (k) => {
       counted(question, a, k);
       return a.pool.way("replicas")[k] > question.spare && keeps(k, passSizes(a, k)[0], idle, transferTime(question, a, Math.min(shards(a.pool, k), farthest)));

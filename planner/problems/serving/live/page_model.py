@@ -169,6 +169,7 @@ class PageModel:
         """What all pools share: outputs, sliders, names, and the plan as Python has it."""
         outputs = ("name", "label", "unit", "word", "scale", "promise")
         moves = ("name", "sets", "adds", "times", "limit", "inverse")
+        carbon = self.every[0].carbon is not None
         return {
             "letters": DIGITS,
             "largest_batch": LARGEST_BATCH,
@@ -178,7 +179,11 @@ class PageModel:
             "every": EVERY,
             "stride": STEP,
             "absent": {mode: list(names) for mode, names in ABSENT.items()},
-            "outputs": [{name: getattr(x, name) for name in outputs} for x in OUTPUTS],
+            "outputs": [
+                {name: getattr(x, name) for name in outputs}
+                for x in OUTPUTS
+                if carbon or x.word != "grams_per_token"
+            ],
             "titles": {limit.step: limit.title or limit.name for limit in LIMITS.values()},
             "carried": self._carried(),
             "sliders": [

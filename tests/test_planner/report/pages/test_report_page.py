@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import re
+import shlex
 import socket
 import subprocess
 import time
@@ -17,9 +18,11 @@ from typing import Any
 
 import pytest
 
+import planner
 from planner.cli.app import main
 from planner.protocol.solve import answered
 from planner.report.pages.report_page import finite, plain, report_page
+from planner.scenario import load
 from planner.text.colours import BROKEN, PARTS, SURFACE, contrast, letters_on
 from tests.cases.live_page import DENSE, browser
 from tests.paths import EXAMPLES
@@ -175,8 +178,9 @@ def test_a_page_needs_a_name_of_its_own(capsys: pytest.CaptureFixture[str]) -> N
 
 
 @contextmanager
-def driven(chromium: str, driver: str) -> Iterator[Any]:
-    """A browser without a window, driven over its own protocol."""
+def driven(chromium: str, driver: str, traced: str = "") -> Iterator[Any]:
+    """A browser without a window, driven over its own protocol; `traced` are kinds of events that
+    its log of performance then holds too."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -196,8 +200,13 @@ def driven(chromium: str, driver: str) -> Iterator[Any]:
                 break
             except OSError:
                 time.sleep(0.1)
-        options = {"args": ["--headless=new", "--no-sandbox", "--disable-gpu"], "binary": chromium}
+        options: dict[str, Any] = {
+            "args": ["--headless=new", "--no-sandbox", "--disable-gpu"],
+            "binary": chromium,
+        }
         logs = {"browser": "ALL", "performance": "ALL"}
+        if traced:
+            options["perfLoggingPrefs"] = {"traceCategories": traced}
         wanted = {"goog:chromeOptions": options, "goog:loggingPrefs": logs}
         session = ask("/session", {"capabilities": {"alwaysMatch": wanted}})["sessionId"]
         yield lambda path, body=None, method="POST": ask(f"/session/{session}{path}", body, method)
@@ -239,3 +248,50 @@ def test_in_a_browser_it_asks_for_nothing_and_agrees_with_itself(tmp_path: Path,
                  if x["method"] == "Network.requestWillBeSent"}  # fmt: skip
         assert {url for url in asked if not url.startswith("data:")} <= {out.as_uri()}
         assert not [x for x in ask("/se/log", {"type": "browser"}) if x["level"] == "SEVERE"]
+
+
+SAVED = """
+const [states, done] = arguments, root = document.documentElement, saved = [];
+URL.createObjectURL = (blob) => { saved.push(blob.text()); return "data:,"; };
+const frame = () => new Promise(requestAnimationFrame);
+(async () => {
+  for (const state of states) {
+    root.dataset.idle = "";
+    location.hash = state;
+    while (root.dataset.idle !== "0") await frame();
+    document.getElementById("save-json").click();
+  }
+  done(await Promise.all(saved));
+})();
+"""
+
+
+@pytest.mark.slow
+def test_a_hundred_documents_of_a_page_are_those_of_the_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What its button saves, value for value at the command's own places, by the line it names."""
+    file, out = tmp_path / "dense.json", tmp_path / "report.html"
+    file.write_text(json.dumps(DENSE), "utf-8")
+    read = load(str(file))
+    out.write_text(report_page(planner.solve(str(file)), read, str(file)), "utf-8")
+    prices = [f"price={(1 + step / 10) / 3600:.12g}" for step in range(60)]
+    lengths = [f"input={500 + 97 * step}&output={200 + 31 * step}" for step in range(40)]
+    with driven(*browser()) as ask:
+        ask("/timeouts", {"script": 120_000})
+        ask("/url", {"url": out.as_uri()})
+        saved = ask("/execute/async", {"script": SAVED, "args": [[*prices, *lengths]]})
+    documents = [json.loads(each) for each in saved]
+    assert len({each["command"] for each in documents}) == 100
+    numbers = 0
+    for mine in documents:
+        with pytest.raises(SystemExit):
+            main([*shlex.split(mine["command"])[1:], "--json"])
+        printed = json.loads(capsys.readouterr().out)
+        assert (mine["problem"], mine["status"]) == (printed["problem"], printed["status"])
+        assert (mine["plan"] is None) == (printed["plan"] is None)
+        plan = mine["plan"] or {}
+        theirs = {name: (printed["plan"] or {})[name] for name in plan}
+        assert plan == pytest.approx(theirs, rel=1e-12), mine["command"]
+        numbers += len(plan)
+    assert numbers >= 1000
