@@ -1,5 +1,7 @@
 """The answer to a scenario of fleets: the plan, checked again, its prices, its proof."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from planner.problems.fleet import plan as records
@@ -10,7 +12,7 @@ from planner.problems.fleet.fleet_task import FleetTask
 from planner.problems.fleet.program import FleetProgram, fleet_program
 from planner.problems.fleet.question import FleetScenario
 from planner.problems.fleet.resolve import ResolvedFleet
-from planner.problems.fleet.robust import RobustChoice, errors_of, robust
+from planner.problems.fleet.robust import OUTCOMES, RobustChoice, errors_of, forecast_flows, robust
 from planner.problems.fleet.search import FleetChoice, cheapest
 from planner.problems.fleet.shortage import shortfalls
 from planner.programs.integer import NoPoint
@@ -45,7 +47,9 @@ def answer(scenario: FleetScenario) -> records.FleetPlan:
     except NoPoint:
         return records.FleetPlan(KnownAnswer(_infeasible(scenario, resolution)), scenario)
     recheck(task, choice)
-    point = point_of(task, choice)
+    point = point_of(
+        resolution.task, replace(choice, flows=forecast_flows(resolution.task, choice))
+    )
     complete = records.FleetAnswer(
         scenario=resolved(scenario),
         plan=point,
@@ -57,9 +61,9 @@ def answer(scenario: FleetScenario) -> records.FleetPlan:
         binding=tuple(_binding(task, choice)),
         columns=_columns(resolution, choice),
         dropped=resolution.made.dropped if resolution.made else (),
-        prices=prices(task, choice),
+        prices=prices(task, choice, resolution.task.demand),
         beside=restricted(task, choice),
-        robust=_robust(scenario, resolution.task, sure),
+        robust=_robust(scenario, resolution, sure),
         provenance=Provenance(warnings=(*resolution.warnings, *_too_few(point))),
     )  # fmt: skip
     return records.FleetPlan(KnownAnswer(complete), scenario)
@@ -76,17 +80,30 @@ def _too_few(point: records.FleetPoint) -> tuple[str, ...]:
 
 
 def _robust(
-    scenario: FleetScenario, task: FleetTask, sure: RobustChoice | None
+    scenario: FleetScenario, resolution: ResolvedFleet, sure: RobustChoice | None
 ) -> records.RobustFleet | None:
-    """What a plan with a chance keeps and costs."""
+    """What a plan with a chance keeps and costs, and what runs of its replicas would save."""
     if sure is None or scenario.chance is None:
         return None
+    task = resolution.task
+    models, pools = list(scenario.models), list(scenario.pools)
+    made = {each.column: each for each in (resolution.made.made if resolution.made else ())}
+    runs = []
+    for run in sure.runs:
+        column = task.columns[run.column]
+        m, k = column.cell or (column.model, column.pool)
+        commands = made[column].benchmark(scenario) if column in made else ()
+        runs.append(records.BenchmarkRun(
+            models[m], pools[k], column.name, run.usd_per_hour, run.before, run.after, commands
+        ))  # fmt: skip
     return records.RobustFleet(
         scenario.chance,
         sure.share,
         dict(zip(task.models, sure.margins, strict=True)),
         tuple(records.ChanceLevel(*level) for level in sure.curve),
         dict(zip(task.models, sure.measured, strict=True)),
+        tuple(runs),
+        OUTCOMES,
     )
 
 
@@ -162,8 +179,13 @@ def _utilisation(task: FleetTask, choice: FleetChoice) -> dict[str, float]:
     return shares
 
 
-def prices(task: FleetTask, choice: FleetChoice) -> records.FleetPrices:
-    """Shadow prices of the relaxation [USD/hour]."""
+def prices(
+    task: FleetTask, choice: FleetChoice, forecast: np.ndarray | None = None
+) -> records.FleetPrices:
+    """Shadow prices of the relaxation [USD/hour].
+
+    Of a request/s of the `forecast` (models, hours) where the task's demand is raised above it.
+    """
     made, linear = fleet_program(task), choice.linear
     met = linear.duals[made.station_rows]
     served = task.demand.copy()
@@ -185,6 +207,8 @@ def prices(task: FleetTask, choice: FleetChoice) -> records.FleetPrices:
     for m in np.flatnonzero(task.windows):
         later = [np.roll(demand[m], -shift) for shift in range(task.windows[m] + 1)]
         demand[m] = np.min(later, axis=0)
+    if forecast is not None:
+        demand *= np.divide(task.demand, forecast, np.ones_like(demand), where=forecast > 0)
     sizes = np.array([pool.size for pool in task.pools])
     machine = -linear.duals[made.machine_rows] * sizes[:, None]
     more = -np.minimum(linear.reduced[made.reserved], 0.0) / task.hours

@@ -1,4 +1,4 @@
-"""The kinds of value that only a fleet's fields hold: chances per hour, machines, demand."""
+"""What only a fleet's fields hold: chances per hour, machines, demand by hour, regions."""
 
 import csv
 import math
@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import ValidationInfo
+from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 
-from planner.scenario.keys.fields import Kind, Quantity, Refusals, whole
+from planner.scenario.keys.fields import Kind, Quantity, Record, Refusals, Whole, Word, whole
 from planner.text.errors import quoted
 from topologies.files.units import UnreadAmount, amount
 
@@ -18,6 +18,8 @@ HOUR = 3600.0
 MACHINES = re.compile(r"\s*([0-9]+)\s*(?:machines?)?\s*")
 ZONED = re.compile(r"(?:Z|[+-][0-9]{2}:?[0-9]{2})$")
 LARGEST_FILE = 2_000_000  # bytes
+Fraction = Annotated[float, Quantity("share", zero=True, at_most=1.0)]
+Latency = Annotated[float, Quantity("time", zero=True, at_most=60.0)]
 HINT = 'expected columns hour and requests/s, such as "0, 12.5"'
 
 
@@ -146,4 +148,26 @@ def latencies(value: object) -> object:
     return value if isinstance(value, Mapping) or value is None else {"*": value}
 
 
-RATE = Quantity("request_rate", zero=True)
+class FleetRegion(Record):
+    """Where requests come from, and where else they may be served."""
+
+    demand: Fraction = Field(description="share of every model's demand")
+    utc: Annotated[int, Whole(least=-12)] = 0
+    """hours by which its clock is ahead of UTC: the hours of demand are then those of its clock"""
+    moves: Annotated[str, Word(("none", "allowed"))] = "none"
+    """whether its requests may be served in another region"""
+    latency: Annotated[dict[str, Latency] | None, BeforeValidator(latencies)] = Field(
+        None, description="added to the time to first token elsewhere [s], or {region: latency}"
+    )
+
+    @model_validator(mode="after")
+    def _moves_or_stays(self) -> "FleetRegion":
+        if (self.moves == "allowed") != (self.latency is not None):
+            raise ValueError("moves: allowed and latency, such as 90 ms, go together: give both")
+        if self.utc > 14:
+            raise ValueError(f"utc: expected -12 to 14 hours, got {self.utc}")
+        return self
+
+    def latency_to(self, region: str) -> float | None:
+        """What being served there adds [s]; None where its requests may not go."""
+        return None if self.latency is None else self.latency.get(region, self.latency.get("*"))

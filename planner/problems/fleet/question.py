@@ -10,9 +10,11 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from planner.catalogue.systems import System, machine_chips
 from planner.problems.fleet import fleet_fields as fields
+from planner.problems.fleet.fleet_fields import FleetRegion, Fraction
 from planner.scenario.keys.fields import (
     Count,
     Faults,
+    Path,
     Quantity,
     QuestionRecord,
     Record,
@@ -25,6 +27,7 @@ from planner.scenario.keys.fields import (
     unknown_key,
 )
 from planner.scenario.keys.model_keys import ModelField
+from planner.scenario.keys.references import ProfileField
 from planner.scenario.keys.system_keys import SystemField, resolved_system
 from planner.scenario.keys.uncertain import Uncertain
 from planner.scenario.keys.workload import Promises, Workload
@@ -36,9 +39,7 @@ MOST_VARIABLES = 1_000_000
 SAID_ONCE = ("demand", "utilisation", "concurrency", "spare_replicas", "headroom")
 UNSAID = {"spare_replicas": (None, 0), "headroom": (None, 0.0)}  # what a default resolves to
 Rate = Annotated[float, Quantity("request_rate", zero=True)]
-Fraction = Annotated[float, Quantity("share", zero=True, at_most=1.0)]
 PHASES, MODES = ("prefill", "decode"), ("aggregated", "disaggregated")
-Latency = Annotated[float, Quantity("time", zero=True, at_most=60.0)]
 
 
 class FleetDemand(Record):
@@ -129,6 +130,9 @@ class FleetModel(Record):
     workload: Workload | None = Field(None, description="as in a serving question; no demand")
     promises: Promises = Field(default_factory=Promises, description="as in a serving question")
     choose: ModelChoice = Field(default_factory=ModelChoice, description="{mode}")
+    profiles: dict[str, ProfileField] = Field(
+        default_factory=dict, description="by pool: a name, or a file that planner calibrate wrote"
+    )
     demand: Annotated[FleetDemand, BeforeValidator(fields.described_demand)] = Field(
         description="a rate, {mean, peak_to_mean, peak_hour, weekend}, a list, or a CSV file"
     )
@@ -253,31 +257,6 @@ class FleetPool(Record):
         return domain
 
 
-class FleetRegion(Record):
-    """Where requests come from, and where else they may be served."""
-
-    demand: Fraction = Field(description="share of every model's demand")
-    utc: Annotated[int, Whole(least=-12)] = 0
-    """hours by which its clock is ahead of UTC: the hours of demand are then those of its clock"""
-    moves: Annotated[str, Word(("none", "allowed"))] = "none"
-    """whether its requests may be served in another region"""
-    latency: Annotated[dict[str, Latency] | None, BeforeValidator(fields.latencies)] = Field(
-        None, description="added to the time to first token elsewhere [s], or {region: latency}"
-    )
-
-    @model_validator(mode="after")
-    def _moves_or_stays(self) -> FleetRegion:
-        if (self.moves == "allowed") != (self.latency is not None):
-            raise ValueError("moves: allowed and latency, such as 90 ms, go together: give both")
-        if self.utc > 14:
-            raise ValueError(f"utc: expected -12 to 14 hours, got {self.utc}")
-        return self
-
-    def latency_to(self, region: str) -> float | None:
-        """What being served there adds [s]; None where its requests may not go."""
-        return None if self.latency is None else self.latency.get(region, self.latency.get("*"))
-
-
 class Spare(Record):
     """Room for what breaks and for what is not foreseen."""
 
@@ -342,47 +321,48 @@ class FleetScenario(QuestionRecord):
 
     @model_validator(mode="after")
     def _agrees(self) -> FleetScenario:
-        faults: Faults = []
+        faults = self._unknown_names()
         for name, model in self.models.items():
-            for i, column in enumerate(model.columns or ()):
-                if column.pool not in self.pools:
-                    words = unknown_key(column.pool, self.pools).replace("unknown key", "no pool")
-                    faults.append((("models", name, "columns", i, "pool"), words))
             hourly = model.demand.hourly
             if hourly is not None and len(hourly) != self.hours:
                 words = f"expected {self.hours} hours (hours), got {len(hourly)}"
                 faults.append((("models", name, "demand"), words))
-        faults += [
-            (("have", pool), unknown_key(pool, self.pools).replace("unknown key", "no pool"))
-            for pool in self.have
-            if pool not in self.pools
-        ]
         for name, pool in self.pools.items():
             if not (pool.on_demand or pool.reserved or pool.spot or self.have.get(name)):
                 words = "has no contract: give on_demand, reserved or spot, or have of it"
                 faults.append((("pools", name), words))
             if len(self.regions) > 1 and pool.region is None and self.have.get(name):
                 faults.append((("have", name), f"in which region? give pools.{name}.region"))
-        faults += self._misplaced()
-        if faults:
-            raise Refusals(faults)
-        return self
-
-    def _misplaced(self) -> Faults:
-        """What is wrong with regions."""
-        named = [(("pools", name, "region"), pool.region) for name, pool in self.pools.items()]
-        for name, region in self.regions.items():
-            named += [(("regions", name, "latency"), to) for to in region.latency or ()]
-        faults: Faults = [
-            (path, unknown_key(to, self.regions).replace("unknown key", "no region"))
-            for path, to in named
-            if to not in (None, "*", *self.regions)
-        ]
         shares = sum(region.demand for region in self.regions.values())
         if self.regions and abs(shares - 1) > 1e-6:
             words = f"the shares of demand are together {100 * shares:.6g} %, not 100 %"
             faults.append((("regions",), words))
-        return faults
+        if faults:
+            raise Refusals(faults)
+        return self
+
+    def _unknown_names(self) -> Faults:
+        """Pools and regions that are named somewhere and are none."""
+        pools: list[tuple[Path, str]] = [(("have", pool), pool) for pool in self.have]
+        for name, model in self.models.items():
+            for i, column in enumerate(model.columns or ()):
+                pools.append((("models", name, "columns", i, "pool"), column.pool))
+            pools += [(("models", name, "profiles", pool), pool) for pool in model.profiles]
+        regions: list[tuple[Path, str]] = [
+            (("pools", name, "region"), pool.region)
+            for name, pool in self.pools.items()
+            if pool.region is not None
+        ]
+        for name, region in self.regions.items():
+            latencies = {*(region.latency or ())} - {"*"}
+            regions += [(("regions", name, "latency"), to) for to in sorted(latencies)]
+        return [
+            (path, unknown_key(name, names).replace("unknown key", f"no {kind}"))
+            for kind, names, paths in (("pool", {*self.pools}, pools),
+                                       ("region", {*self.regions}, regions))
+            for path, name in paths
+            if name not in names
+        ]  # fmt: skip
 
     @property
     def placed_pools(self) -> dict[str, tuple[str, str | None]]:

@@ -118,7 +118,9 @@ def _placed(scenario: FleetScenario, column: FleetColumn) -> Iterator[FleetColum
     for k, (pool, region) in enumerate(scenario.placed_pools.values()):
         if pool == pools[column.pool]:
             place = 0 if region is None else regions.index(region)
-            yield replace(column, model=column.model * max(1, len(regions)) + place, pool=k)
+            m = column.model * max(1, len(regions)) + place
+            cell = (column.model, column.pool) if regions else None
+            yield replace(column, model=m, pool=k, cell=cell)
 
 
 def _window(deferrable: float | None, hours: int) -> int:
