@@ -12,11 +12,18 @@ from planner.problems.fleet.fleet_task import FleetTask
 from planner.problems.fleet.program import FleetProgram, fleet_program
 from planner.problems.fleet.question import FleetScenario
 from planner.problems.fleet.resolve import ResolvedFleet
-from planner.problems.fleet.robust import OUTCOMES, RobustChoice, errors_of, forecast_flows, robust
+from planner.problems.fleet.robust import (
+    OUTCOMES,
+    RobustChoice,
+    errors_of,
+    forecast_flows,
+    robust,
+    with_margins,
+)
 from planner.problems.fleet.search import FleetChoice, cheapest
 from planner.problems.fleet.shortage import shortfalls
 from planner.programs.integer import NoPoint
-from planner.protocol.plan import BindingLimit, KnownAnswer, Provenance
+from planner.protocol.plan import BindingLimit, KnownAnswer, MissedPromise, Provenance
 from planner.scenario import resolved
 from planner.text.errors import SolverError
 from planner.text.wording import percent
@@ -276,6 +283,20 @@ def _infeasible(scenario: FleetScenario, resolution: ResolvedFleet) -> records.F
             "no plan keeps the rules", len(task.columns), 0, None, None, None
         ),
         columns=_columns(resolution),
-        infeasible=shortfalls(task),
+        infeasible=_short(scenario, task),
         provenance=Provenance(warnings=resolution.warnings),
     )
+
+
+def _short(scenario: FleetScenario, task: FleetTask) -> tuple[MissedPromise, ...]:
+    """What falls short: demand as forecast or, where there is a plan for that, with its margin."""
+    rows = shortfalls(task)
+    if rows or scenario.chance is None:
+        return rows
+    share = percent(scenario.chance)
+    errors = errors_of(task, scenario.errors.demand, scenario.errors.speed)
+    rows = shortfalls(with_margins(task, errors, scenario.chance))
+    return tuple(
+        replace(row, expression=f"{row.expression}, with the margin that a chance of {share} takes")
+        for row in rows
+    ) or (MissedPromise("chance", None, f"no margin that was tried keeps {share} of the draws"),)

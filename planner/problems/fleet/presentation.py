@@ -186,7 +186,7 @@ def _moved(point: FleetPoint) -> Iterator[str]:
         total = sum(sum(row) for row in sites.values())
         for site, row in sites.items():
             if site != origin:
-                yield (
+                yield from say.filled(
                     f"  {origin:<{NAMES}} {say.percent(sum(row) / total, 3)} as {site}, at most "
                     f"{max(row):.3g} requests/s in hour {row.index(max(row))}"
                 )

@@ -243,6 +243,11 @@ def _raised(task: FleetTask, errors: Errors, levels: Array) -> FleetTask:
     return replace(_at_rates(task, rates), demand=demand, headroom=0.0)
 
 
+def with_margins(task: FleetTask, errors: Errors, chance: float) -> FleetTask:
+    """The question with the margins that a chance takes; raises NoPoint as it is without them."""
+    return _raised(task, errors, levels_of(task, errors, linear_use(task), chance))
+
+
 def _at_rates(task: FleetTask, rates: Array) -> FleetTask:
     """The question with other rates of its columns (C,) [seq/s]."""
     pairs = zip(task.columns, rates.tolist(), strict=True)
