@@ -84,22 +84,26 @@ def rates_of(path: Path, written: str) -> list[float]:
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise ValueError(f"no file {quoted(written)} is found") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"{quoted(written)} cannot be read: {type(error).__name__}") from None
     if len(text) > LARGEST_FILE:
         raise ValueError(f"{quoted(written)} is larger than {LARGEST_FILE:,} bytes")
     rates: list[float] = []
     faults: list[str] = []
+    wanted = 0
     zones: set[str] = set()
     for line, hour, rate in _lines(text, faults):
         zone = ZONED.search(hour)
         zones.add(zone.group() if zone else "")
-        number = _hour_of(hour)
+        number = _hour_of(hour, wanted)
         if len(zones) == 2 and zone is not None:
             faults.append(f"line {line}: the time zone shifts to {zone.group()}; give UTC")
             zones = {zone.group()}
-        if number is not None and number != len(rates):
-            faults.append(f"line {line}: {_misplaced(number, len(rates))}")
+        if number != wanted:
+            faults.append(f"line {line}: {_misplaced(number, wanted)}")
+        wanted = max(wanted, number + 1)
         if not rate >= 0 or math.isinf(rate):
             faults.append(f"line {line}: expected requests/s of at least 0, got {rate:g}")
         rates.append(rate)
@@ -122,12 +126,12 @@ def _lines(text: str, faults: list[str]) -> Iterator[tuple[int, str, float]]:
             faults.append(f"line {line}: {HINT}, got {quoted(','.join(row))}")
 
 
-def _hour_of(written: str) -> int | None:
-    """The hour's number; of a date and time none but that it follows the one before is known."""
+def _hour_of(written: str, wanted: int) -> int:
+    """The hour's number; of a date and time it is the hour that was wanted."""
     try:
         return int(written)
     except ValueError:
-        return None
+        return wanted
 
 
 def _misplaced(number: int, wanted: int) -> str:

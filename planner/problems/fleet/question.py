@@ -32,6 +32,7 @@ from planner.scenario.keys.system_keys import SystemField, resolved_system
 from planner.scenario.keys.uncertain import Uncertain
 from planner.scenario.keys.workload import Promises, Workload
 from planner.scenario.kinds import PROBLEMS
+from planner.text.quantities import show
 
 DAY, WEEK = 24, 168
 LONGEST = 8784  # hours of a year
@@ -169,7 +170,18 @@ class FleetModel(Record):
         if "disaggregated" in self.choose.mode and self.promises.e2e is not None:
             words = "is of both phases of a request; with mode: disaggregated promise ttft and tpot"
             faults.append((("promises", "e2e"), words))
+        if self.columns is not None and self.profiles:
+            words = "are of serving questions; columns of one's own are measured: leave one out"
+            faults.append((("profiles",), words))
+        most = self.promises.ttft_p95
         for i, column in enumerate(self.columns or ()):
+            late = column.ttft_p95
+            if late is not None and most is not None and late > most and column.phase != "decode":
+                words = (
+                    f"{show(late, 'time')} is above the promise of {show(most, 'time')}: such a "
+                    "replica serves nothing; give the rate at which it keeps it, or leave it out"
+                )
+                faults.append((("columns", i, "ttft_p95"), words))
             there = {each.phase for each in self.columns or () if each.pool == column.pool}
             if column.phase and not there >= {*PHASES}:
                 words = f"{column.pool} has no column of the other phase: give it one of each"
@@ -357,7 +369,8 @@ class FleetScenario(QuestionRecord):
             latencies = {*(region.latency or ())} - {"*"}
             regions += [(("regions", name, "latency"), to) for to in sorted(latencies)]
         return [
-            (path, unknown_key(name, names).replace("unknown key", f"no {kind}"))
+            (path, unknown_key(name, names).replace("unknown key", f"no {kind}")
+             if names else f"no {kind} {name!r}: the scenario has no {kind}s")
             for kind, names, paths in (("pool", {*self.pools}, pools),
                                        ("region", {*self.regions}, regions))
             for path, name in paths

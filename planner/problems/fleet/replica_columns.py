@@ -341,20 +341,24 @@ def _nearest(
     scenario: FleetScenario, cells: Sequence[Cell], refused: dict[Cell, str], pools: list[str]
 ) -> str:
     """The pool that is nearest to holding a model, and what is missing there."""
-    best, words = math.inf, ""
+    best, words = (True, math.inf), ""
     for cell in cells:
         if cell in refused:
             words = words or f"{pools[cell.k]} with {cell.chips} chips: {refused[cell]}"
             continue
         search = PROBLEM.search(_question(scenario, cell))
         for missed in search.shortfalls:
-            if missed.short_by is not None and missed.short_by < best:
-                best = missed.short_by
+            if missed.short_by is None:
+                continue
+            # More chips hold what misses the memory: what the largest replica misses says more.
+            distance = (missed.promise == "memory", missed.short_by)
+            if distance < best:
+                best = distance
                 words = (
                     f"the nearest is {pools[cell.k]} with {cell.chips} chips, which misses "
                     f"{missed.promise} by {excess(missed.short_by)}"
                 )
-    return words or "no pool has a system"
+    return words or "no pool has a system: give one, such as hgx-h200, or columns of one's own"
 
 
 def _undominated(

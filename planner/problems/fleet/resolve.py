@@ -211,6 +211,13 @@ def _warnings(scenario: FleetScenario) -> list[str]:
                 f"{scenario.hours} hours of the plan: the price is that of {scenario.hours} hours, "
                 "as if they repeated through the term"
             )
+    for name, model in scenario.models.items():
+        wait = model.demand.deferrable
+        if wait is not None and not HOUR <= wait < scenario.hours * HOUR:
+            notes.append(
+                f"models.{name}.demand.deferrable: {show(wait, 'time')} count as "
+                f"{_window(wait, scenario.hours)} of the {scenario.hours} hours"
+            )
     measured = [n for n, m in scenario.models.items() if m.columns is not None]
     if measured and scenario.start.time is None:
         notes.append(
