@@ -32,6 +32,7 @@ DUALS = "of the relaxation, whole numbers aside"
 HOUR = 3600.0
 HUNDREDTH = 0.01
 SERVED = 0.99  # of models and hours, below which a warning is due
+NOTHING = 1e-9  # USD/hour of a request/s: what solvers take for none
 SAME = 1e-6  # relative, of the bill worked out twice
 
 
@@ -214,6 +215,7 @@ def prices(
     for m in np.flatnonzero(task.windows):
         later = [np.roll(demand[m], -shift) for shift in range(task.windows[m] + 1)]
         demand[m] = np.min(later, axis=0)
+    demand[np.abs(demand) < NOTHING] = 0.0
     if forecast is not None:
         demand *= np.divide(task.demand, forecast, np.ones_like(demand), where=forecast > 0)
     sizes = np.array([pool.size for pool in task.pools])

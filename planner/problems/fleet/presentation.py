@@ -248,11 +248,11 @@ def _sure(whole: FleetAnswer) -> Iterator[str]:
     levels = [f"{say.percent(x.chance)} {say.money(x.usd_per_hour)}" for x in sure.curve]
     yield from say.filled(f"  what chances cost at least, per hour: {', '.join(levels)}")
     if sure.runs:
-        yield f"  one benchmark run would save (mean of plans after {sure.outcomes} outcomes)"
+        yield f"  one benchmark run would save ({sure.outcomes} outcomes; standard deviations)"
     for run in sure.runs:
         yield from say.filled(
-            f"    {run.model} on {run.pool} {say.money(run.usd_per_hour)}/hour: speed off by "
-            f"{say.percent(run.before)} (standard deviation), after it by {say.percent(run.after)}"
+            f"    {run.model} on {run.pool} {say.money(run.usd_per_hour)}/hour, its speed known to "
+            f"{say.percent(run.after)} instead of {say.percent(run.before)}"
         )
 
 

@@ -48,7 +48,7 @@ def shortfalls(task: FleetTask) -> tuple[MissedPromise, ...]:
 
 
 @dataclass(frozen=True)
-class Repair:
+class FleetRepair:
     """Machines more of each pool (K,), those beyond what is offered by hour (K, T), who uses them.
 
     `busiest` is the model with most chips on a pool's firm machines (K, T); where `exact` is false
@@ -61,7 +61,9 @@ class Repair:
     exact: bool
 
 
-def _rows(task: FleetTask, repair: Repair, k: int, before: str, after: str) -> list[MissedPromise]:
+def _rows(
+    task: FleetTask, repair: FleetRepair, k: int, before: str, after: str
+) -> list[MissedPromise]:
     """The worst hour of a pool with what would repair it, then those of other models there."""
     pool, price, count = task.pools[k], _price(task, k), int(repair.more[k])
     firm = "" if pool.on_demand is not None or pool.reserved is not None else "firm "
@@ -96,7 +98,7 @@ def _price(task: FleetTask, k: int) -> float:
     return pool.on_demand if pool.on_demand is not None else pool.start_price
 
 
-def cheapest_repair(task: FleetTask, pools: Iterable[int]) -> Repair:
+def cheapest_repair(task: FleetTask, pools: Iterable[int]) -> FleetRepair:
     """The cheapest machines more of some pools, there in all hours, with which there is a plan.
 
     Raises NoPoint where none helps.
@@ -126,4 +128,4 @@ def cheapest_repair(task: FleetTask, pools: Iterable[int]) -> Repair:
     chips = task.used_chips[:, None] * point[made.firm]
     load = np.zeros((offered.size, len(task.models), task.hours))
     np.add.at(load, (task.pool_of, task.model_of), chips)
-    return Repair(over.max(axis=1), over, load.argmax(axis=1), best is not None)
+    return FleetRepair(over.max(axis=1), over, load.argmax(axis=1), best is not None)
