@@ -81,7 +81,7 @@ class Derivation(Readable, Verbal):
         left, right = (e.rhs if isinstance(e, Equation | Derivation) else e for e in (lhs, rhs))
         parts += of
         step = domains.first_form(as_expression(left), as_expression(right), why, tuple(parts))
-        return self._with(parts)._then(step, called)
+        return self._assuming(parts)._append(step, called)
 
     def substitute(self, equation: Equation | Derivation, why: str = "") -> Derivation:
         """Put in the right side of an equation for its symbol, wherever that occurs."""
@@ -93,7 +93,7 @@ class Derivation(Readable, Verbal):
             self._refuse(f"{equation.symbol.name} does not occur in\n    {last}")
         put_in = approximations(equation)
         step = DerivationStep("substitute", lhs, rhs, why or equation.name, borrowed=put_in)
-        return self._with([equation])._then(step, {"equation": equation, "why": why})
+        return self._assuming([equation])._append(step, {"equation": equation, "why": why})
 
     def rewrite(
         self,
@@ -113,7 +113,7 @@ class Derivation(Readable, Verbal):
         called = {"claim": claim, "why": why, "where": where, "relations": relations}
         claim = as_expression(claim)
         named = tuple(e.equation() if isinstance(e, Derivation) else e for e in where)
-        stricter = self._with(where, tuple(Condition(relation) for relation in relations))
+        stricter = self._assuming(where, tuple(Condition(relation) for relation in relations))
         identity = Identity(
             unfolded(self._last.rhs, named), unfolded(claim, named), stricter._in_force(named)
         )
@@ -121,7 +121,7 @@ class Derivation(Readable, Verbal):
         step = DerivationStep("rewrite", self._last.lhs, claim, why, identity, borrowed=borrowed)
         complaint = f"{text(claim)} is not equal to\n    {text(self._last.rhs)}"
         definitions = tuple(dict.fromkeys((*self.where, *named)))
-        return replace(stricter, where=definitions)._then(step, called, complaint)
+        return replace(stricter, where=definitions)._append(step, called, complaint)
 
     def solve(
         self, x: sp.Symbol, claim: sp.Expr, why: str = "", *, named: sp.Symbol | None = None
@@ -134,14 +134,16 @@ class Derivation(Readable, Verbal):
         last, claim = self._last, as_expression(claim)
         if reason := domains.impossible_claim(x, claim):
             self._refuse(reason)
-        stricter = self._with((), tuple(domains.domain_of(x, claim, self._in_force(), self.where)))
+        stricter = self._assuming(
+            (), tuple(domains.domain_of(x, claim, self._in_force(), self.where))
+        )
         back = {x: claim}
         identity = Identity(put(last.lhs, back), put(last.rhs, back), stricter._in_force())
         step = DerivationStep(
             "solve", named or x, claim, why or f"for {x.name}", identity, solved=x
         )
         complaint = f"{x.name} = {text(claim)} does not satisfy\n    {last}"
-        return stricter._then(step, called, complaint)
+        return stricter._append(step, called, complaint)
 
     def drop(self, term: sp.Expr, beside: sp.Expr, why: str = "") -> Derivation:
         """Neglect an addend of either side beside another addend of the same side."""
@@ -150,7 +152,7 @@ class Derivation(Readable, Verbal):
             self._refuse(
                 f"{text(term)} is not an addend beside {text(beside)} in\n    {self._last}"
             )
-        return self._then(step, {"term": term, "beside": beside, "why": why})
+        return self._append(step, {"term": term, "beside": beside, "why": why})
 
     def limit(self, x: sp.Symbol, to: sp.Expr, claim: sp.Expr, why: str = "") -> Derivation:
         """Let a symbol tend to a value; the right side tends to the claim."""
@@ -161,7 +163,7 @@ class Derivation(Readable, Verbal):
         tendency = Tendency(last.rhs, claim, x, to, self._in_force())
         size, neglected = last.rhs / claim - 1, f"limit {x.name} -> {to}"
         step = DerivationStep("limit", last.lhs, claim, why, tendency, size, neglected)
-        return self._then(step, called, f"{text(last.rhs)} does not tend to {text(claim)}")
+        return self._append(step, called, f"{text(last.rhs)} does not tend to {text(claim)}")
 
     def stationary(
         self,
@@ -183,7 +185,7 @@ class Derivation(Readable, Verbal):
         if 0 in (lhs, rhs):
             self._refuse(f"{text(self._last.rhs)} only rises, or only falls, in {x.name}")
         step = DerivationStep("stationary", lhs, rhs, why or f"in {x.name}", optimum)
-        return self._then(step, called, f"{text(lhs)} = {text(rhs)} is not the optimum asked for")
+        return self._append(step, called, f"{text(lhs)} = {text(rhs)} is not the optimum asked for")
 
     def respond(
         self, x: sp.Symbol, by: sp.Symbol, named: sp.Symbol, traded: sp.Symbol, constant: sp.Expr
@@ -198,7 +200,7 @@ class Derivation(Readable, Verbal):
         sides = self._last.lhs, self._last.rhs
         lhs, rhs = calculus.response_sides(sides, x, by, named, traded, constant)
         why = f"{x.name} and {traded.name} follow {by.name}, at the same {text(constant)}"
-        return self._then(DerivationStep("respond", lhs, rhs, why), called)
+        return self._append(DerivationStep("respond", lhs, rhs, why), called)
 
     def bound(self, claim: sp.Expr, direction: str, why: str = "") -> Derivation:
         """An expression that the right side never exceeds (`<=`), or never falls below (`>=`)."""
@@ -210,7 +212,7 @@ class Derivation(Readable, Verbal):
         identity = calculus.OneSided(*sides, self._in_force())
         step = DerivationStep("bound", last.lhs, claim, why, identity)
         complaint = f"{text(last.rhs)} {sign} {text(claim)} does not hold"
-        return self._then(replace(step, direction=sign), called, complaint)
+        return self._append(replace(step, direction=sign), called, complaint)
 
     def mean(
         self,
@@ -226,7 +228,7 @@ class Derivation(Readable, Verbal):
         last, claim = self._last, as_expression(claim)
         identity = calculus.mean_of(last.rhs, x, over, claim, self._in_force())
         step = DerivationStep("mean", named or last.lhs, claim, why or f"over {x.name}", identity)
-        return self._then(step, called, f"the mean of {text(last.rhs)} is not {text(claim)}")
+        return self._append(step, called, f"the mean of {text(last.rhs)} is not {text(claim)}")
 
     def at(self, values: Mapping[sp.Symbol, Rational | sp.Expr], why: str = "") -> Derivation:
         """Put in exact numbers, or expressions, for symbols."""
@@ -240,7 +242,7 @@ class Derivation(Readable, Verbal):
         lhs, rhs = put(self._last.lhs, exact), put(self._last.rhs, exact)
         tidy = rhs.doit() if rhs.has(sp.Max, sp.Min) else sp.cancel(rhs)
         why = why or ", ".join(f"{x.name} = {text(value)}" for x, value in exact.items())
-        return replace(self, numeric=True)._then(DerivationStep("at", lhs, tidy, why), called)
+        return replace(self, numeric=True)._append(DerivationStep("at", lhs, tidy, why), called)
 
     def replayed(
         self, changes: Mapping[int, Mapping[str, object]] = MappingProxyType({})
@@ -360,7 +362,7 @@ class Derivation(Readable, Verbal):
             raise DerivationError(f"{self.name}: it has not begun")
         return self.steps[-1]
 
-    def _with(
+    def _assuming(
         self, used: Iterable[Equation | Derivation], more: tuple[str, ...] = ()
     ) -> Derivation:
         """With the assumptions of what is put in, and more of them."""
@@ -371,7 +373,7 @@ class Derivation(Readable, Verbal):
         """Every condition so far, in the symbols that the definitions leave."""
         return domains.relations_of(self.assumes, (*self.where, *where))
 
-    def _then(
+    def _append(
         self, step: DerivationStep, arguments: Mapping[str, object], complaint: str = ""
     ) -> Derivation:
         """One step longer; its units and its identity are checked first."""

@@ -20,11 +20,11 @@ from formulas.algebra.points import (
     boundary,
     branched,
     margins,
+    point_text,
     point_with,
     points,
     satisfied,
     short,
-    shown,
     symbols_of,
 )
 from formulas.nomenclature.symbols import describe
@@ -62,7 +62,7 @@ class Difference:
     def __str__(self) -> str:
         needs = f"; it would need {self.domain}" if self.domain else ""
         gap = f"the two sides differ by {self.gap}" if self.gap else "only one side is real"
-        return f"at {shown(self.point)} {gap}: {self.left} against {self.right}{needs}"
+        return f"at {point_text(self.point)} {gap}: {self.left} against {self.right}{needs}"
 
 
 @dataclass(frozen=True)

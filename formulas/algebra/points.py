@@ -167,6 +167,6 @@ def short(value: digits.Number) -> str:
     return str(mpmath.nstr(value, 12))
 
 
-def shown(point: Point) -> str:
+def point_text(point: Point) -> str:
     """`{N_total: 17/33, ...}`."""
     return "{" + ", ".join(f"{x.name}: {short(value)}" for x, value in point.items()) + "}"

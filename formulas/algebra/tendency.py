@@ -15,10 +15,10 @@ from formulas.algebra.points import (
     Point,
     branched,
     margins,
+    point_text,
     point_with,
     points,
     satisfied,
-    shown,
     symbols_of,
 )
 from formulas.numerics.digits import (
@@ -128,7 +128,7 @@ def _limit_gap(
         return None
     for gap in gaps:
         if not gap <= AGREE:  # also where it is not a number
-            return f"at {shown(point)} they still differ by {mpmath.nstr(gap, 2)} of the claim"
+            return f"at {point_text(point)} they still differ by {mpmath.nstr(gap, 2)} of the claim"
     return ""
 
 

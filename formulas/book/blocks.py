@@ -174,9 +174,9 @@ class BookMarkup:
 
     def written(self, blocks: Iterable[Block]) -> str:
         """All blocks; answers that do not fold stand behind the exercises of their chapter."""
-        return self.between.join(self._written(list(blocks)))
+        return self.between.join(self._rendered(list(blocks)))
 
-    def _written(self, blocks: list[Block]) -> Iterator[str]:
+    def _rendered(self, blocks: list[Block]) -> Iterator[str]:
         gathered: list[FoldedAnswer] = []
         for block in [*blocks, Heading(1, "", "")]:
             if isinstance(block, Heading) and block.level == 1 and gathered:

@@ -31,7 +31,7 @@ from formulas.book.blocks import (
 )
 from formulas.book.book_chapter import BookChapter, chosen
 from formulas.book.book_values import CASES, BookError, Failure, WorkedRow, answer_words, exact
-from formulas.book.curves import drawn
+from formulas.book.curves import draw_figure
 from formulas.book.prose import (
     claim_line,
     condition_cell,
@@ -158,7 +158,7 @@ class _Setter:
         blocks.append(Paragraph(prose(chapter.question, sets), "question"))
         for row in chapter.figures:
             values = {**sets[row.case], **exact(row.values)}
-            blocks.append(Picture(drawn(row, values), row.name))
+            blocks.append(Picture(draw_figure(row, values), row.name))
             blocks.append(Paragraph(prose(row.caption, sets | {"here": values}), "caption"))
             blocks += self._curve_names(row.curves)
         rest = [

@@ -21,7 +21,7 @@ import sympy as sp
 from formulas.algebra.derivation import Derivation
 from formulas.algebra.equation import Equation
 from formulas.algebra.steps import DerivationError
-from formulas.claims.claim import LECTURE, UNITS, shown
+from formulas.claims.claim import LECTURE, UNITS, figure_text
 from formulas.nomenclature.dimensions import UnitError
 from formulas.nomenclature.symbols import SYMBOLS, SymbolError, auxiliary
 from formulas.numerics.evaluate import scalar
@@ -294,7 +294,7 @@ def answer_words(exercise: Exercise, case: Mapping[str, Fraction | float]) -> st
     """The answer in one line: a number with its unit, or what the checker says to a false step."""
     if exercise.refused is not None:
         return refusal(exercise.refused)
-    return shown(answer_value(exercise, case), exercise.unit)
+    return figure_text(answer_value(exercise, case), exercise.unit)
 
 
 def refusal(false: FalseStep) -> str:

@@ -25,7 +25,7 @@ from formulas.book.book_values import (
     parsed,
 )
 from formulas.book.drawing import SIZE, Area, Drawing, Label, Point, Spot, Stroke
-from formulas.claims.claim import UNITS, shown
+from formulas.claims.claim import UNITS, figure_text
 from formulas.nomenclature.symbols import SYMBOLS, meaning, unit_of_symbol
 
 WIDE, HIGH = 420.0, 200.0  # of the sheet between its margins, and of the plot on it [pt]
@@ -41,7 +41,7 @@ PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 Case = Mapping[str, Fraction | float]
 
 
-def drawn(row: DrawnFigure, case: Case) -> Drawing:
+def draw_figure(row: DrawnFigure, case: Case) -> Drawing:
     """The figure at a set of values.
 
     Raises BookError if an equation is unknown, or a symbol has no value there.
@@ -176,8 +176,8 @@ class _Frame:
     def place(self, x: float, y: float) -> Point:
         """Where a point of the plot stands on the sheet. [pt]"""
         wide = WIDE - LEFT - RIGHT
-        across = LEFT + wide * _part(x, *self.x)
-        return across, min(max(self.base + HIGH * _part(y, *self.y), self.base), self.top)
+        across = LEFT + wide * _axis_share(x, *self.x)
+        return across, min(max(self.base + HIGH * _axis_share(y, *self.y), self.base), self.top)
 
     def axes(self, under: str, above: str) -> Iterator[Stroke | Area | Spot | Label]:
         """Both axes with their ticks, fine lines across, and words."""
@@ -196,7 +196,7 @@ class _Frame:
         yield Label((11, (self.base + self.top) / 2), above, "middle", "soft", upright=True)
 
 
-def _part(value: float, low: float, high: float, log: bool) -> float:
+def _axis_share(value: float, low: float, high: float, log: bool) -> float:
     """How far along an axis a value stands, 0 to 1."""
     if log:
         return math.log(max(value, low * 1e-9) / low) / math.log(high / low)
@@ -296,7 +296,7 @@ def _timetable(row: DrawnFigure, case: Case) -> Drawing:
         parts.append(Area((x, 8), (14, 9), ink))
         parts.append(Label((x + 20, 8.5), words))
         x += 20 + 5.5 * len(words) + 24
-    idle = shown(100 * idle_share(listed, stages), "%")
+    idle = figure_text(100 * idle_share(listed, stages), "%")
     parts.append(Label((WIDE - RIGHT, 8.5), f"idle: {idle}", "end"))
     top = base + step * stages
     parts.append(Label(((LEFT + WIDE - RIGHT) / 2, 28), "time, to the right", "middle", "soft"))

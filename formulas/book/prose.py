@@ -16,7 +16,7 @@ from formulas.algebra.derivation import Derivation
 from formulas.book import book_values
 from formulas.book.blocks import Formula, Prose, ProseLink, ProseWords, Span
 from formulas.book.book_chapter import BookChapter
-from formulas.claims.claim import Claim, shown
+from formulas.claims.claim import Claim, figure_text
 from formulas.export.typesetting.boxes import BoxRow, Layout, Mark
 from formulas.export.typesetting.layout import figure, layout
 from formulas.nomenclature.symbols import SYMBOLS, meaning, unit_of_symbol
@@ -86,10 +86,10 @@ def formula(typed: str) -> Formula:
 
 def number(value: float, unit: str = "") -> Prose:
     """A number to four digits and its unit; a power of ten where it is large or small."""
-    words = shown(value, unit)
-    if "e" not in shown(value):
+    words = figure_text(value, unit)
+    if "e" not in figure_text(value):
         return (ProseWords(words),)
-    return (Formula(figure(value), shown(value)), ProseWords(f" {unit}" if unit else ""))
+    return (Formula(figure(value), figure_text(value)), ProseWords(f" {unit}" if unit else ""))
 
 
 def condition_cell(relation: str, case: str, chapter: BookChapter) -> Prose:
@@ -146,7 +146,7 @@ def without_solved(item: Derivation, case: object) -> dict[str, float]:
 def size_words(size: float) -> str:
     """How large what was left out is, as a share of what is kept, in words."""
     remark = ": not small" if size >= NOT_SMALL else ""
-    return f"{shown(size)} of what is kept{remark}"
+    return f"{figure_text(size)} of what is kept{remark}"
 
 
 def claim_line(claim: Claim, verdict: str) -> Prose:

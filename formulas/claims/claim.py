@@ -198,12 +198,12 @@ def compared(
         return None
     ends = (says, says) if isinstance(says, int | str) else says
     low, high = (_end(end, case, unit, which) for which, end in enumerate(ends))
-    words = shown(low, unit)
+    words = figure_text(low, unit)
     if low != high:
-        words = f"{shown(low)} to {shown(high, unit)}"
-        words = f"at least {shown(low, unit)}" if high == math.inf else words
-        words = f"at most {shown(high, unit)}" if low == 0 else words
-    return Compared(what, value, low, high, f"{shown(value, unit)} for {words}")
+        words = f"{figure_text(low)} to {figure_text(high, unit)}"
+        words = f"at least {figure_text(low, unit)}" if high == math.inf else words
+        words = f"at most {figure_text(high, unit)}" if low == 0 else words
+    return Compared(what, value, low, high, f"{figure_text(value, unit)} for {words}")
 
 
 def _end(end: int | str, case: Mapping[str, float], unit: str, which: int) -> float:
@@ -286,7 +286,7 @@ class Claim:
     def ours(self) -> str:
         """Our numbers in one line."""
         numbers = [
-            f"{each.what}: {shown(value, each.unit)}"
+            f"{each.what}: {figure_text(value, each.unit)}"
             for each, value in zip(self.worked, self.values(), strict=True)
         ]
         return "; ".join([*numbers, *([self.note] if self.note else [])])
@@ -314,7 +314,7 @@ def all_claims() -> tuple[Claim, ...]:
     return tuple(claims)
 
 
-def shown(value: float, unit: str = "") -> str:
+def figure_text(value: float, unit: str = "") -> str:
     """Four digits and a unit: `2,400`, `14.4 ms`, `2.592e+14`."""
     plain = 1e-3 <= abs(value) < 1e7 or value == 0
     digits = f"{float(f'{value:.4g}'):,.10g}" if plain else f"{value:.4g}"

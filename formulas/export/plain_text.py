@@ -240,13 +240,13 @@ def _entry_cells(entry: FormulaEntry, whole: FormulaDocument) -> Iterator[dict[s
     ]
     measured = [size for size in entry.sizes if size.size is not None]
     lines += [
-        f"print({case!r}, {entry.python}.strain({_without(entry, case, whole)}))"
+        f"print({case!r}, {entry.python}.strain({_without_derived(entry, case, whole)}))"
         for case in dict.fromkeys(size.case for size in measured)
     ]
     yield code_cell(f"{entry.anchor}-check", "\n".join([*lines, entry.python]))
 
 
-def _without(entry: FormulaEntry, case: str, whole: FormulaDocument) -> str:
+def _without_derived(entry: FormulaEntry, case: str, whole: FormulaDocument) -> str:
     """The case without the symbols that the derivation itself finds."""
     missing = sorted(x for x in solved_symbols(entry.item) if x in whole.cases[case])
     values = f"cases[{case!r}]"

@@ -131,7 +131,7 @@ def _power(base: float, power: float) -> float:
         return math.inf
 
 
-def _whole(rule: Callable[[float], int]) -> Callable[[float], float]:
+def _rounded(rule: Callable[[float], int]) -> Callable[[float], float]:
     return lambda x: float(rule(x)) if math.isfinite(x) else x
 
 
@@ -153,8 +153,8 @@ _RULES: Mapping[str, Callable[..., float]] = {
     "min": min,
     "exp": lambda x: math.exp(x) if x < 709 else math.inf,
     "log": lambda x: math.log(x) if x > 0 else math.nan if x else -math.inf,
-    "ceiling": _whole(math.ceil),
-    "floor": _whole(math.floor),
+    "ceiling": _rounded(math.ceil),
+    "floor": _rounded(math.floor),
     "abs": abs,
 }
 

@@ -149,7 +149,7 @@ class Reader:
         value = self.value(key)
         if value is None:
             return None
-        if not isinstance(value, list) or not all(_whole(item, 0, most) for item in value):
+        if not isinstance(value, list) or not all(_is_whole(item, 0, most) for item in value):
             raise self.fail(key, f"is {quoted(value)}, expected a list of numbers up to {most}")
         return value
 
@@ -171,7 +171,7 @@ class Reader:
         if len(value) != count:
             raise self.fail(first, f"has {len(value)} entries for {count} layers")
         for item in value:
-            if not _whole(item, least, MAX_COUNT):
+            if not _is_whole(item, least, MAX_COUNT):
                 raise self.fail(first, f"names {quoted(item)}, expected whole numbers from {least}")
         return value
 
@@ -217,5 +217,5 @@ def names_of(keys: Keys) -> tuple[str, ...]:
     return (keys,) if isinstance(keys, str) else keys
 
 
-def _whole(value: object, least: int, most: int) -> bool:
+def _is_whole(value: object, least: int, most: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most

@@ -40,7 +40,7 @@ def read_config(path: str | Path) -> Model:
     """
     file = Path(path)
     config = _load(file)
-    beside = _beside(file)
+    beside = _quantisation_file(file)
     stem = file.stem.removesuffix("_config")
     name = file.resolve().parent.name if file.name == "config.json" else stem
     return from_config(
@@ -153,7 +153,7 @@ def _precision(reader: Reader) -> Precision:
     return precision
 
 
-def _beside(file: Path) -> Path | None:
+def _quantisation_file(file: Path) -> Path | None:
     prefix = file.name.removesuffix("config.json") if file.name.endswith("_config.json") else ""
     for name in (f"{prefix}hf_quant_config.json", "hf_quant_config.json"):
         candidate = file.with_name(name)

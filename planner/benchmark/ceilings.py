@@ -67,14 +67,14 @@ def misfit(measured: MeasuredChip, chip: Chip) -> str | None:
         )
     bandwidth, peak = measured.memory_bandwidth, chip.memory_bandwidth
     if bandwidth is not None and not BELOW * peak <= bandwidth <= ABOVE * peak:
-        return _apart("memory bandwidth", bandwidth, peak, "bandwidth")
+        return _discrepancy("memory bandwidth", bandwidth, peak, "bandwidth")
     for dtype, rate in measured.product_rates.items():
         if chip.computes(dtype) and rate > ABOVE * chip.peak(dtype):
-            return _apart(f"{dtype} rate", rate, chip.peak(dtype), "compute")
+            return _discrepancy(f"{dtype} rate", rate, chip.peak(dtype), "compute")
     return None
 
 
-def _apart(what: str, measured: float, peak: float, dimension: str) -> str:
+def _discrepancy(what: str, measured: float, peak: float, dimension: str) -> str:
     far = "above" if measured > peak else "far below"
     return (
         f"the measured {what} of {show(measured, dimension)} is {far} the "

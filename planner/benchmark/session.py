@@ -228,7 +228,7 @@ class _Session:
                 break
             self.say(f"{at + 1}/{parts} {work}")
             try:
-                self._alone(work, share)
+                self._measure_alone(work, share)
             except Unsupported as error:
                 self.left_out.append(SkippedWork(str(work), str(error)))
         else:
@@ -242,7 +242,7 @@ class _Session:
             except Unsupported as error:
                 self.left_out.append(SkippedWork("all-reduce", str(error)))
 
-    def _alone(self, work: works.Timed, share: float) -> None:
+    def _measure_alone(self, work: works.Timed, share: float) -> None:
         room = FREE * self.device.facts.free
         if work.needs > room:
             needs = f"needs {work.needs / 1e9:.1f} GB, {room / 1e9:.1f} GB are free for it"

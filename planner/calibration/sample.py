@@ -34,7 +34,7 @@ from planner.measurements.measurement import (
     unfit,
 )
 from planner.measurements.prediction import RowStep, alike_rows
-from planner.measurements.roofline_bound import alike, bounds_of
+from planner.measurements.roofline_bound import bounds_of, general_reason
 from planner.problems.serving.step.layouts import OVERLAP
 from planner.text.tables import table
 
@@ -264,7 +264,7 @@ def own_rows(files: Mapping[str, Readings]) -> Rows:
     rows: list[Measurement] = []
     for name, readings in files.items():
         for value in readings.refused:
-            refused[alike(value.reason)].append(f"{name}:{value.id}")
+            refused[general_reason(value.reason)].append(f"{name}:{value.id}")
         rows += [replace(row, id=f"{name}:{row.id}") for row in readings.rows]
     reasons = _reasons(rows)
     for row, why in zip(rows, reasons, strict=True):

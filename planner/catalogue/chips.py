@@ -93,16 +93,16 @@ class Chip:
 
 def chip_names() -> tuple[str, ...]:
     """The names of all chips, in catalogue order."""
-    return tuple(_all())
+    return tuple(_catalogue())
 
 
 def chip(name: str) -> Chip:
     """The chip of this name; raises CatalogueError with the nearest name."""
-    return entry("chip", name, _all())
+    return entry("chip", name, _catalogue())
 
 
 @cache
-def _all() -> Mapping[str, Chip]:
+def _catalogue() -> Mapping[str, Chip]:
     return {name: _chip(name, row) for name, row in table("planner.catalogue", *FILES).items()}
 
 
@@ -155,7 +155,7 @@ def lent_sentence(name: str, chips: Sequence[str]) -> str:
     chips : names of those that a profile was fitted on.
     """
     makers = _makers(tuple(chips))
-    maker = chip(name).maker if name in _all() else ""  # a described chip has no known maker
+    maker = chip(name).maker if name in _catalogue() else ""  # a described chip has no known maker
     if not (maker and makers) or maker in makers:
         return ""
     lent, names = _factor(maker, makers), " and ".join(sorted(makers))
@@ -173,7 +173,7 @@ def lent_sentence(name: str, chips: Sequence[str]) -> str:
 
 @cache
 def _makers(chips: tuple[str, ...]) -> frozenset[str]:
-    return frozenset(chip(name).maker for name in chips if name in _all())
+    return frozenset(chip(name).maker for name in chips if name in _catalogue())
 
 
 @cache

@@ -32,26 +32,26 @@ def unsound(profile: Profile) -> str | None:
 def _faults(profile: Profile) -> Iterator[str]:
     yield from _head(profile)
     for name, value in profile.values.items():
-        if name in EFFICIENCIES and not _within(value, 0, MOST):
+        if name in EFFICIENCIES and not _finite(value, 0, MOST):
             yield f"{name} is {value:g}, expected an efficiency above 0 and not above {MOST:g}"
-        elif value != 0 and not _within(value, 0):
+        elif value != 0 and not _finite(value, 0):
             yield f"{name} is {value:g}, expected 0 or more"
     for name, (low, high) in profile.intervals.items():
-        if name not in COEFFICIENTS or not all(x == 0 or _within(x, 0) for x in (low, high)):
-            yield f"the interval {quoted(name)} is {_shown(low)} to {_shown(high)}"
+        if name not in COEFFICIENTS or not all(x == 0 or _finite(x, 0) for x in (low, high)):
+            yield f"the interval {quoted(name)} is {_quoted(low)} to {_quoted(high)}"
     for kind, engines in profile.all_bands.items():
         for engine, bands in engines.items():
             for name, band in bands.items():
-                if not (_within(band.low, 0) and _within(band.high, 0) and band.low <= band.high):
-                    yield f"the band {kind}.{engine}.{name} is {_shown(band.low)} to " + _shown(
+                if not (_finite(band.low, 0) and _finite(band.high, 0) and band.low <= band.high):
+                    yield f"the band {kind}.{engine}.{name} is {_quoted(band.low)} to " + _quoted(
                         band.high
                     )
     for name in BANDS:
         if name not in profile.bands:
             yield f"no band of {name} is given"
     for name in SPREADS if profile.spread else ():
-        if not _within(profile.spread.get(name), 0):
-            yield f"the spread {name} is {_shown(profile.spread.get(name))}, expected above 0"
+        if not _finite(profile.spread.get(name), 0):
+            yield f"the spread {name} is {_quoted(profile.spread.get(name))}, expected above 0"
     for adjustment in profile.adjustments:
         yield from _adjustment(adjustment)
     yield from _recorded(profile)
@@ -61,45 +61,45 @@ def _recorded(profile: Profile) -> Iterator[str]:
     """Faults of the errors on rows left out, and of the quantiles of the bands."""
     for row in profile.left_out:
         if not isinstance(row, Mapping) or not {"word", "quantity", *LEFT_OUT} <= row.keys():
-            yield f"a row of left_out is {_shown(row)}, expected word, quantity and {_LIST}"
+            yield f"a row of left_out is {_quoted(row)}, expected word, quantity and {_LIST}"
             return
         for name in LEFT_OUT:
-            if not _within(row[name], -math.inf):
-                yield f"{name} of a row of left_out is {_shown(row[name])}, expected a number"
+            if not _finite(row[name], -math.inf):
+                yield f"{name} of a row of left_out is {_quoted(row[name])}, expected a number"
     spread = profile.coefficient_spread
     for kind, quantities in spread.quantiles.items() if spread else ():
         for name, figures in quantities.items():
-            if not all(_within(figure, -math.inf) for figure in figures):
-                yield f"the quantiles {kind}.{name} are {', '.join(map(_shown, figures))}"
+            if not all(_finite(figure, -math.inf) for figure in figures):
+                yield f"the quantiles {kind}.{name} are {', '.join(map(_quoted, figures))}"
 
 
 def _head(profile: Profile) -> Iterator[str]:
     if not isinstance(profile.as_of, str) or not DATE.fullmatch(profile.as_of):
-        yield f"as_of is {_shown(profile.as_of)}, expected a date such as 2026-11-21"
+        yield f"as_of is {_quoted(profile.as_of)}, expected a date such as 2026-11-21"
     if not isinstance(profile.engine, str) or not isinstance(profile.source, str):
         yield "engine and source are texts"
-    if not _within(profile.coverage, 0, 1):
-        yield f"coverage is {_shown(profile.coverage)}, expected a share such as 0.8"
+    if not _finite(profile.coverage, 0, 1):
+        yield f"coverage is {_quoted(profile.coverage)}, expected a share such as 0.8"
 
 
 def _adjustment(adjustment: Adjustment) -> Iterator[str]:
     for name in adjustment.of:
         if name not in COEFFICIENTS:
-            yield f"an adjustment of {_shown(name)}, which is no coefficient"
+            yield f"an adjustment of {_quoted(name)}, which is no coefficient"
     for key in adjustment.scope:
         if key not in PLACES:
-            yield f"an adjustment by {_shown(key)}, expected one of {', '.join(sorted(PLACES))}"
-    if not _within(adjustment.factor, 0):
-        yield f"a factor on {', '.join(map(str, adjustment.of))} is {_shown(adjustment.factor)}"
+            yield f"an adjustment by {_quoted(key)}, expected one of {', '.join(sorted(PLACES))}"
+    if not _finite(adjustment.factor, 0):
+        yield f"a factor on {', '.join(map(str, adjustment.of))} is {_quoted(adjustment.factor)}"
 
 
-def _within(value: object, above: float, most: float = math.inf) -> bool:
+def _finite(value: object, above: float, most: float = math.inf) -> bool:
     """Whether a value is a finite number in (above, most]."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     return above < value <= most and math.isfinite(value)
 
 
-def _shown(value: object) -> str:
+def _quoted(value: object) -> str:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     return f"{value:g}" if number else quoted(value)

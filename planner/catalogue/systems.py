@@ -59,12 +59,12 @@ def machine_chips(chip: str) -> int:
 
 def system_names() -> tuple[str, ...]:
     """The names of all systems in catalogue order, those of their chips after them."""
-    return tuple(_all())
+    return tuple(_catalogue())
 
 
 def system(name: str) -> System:
     """The system of this name; raises CatalogueError with the nearest name."""
-    return entry("system", name, _all())
+    return entry("system", name, _catalogue())
 
 
 def system_from(description: Mapping[str, Any]) -> System:
@@ -109,7 +109,7 @@ def system_from(description: Mapping[str, Any]) -> System:
 
 
 @cache
-def _all() -> Mapping[str, System]:
+def _catalogue() -> Mapping[str, System]:
     rows = table("planner.catalogue", "systems.toml")
     systems = {name: _system(name, row) for name, row in rows.items()}
     machines = {each.chip.name: each for each in reversed(systems.values())}

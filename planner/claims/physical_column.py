@@ -18,7 +18,7 @@ from formulas.claims.claim import (
     Verdict,
     Worked,
     compared,
-    shown,
+    figure_text,
     tally,
 )
 from formulas.export.formula_document import AcceptanceTable, ClaimEntry
@@ -60,7 +60,7 @@ class PhysicalFigure:
     @property
     def text(self) -> str:
         """`H100, fp8: 590.7`."""
-        number = self.note if self.value is None else shown(self.value, self.unit)
+        number = self.note if self.value is None else figure_text(self.value, self.unit)
         return f"{self.what}: {number}"
 
 

@@ -137,7 +137,7 @@ def topology(
     """Check, measure and draw a network; without a name list the machines."""
     from planner.library import topology as answer
     from planner.network.network_source import machines
-    from planner.report.text.topology import FORMS, drawn, machines_text, written
+    from planner.report.text.topology import FORMS, machines_text, write_picture, written
 
     if name is None:
         if any((chips, shape, group, collective, sizes, svg, out)):
@@ -166,7 +166,7 @@ def topology(
     )
     warn(network.warnings)
     if svg is not None:
-        drawn(network.fabric, svg)
+        write_picture(network.fabric, svg)
     if out is not None:
         written(network.fabric, out)
     show(dumps(network.document) if json else str(network))

@@ -6,7 +6,7 @@ from planner.comparison.answer_files import words
 from planner.comparison.price_difference import ChangeCost, ComparedSide, PriceDifference
 from planner.text.quantities import DIMENSIONS, show
 from planner.text.tolerances import SAME
-from planner.text.wording import excess, more, quantity, wrapped
+from planner.text.wording import excess, increase, quantity, wrapped
 
 
 def difference_text(result: PriceDifference) -> str:
@@ -41,7 +41,7 @@ def _change_lines(result: PriceDifference) -> Iterator[str]:
     if whole is None:
         yield "what changed; nothing is split, for one of them has no plan"
     else:
-        share = f" ({more(whole / base)})" if base else ""
+        share = f" ({increase(whole / base)})" if base else ""
         month = "" if result.usd_per_month is None else f", {_month(result.usd_per_month, '+')}"
         yield f"difference {_signed(whole, result.unit)}{share}{month}"
         yield from wrapped(_method(result))
@@ -88,6 +88,6 @@ def _moved(result: PriceDifference) -> Iterator[str]:
         if output.name == result.of or first is None or second is None:
             continue
         if abs(second - first) > SAME * max(abs(first), abs(second)):
-            share = f" ({more(second / first - 1)})" if first else ""
+            share = f" ({increase(second / first - 1)})" if first else ""
             shown = f"{quantity(first, output.unit)} -> {quantity(second, output.unit)}"
             yield f"  {output.name:<24}{shown}{share}"

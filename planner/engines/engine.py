@@ -28,7 +28,7 @@ class Engine:
 
     def reasons(self, plan: Deployment) -> list[Reason]:
         """Why the engine cannot run the plan; empty if it can."""
-        layout = Layouts.of(halves=1 + plan.two_batches, **dict(_ways(plan)))
+        layout = Layouts.of(halves=1 + plan.two_batches, **dict(_layout_columns(plan)))
         return [Reason(*pair) for pair in refusals(plan.asked_of_rules, layout, self.release)]
 
     def launch(self, plan: Deployment) -> Launch:
@@ -38,11 +38,11 @@ class Engine:
         return Launch(
             release=release,
             prefix=tuple(word.format_map(facts) for word in words),
-            options=_written(release.options, facts),
-            followers=_written(release.followers, facts),
-            config=_written(release.settings, facts),
+            options=_options(release.options, facts),
+            followers=_options(release.followers, facts),
+            config=_options(release.settings, facts),
             config_file=str(facts["config_file"]),
-            environment=_written(release.variables, facts),
+            environment=_options(release.variables, facts),
             nodes=plan.nodes,
             local=plan.local,
             notes=tuple(row.text.format_map(facts) for row in release.notes if row.holds(facts)),
@@ -55,12 +55,12 @@ ENGINES: Mapping[str, Engine] = MappingProxyType(
 )
 
 
-def _ways(plan: Deployment) -> Iterator[tuple[str, int]]:
+def _layout_columns(plan: Deployment) -> Iterator[tuple[str, int]]:
     """The layout of a pool as columns have it."""
     return ((axis, plan.layout[axis]) for axis in AXES)
 
 
-def _written(rows: Iterable[OptionRow], facts: Mapping[str, Value]) -> tuple[Option, ...]:
+def _options(rows: Iterable[OptionRow], facts: Mapping[str, Value]) -> tuple[Option, ...]:
     """The options of the rows that hold, values and reasons filled in."""
     return tuple(
         Option(row.name, row.value_of(facts), row.because.format_map(facts))

@@ -135,7 +135,7 @@ def _documents(launch: Launch, plan: Deployment, model: str) -> Iterator[Manifes
 
 
 @cache
-def _parts() -> dict[str, Manifest]:
+def _manifests() -> dict[str, Manifest]:
     """The parts of `manifests.yaml` by name."""
     text = files("planner.engines").joinpath("manifests.yaml").read_text(encoding="utf-8")
     parts: dict[str, Manifest] = YAML(typ="safe").load(text)
@@ -152,7 +152,7 @@ def _filled(name: str, facts: Manifest) -> Manifest:
             return [filled(value) for value in part]
         return facts[part.strip("@")] if isinstance(part, str) and part.startswith("@") else part
 
-    return {key: filled(value) for key, value in _parts()[name].items()}
+    return {key: filled(value) for key, value in _manifests()[name].items()}
 
 
 def _placeholders(launch: Launch, plan: Deployment) -> Iterator[str]:
@@ -172,9 +172,9 @@ def _placeholders(launch: Launch, plan: Deployment) -> Iterator[str]:
 
 def _pod(launch: Launch, plan: Deployment, model: str, facts: Manifest, role: str) -> Manifest:
     """The pod of a server, or of a worker that only computes for one."""
-    serves, environment = role == "server", _parts()["environment"]
+    serves, environment = role == "server", _manifests()["environment"]
     wanted = ("weights", "shared-memory", *(["settings"] if launch.config else []))
-    mounts, volumes = _parts()["mounts"], _filled("volumes", facts)
+    mounts, volumes = _manifests()["mounts"], _filled("volumes", facts)
     container = _filled(
         "container",
         {

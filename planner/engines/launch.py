@@ -174,7 +174,7 @@ def script(launch: Launch, model: str, heading: Iterable[str]) -> str:
         lines += [': "${NODE_ADDRESS:?address of this node}"']
     for variable in launch.environment:
         export = f"export {variable.name}={_shell(str(variable.value))}"
-        lines += [_beside(export, variable.because, COLUMN)]
+        lines += [_with_reason(export, variable.because, COLUMN)]
     if launch.config:
         lines += ["", f"cat > {launch.config_file} <<'END'", *configuration(launch.config), "END"]
     lines += ["", "options=(", *(f"  {line}" for line in array(launch.options)), ")"]
@@ -211,17 +211,17 @@ def configuration(settings: Iterable[Option]) -> Iterator[str]:
         opened = group
         value = str(setting.value).lower() if isinstance(setting.value, bool) else setting.value
         line = f"{'  ' if group else ''}{name}: {value}"
-        yield _beside(line, setting.because, COLUMN)
+        yield _with_reason(line, setting.because, COLUMN)
 
 
 def array(options: Iterable[Option]) -> Iterator[str]:
     """Options as lines of an array of bash, each with its reason."""
     for option in options:
         line = _quoted(option)
-        yield _beside(line, option.because, COLUMN - 2)
+        yield _with_reason(line, option.because, COLUMN - 2)
 
 
-def _beside(line: str, reason: str, column: int) -> str:
+def _with_reason(line: str, reason: str, column: int) -> str:
     """The reason in its column, or as close as the line lets it; never touching the line."""
     return f"{line:<{column - 2}}  # {reason}"
 

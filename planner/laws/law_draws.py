@@ -48,7 +48,7 @@ def drawn_values(law: ScalingLaw, count: int, rng: np.random.Generator) -> list[
 
     Raises FieldError if most of them make none.
     """
-    step = _joint(law.values, law.covariance) if law.covariance else _apart(law)
+    step = _joint(law.values, law.covariance) if law.covariance else _independent_draws(law)
     candidates = ({**law.values, **step(rng)} for _ in range(REDRAWN * max(count, 1)))
     drawn = list(islice(filter(_sound, candidates), count))
     if len(drawn) < count:
@@ -116,7 +116,7 @@ def _joint(values: Mapping[str, float], covariance: Covariance) -> Step:
     return step
 
 
-def _apart(law: ScalingLaw) -> Step:
+def _independent_draws(law: ScalingLaw) -> Step:
     """Draws by standard errors that hold the loss at the centre of the ranges."""
     values, errors, limits = law.values, law.errors, law.limits
     led = {SLOPES[x][0]: x for x in errors if x in SLOPES and SLOPES[x][1] in limits}

@@ -206,7 +206,7 @@ class ScalingLaw:
                 apart = f"{low / value:.3g} times less than the smallest"
             else:
                 continue
-            least, most, shown = (_shown(key, x) for x in (low, high, value))
+            least, most, shown = (_figure(key, x) for x in (low, high, value))
             fitted = least if low == high else f"{least} to {most}"
             sentences.append(f"{self.name} was fitted on {fitted} {WORDS[key]}; {shown} is {apart}")
         return sentences
@@ -261,7 +261,7 @@ def of_catalogue(entry: Law) -> ScalingLaw:
     )  # fmt: skip
 
 
-def _shown(key: str, value: float) -> str:
+def _figure(key: str, value: float) -> str:
     if RANGES[key] in ("number", "work"):
         return f"{value:.3g}{' FLOP' if RANGES[key] == 'work' else ''}"
     shown = show(value, RANGES[key])

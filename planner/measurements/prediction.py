@@ -160,7 +160,7 @@ def predict(rows: Sequence[Measurement], wanted: str = "auto") -> list[Predictio
     """
     if not rows:
         return []
-    profiles = [_at(wanted, row) for row in rows]
+    profiles = [_profile_at(wanted, row) for row in rows]
     times, shares, beyond = _estimated(rows, profiles, [(name,) for name in COEFFICIENTS])
     bounds, bands = bounds_of(rows), []
     for at, row, parts, kinds in zip(profiles, rows, shares.tolist(), beyond, strict=True):
@@ -206,7 +206,7 @@ def _estimated(
     return seconds, shares, beyond
 
 
-def _at(wanted: str, row: Measurement) -> Profile:
+def _profile_at(wanted: str, row: Measurement) -> Profile:
     """The row's profile at its place."""
     chosen = profile_of(row, wanted)
     return _resolved(chosen.name if wanted == "auto" else wanted, place_of(row, chosen.as_of))

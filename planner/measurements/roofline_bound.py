@@ -64,7 +64,7 @@ def strange_units(rows: Sequence[Measurement]) -> list[str | None]:
     ]
 
 
-def alike(reason: str) -> str:
+def general_reason(reason: str) -> str:
     """A reason without how far off the row is, which differs from row to row."""
     return FAR.sub(lambda m: f"is far {m[1] or 'above '}the bound", reason)
 

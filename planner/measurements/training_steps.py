@@ -96,7 +96,7 @@ def least_seconds(row: TrainingRow) -> float:
     return row.counts.flop(row.batch, row.sequence) / (row.chips * row.machine.peak)
 
 
-def _part(row: TrainingRow) -> str:
+def _routed_or_dense(row: TrainingRow) -> str:
     return "routed" if row.counts and row.counts.n_experts else "dense"
 
 
@@ -128,7 +128,7 @@ def training_layout_entries(table: MeasurementTable, profile: str = "auto") -> l
         seconds = row.seconds
         entries.append(
             Entry(
-                index, line, "value", "step", _part(row), *made,
+                index, line, "value", "step", _routed_or_dense(row), *made,
                 row.era, setting, measured=seconds, seconds=seconds, prediction=prediction,
                 bound=prediction.bound, roofline=prediction.bound,
                 profile=stack_of(row, profile).name,

@@ -33,7 +33,7 @@ def by_name(rows: Sequence[Mapping[str, Cell]]) -> dict[str, list[Cell]]:
     return {name: [row.get(name) for row in rows] for name in named(rows)}
 
 
-def beside(axes: Columns, answers: Columns) -> Columns:
+def merged(axes: Columns, answers: Columns) -> Columns:
     """Columns of what varies, then those of answers; `plan.` begins a name that both have."""
     return {**axes, **{f"plan.{x}" if x in axes else x: column for x, column in answers.items()}}
 

@@ -62,11 +62,11 @@ def output_named(problem: Problem[Q], question: Q, name: str) -> Output:
 
 def values_in(outputs: Sequence[Output], plan: object) -> dict[str, float]:
     """The outputs that a plan has, by name; those without a value are left out."""
-    values = {output.name: _at(plan, output.key or output.name) for output in outputs}
+    values = {output.name: _number_at(plan, output.key or output.name) for output in outputs}
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _at(plan: object, key: str) -> float | None:
+def _number_at(plan: object, key: str) -> float | None:
     """What stands at a dotted key of mappings and records; None where nothing does."""
     value: Any = plan
     for part in key.split("."):

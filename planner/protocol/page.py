@@ -52,7 +52,7 @@ def plan_page(plan: Plan[Any]) -> str:
     blocks += [_cards(numbers[:CARDS]), _words(head.lines), _table("", numbers)]
     blocks.append(_outside(plan))
     blocks += [_bar(each) if each.adds_up else _table(each.title, each.lines) for each in others]
-    blocks += [_binding(plan), _worth(plan), _grounds(plan)]
+    blocks += [_binding(plan), _elasticity_bars(plan), _grounds(plan)]
     body = "".join(block for block in blocks if block)
     return f'<div style="{PAGE}">{body}</div>'
 
@@ -176,7 +176,7 @@ def _binding(plan: Plan[Any]) -> str:
     return _table("binding limits, and what one percent more room changes the objective by", lines)
 
 
-def _worth(plan: Plan[Any]) -> str:
+def _elasticity_bars(plan: Plan[Any]) -> str:
     """The quantities that matter most, as bars to either side."""
     shown = worth_most(plan.elasticities)
     if not shown:

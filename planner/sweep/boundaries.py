@@ -137,7 +137,7 @@ class SweptLine:
     def _turned(self, kink: PartCrossing, moving: set[str], even: bool = False) -> PartCrossing:
         """With the closed form, or why there is none."""
         x = kink.at
-        plain = _first(self.at(np.array([x]))[1])
+        plain = _first_point(self.at(np.array([x]))[1])
         if even:
             plain["B"] = x * self.model.batch_scale
         sides = self.model.symbols[kink.before], self.model.symbols[kink.after]
@@ -171,7 +171,7 @@ class SweptLine:
         """The crossing of the equations without ceilings, where these agree at both ends."""
         ends, model = np.array([low, kink.at]), self.model
         exact, values = self.at(ends)
-        plain, sides = _first(values), (model.symbols[kink.before], model.symbols[kink.after])
+        plain, sides = _first_point(values), (model.symbols[kink.before], model.symbols[kink.after])
 
         def times(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             return relaxed_times(*sides, {**plain, "B": x * model.batch_scale}, model.equations)
@@ -190,7 +190,7 @@ class SweptLine:
         return self._turned(replace(kink, at=bracket.far), {"B"}, even=True)
 
 
-def _first(values: SymbolValues) -> dict[str, float]:
+def _first_point(values: SymbolValues) -> dict[str, float]:
     """Values of symbols at the first of some points."""
     return {name: float(np.ravel(value)[0]) for name, value in values.items()}
 

@@ -7,7 +7,7 @@ from functools import cached_property
 from importlib.metadata import version
 from time import perf_counter
 
-from planner.protocol.columns import Columns, Row, beside, by_name, plain
+from planner.protocol.columns import Columns, Row, by_name, merged, plain
 from planner.protocol.plan import BEYOND, STRICT
 from planner.protocol.problem import problem_of
 from planner.scenario.grid import grid_of
@@ -197,7 +197,7 @@ def _piece(order: Order, chunk: Chunk, rows: Sequence[Row]) -> Piece:
     grid, axes = order.survey.grid, order.survey.columns
     places = [grid.places(i) for i in range(chunk.first, chunk.last + 1)]
     values = {axis.name: [axis.at(place[i]) for place in places] for i, axis in enumerate(axes)}
-    return chunk.first, chunk.last, beside(values, by_name(rows))
+    return chunk.first, chunk.last, merged(values, by_name(rows))
 
 
 def _how_to_go_on(order: Order, parts: Parts) -> str:

@@ -107,32 +107,32 @@ class Table:
         return dict(Counter(map(str, self["status"])))
 
     def __repr__(self) -> str:
-        names, rows = self._shown()
+        names, rows = self._head()
         cells = [names, *rows]
         widths = [max(len(row[i]) for row in cells) for i in range(len(names))]
         lines = ["  ".join(f"{c:>{w}}" for c, w in zip(row, widths, strict=True)) for row in cells]
-        return "\n".join([self._title(), *lines, *self._rest()])
+        return "\n".join([self._title(), *lines, *self._omitted()])
 
     def _repr_html_(self) -> str:
-        names, rows = self._shown()
+        names, rows = self._head()
         columns = {name: [row[i] for row in rows] for i, name in enumerate(names)}
-        return table_page(self._title(), columns, self._rest())
+        return table_page(self._title(), columns, self._omitted())
 
     def _title(self) -> str:
         counts = ", ".join(f"{count:,} {status}" for status, count in self.statuses().items())
         return f"<Sweep of {', '.join(self.over)}: {len(self):,} points, {counts}>"
 
-    def _rest(self) -> list[str]:
+    def _omitted(self) -> list[str]:
         left = len(self) - SHOWN
         return [f"... and {left:,} more"] if left > 0 else []
 
-    def _shown(self) -> tuple[list[str], list[list[str]]]:
+    def _head(self) -> tuple[list[str], list[list[str]]]:
         """Names with units and the first rows, of the columns that say most."""
         shown = [name for name in named([self.over, ("status",), FIRST]) if name in self.columns]
         if len(shown) == len(self.over) + 1:  # a problem without serving's words
             shown = list(self.columns)[: len(self.over) + 8]
         heads = [f"{n} [{self.units[n]}]" if n in self.units else n for n in shown]
-        columns = [plain(_first(self.columns[name])) for name in shown]
+        columns = [plain(_first_rows(self.columns[name])) for name in shown]
         return heads, [[_cell(value) for value in row] for row in zip(*columns, strict=True)]
 
 
@@ -170,7 +170,7 @@ def _joined(name: str, tables: Sequence[Columns]) -> Column:
     return values
 
 
-def _first(column: Column) -> Column:
+def _first_rows(column: Column) -> Column:
     if isinstance(column, CodedColumn):
         return CodedColumn(column.codes[:SHOWN], column.words)
     return column[:SHOWN]

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from planner.protocol.columns import Cell, CodedColumn, Columns, beside
+from planner.protocol.columns import Cell, CodedColumn, Columns, merged
 from planner.protocol.columns import Column as TableColumn
 from planner.protocol.problem import ArrayModel, HasArrays, problem_of
 from planner.scenario.grid import Span
@@ -63,8 +63,8 @@ class ClosedForm:
             else:
                 table.put(whole, number, _evaluated(model, values, rows))
         axes = zip(self.survey.columns, places, strict=True)
-        values_of = {column.name: shown(column, at) for column, at in axes}
-        return beside(values_of, table.columns((perf_counter() - start) / count))
+        values_of = {column.name: axis_column(column, at) for column, at in axes}
+        return merged(values_of, table.columns((perf_counter() - start) / count))
 
 
 def _evaluated(
@@ -130,7 +130,7 @@ def spanned(span: Span, places: np.ndarray) -> np.ndarray:
     return rounded
 
 
-def shown(column: Column, places: np.ndarray) -> TableColumn:
+def axis_column(column: Column, places: np.ndarray) -> TableColumn:
     """The column of an axis in the table."""
     if column.span is None:
         return CodedColumn(places, column.labels or ())

@@ -60,7 +60,7 @@ class Listing:
             rows=tuple(
                 row
                 for row in self.rows
-                if all(word in " ".join(self._shown(row)).lower() for word in words)
+                if all(word in " ".join(self._texts(row)).lower() for word in words)
                 and all(_holds(row[place], sign, value) for place, sign, value in tests)
             ),
         )
@@ -85,7 +85,7 @@ class Listing:
         except QuantityError as error:
             raise InputError(f"--where {name}: {error}") from error
 
-    def _shown(self, row: Sequence[Cell]) -> list[str]:
+    def _texts(self, row: Sequence[Cell]) -> list[str]:
         return [
             "" if cell is None else cell if isinstance(cell, str) else _figure(cell, dimension)
             for cell, dimension in zip(row, self.columns.values(), strict=True)
@@ -93,7 +93,7 @@ class Listing:
 
     def __str__(self) -> str:
         """The table: on a terminal as wide as it is, elsewhere every row is one line."""
-        heads, cells = list(self.columns), [self._shown(row) for row in self.rows]
+        heads, cells = list(self.columns), [self._texts(row) for row in self.rows]
         words = [place for place, name in enumerate(heads) if self.columns[name] is None]
         if not is_terminal(sys.stdout):
             return "\n".join(laid_in_columns(heads, cells, words))

@@ -20,7 +20,7 @@ SPAN = 45  # column after which the ends of an interval stand
 # ---- numbers ----
 
 
-def apart(gap: float) -> str:
+def gap_text(gap: float) -> str:
     """How far a bound lies from an answer; below rounding no digits are printed."""
     return f"{100 * gap:.1g} %" if gap >= NEAR else "less than 1e-6 %"
 
@@ -40,7 +40,7 @@ def digits(value: float) -> str:
     return f"{value:.3g}"
 
 
-def whole(value: float) -> str:
+def count_text(value: float) -> str:
     """A whole number, or three digits of a very large one."""
     return f"{value:,.0f}" if value < 1e9 else f"{value:.3g}"
 
@@ -70,7 +70,7 @@ def excess(factor: float) -> str:
     return f"{100 * (factor - 1):.3g} %" if factor < MANIFOLD else f"a factor of {factor:.3g}"
 
 
-def more(share: float) -> str:
+def increase(share: float) -> str:
     """By how much something is more, signed."""
     shown = 100 * share
     return f"{shown:+.0f} %" if abs(shown) >= 9.95 else f"{shown:+.2g} %"
@@ -236,7 +236,7 @@ _FORMS: Mapping[str, Callable[[float], str]] = {
     "token/s": lambda value: f"{figure(value)} tokens/s",
     "token/(s*chip)": lambda value: f"{figure(value)} tokens/s per chip",
     "seq/s": lambda value: f"{figure(value)} requests/s",
-    "seq": lambda value: f"{whole(value)} sequences",
+    "seq": lambda value: f"{count_text(value)} sequences",
     "param": count,
     "token": lambda value: f"{count(value)} tokens",
     "flop": flop,

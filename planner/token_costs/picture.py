@@ -113,14 +113,14 @@ class LifePicture:
         return LossPlane(sizes, tokens, np.asarray(loss), training + serving[None, :])
 
 
-def drawn(answer: LifeAnswer) -> LifePoint:
+def plotted(answer: LifeAnswer) -> LifePoint:
     """The plan that is to be drawn; InputError where there is none."""
     if answer.plan is None:
         raise InputError("there is no plan to draw")
     return answer.plan
 
 
-def shown(curve: CostCurve) -> CostCurve:
+def cut(curve: CostCurve) -> CostCurve:
     """A curve, cut where it costs many times the least.
 
     Raises InputError for one of less than two sizes: they were given.

@@ -145,10 +145,10 @@ def chosen(
     if point.sparsity > 1:
         size = f"{say.count(point.n_active)} active of {say.count(point.n_total)}"
     pretrain, rl = f"{say.count(point.tokens.pretrain)} tokens", point.tokens.rl
-    lines = [within("model", size, band, "n_active", say.count)]
+    lines = [with_band("model", size, band, "n_active", say.count)]
     if shape:
         lines.append(say.row("", shape))
-    lines.append(within("pre-training", pretrain, band, "pretrain", say.count))
+    lines.append(with_band("pre-training", pretrain, band, "pretrain", say.count))
     if rl:
         lines.append(say.row("RL", f"{say.count(rl)} tokens"))
     if (point.epochs or 1) > 1:
@@ -156,11 +156,11 @@ def chosen(
     lines.append(say.row("ratio", f"{ratio} tokens per active parameter"))
     if point.over_training is not None:
         text = f"{point.over_training:.3g} x {of_what}compute-optimal tokens"
-        lines.append(within("over-trained", text, band, "over_training", say.digits))
+        lines.append(with_band("over-trained", text, band, "over_training", say.digits))
     if point.loss is not None:
         text = f"{point.loss:.4f} nat per token"
-        lines.append(within("loss", text, band, "loss", say.loss))
-    lines.append(within("cost", f"{form(point.total)}{peak}", band, "cost", form))
+        lines.append(with_band("loss", text, band, "loss", say.loss))
+    lines.append(with_band("cost", f"{form(point.total)}{peak}", band, "cost", form))
     if band is not None:
         text = f"ranges hold {band.coverage:.0%} of {band.source}"
         left = f"; {1 - band.answered:.0%} of them leave no answer" if band.answered < 1 else ""
@@ -186,7 +186,7 @@ def spent(point: LifePoint) -> str:
         if rated:
             line += f"{spending.flop_paid:>10.3g}"
         if priced:
-            line += f"{say.money(spending.usd):>11}{say.whole(spending.chip_hours):>12}"
+            line += f"{say.money(spending.usd):>11}{say.count_text(spending.chip_hours):>12}"
         if name in PHASE_LABELS:
             share = getattr(point.share, name)
             bar = "█" * max(1, round((SHORT if priced else BAR) * share))
@@ -220,7 +220,7 @@ def listing(title: str, rows: Iterable[tuple[str, str]], width: int = say.LABEL)
     return "\n".join([title, *lines]) if lines else ""
 
 
-def within(
+def with_band(
     label: str, text: str, band: LawInterval | None, name: str, form: Callable[[float], str]
 ) -> str:
     """A label, its value, and the ends that a band has under a name."""
@@ -265,7 +265,9 @@ def planned_text(training: PlannedLayout | None, form: Callable[[float], str]) -
             f"{form(fixed.claimed)}"
         )
         if fixed.cost is not None and fixed.worse_by is not None:
-            text += f"; trained by its best layout {form(fixed.cost)}, {say.more(fixed.worse_by)}"
+            text += (
+                f"; trained by its best layout {form(fixed.cost)}, {say.increase(fixed.worse_by)}"
+            )
         lines += say.filled(
             f"{'a fixed MFU':<{say.LABEL}}of {say.percent(fixed.mfu, 3)} gave {text}"
         )

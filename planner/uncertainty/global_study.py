@@ -281,12 +281,12 @@ def knowing(
     means = costs.mean(axis=0)
     best = int(means.argmin())
     every = max(float(means[best] - costs.min(axis=1).mean()), 0.0)
-    alone = {path: _alone(costs, shares[:, i]) for i, path in enumerate(paths)}
+    alone = {path: _worth_of_knowing(costs, shares[:, i]) for i, path in enumerate(paths)}
     mean = sign * float(means[best])
     return KnowingValue(every, choices[best], mean, len(costs), choices, alone)
 
 
-def _alone(costs: np.ndarray, share: np.ndarray) -> float:
+def _worth_of_knowing(costs: np.ndarray, share: np.ndarray) -> float:
     basis = np.polynomial.legendre.legvander(2 * share - 1, DEGREE)
     weights = np.linalg.lstsq(basis, costs, rcond=None)[0]
     fitted = basis @ weights

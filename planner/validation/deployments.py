@@ -72,11 +72,11 @@ def _answered(stated: DeploymentScore, document: Mapping[str, Any]) -> Deploymen
 def _words(plan: Mapping[str, Any]) -> str:
     """The layout and batch of a plan in short."""
     pools = {name: plan[name] for name in ("prefill", "decode") if plan.get(name)}
-    parts = [_ways(plan["layout"])] if plan.get("layout") else []
-    parts += [f"{name} {_ways(pool['layout'])}" for name, pool in pools.items()]
+    parts = [_layout_text(plan["layout"])] if plan.get("layout") else []
+    parts += [f"{name} {_layout_text(pool['layout'])}" for name, pool in pools.items()]
     return f"{', '.join(parts)}, batch {plan['batch']}, {plan['weights']}/{plan['kv']}"
 
 
-def _ways(layout: Mapping[str, Any]) -> str:
+def _layout_text(layout: Mapping[str, Any]) -> str:
     ways = (f"{name} {n}" for name, n in layout.items() if isinstance(n, int) and n > 1)
     return " ".join(ways) or "one chip"

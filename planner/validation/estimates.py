@@ -257,18 +257,18 @@ def predictions_text(table: MeasurementTable, entries: Sequence[Entry]) -> str:
         message = f"has the column {taken[0]} already: are these predictions?"
         raise InputError(Mistake(str(table.path), 1, 1, "", message))
     of: dict[tuple[int, str], Entry] = {(e.row, e.column): e for e in entries}
-    lines = [_beside(sheet.texts[0], added, sheet.separator)]
+    lines = [_row(sheet.texts[0], added, sheet.separator)]
     for index, text in enumerate(sheet.texts[1:]):
         row_entries = [of.get((index, name)) for name in quantities]
         values = [value for entry in row_entries for value in _values(entry)]
         reasons = dict.fromkeys(e.reason for e in row_entries if e is not None and e.reason)
         cells = next(csv.reader(io.StringIO(text, newline=""), delimiter=sheet.separator))
         short = len(table.columns) - len(cells)
-        lines.append(_beside(text, [*[""] * short, *values, "; ".join(reasons)], sheet.separator))
+        lines.append(_row(text, [*[""] * short, *values, "; ".join(reasons)], sheet.separator))
     return "".join(lines)
 
 
-def _beside(text: str, cells: Sequence[str], separator: str) -> str:
+def _row(text: str, cells: Sequence[str], separator: str) -> str:
     """The text of a row with more cells at its end; whatever ended the line ends it still."""
     bare = text.rstrip("\r\n")
     more = io.StringIO()

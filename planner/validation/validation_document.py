@@ -11,7 +11,7 @@ from planner.catalogue.profile import profile, profile_names
 from planner.measurements.entry import Entry
 from planner.measurements.measurement import engine_of
 from planner.measurements.readers.sheets import MeasurementTable
-from planner.measurements.roofline_bound import alike
+from planner.measurements.roofline_bound import general_reason
 from planner.measurements.training_steps import TRAINING
 from planner.protocol import validation_result
 from planner.validation import entry_scores
@@ -70,7 +70,7 @@ def _file(
         labels={name: LABELS.get(table.kind, {}).get(name, name) for name in by},
         profiles=sorted({e.profile for e in entries if e.profile}),
         engines_unseen=_engines_unseen(entries),
-        sections=[_section(*part, by) for part in _parts(entries)],
+        sections=[_section(*part, by) for part in _by_part(entries)],
         below_bound=[_suspect(e, why) for e, why in entry_scores.below_bound(entries)],
         bounded=sum(e.seconds is not None and e.bound is not None for e in entries),
         units=[_suspect(e, why) for e, why in entry_scores.unit_suspects(entries)],
@@ -90,7 +90,7 @@ def _engines_unseen(entries: Sequence[Entry]) -> dict[str, int]:
     return dict(Counter(unseen).most_common())
 
 
-def _parts(entries: Sequence[Entry]) -> list[tuple[str, str, list[Entry]]]:
+def _by_part(entries: Sequence[Entry]) -> list[tuple[str, str, list[Entry]]]:
     """Entries by part and quantity; where one column holds several quantities, all of them first.
 
     Quantities without a prediction are then left to the whole, which says why.
@@ -118,7 +118,7 @@ def _section(
     refused: dict[str, list[int]] = defaultdict(list)
     for entry in distinct:
         if entry.reason:
-            refused[alike(entry.reason)].append(entry.line)
+            refused[general_reason(entry.reason)].append(entry.line)
     counts = Counter({why: len(lines) for why, lines in refused.items()})
     ranked = sorted(scored, key=lambda e: -abs(_ratio(e) - 1))
     return validation_result.ValidationSection(

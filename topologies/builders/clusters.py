@@ -132,7 +132,7 @@ def clos(
     """
     trunks = Trunks(leaf, levels, oversubscription, spines, pod, cores, rail_optimised)
     if domain is None:
-        return _alone(chips, trunks, out, latency, relay)
+        return _loose_chips(chips, trunks, out, latency, relay)
     return hierarchy(
         domain,
         _copies(chips, domain),
@@ -144,7 +144,7 @@ def clos(
     )
 
 
-def _alone(chips: int, trunks: Trunks, out: float, latency: float, relay: str) -> Fabric:
+def _loose_chips(chips: int, trunks: Trunks, out: float, latency: float, relay: str) -> Fabric:
     """Chips that are a domain each."""
     alone = "{} is given without a domain: chips below leaves have no others beside them"
     check_arguments(

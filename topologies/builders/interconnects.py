@@ -225,7 +225,7 @@ def _join_clos(G: Fabric, ports: Ports, out: float, latency: float, trunks: Trun
     leaves = _leaves(ports, size, rail_optimised=trunks.rail_optimised)
     many = trunks.pod or len(leaves)
     pods = [leaves[i : i + many] for i in range(0, len(leaves), many)]
-    _part(G, ports, pods, trunks)
+    _split_orbits(G, ports, pods, trunks)
     _attach(G, leaves, out, latency)
     up = size * out / ratios[0]
     tiers = []
@@ -252,7 +252,7 @@ def _leaves(ports: Ports, size: int, *, rail_optimised: bool) -> list[Leaf]:
     ]
 
 
-def _part(G: Fabric, ports: Ports, pods: list[list[Leaf]], trunks: Trunks) -> None:
+def _split_orbits(G: Fabric, ports: Ports, pods: list[list[Leaf]], trunks: Trunks) -> None:
     """Split the declared orbits where leaves or pods are not filled alike; drop them where cut.
 
     Whole copies below leaves may be exchanged if their leaf, and its pod, are filled alike.
@@ -278,7 +278,7 @@ def _part(G: Fabric, ports: Ports, pods: list[list[Leaf]], trunks: Trunks) -> No
         data["orbit"] = f"{data['orbit']} under {fills[u[0]]}"
 
 
-def _of(G: Fabric, node: Node) -> str:
+def _orbit_of(G: Fabric, node: Node) -> str:
     """The orbit of a node, to tell apart what hangs on nodes of different orbits."""
     return f" of {G.nodes[node].get('orbit')}"
 
@@ -289,10 +289,10 @@ def _attach(G: Fabric, below: Sequence[Leaf], out: float, latency: float) -> Non
     (label,), (there, back) = fresh(G, word), fresh(G, "out", "in")
     join = partial(link, G, bandwidth=out, latency=latency, tier=SCALE_OUT, one_way=True)
     for name, ends in below:
-        orbit = label if word == "spine" else label + _of(G, ends[0].sender)
+        orbit = label if word == "spine" else label + _orbit_of(G, ends[0].sender)
         G.add_node(name, kind=SWITCH, forward=True, orbit=orbit)
         for end in ends:
-            of = _of(G, end.sender)
+            of = _orbit_of(G, end.sender)
             join(end.sender, name, orbit=there + of)
             join(name, end.receiver, orbit=back + of)
 
@@ -310,10 +310,10 @@ def _above(
     word = str(tiers[0][1][0][0])
     top, there, back = fresh(G, word, f"to {word}", f"from {word}")
     for below, tops in tiers:
-        among = sorted({_of(G, name) for name in below})
+        among = sorted({_orbit_of(G, name) for name in below})
         for above in tops:
             G.add_node(above, kind=SWITCH, forward=True, orbit=f"{top}{among}")
             join = partial(link, G, bandwidth=rate / len(tops), latency=latency, tier=SCALE_OUT)
             for name in below:
-                of = f"{_of(G, name)} to {among}"
+                of = f"{_orbit_of(G, name)} to {among}"
                 join(name, above, orbit=(there + of, back + of))

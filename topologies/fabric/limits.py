@@ -32,7 +32,7 @@ def rate_fault(value: object) -> str | None:
     if number == 0:
         return "is 0; leave the link out to model a failure"
     if number < 0:
-        return f"is {shown(value)}; it must be above 0 (each direction is an arc of its own)"
+        return f"is {quoted(value)}; it must be above 0 (each direction is an arc of its own)"
     if not LEAST_RATE <= number <= GREATEST_RATE:
         return f"is {number:g} byte/s; no network is that {'slow' if number < 1 else 'fast'}"
     return None
@@ -44,19 +44,19 @@ def latency_fault(value: object) -> str | None:
     if isinstance(number, str):
         return number
     if number < 0:
-        return f"is {shown(value)}; it cannot be below 0"
+        return f"is {quoted(value)}; it cannot be below 0"
     if number >= LATENCY_LIMIT:
-        return f"is {shown(value)}; less than {LATENCY_LIMIT} s was expected (given in us or ns?)"
+        return f"is {quoted(value)}; less than {LATENCY_LIMIT} s was expected (given in us or ns?)"
     return None
 
 
 def count_fault(value: object) -> str | None:
     """Why `value` does not count anything."""
     if isinstance(value, bool) or not isinstance(value, Integral):
-        return f"is {shown(value)}; a whole number of at least 1 was expected"
+        return f"is {quoted(value)}; a whole number of at least 1 was expected"
     if int(value) > MOST:
-        return f"is {shown(value)}; at most {MOST} was expected"
-    return None if int(value) >= 1 else f"is {shown(value)}; it must be at least 1"
+        return f"is {quoted(value)}; at most {MOST} was expected"
+    return None if int(value) >= 1 else f"is {quoted(value)}; it must be at least 1"
 
 
 def rate_suspicion(value: float) -> str | None:
@@ -68,7 +68,7 @@ def rate_suspicion(value: float) -> str | None:
     return None
 
 
-def shown(value: object) -> str:
+def quoted(value: object) -> str:
     """`value` as a message quotes it: whole if it is short."""
     if isinstance(value, int) and value.bit_length() > 4 * LONGEST:
         return f"a whole number of about {int(value.bit_length() * math.log10(2))} digits"
@@ -84,13 +84,13 @@ def tupled(value: object) -> object:
 def _number(value: object, expected: str) -> float | str:
     """`value` as a float, or why it is none."""
     if isinstance(value, str):
-        return f"is the text {shown(value)}; a number was expected, in {expected}"
+        return f"is the text {quoted(value)}; a number was expected, in {expected}"
     if isinstance(value, bool) or not isinstance(value, Real):
-        return f"is {shown(value)}; a number was expected, in {expected}"
+        return f"is {quoted(value)}; a number was expected, in {expected}"
     try:
         number = float(value)
     except OverflowError:
-        return f"is {shown(value)}; a smaller number was expected, in {expected}"
+        return f"is {quoted(value)}; a smaller number was expected, in {expected}"
     if not math.isfinite(number):
         return f"is {number}; a finite number was expected, in {expected}"
     return number

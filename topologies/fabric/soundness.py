@@ -22,7 +22,7 @@ from topologies.fabric.fabric import (
     Node,
     accelerators,
 )
-from topologies.fabric.limits import TopologyError, closest, shown
+from topologies.fabric.limits import TopologyError, closest, quoted
 
 ISLANDS = 16  # of which a member is named
 
@@ -71,21 +71,22 @@ def node_faults(data: Attributes, *, orbits: bool = False) -> Iterator[str]:
     """Faults of the attributes of one node; with `orbits` an orbit is required."""
     yield from _unknown(data, NODE_ATTRIBUTES)
     if data.get("kind") not in KINDS:
-        yield f"kind is {shown(data.get('kind'))}; one of {', '.join(KINDS)} was expected"
+        yield f"kind is {quoted(data.get('kind'))}; one of {', '.join(KINDS)} was expected"
     if not isinstance(data.get("forward"), bool):
         yield (
-            f"forward is {shown(data.get('forward'))}; True or False was expected: "
+            f"forward is {quoted(data.get('forward'))}; expected True or False: "
             "may it relay the traffic of others?"
         )
     if data.get("kind") == ACCELERATOR and data.get("domain") is None:
         yield "no domain; every accelerator names its scale-up domain"
-    if not isinstance(data.get("in_network_reduce", False), bool):
-        yield f"in_network_reduce is {shown(data['in_network_reduce'])}; True or False was expected"
+    reduces = data.get("in_network_reduce", False)
+    if not isinstance(reduces, bool):
+        yield f"in_network_reduce is {quoted(reduces)}; True or False was expected"
     if "coord" in data and not _is_place(data["coord"]):
-        yield f"coord is {shown(data['coord'])}; a tuple of whole numbers was expected"
+        yield f"coord is {quoted(data['coord'])}; a tuple of whole numbers was expected"
     for name in ("domain", "orbit"):
         if data.get(name) is not None and not _is_label(data[name]):
-            yield f"{name} is {shown(data[name])}; a name, a whole number or a tuple was expected"
+            yield f"{name} is {quoted(data[name])}; a name, a whole number or a tuple was expected"
     if orbits and data.get("orbit") is None:
         yield "no orbit, though the fabric declares its orbits"
 
@@ -99,11 +100,11 @@ def arc_faults(data: Attributes, *, orbits: bool = False) -> Iterator[str]:
         elif (wrong := fault(data[name])) is not None:
             yield f"{name} {wrong}"
     if data.get("tier") not in TIERS:
-        yield f"tier is {shown(data.get('tier'))}; one of {', '.join(TIERS)} was expected"
+        yield f"tier is {quoted(data.get('tier'))}; one of {', '.join(TIERS)} was expected"
     if (wrong := limits.count_fault(data.get("count", 1))) is not None:
         yield f"count {wrong}"
     if data.get("orbit") is not None and not _is_label(data["orbit"]):
-        yield f"orbit is {shown(data['orbit'])}; a name, a whole number or a tuple was expected"
+        yield f"orbit is {quoted(data['orbit'])}; a name, a whole number or a tuple was expected"
     if orbits and data.get("orbit") is None:
         yield "no orbit, though the fabric declares its orbits"
 
@@ -114,12 +115,12 @@ def graph_faults(data: Attributes) -> Iterator[str]:
     for name in ("name", "source", "as_of"):
         text = data.get(name)
         if text is not None and not (isinstance(text, str) and text.isprintable()):
-            yield f"{name} is {shown(text)}; a line of text was expected"
+            yield f"{name} is {quoted(text)}; a line of text was expected"
     version = data.get("schema_version", SCHEMA_VERSION)
     if isinstance(version, bool) or version != SCHEMA_VERSION:
-        yield f"schema_version is {shown(version)}; {SCHEMA_VERSION} is the one that is read"
+        yield f"schema_version is {quoted(version)}; {SCHEMA_VERSION} is the one that is read"
     if not isinstance(data.get("orbits", False), bool):
-        yield f"orbits is {shown(data['orbits'])}; True or False was expected"
+        yield f"orbits is {quoted(data['orbits'])}; expected True or False"
 
 
 def _of_nodes(G: Fabric) -> Iterator[str]:
@@ -160,7 +161,7 @@ def _is_label(value: object) -> bool:
 def _unknown(attributes: Attributes, vocabulary: Mapping[str, str]) -> Iterator[str]:
     for name in attributes:
         if name not in vocabulary:
-            yield f"unknown attribute {shown(name)}; {closest(name, vocabulary)}"
+            yield f"unknown attribute {quoted(name)}; {closest(name, vocabulary)}"
 
 
 def _reach_faults(G: Fabric) -> Iterator[str]:

@@ -32,7 +32,7 @@ def _dragonfly(arguments: Arguments) -> int:
 
 def _hierarchy(arguments: Arguments) -> int:
     count, domain = int(arguments["count"]), arguments["domain"]
-    return count * _within(domain) + _above(arguments, count * len(domain))
+    return count * _domain_arcs(domain) + _above(arguments, count * len(domain))
 
 
 def _clos(arguments: Arguments) -> int:
@@ -40,12 +40,12 @@ def _clos(arguments: Arguments) -> int:
     if domain is None:
         return 2 * chips + _above(arguments, chips)
     size = max(len(accelerators(domain)), 1)
-    return ceil(chips / size) * _within(domain) + _above(
+    return ceil(chips / size) * _domain_arcs(domain) + _above(
         arguments, ceil(chips / size) * len(domain)
     )
 
 
-def _within(domain: Fabric) -> int:
+def _domain_arcs(domain: Fabric) -> int:
     """Arcs of one copy with every link out of it, a card for each chip included."""
     return 2 * domain.number_of_edges() + 4 * len(domain)
 

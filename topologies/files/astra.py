@@ -32,7 +32,7 @@ from topologies.fabric.fabric import (
     fabric,
     link,
 )
-from topologies.fabric.limits import TopologyError, closest, shown
+from topologies.fabric.limits import TopologyError, closest, quoted
 from topologies.fabric.soundness import check
 from topologies.files.arc_counts import MOST_ARCS, TOO_MANY
 from topologies.files.located_yaml import Located, YamlDocument
@@ -151,7 +151,7 @@ def _dimension(
     relays = any(G.nodes[chip]["forward"] for chip in places)
     block = HUB
     if hubs:
-        seen = {min(_without(places[end], d) for end in G.succ[hub]) for hub in hubs}
+        seen = {min(_without_axis(places[end], d) for end in G.succ[hub]) for hub in hubs}
         if direct or len(hubs) != lines or len(seen) != lines:
             problems.append(
                 f"coordinate {d}: one switch for each of {lines} lines was expected, and no "
@@ -197,7 +197,7 @@ def _relay_faults(G: Fabric, box: list[AstraDimension]) -> list[str]:
     ]
 
 
-def _without(place: Place, d: int) -> Place:
+def _without_axis(place: Place, d: int) -> Place:
     return (*place[:d], *place[d + 1 :])
 
 
@@ -275,14 +275,14 @@ def _dimensions(root: Located, document: YamlDocument) -> list[AstraDimension]:
     """The dimensions of a document, slowest first; what is wrong with them is noted."""
     for key in root.value:
         if key not in KEYS:
-            document.fault(root.keys[key], f"unknown key {shown(key)}; {closest(key, KEYS)}")
+            document.fault(root.keys[key], f"unknown key {quoted(key)}; {closest(key, KEYS)}")
     lists: dict[str, list[Located]] = {}
     for key in KEYS:
         node = root.value.get(key)
         if node is None:
             document.fault(root, f"{key} is missing; ASTRA-sim wants {', '.join(KEYS)}")
         elif not isinstance(node.value, list) or not node.value:
-            document.fault(node, f"{key} is {shown(node.plain)}; a list was expected")
+            document.fault(node, f"{key} is {quoted(node.plain)}; a list was expected")
         else:
             lists[key] = node.value
     many = len(lists.get("topology", ()))
@@ -310,13 +310,13 @@ def _dimensions(root: Located, document: YamlDocument) -> list[AstraDimension]:
 def _fault(key: str, value: object) -> str | None:
     """Why `value` is no entry of the list `key`."""
     if key == "topology":
-        return None if value in BLOCKS else f"is {shown(value)}; {closest(value, BLOCKS)}"
+        return None if value in BLOCKS else f"is {quoted(value)}; {closest(value, BLOCKS)}"
     if key == "npus_count":
         fault = limits.count_fault(value)
         return "is 1; a dimension joins at least 2 chips" if fault is None and value == 1 else fault
     unit = "GB/s" if key == "bandwidth" else "ns"
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < GREATEST:
-        return f"is {shown(value)}; a number was expected, in {unit}"
+        return f"is {quoted(value)}; a number was expected, in {unit}"
     if key == "bandwidth":
         return limits.rate_fault(float(value) * GIGABYTE)
     return limits.latency_fault(_shifted(value, -9))

@@ -21,7 +21,7 @@ from typing import cast
 
 from topologies.builders import BUILDERS
 from topologies.fabric.fabric import Fabric
-from topologies.fabric.limits import TopologyError, closest, count_fault, shown
+from topologies.fabric.limits import TopologyError, closest, count_fault, quoted
 from topologies.fabric.overrides import Change, override
 from topologies.files.arc_counts import MOST_ARCS, TOO_MANY, arcs
 from topologies.files.located_yaml import Located, YamlDocument
@@ -120,15 +120,15 @@ def _sound(fault_of: Callable[[object], str | None], value: object) -> object:
 def _ratio_fault(value: object) -> str | None:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     sound = number and abs(cast(float, value)) < GREATEST_RATIO
-    return None if sound else f"is {shown(value)}; a number was expected, such as 4 for 4:1"
+    return None if sound else f"is {quoted(value)}; a number was expected, such as 4 for 4:1"
 
 
 def _flag_fault(value: object) -> str | None:
-    return None if isinstance(value, bool) else f"is {shown(value)}; true or false was expected"
+    return None if isinstance(value, bool) else f"is {quoted(value)}; true or false was expected"
 
 
 def _word_fault(value: object) -> str | None:
-    return None if isinstance(value, str) else f"is {shown(value)}; a word was expected"
+    return None if isinstance(value, str) else f"is {quoted(value)}; a word was expected"
 
 
 FAULTS = {"int": count_fault, "bool": _flag_fault, "str": _word_fault}
@@ -140,7 +140,7 @@ def as_given(node: Located) -> str:
         return "empty"
     if isinstance(node.value, dict):
         return "a mapping"
-    return shown(
+    return quoted(
         [item.plain for item in node.value] if isinstance(node.value, list) else node.value
     )
 
@@ -178,7 +178,7 @@ def _fabric(node: Located, document: YamlDocument, path: str, depth: int) -> Fab
         _which(node, document, place)
         return None
     before = len(document.faults)
-    G = _made(node, document, path, depth)
+    G = _built(node, document, path, depth)
     labels = dict(_labels(node, document, path))
     if G is not None and "overrides" in node.value:
         G = changed(G, node.value["overrides"], document, _join(path, "overrides"))
@@ -213,7 +213,7 @@ def _labels(node: Located, document: YamlDocument, path: str) -> Iterator[tuple[
                 document.fault(value, fault)
 
 
-def _made(node: Located, document: YamlDocument, path: str, depth: int) -> Fabric | None:
+def _built(node: Located, document: YamlDocument, path: str, depth: int) -> Fabric | None:
     """The fabric that a builder or the catalogue makes from the arguments in the file."""
     key = "kind" if "kind" in node.value else "machine"
     which, choices = node.value[key], BUILDERS if key == "kind" else names()
@@ -272,7 +272,7 @@ def _refuse_unknown_keys(
     node: Located, document: YamlDocument, path: str, allowed: tuple[str, ...]
 ) -> None:
     for key in (key for key in node.value if key not in allowed):
-        fault = f"unknown key {shown(key)}; {closest(key, allowed)}"
+        fault = f"unknown key {quoted(key)}; {closest(key, allowed)}"
         document.fault(node.keys[key], f"{path}: {fault}" if path else fault)
 
 

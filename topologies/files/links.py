@@ -21,7 +21,7 @@ from topologies.fabric.fabric import (
     Node,
     fabric,
 )
-from topologies.fabric.limits import TopologyError, closest, shown, tupled
+from topologies.fabric.limits import TopologyError, closest, quoted, tupled
 from topologies.fabric.soundness import arc_faults, check, graph_faults, node_faults
 
 DEEPEST = 12
@@ -60,7 +60,7 @@ def _faults(value: object, path: Path) -> Iterator[tuple[Path, str]]:
         yield path[:4], f"more than {DEEPEST} levels deep"
     elif isinstance(value, dict):
         for key, times in value.pop(TWICE, {}).items():
-            yield path, f"the key {shown(key)} is given {times} times"
+            yield path, f"the key {quoted(key)} is given {times} times"
         for key, item in value.items():
             yield from _text_faults(key, path)
             yield from _faults(item, (*path, key))
@@ -165,7 +165,7 @@ def _spelled(whole: object, path: Path) -> str:
 
 
 def _word(part: str | int) -> str:
-    return part if isinstance(part, str) and part.isidentifier() else shown(part)
+    return part if isinstance(part, str) and part.isidentifier() else quoted(part)
 
 
 def _place(key: str, i: int | str, record: object) -> str:
@@ -173,8 +173,8 @@ def _place(key: str, i: int | str, record: object) -> str:
     if not isinstance(record, dict) or (key == "nodes" and "id" not in record):
         return f"{key}[{i}]"
     if key == "nodes":
-        return f"nodes[{i}], id {shown(tupled(record['id']))}"
-    ends = (shown(tupled(record.get(end))) for end in ("source", "target"))
+        return f"nodes[{i}], id {quoted(tupled(record['id']))}"
+    ends = (quoted(tupled(record.get(end))) for end in ("source", "target"))
     return f"{key}[{i}], {' -> '.join(ends)}"
 
 
@@ -187,16 +187,16 @@ def _records(
         if isinstance(record, dict):
             yield i, record, place
         else:
-            problems.append(f"{place}: an object was expected, not {shown(record)}")
+            problems.append(f"{place}: an object was expected, not {quoted(record)}")
 
 
 def _top_faults(whole: Attributes) -> Iterator[str]:
     for key in whole:
         if key not in TOP:
-            yield f"file: unknown key {shown(key)}; {closest(key, TOP)}"
+            yield f"file: unknown key {quoted(key)}; {closest(key, TOP)}"
     for key in ("directed", "multigraph"):
         if not isinstance(whole.get(key, True), bool):
-            yield f"file: {key} is {shown(whole[key])}; true or false was expected"
+            yield f"file: {key} is {quoted(whole[key])}; true or false was expected"
     if "links" in whole and "edges" in whole:
         yield "file: links and edges are two names of one list; one of them was expected"
     for key in ("nodes", *(("links",) if "edges" not in whole else ())):
@@ -204,14 +204,14 @@ def _top_faults(whole: Attributes) -> Iterator[str]:
             yield f"file: no {key}; a list of records was expected"
     for key in ("nodes", "links", "edges"):
         if key in whole and not isinstance(whole[key], list):
-            yield f"file: {key} is {shown(whole[key])}; a list of records was expected"
+            yield f"file: {key} is {quoted(whole[key])}; a list of records was expected"
 
 
 def _detail_faults(details: object) -> Iterator[str]:
     if isinstance(details, dict):
         yield from (f"graph: {fault}" for fault in graph_faults(details))
     else:
-        yield f"file: graph is {shown(details)}; an object was expected"
+        yield f"file: graph is {quoted(details)}; an object was expected"
 
 
 def _nodes(records: object, orbits: bool, problems: list[str]) -> dict[Node, Attributes]:
@@ -254,7 +254,7 @@ def _arcs(
             *arc_faults(data, orbits=orbits),
         ]
         if not isinstance(parallel, bool | None):
-            faults.append(f"parallel is {shown(parallel)}; true or false was expected")
+            faults.append(f"parallel is {quoted(parallel)}; true or false was expected")
         problems += [f"{place}: {fault}" for fault in faults]
         if faults:
             continue
@@ -276,14 +276,14 @@ def _end_faults(record: Attributes, nodes: dict[Node, Attributes], *, guess: boo
             yield (
                 f"no {end}"
                 if end not in record
-                else (f"{end} is {shown(record[end])}; the id of a node was expected")
+                else (f"{end} is {quoted(record[end])}; the id of a node was expected")
             )
             continue
         ends.append(tupled(record[end]))
         if ends[-1] not in nodes:
             close = closest(ends[-1], map(str, nodes)) if guess else ""
             hint = f"; {close}" if close.startswith("did you mean") else ""
-            yield f"{end} {shown(ends[-1])} is no node{hint}"
+            yield f"{end} {quoted(ends[-1])} is no node{hint}"
     if len(ends) == 2 and ends[0] == ends[1]:
         yield "a node cannot be linked to itself"
 

@@ -170,7 +170,7 @@ class _Reader:
         elif isinstance(event, MappingStartEvent):
             value, height = self._mapping(event, path)
         elif isinstance(event, ScalarEvent):
-            value = _at(event, self._scalar(event, path))
+            value = _located(event, self._scalar(event, path))
         else:
             raise TypeError(f"{event!r} begins no value")
         if event.anchor is not None:
@@ -182,7 +182,7 @@ class _Reader:
         if name not in self.anchors:
             self._fault(event, path, f"unknown alias *{name[:40]}, or one inside what it names")
             self.document.unread.append(path)
-            return _at(event), 0
+            return _located(event), 0
         value, size, height = self.anchors[name]
         self._count(event, size, path, len(path) + height)
         return Located(value.value, *_place(event), value.keys), height
@@ -197,7 +197,7 @@ class _Reader:
             value, below = self._value(item, (*path, len(items)))
             items.append(value)
             height = max(height, below + 1)
-        return _at(event, items), height
+        return _located(event, items), height
 
     def _mapping(self, event: MappingStartEvent, path: Path) -> tuple[Located, int]:
         self._shape(event, path)
@@ -221,7 +221,7 @@ class _Reader:
                 self._fault(name, (*path, key.value), message)
                 continue
             keys[word], values[word] = key, value
-        return _at(event, values, keys), height
+        return _located(event, values, keys), height
 
     def _key(self, event: Event, path: Path) -> Located | None:
         """A whole number or a text; 0.5, true and null as keys are their text."""
@@ -233,7 +233,7 @@ class _Reader:
         self._count(event, 1, path, len(path))
         value = self._scalar(event, path)
         whole = isinstance(value, int) and not isinstance(value, bool)
-        return _at(event, value if whole or isinstance(value, str) else str(event.value))
+        return _located(event, value if whole or isinstance(value, str) else str(event.value))
 
     def _scalar(self, event: ScalarEvent, path: Path) -> Scalar:
         tag, text = _tag(event), str(event.value)
@@ -287,7 +287,7 @@ def _place(event: Event) -> tuple[int, int]:
     return event.start_mark.line + 1, event.start_mark.column + 1
 
 
-def _at(event: Event, value: object = None, keys: dict[str, Located] | None = None) -> Located:
+def _located(event: Event, value: object = None, keys: dict[str, Located] | None = None) -> Located:
     return Located(value, *_place(event), keys or {})
 
 

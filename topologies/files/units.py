@@ -14,7 +14,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TypedDict, cast
 
-from topologies.fabric.limits import did_you_mean, latency_fault, rate_fault, shown
+from topologies.fabric.limits import did_you_mean, latency_fault, quoted, rate_fault
 
 Powers = tuple[tuple[str, int], ...]  # base unit and exponent, sorted by name, no zeros
 
@@ -221,7 +221,7 @@ def _read(quantity: object, what: str, fault_of: Callable[[object], str | None])
     value = _amount(quantity, what) if isinstance(quantity, str) else quantity
     fault = fault_of(value)
     if fault is not None:
-        fault = f"is {shown(quantity)}: it {fault}" if isinstance(quantity, str) else fault
+        fault = f"is {quoted(quantity)}: it {fault}" if isinstance(quantity, str) else fault
         raise Misread(fault)
     return float(value)  # type: ignore[arg-type]
 
@@ -233,14 +233,14 @@ def _amount(text: str, what: str) -> float:
         read = amount(text)
     except UnreadAmount as fault:
         end = "" if fault.reason.endswith("?") else f"; {expected}"
-        raise Misread(f"is the text {shown(text)}{fault.reason}{end}") from None
+        raise Misread(f"is the text {quoted(text)}{fault.reason}{end}") from None
     if read.bare:
-        raise Misread(f"is the text {shown(text)}, without a unit; {expected}, without quotes")
+        raise Misread(f"is the text {quoted(text)}, without a unit; {expected}, without quotes")
     number = text.strip()
     if what == "rate" and read.magnitude:
-        raise Misread(f"is {shown(text)}; did you mean '{number}B/s' or '{number}bit/s'?")
+        raise Misread(f"is {quoted(text)}; did you mean '{number}B/s' or '{number}bit/s'?")
     if what == "rate" and read.powers == SIZE:
-        raise Misread(f"is {shown(text)}, which is a size; did you mean '{number}/s'?")
+        raise Misread(f"is {quoted(text)}, which is a size; did you mean '{number}/s'?")
     if read.magnitude or read.powers != POWERS[what]:
-        raise Misread(f"is {shown(text)}, which is no {what}; {expected}")
+        raise Misread(f"is {quoted(text)}, which is no {what}; {expected}")
     return read.rounded_once

@@ -261,7 +261,7 @@ class GroupPaths:
         return joint or ConcurrentRate(cut.rate, cut.arcs, "cuts" if best else EVENLY)
 
     @cached_property
-    def _within(self) -> list[tuple[tuple[AggregateNode, ...], range, Distances]]:
+    def _group_distances(self) -> list[tuple[tuple[AggregateNode, ...], range, Distances]]:
         apart = max(1, len(self.groups) * len(self.groups[0]) // LOOKED_AT)
         distances = []
         for group in self.small.groups[::apart]:
@@ -288,13 +288,13 @@ class GroupPaths:
         of thousands it is looked from some of them to all.
         """
         return (
-            max(int(paths.hops.max()) for *_, paths in self._within),
-            max(float(paths.latency.max()) for *_, paths in self._within),
+            max(int(paths.hops.max()) for *_, paths in self._group_distances),
+            max(float(paths.latency.max()) for *_, paths in self._group_distances),
         )
 
     def step(self) -> float:
         """Seconds between members that follow each other, domain by domain; the longest step."""
-        return max(self._step(*each) for each in self._within)
+        return max(self._step(*each) for each in self._group_distances)
 
     def _step(self, group: Sequence[AggregateNode], rows: range, paths: Distances) -> float:
         domain = [self.fabric.nodes[aggregate.chips[0]]["domain"] for aggregate in group]

@@ -136,7 +136,7 @@ class StridedGroups:
                 slowest = min(slowest, rate.all_to_all if pattern == EXCHANGE else rate.all_gather)
                 continue
             members = [tuple(self.chips[r] for r in flat[first[i] : first[i] + k]) for i in here]
-            paths = GroupPaths(self._part(d), members)
+            paths = GroupPaths(self._domain_fabric(d), members)
             joint = paths.exchange() if pattern == EXCHANGE else paths.gather()
             slowest = min(slowest, joint.rate * (k - 1))
         return slowest
@@ -155,14 +155,14 @@ class StridedGroups:
             here = near & (self.domain[source] == d)
             ends = zip(source[here].tolist(), target[here].tolist(), strict=True)
             weights = {(self.chips[a], self.chips[b]): 1.0 for a, b in ends}
-            slowest = min(slowest, served(self._part(d), pairs(weights)).rate)
+            slowest = min(slowest, served(self._domain_fabric(d), pairs(weights)).rate)
         return slowest
 
     def _unlike(self, domains: Ranks) -> list[int]:
         """The first of these domains of every wiring."""
         return list({self.groups.inner[d]: d for d in np.unique(domains)[::-1].tolist()}.values())
 
-    def _part(self, domain: int) -> Fabric:
+    def _domain_fabric(self, domain: int) -> Fabric:
         """A domain by itself, or the whole fabric where its own links do not join its chips."""
         part = own_links(self.fabric, inner_nodes(self.fabric, self.groups.domains[domain]))
         return self.fabric if part is None else part

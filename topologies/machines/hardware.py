@@ -331,15 +331,15 @@ class Slices:
 
     def offers(self, shape: Sides) -> bool:
         """True if a slice of this shape is offered, in any rotation if sides are alike."""
-        return any(turned in self._all() for turned in self._turns(shape))
+        return any(turned in self._all_sides() for turned in self._turns(shape))
 
     def of(self, chips: int) -> list[Sides]:
         """The shapes of slices with so many chips."""
-        return [shape for shape in self._all() if prod(shape) == chips]
+        return [shape for shape in self._all_sides() if prod(shape) == chips]
 
     def near(self, chips: int) -> list[Sides]:
         """One shape each of the next smaller and the next larger number of chips."""
-        shapes = sorted(self._all(), key=lambda shape: (prod(shape), sum(shape)))
+        shapes = sorted(self._all_sides(), key=lambda shape: (prod(shape), sum(shape)))
         below = [shape for shape in shapes if prod(shape) < chips]
         above = [shape for shape in shapes if prod(shape) > chips]
         most = [shape for shape in below if prod(shape) == prod(below[-1])] if below else []
@@ -348,7 +348,7 @@ class Slices:
     def _turns(self, shape: Sides) -> list[Sides]:
         return [tuple(sorted(shape))] if self.alike else [tuple(shape)]
 
-    def _all(self) -> list[Sides]:
+    def _all_sides(self) -> list[Sides]:
         most = prod(self.dims) if self.largest is None else self.largest
         free = not self.listed and not self.cube
         boxes = self._boxes(1 if free else self.cube) if free or self.cube else iter(())

@@ -7,7 +7,7 @@ from typing import cast
 from topologies.fabric.fabric import Arc, Node
 from topologies.picture.lattice import is_lattice, lattice, lattice_height
 from topologies.picture.ring_layout import fits_ring, ring_height, ring_layout
-from topologies.picture.scene import CHIP, Gap, Link, chosen, label, role, shown
+from topologies.picture.scene import CHIP, Gap, Link, chosen, label, role, without_gaps
 from topologies.picture.sheet import GUTTER, MARGIN, WIDTH, NodePosition, PictureSheet
 from topologies.picture.svg_canvas import QUIET, fitted
 
@@ -28,7 +28,7 @@ def layers(sheet: PictureSheet, top: float) -> float:
     for rank, nodes in enumerate(above.values()):
         near = [node for node in nodes if scene.beside(node, drawn)]
         items = chosen(nodes, sheet.size.row, {*near, *sheet.damaged})
-        drawn |= set(shown(items))
+        drawn |= set(without_gaps(items))
         lines.append((y + ROW * (len(above) - 1 - rank), items))
     for height, items in lines:
         row(sheet, items, LEFT, ROOM, height, SWITCH)
@@ -51,7 +51,7 @@ def _domains(sheet: PictureSheet) -> list[Node]:
 
 def _boxes(sheet: PictureSheet, domains: list[Node], y: float) -> float:
     """Draw the domains in a line; where they end."""
-    names = shown(domains)
+    names = without_gaps(domains)
     share = max(2, sheet.size.chips // len(names))
     if len(names) == 1:
         share = min(share, 20)
@@ -103,7 +103,7 @@ def _wire(sheet: PictureSheet, domains: list[Node], lines: list[tuple[float, lis
     """Links between what is drawn; those of a domain drawn as a whole as one bundle."""
     places = sheet.places
     bundles: dict[Arc, list[Link]] = defaultdict(list)
-    whole = {d for d in shown(domains) if ("box", d) in places}
+    whole = {d for d in without_gaps(domains) if ("box", d) in places}
     for link in sheet.scene.links:
         ends = [_end(sheet, node, whole) for node in (link.a, link.b)]
         if ends[0] == ends[1] or not all(end in places for end in ends):
@@ -139,7 +139,7 @@ def _missing(sheet: PictureSheet, lines: list[tuple[float, list[Node]]]) -> None
         if fault.link is not None or not fault.nodes or fault.nodes[0] not in sheet.places:
             continue
         place = sheet.places[fault.nodes[0]]
-        rows = [height for height, kept in lines if shown(kept) and height < place.y]
+        rows = [height for height, kept in lines if without_gaps(kept) and height < place.y]
         if fault.towards:
             direction = -1 if rows else 1
             edge = place.y + direction * place.dy
@@ -173,7 +173,7 @@ def domain_box(sheet: PictureSheet, domain: Node, place: NodePosition, chips: in
     picked = chosen(members, chips, sheet.damaged)
     row(sheet, picked, x, width, line, CHIP_SIZE)
     if cards:
-        seen = [node for node in cards if sheet.scene.beside(node, set(shown(picked)))]
+        seen = [node for node in cards if sheet.scene.beside(node, set(without_gaps(picked)))]
         row(sheet, chosen(cards, chips, {*seen, *sheet.damaged}), x, width, y + PAD + 11, 22.0)
     for depth, nodes in enumerate(rows.values(), start=1):
         row(sheet, chosen(nodes, most, sheet.damaged), x, width, line + STEP * depth, 24.0)
@@ -189,7 +189,7 @@ def row(
     """Draw nodes side by side, a gap as how many more there are."""
     x, width = x + 6, width - 12
     slot = width / max(len(items), 1)
-    chip = bool(shown(items)) and role(sheet.scene.G, shown(items)[0]) == CHIP
+    chip = bool(without_gaps(items)) and role(sheet.scene.G, without_gaps(items)[0]) == CHIP
     half = min(height / 2 if chip else 62.0, slot / 2 - (2 if chip else 5))
     for i, item in enumerate(items):
         at = x + slot * (i + 0.5)

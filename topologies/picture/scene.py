@@ -96,7 +96,7 @@ def chosen(items: Sequence[T], limit: int, must: Collection[T] = ()) -> list[T |
     return picked
 
 
-def shown(items: Iterable[T | Gap]) -> list[T]:
+def without_gaps(items: Iterable[T | Gap]) -> list[T]:
     """The items themselves, without the gaps."""
     return [item for item in items if not isinstance(item, Gap)]
 

@@ -168,7 +168,7 @@ def jetmoe(reader: Reader, name: str) -> Model:
     return common.assemble(name, "jetmoe", form, [layer] * form.layers)
 
 
-def _alone(reader: Reader, heads: int, *, tied: bool = False) -> Shape:
+def _attention_free(reader: Reader, heads: int, *, tied: bool = False) -> Shape:
     """The outer shape of a decoder without attention, whose state `heads` shards may cut."""
     hidden = reader.whole((*common.HIDDEN, "embedding_dim"))
     layers = reader.whole((*common.LAYERS, "num_blocks"), most=MAX_LAYERS)
@@ -184,7 +184,7 @@ def mamba(reader: Reader, name: str) -> Model:
         inner = reader.whole("expand", 2) * hidden
     reader.ignore("expand", SCAN_KEYS)
     # Every channel has a state of its own, so that shards may cut anywhere.
-    form = _alone(reader, inner, tied=True)
+    form = _attention_free(reader, inner, tied=True)
     rank = step_rank(reader, "time_step_rank", hidden)
     mixer = mamba1(hidden, inner, rank, common.scan(reader, "mamba"))
     layer = Layer(mixer, None, form.norms(1))
@@ -194,7 +194,7 @@ def mamba(reader: Reader, name: str) -> Model:
 def mamba_2(reader: Reader, name: str) -> Model:
     """Mamba-2 alone."""
     heads, width = reader.whole("num_heads"), reader.whole("head_dim")
-    form = _alone(reader, heads)
+    form = _attention_free(reader, heads)
     if heads * width != reader.whole("expand", 2) * form.hidden:
         raise reader.fail("num_heads", f"is {heads}; heads of {width} do not make up the width")
     reader.ignore("time_step_rank", SCAN_KEYS)
@@ -206,7 +206,7 @@ def mamba_2(reader: Reader, name: str) -> Model:
 def rwkv(reader: Reader, name: str) -> Model:
     """RWKV-4: time mixing and channel mixing, layer norms with biases."""
     width = reader.optional("attention_hidden_size") or reader.whole("hidden_size")
-    form = replace(_alone(reader, width), max_context=reader.optional("context_length"))
+    form = replace(_attention_free(reader, width), max_context=reader.optional("context_length"))
     hidden = form.hidden
     reader.ignore("rescale_every")
     inner = reader.optional(common.INNER) or 4 * hidden
@@ -229,7 +229,7 @@ def rwkv(reader: Reader, name: str) -> Model:
 def xlstm(reader: Reader, name: str) -> Model:
     """xLSTM: a matrix memory per head, and a gated feed-forward part of rounded width."""
     heads = reader.whole("num_heads", 8)
-    form = replace(_alone(reader, heads), kv_heads=heads)
+    form = replace(_attention_free(reader, heads), kv_heads=heads)
     hidden = form.hidden
     bias = reader.flag("use_bias", False)
     if not reader.flag("add_out_norm", True):

@@ -205,17 +205,17 @@ def mixtures(reader: Reader, form: Shape, traits: Traits, moe: Moe) -> list[Feed
 
 def mixture_part(reader: Reader, form: Shape, moe: Moe) -> FeedForward:
     """The mixture that every sparse layer of a family has."""
-    experts = _same(reader, common.EXPERTS, form.layers, moe.experts)
-    active = _same(reader, common.PER_TOKEN, form.layers, moe.active)
+    experts = _uniform(reader, common.EXPERTS, form.layers, moe.experts)
+    active = _uniform(reader, common.PER_TOKEN, form.layers, moe.active)
     common.check_experts(reader, experts, active)
-    inner = _same(reader, moe.inner, form.layers, None)
+    inner = _uniform(reader, moe.inner, form.layers, None)
     shared, wide = 0, None
     if moe.shared:
         wide = reader.whole(moe.shared, moe.shared_width, least=0)
         reader.ignore(common.SHARED)
         shared = 1 if wide else 0
     else:
-        shared = _same(reader, common.SHARED, form.layers, moe.shared_count, least=0)
+        shared = _uniform(reader, common.SHARED, form.layers, moe.shared_count, least=0)
     latent = reader.optional(moe.latent) if moe.latent else None
     return mixture(
         form.hidden,
@@ -237,7 +237,7 @@ def mixture_part(reader: Reader, form: Shape, moe: Moe) -> FeedForward:
     )
 
 
-def _same(reader: Reader, keys: Keys, count: int, default: int | None, *, least: int = 1) -> int:
+def _uniform(reader: Reader, keys: Keys, count: int, default: int | None, *, least: int = 1) -> int:
     """One number, though the configuration may list it layer by layer."""
     listed = reader.per_layer(keys, count, default, least=least)
     if len(set(listed)) > 1:

@@ -109,8 +109,8 @@ def price_refresh(day: date) -> PriceRefresh:
                 fresh += _rows_of(model, model.id, host, kind, source, day)
     others = [row for row in snapshot if not row.source.startswith(PACKAGE)]
     before = [row for row in snapshot if row.source.startswith(PACKAGE)]
-    remarks = {_same(row): row.suspect for row in before}
-    after = [replace(x, suspect=remarks.get(_same(x), "")) for x in dict.fromkeys(fresh)]
+    remarks = {_identity(row): row.suspect for row in before}
+    after = [replace(x, suspect=remarks.get(_identity(x), "")) for x in dict.fromkeys(fresh)]
     merged = tuple(_judged([*others, *after]))
     return PriceRefresh(source, merged, tuple(changes(before, after)), tuple(sorted(left_out)))
 
@@ -180,11 +180,11 @@ def _by_length(prices: Any, parts: Mapping[str, Any]) -> Iterator[ListedPrice]:
         return
     edges = {x.start for price in listed.values() for x in getattr(price, "tiers", ())}
     for above in (0, *sorted(edges)):
-        at: dict[str, Any] = {name: _at(price, above) for name, price in listed.items()}
+        at: dict[str, Any] = {name: _price_above(price, above) for name, price in listed.items()}
         yield ListedPrice(**parts, **at, above=above)
 
 
-def _at(price: Any, above: int) -> float | None:
+def _price_above(price: Any, above: int) -> float | None:
     """A price of a prompt above a length [USD/token]."""
     if price is None:
         return None
@@ -197,7 +197,7 @@ def _same_place(row: ListedPrice) -> tuple[object, ...]:
     return row.model, row.host, row.kind, row.tier, row.above, row.hours, row.since, row.until
 
 
-def _same(row: ListedPrice) -> tuple[object, ...]:
+def _identity(row: ListedPrice) -> tuple[object, ...]:
     return (*_same_place(row), *(getattr(row, x) for x in PRICES), row.status)
 
 
@@ -225,9 +225,9 @@ def changes(before: Sequence[ListedPrice], after: Sequence[ListedPrice]) -> Iter
         for row in dict.fromkeys(listed):
             places.setdefault(_same_place(row), ([], []))[side].append(row)
     for _, (old, new) in sorted(places.items(), key=lambda item: tuple(map(str, item[0]))):
-        were, are = ({_same(row) for row in side} for side in (old, new))
-        gone = [row for row in old if _same(row) not in are]
-        fresh = [row for row in new if _same(row) not in were]
+        were, are = ({_identity(row) for row in side} for side in (old, new))
+        gone = [row for row in old if _identity(row) not in are]
+        fresh = [row for row in new if _identity(row) not in were]
         if len(gone) == len(fresh) == 1:
             yield PriceChange("changed", gone[0], fresh[0])
             continue

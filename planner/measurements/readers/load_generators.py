@@ -123,7 +123,7 @@ def _guidellm(document: Document) -> list[dict[str, object]]:
     runs = []
     benchmarks = document["benchmarks"]
     for benchmark in benchmarks if isinstance(benchmarks, list) else ():
-        strategy = _first(benchmark, *(f"{at}.strategy" for at in ("config", "scheduler", "args")))
+        strategy = _value(benchmark, *(f"{at}.strategy" for at in ("config", "scheduler", "args")))
         settings = strategy if isinstance(strategy, dict) else {}
         streams = {"synchronous": 1}.get(str(settings.get("type_")), settings.get("streams"))
         mean = _inside(benchmark, "metrics.request_concurrency.successful.mean")
@@ -163,7 +163,7 @@ def _in_flight(
 
 def _stated(document: object, generator: str, part: str) -> dict[str, object]:
     """What a part of a load generator's object says, by column."""
-    return {name: _first(document, *paths) for name, paths in PLACES[generator][part].items()}
+    return {name: _value(document, *paths) for name, paths in PLACES[generator][part].items()}
 
 
 def _inside(document: object, path: str) -> object:
@@ -178,7 +178,7 @@ def _inside(document: object, path: str) -> object:
     return document
 
 
-def _first(document: object, *paths: str) -> object:
+def _value(document: object, *paths: str) -> object:
     values = (_inside(document, path) for path in paths)
     return next((value for value in values if value is not None), None)
 

@@ -41,7 +41,7 @@ class Configurations:
         if not published or published_names.is_entry(published):
             return published
         configuration, entry = self._configuration(published), _entry(published)
-        if configuration is not None and not (entry and _alike(configuration, entry)):
+        if configuration is not None and not (entry and _same_shape(configuration, entry)):
             return f"{configuration}#{published}"
         nearest = None if configuration or entry else self._nearest(published)
         return f"{nearest}#{published}" if nearest else published
@@ -64,7 +64,7 @@ class Configurations:
         """The file of the very name; with the organisation, if a folder holds several."""
         name = published_names.letters(published.rstrip("/").split("/")[-1])
         for files in self.folders:
-            path = files.get(_whole(published)) or files.get(name)
+            path = files.get(_full_name(published)) or files.get(name)
             if path is not None:
                 return path
         return None
@@ -109,7 +109,7 @@ def _files(folder: Path) -> dict[str, str]:
             name = "/".join(within.parts[:-1]) or file.name.removesuffix("_config.json")
             if not file.name.endswith(QUANT):
                 names.setdefault(name.replace("--", "/", 1), str(file))
-    paths = {_whole(name): path for name, path in names.items()}
+    paths = {_full_name(name): path for name, path in names.items()}
     for place in range(3):  # a name that is whole goes before one without its last words
         for name, path in names.items():
             for key in published_names.spellings(name)[place : place + 1]:
@@ -117,7 +117,7 @@ def _files(folder: Path) -> dict[str, str]:
     return paths
 
 
-def _whole(name: str) -> str:
+def _full_name(name: str) -> str:
     """Letters of a name with its organisation; none, where it has none."""
     organisation, slash, rest = name.strip().rstrip("/").rpartition("/")
     return "/".join(map(published_names.letters, (organisation, rest) if slash else (rest,)))
@@ -130,7 +130,7 @@ def _entry(published: str) -> str | None:
         return None
 
 
-def _alike(file: str, entry: str) -> bool:
+def _same_shape(file: str, entry: str) -> bool:
     """Whether a configuration has the shape of an entry, as far as it can be read."""
     try:
         configured = sizes(read_config(file), None, None)

@@ -72,7 +72,7 @@ def answer(scenario: BudgetScenario) -> records.BudgetPlan:
         heuristic=equal_pools(best),
         compute_optimal=compute_optimal(best),
         demand=resolution.served,
-        laws=tuple(_by(law, resolution) for law in resolution.others) or None,
+        laws=tuple(_answer_by_law(law, resolution) for law in resolution.others) or None,
         over_laws=over_laws(resolution, best),
         unique_data=stock,
         provenance=_provenance(resolution, warnings, sources),
@@ -142,7 +142,7 @@ def _of_the_stock(data: records.UniqueData | None) -> tuple[str, ...]:
     )
 
 
-def _by(law: ScalingLaw, resolution: ResolvedBudget) -> records.OtherLaw:
+def _answer_by_law(law: ScalingLaw, resolution: ResolvedBudget) -> records.OtherLaw:
     """The answer by another law; a required loss is a number of the first law's data."""
     scenario, phases = resolution.scenario, resolution.phases
     try:

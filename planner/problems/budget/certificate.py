@@ -125,7 +125,7 @@ def proof(answer: BudgetOptimum, considered: int = 1) -> BudgetCertificate:
         raise SolverError("SciPy finds no point where the first-order conditions hold")
     multiplier = program.multipliers[LIMITED]
     differences = {
-        "program": _apart(tangent, point, answer.point),
+        "program": _distance(tangent, point, answer.point),
         "value": abs(math.log(program.value) - _logs(tangent, answer.point)[0]),
         "multiplier": abs(multiplier - answer.multiplier) / max(answer.multiplier, LEAST),
         "scipy": _largest(root[0], answer.point[0]),
@@ -159,7 +159,7 @@ def _logs(budgets: Budgets, point: Array) -> tuple[float, float]:
     return float(goal.value[0]), float(limited.value[0])
 
 
-def _apart(budgets: Budgets, programmed: Array, here: Array) -> float:
+def _distance(budgets: Budgets, programmed: Array, here: Array) -> float:
     """The largest difference of a choice between the program's point and the answer's.
 
     Where the program's point keeps the limit and is as good, to what the program is solved to,

@@ -43,29 +43,29 @@ class PlannedPretraining:
 
         Raises FieldError where no size has a layout.
         """
-        layouts = self._of(task.sparsity)
+        layouts = self._size_layouts(task.sparsity)
         size = task.fixed_choices.get("n_active")
         if size is not None:
             step = layouts.at(size)
             if step is None:
                 raise self._refusal(layouts, size)
-            return _with(task, training.planned_cost(layouts, step))
-        task = _with(task, training.cost_at(self.phase, 1.0))
+            return _pretrained(task, training.planned_cost(layouts, step))
+        task = _pretrained(task, training.cost_at(self.phase, 1.0))
         begun = solve_one(task)
         if not isinstance(begun, BudgetOptimum):
             return task  # even at the peak: the reason is another
         score = partial(_scores, task)
         beside = self._fixed_size(task)
         step = training.ladder_search(layouts, score, begun.n_active, (SMALLEST, LARGEST), beside)
-        flat = _with(task, training.planned_cost(layouts, step))
+        flat = _pretrained(task, training.planned_cost(layouts, step))
         growth = _supporting_growth(flat, step.n_active)
-        return _with(task, training.planned_cost(layouts, step, growth))
+        return _pretrained(task, training.planned_cost(layouts, step, growth))
 
     def layout(
         self, best: BudgetOptimum
     ) -> tuple[PlannedLayout, tuple[DataSource, ...], tuple[str, ...]]:
         """The layout of an optimum, beside it what a fixed share gave; sources and warnings."""
-        layouts = self._of(best.task.sparsity)
+        layouts = self._size_layouts(best.task.sparsity)
         step = layouts.at(best.n_active)
         if step is None:  # sizes are named by their members, a little off the rungs
             step = _nearest(layouts, best.n_active)
@@ -85,15 +85,15 @@ class PlannedPretraining:
             fixed = training.fixed_cost(self.phase, sparse=task.sparsity > 1)
         except FieldError:
             return ()  # the answer says so
-        claimed = solve_one(_with(task, fixed))
+        claimed = solve_one(_pretrained(task, fixed))
         return (claimed.n_active,) if isinstance(claimed, BudgetOptimum) else ()
 
     def _fixed(self, best: BudgetOptimum, fixed: PhaseCost) -> FixedShare | None:
         """What a fixed share gives, charged what training its size really costs."""
-        claimed = solve_one(_with(best.task, fixed))
+        claimed = solve_one(_pretrained(best.task, fixed))
         if not isinstance(claimed, BudgetOptimum):
             return None
-        step = self._of(best.task.sparsity).at(claimed.n_active)
+        step = self._size_layouts(best.task.sparsity).at(claimed.n_active)
         cost = None
         if step is not None:
             score = _scores(best.task, np.array([claimed.n_active]), np.array([step.share]))
@@ -106,7 +106,7 @@ class PlannedPretraining:
             worse_by=None if cost is None else cost / best.score - 1,
         )  # fmt: skip
 
-    def _of(self, sparsity: float) -> training.SizeLayouts:
+    def _size_layouts(self, sparsity: float) -> training.SizeLayouts:
         if sparsity not in self.layouts:
             self.layouts[sparsity] = training.SizeLayouts(
                 self.phase, partial(_member, sparsity), self._varied
@@ -138,7 +138,7 @@ def _nearest(layouts: training.SizeLayouts, size: float) -> training.PlannedStep
     return min(steps, key=lambda step: abs(math.log(step.n_active / size)))
 
 
-def _with(task: BudgetTask, pretrain: PhaseCost) -> BudgetTask:
+def _pretrained(task: BudgetTask, pretrain: PhaseCost) -> BudgetTask:
     """A task with another cost of pre-training."""
     return replace(task, phases={**task.phases, "pretrain": pretrain})
 
@@ -155,7 +155,7 @@ def _each_score(task: BudgetTask, n_active: np.ndarray, shares: np.ndarray) -> I
     paid = phase.usd_per_flop * phase.mfu
     tasks = [
         replace(
-            _with(task, replace(phase, mfu=share, usd_per_flop=paid / share, sized=None)),
+            _pretrained(task, replace(phase, mfu=share, usd_per_flop=paid / share, sized=None)),
             fixed_choices={**task.fixed_choices, "n_active": size},
         )
         for size, share in zip(n_active.tolist(), shares.tolist(), strict=True)

@@ -35,7 +35,7 @@ def answer(plan: BudgetPlan) -> str:
         life.planned_text(
             getattr(whole, "training", None), "loss {:.4f}".format if in_loss else _form(point)
         ),
-        life.listing("beside it", _beside(whole, in_loss), SAVINGS),
+        life.listing("beside it", _reference_points(whole, in_loss), SAVINGS),
         life.listing("next best, of other choices", others, SAVINGS),
         _how_sure(whole),
         life.listing("by other laws", laws, min(LONGEST, max([0, *(len(x) for x, _ in laws)]))),
@@ -129,7 +129,7 @@ def _machines(point: BudgetPoint) -> str:
     return "\n".join(lines)
 
 
-def _beside(whole: BudgetAnswer, in_loss: bool) -> Iterator[tuple[str, str]]:
+def _reference_points(whole: BudgetAnswer, in_loss: bool) -> Iterator[tuple[str, str]]:
     """The compute-optimal model and equal pools, with what it costs to follow them."""
     for rule, label in (
         (whole.compute_optimal, "compute-optimal"),
@@ -163,7 +163,7 @@ def _method(whole: BudgetAnswer) -> Iterator[str]:
         many = f"best of {considered} choices, each on its first-order conditions; "
         yield (
             f"{many if considered > 1 else ''}solved by {proof.method}; the proven bound lies "
-            f"{say.apart(proof.gap)} away"
+            f"{say.gap_text(proof.gap)} away"
         )
     elif whole.plan is not None:
         yield proof.method

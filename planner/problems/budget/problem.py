@@ -92,14 +92,14 @@ class Budget(Problem["BudgetScenario"]):
     def picture(self, plan: Plan) -> LifePicture:
         """Cost against size, pools, equal loss and equal cost."""
         assert isinstance(plan, BudgetPlan)
-        from planner.token_costs.picture import NO_CURVE, LifePicture, curve_around, drawn, shown
+        from planner.token_costs.picture import NO_CURVE, LifePicture, curve_around, cut, plotted
 
-        answer, question, point = plan.answer, plan.question, drawn(plan.answer)
+        answer, question, point = plan.answer, plan.question, plotted(plan.answer)
         tasks = [t for t in resolve_budget(question).tasks if t.sparsity == point.sparsity]
         best = best_of(solve_many(tasks)) if tasks else None
         if not isinstance(best, BudgetOptimum):
             raise InputError(NO_CURVE)
-        curve = shown(curve_around(best.task, point))
+        curve = cut(curve_around(best.task, point))
         return LifePicture(
             point, best.task.law, curve, answer.band, answer.heuristic, question.data.unique,
             rewarded=question.rl.reward is not None,

@@ -38,7 +38,7 @@ UNITS = {
 STEP = 1e-4  # of a logarithm, for elasticities
 
 
-def _by(name: str, plan: Plan) -> sp.Expr | None:
+def _expression(name: str, plan: Plan) -> sp.Expr | None:
     """The expression of an output, in its unit."""
     from formulas.economics import tiers as equations
     from formulas.nomenclature import schedule_symbols as symbols
@@ -59,8 +59,8 @@ class CacheProblem(Problem["CacheScenario"]):
     version = 1
     plan_type = records.CachePlan
     outputs = (
-        Output("cost", "USD per million tokens", ("price",), equation=partial(_by, "cost")),
-        Output("miss", "USD per million tokens", equation=partial(_by, "miss")),
+        Output("cost", "USD per million tokens", ("price",), equation=partial(_expression, "cost")),
+        Output("miss", "USD per million tokens", equation=partial(_expression, "miss")),
         Output("prefill_time", "s", ("ttft",)),
     )
 

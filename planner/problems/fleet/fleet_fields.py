@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 
-from planner.scenario.keys.fields import Kind, Quantity, Record, Refusals, Whole, Word, whole
+from planner.scenario.keys.fields import Kind, Quantity, Record, Refusals, Whole, Word, count
 from planner.text.errors import quoted
 from topologies.files.units import UnreadAmount, amount
 
@@ -57,7 +57,7 @@ class Machines(Kind):
     def read(self, value: object) -> int:
         """The number."""
         match = MACHINES.fullmatch(value) if isinstance(value, str) else None
-        return whole(int(match.group(1)) if match else value, self.least)
+        return count(int(match.group(1)) if match else value, self.least)
 
     def schema(self) -> dict[str, object]:
         """JSON Schema: a count, with or without its word."""

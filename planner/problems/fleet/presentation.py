@@ -228,7 +228,7 @@ def _restricted(whole: FleetAnswer) -> Iterator[tuple[str, str]]:
     for row in whole.beside:
         words = "no plan"
         if row.usd_per_hour is not None and row.more is not None:
-            words = f"{say.money(row.usd_per_hour)}/hour, {say.more(row.more)}"
+            words = f"{say.money(row.usd_per_hour)}/hour, {say.increase(row.more)}"
         yield row.restriction, words
 
 
@@ -242,7 +242,7 @@ def _sure(whole: FleetAnswer) -> Iterator[str]:
     )
     for name, margin in sure.margins.items():
         yield (
-            f"  {name:<{NAMES}} {say.more(margin - 1)} capacity; knowing its speed would save "
+            f"  {name:<{NAMES}} {say.increase(margin - 1)} capacity; knowing its speed would save "
             f"{say.money(sure.measured[name])}/hour"
         )
     levels = [f"{say.percent(x.chance)} {say.money(x.usd_per_hour)}" for x in sure.curve]

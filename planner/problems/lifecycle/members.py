@@ -104,7 +104,7 @@ class ScaledModel:
         if not 1 / LARGEST_FACTOR <= factor <= LARGEST_FACTOR:
             raise ModelError(f"nothing of {self.model} is left at {n_active:.3g} parameters")
         grown = first.at(n_active)
-        return Member(self, _whole(grown, factor**CUBE), self.sparsity)
+        return Member(self, _whole_layers(grown, factor**CUBE), self.sparsity)
 
     def growth(self, member: Member, n_active: float) -> Growth:
         """Between a member and the same model at another size."""
@@ -184,7 +184,7 @@ def _scaled(groups: Mapping[str, float], inside: float, width: float) -> dict[st
     return {name: value * (width if name in OUTSIDE else inside) for name, value in groups.items()}
 
 
-def _whole(grown: Sizes, depth: float) -> Sizes:
+def _whole_layers(grown: Sizes, depth: float) -> Sizes:
     """Sizes with a whole number of layers of each kind, at least one where there were any."""
 
     def layers(count: int) -> int:

@@ -28,7 +28,7 @@ def answer(plan: records.LifecyclePlan) -> str:
                     shape=_shape(point), of_what="its "),
         life.spent(point), hardware(point, whole),
         life.planned_text(getattr(whole, "training", None), say.money), _sizes(point, whole),
-        _beside(whole),
+        _simpler_rules(whole),
         life.listing("next best, of other sparsities", _others(whole)),
         _proof(whole),
     )  # fmt: skip
@@ -144,18 +144,18 @@ def _sizes(point: records.LifecyclePoint, whole: records.LifecycleAnswer) -> str
             training, serving, total = (
                 say.money(usd or 0.0) for usd in (at.training_usd, at.serving_usd, at.total_usd)
             )
-            note = "the plan" if name == mine else say.more((at.total_usd or 0.0) / best - 1)
+            note = "the plan" if name == mine else say.increase((at.total_usd or 0.0) / best - 1)
             lines.append(f"  {name:<16}{say.count(at.pretrain or 0.0):>9}{training:>11}"
                          f"{at.usd_per_mtok:>9.3g}{serving:>11}{total:>11}  {note}")  # fmt: skip
     return "\n".join(lines)
 
 
-def _beside(whole: records.LifecycleAnswer) -> str:
+def _simpler_rules(whole: records.LifecycleAnswer) -> str:
     """Simpler rules, with what it costs to follow them."""
     rules = (("equal pools", whole.heuristic), ("flat price", whole.flat_price))
     text = life.listing("beside it", (
         (label, f"{say.count(rule.n_active)} on {say.count(rule.tokens.pretrain)} tokens: "
-                f"{say.money(rule.cost)}, {say.more(rule.worse_by)}")
+                f"{say.money(rule.cost)}, {say.increase(rule.worse_by)}")
         for label, rule in rules if rule is not None
     ))  # fmt: skip
     note = say.wrapped("(flat price: the size that a budget gives which takes the price of a "
@@ -187,7 +187,7 @@ def _proof(whole: records.LifecycleAnswer) -> str:
         text += (
             "; one geometric program over size, tokens and batch, from the bandwidth of memory to "
             "the exponents of the law, has the same optimum, and no choice on this layout lies "
-            f"more than {say.apart(bound).removeprefix('less than ')} below it"
+            f"more than {say.gap_text(bound).removeprefix('less than ')} below it"
         )
     return "\n".join(say.filled(text))
 

@@ -82,14 +82,14 @@ class Lifecycle(Problem["LifecycleScenario"]):
     def picture(self, plan: Plan) -> LifePicture:
         """That of a budget, with the sizes at which serving was planned."""
         assert isinstance(plan, LifecyclePlan)
-        from planner.token_costs.picture import CostCurve, LifePicture, drawn, shown
+        from planner.token_costs.picture import CostCurve, LifePicture, cut, plotted
 
-        answer, question, point = plan.answer, plan.question, drawn(plan.answer)
+        answer, question, point = plan.answer, plan.question, plotted(plan.answer)
         rows = [(row.n_active, row.pretrain, row.training_usd, row.serving_usd)
                 for row in answer.curve or ()]  # fmt: skip
         evaluated = ((row.n_active, row.serving_usd) for row in answer.evaluated or ())
         return LifePicture(
-            point, resolve_life(question).law, shown(CostCurve(*np.array(rows).reshape(-1, 4).T)),
+            point, resolve_life(question).law, cut(CostCurve(*np.array(rows).reshape(-1, 4).T)),
             answer.band, answer.heuristic, question.data.unique,
             rewarded=question.rl.reward is not None,
             evaluated=tuple((size, usd) for size, usd in evaluated if usd),

@@ -75,7 +75,7 @@ class ServingQuestion:
         return ServedMember(best[2], best[1].candidate, self.utilisation)
 
     def _questions(self, builder: serving.TaskBuilder) -> Iterator[serving.Question]:
-        with _within("serving"):
+        with _blamed_on("serving"):
             for mode in serving.modes(self.scenario):
                 if mode == "disaggregated":
                     yield from serving.double_pools(list(builder.pools(self.hardware)))
@@ -239,7 +239,7 @@ def serving_question(part: Serving) -> ServingQuestion:
             for one in error.errors(include_url=False)
         ]
         raise FieldError(*faults) from error
-    with _within("serving"):
+    with _blamed_on("serving"):
         plain = scenario.model_copy(update={"choose": Choose(mode="aggregated")})
         resolved = serving.resolve(plain)
     data = tuple(source for source in resolved.data if source.what != "model")
@@ -247,7 +247,7 @@ def serving_question(part: Serving) -> ServingQuestion:
 
 
 @contextmanager
-def _within(part: str) -> Iterator[None]:
+def _blamed_on(part: str) -> Iterator[None]:
     """What is refused inside is the fault of a part of the file."""
     try:
         yield

@@ -168,7 +168,7 @@ def contradictions(
     stated : what is stated of a quantity, by its name.
     """
     readings = [line for line in lines if line.reading is not None]
-    clashes = [*_apart(readings, stated)]
+    clashes = [*_disagreements(readings, stated)]
     system = system_of([line.reading for line in readings if line.reading], stated)
     origins = {_taken_for_granted(x.reading): x.origin for x in readings if x.reading}
     while True:
@@ -195,7 +195,7 @@ def fewest_of_each(sets: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
     return ways
 
 
-def _apart(
+def _disagreements(
     readings: Sequence[SheetInference], stated: Mapping[str, Assumption]
 ) -> Iterator[Contradiction]:
     """Pairs of readings of one quantity, and readings beside what is stated, that do not meet."""

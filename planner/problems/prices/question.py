@@ -121,7 +121,7 @@ class SheetRows(fields.Record):
 
     @field_validator("steps")
     @classmethod
-    def _apart(cls, value: tuple[PriceStep, ...]) -> object:
+    def _check_steps(cls, value: tuple[PriceStep, ...]) -> object:
         edges = [edge(step.above) for step in value]
         faults = [
             ((i, "above"), "the same threshold twice: give one row")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 UNITS = {"work.prompt": "token", "work.answer": "token", "work.most": "token"}
 
 
-def _by(name: str, plan: Plan) -> sp.Expr | None:
+def _expression(name: str, plan: Plan) -> sp.Expr | None:
     """The expression of an output of a plan."""
     from formulas.training import reinforcement as equations
 
@@ -44,8 +44,8 @@ class Rl(Problem["RlQuestion"]):
     plan_type = RlPlan
     slow = True
     outputs = (
-        Output("step_time", "s", ("time", "step"), equation=partial(_by, "step_time")),
-        Output("usd_per_step", "USD", ("cost", "price"), equation=partial(_by, "cost")),
+        Output("step_time", "s", ("time", "step"), equation=partial(_expression, "step_time")),
+        Output("usd_per_step", "USD", ("cost", "price"), equation=partial(_expression, "cost")),
         Output("tokens_per_s", "token/s", ("rate",), rises=True),
         Output("tokens_per_s_per_chip", "token/(s*chip)", rises=True),
         Output("idle", "1"),

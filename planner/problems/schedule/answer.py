@@ -46,15 +46,15 @@ def outputs_at(question: ScheduleScenario) -> dict[str, float]:
     if "S_root" not in values:
         mean = float(equations.mean_wait.numpy()(T_step=question.interval))
         return {"load": question.load, "queue": 0.0, "mean": mean}
-    queue = float(equations.left_behind.numpy()(**_of(equations.left_behind, values)))
+    queue = float(equations.left_behind.numpy()(**_values(equations.left_behind, values)))
     # Where hardly anybody is left behind the two terms cancel, and rounding may make it negative.
     queue = max(queue, 0.0)
     values["Q_left"] = queue
-    mean = float(equations.mean_time_seated.numpy()(**_of(equations.mean_time_seated, values)))
+    mean = float(equations.mean_time_seated.numpy()(**_values(equations.mean_time_seated, values)))
     return {"load": question.load, "queue": queue, "mean": mean}
 
 
-def _of(equation: object, values: Mapping[str, float]) -> dict[str, float]:
+def _values(equation: object, values: Mapping[str, float]) -> dict[str, float]:
     """The values that an equation takes."""
     names = {symbol.name for symbol in equation.rhs.free_symbols}  # type: ignore[attr-defined]
     return {name: value for name, value in values.items() if name in names}

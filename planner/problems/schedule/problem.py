@@ -28,7 +28,7 @@ UNITS = {"interval": "s", "arrivals": "seq/s", "capacity": "seq"}
 STEP = 1e-4  # of a logarithm, for slopes of the closed form
 
 
-def _by(name: str, plan: Plan) -> sp.Expr | None:
+def _expression(name: str, plan: Plan) -> sp.Expr | None:
     """The expression of an output; with seats without end the mean has its own, others none."""
     from formulas.economics import schedule as equations
 
@@ -50,9 +50,9 @@ class ScheduleProblem(Problem["ScheduleScenario"]):
     version = 1
     plan_type = SchedulePlan
     outputs = (
-        Output("mean", "s", ("cost", "latency", "time"), equation=partial(_by, "mean")),
-        Output("queue", "seq", equation=partial(_by, "queue")),
-        Output("load", "1", equation=partial(_by, "load")),
+        Output("mean", "s", ("cost", "latency", "time"), equation=partial(_expression, "mean")),
+        Output("queue", "seq", equation=partial(_expression, "queue")),
+        Output("load", "1", equation=partial(_expression, "load")),
     )
 
     def parameters(self, question: ScheduleScenario) -> list[Parameter]:

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from planner.scenario.keys.fields import Kind, Quantity, QuestionRecord, Seconds, Whole, Word, whole
+from planner.scenario.keys.fields import Kind, Quantity, QuestionRecord, Seconds, Whole, Word, count
 from planner.scenario.keys.uncertain import Uncertain
 from planner.scenario.kinds import PROBLEMS
 
@@ -26,7 +26,7 @@ class Seats(Kind):
         if value in WITHOUT_END or (isinstance(value, float) and value == math.inf):
             return math.inf
         try:
-            return whole(value, 1)
+            return count(value, 1)
         except ValueError as error:
             raise ValueError(f"{error}; or unlimited: as many as come") from None
 

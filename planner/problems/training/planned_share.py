@@ -202,13 +202,13 @@ def _of_rungs(
             raise layouts.refused[-1]
         words = "no layout fits into the memory of these chips for any size; give more chips"
         raise FieldError((f"{PATH}.training.chips", words))
-    best = _least(steps, score)
+    best = _best_step(steps, score)
     hopeful = score(rungs, np.full(len(rungs), max(step.share for step in steps)))
     steps += [step for size in rungs[hopeful < best[0]] if (step := layouts.at(float(size)))]
-    return _least(steps, score)[1]
+    return _best_step(steps, score)[1]
 
 
-def _least(
+def _best_step(
     steps: Sequence[PlannedStep], score: Callable[[np.ndarray, np.ndarray], np.ndarray]
 ) -> tuple[float, PlannedStep]:
     """The least score and its step."""

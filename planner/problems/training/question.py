@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from pydantic import (
+    AfterValidator,
     Field,
     PlainValidator,
     ValidationInfo,
@@ -59,25 +60,27 @@ SCHEDULES = ("1f1b", "interleaved", "zero-bubble", "gpipe")
 RECOMPUTE = ("none", "selective", "full", "reversible")
 
 
+def _whole_number(value: float) -> float:
+    if value % 1:
+        raise ValueError(f"expected a whole number of tokens, got {quoted(value)}")
+    return value
+
+
+SequenceLength: TypeAlias = Annotated[
+    float, Quantity("tokens", least=1.0), AfterValidator(_whole_number)
+]
+
+
 class Work(Record):
     """What is trained on."""
 
     global_batch: Annotated[BatchSize, BatchField()] = Field(
         description="of one optimiser step: tokens, or `512 sequences`"
     )
-    sequence: Annotated[float, Quantity("tokens", least=1.0)] = Field(
-        description="length of a sequence [token]"
-    )
+    sequence: SequenceLength = Field(description="length of a sequence [token]")
     tokens: Annotated[float, Quantity("tokens")] | None = Field(
         None, description="of the whole run [token]; gives days and money"
     )
-
-    @field_validator("sequence")
-    @classmethod
-    def _whole(cls, value: float) -> float:
-        if value % 1:
-            raise ValueError(f"expected a whole number of tokens, got {quoted(value)}")
-        return value
 
     @field_validator("tokens")
     @classmethod
@@ -316,9 +319,7 @@ class PlannedRun(Record):
     global_batch: Annotated[BatchSize, BatchField()] = Field(
         description="of one optimiser step: tokens, or `512 sequences`"
     )
-    sequence: Annotated[float, Quantity("tokens", least=1.0)] = Field(
-        description="length of a sequence [token]"
-    )
+    sequence: SequenceLength = Field(description="length of a sequence [token]")
     state: ParameterState = Field(default_factory=ParameterState, description="bytes per parameter")
     reliability: Reliability | None = Field(None, description="failures and checkpoints")
     choose: TrainingChoose = Field(
@@ -327,13 +328,6 @@ class PlannedRun(Record):
     profile: StackField = Field(
         "auto", description="the software stack whose coefficients are taken, or a file"
     )
-
-    @field_validator("sequence")
-    @classmethod
-    def _whole(cls, value: float) -> float:
-        if value % 1:
-            raise ValueError(f"expected a whole number of tokens, got {quoted(value)}")
-        return value
 
 
 class PretrainPhase(Phase):

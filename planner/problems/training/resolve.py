@@ -86,7 +86,7 @@ class ResolvedTraining:
 
 
 @contextmanager
-def _at(path: str) -> Iterator[None]:
+def _blamed_on(path: str) -> Iterator[None]:
     """What is refused while a value is looked up is the fault of that value."""
     try:
         yield
@@ -118,7 +118,7 @@ def _model(question: TrainingQuestion, data: list[DataSource]) -> Model | Traini
     if isinstance(counted, TrainingCounts):
         return counted
     name = question.model.like if isinstance(question.model, ModelDescription) else question.model
-    with _at("model"):
+    with _blamed_on("model"):
         if isinstance(name, File):
             data.append(DataSource(f"model {name.written}", name.written, ""))
             return read_config(name.path)
@@ -142,11 +142,11 @@ def _case(
     if isinstance(system, File):
         words = f"write {{like: hgx-h100, topology: {system.written}}}: the file names no chip"
         raise FieldError(("system", words))
-    with _at("price"):
+    with _blamed_on("price"):
         price = question.price_of(system)
-    with _at("model"):
+    with _blamed_on("model"):
         counts = model if isinstance(model, TrainingCounts) else training_counts(model)
-    with _at("profile"):
+    with _blamed_on("profile"):
         routed = counts.n_experts > 0
         file = isinstance(question.profile, File)  # which may be written anew
         choose = choose_training_stack if file else _shipped_stack
@@ -158,7 +158,7 @@ def _case(
     faults += ((f"choose.{key}", words) for key, words in choose_faults(divisions, question.choose))
     if faults:
         raise FieldError(*faults)
-    with _at("system"):
+    with _blamed_on("system"):
         network = _network(system, max(question.chips), data)
         machine = training_machine(system, question.precision, max(question.chips), network)
     task = TrainingTask(

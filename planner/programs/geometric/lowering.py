@@ -100,8 +100,8 @@ class Lowering:
         owner: sp.Symbol | None = None,
         reciprocal: bool = False,
     ) -> None:
-        left, moved_right = posynomial.parts(smaller)
-        right, moved_left = posynomial.parts(larger)
+        left, moved_right = posynomial.signed_parts(smaller)
+        right, moved_left = posynomial.signed_parts(larger)
         left, right = posynomial.total((left, moved_left)), posynomial.total((right, moved_right))
         if len(right) != 1:
             raise self._not_one_monomial(right, text)
@@ -175,20 +175,20 @@ class Lowering:
         for factor_ in varying:
             factor = self._signomial(factor_)
             if len(factor) > 1 and len(result) * len(factor) > LARGEST_PRODUCT:
-                factor = self._whole(factor_, factor)
+                factor = self._sum_variable(factor_, factor)
             result = posynomial.product(result, factor)
         return result
 
-    def _whole(self, source: sp.Expr, lowered: posynomial.Signomial) -> posynomial.Signomial:
+    def _sum_variable(self, source: sp.Expr, lowered: posynomial.Signomial) -> posynomial.Signomial:
         """A sum as one variable, if it has no negative terms."""
-        return lowered if posynomial.parts(lowered)[1] else self._above(source, (source,))
+        return lowered if posynomial.signed_parts(lowered)[1] else self._above(source, (source,))
 
     def _power(self, expression: sp.Expr, base: sp.Expr, exponent: sp.Expr) -> posynomial.Signomial:
         if exponent.free_symbols & self._varying:
             raise self._refusal(posynomial.clipped(expression), "a choice stands in an exponent")
         exponent = exponent.xreplace(self._of_givens)
         inner = self._signomial(base)
-        positive, negative = posynomial.parts(inner)
+        positive, negative = posynomial.signed_parts(inner)
         if len(inner) == 1 and not negative:
             return posynomial.monomial_power(inner, exponent)
         if not negative:
@@ -220,7 +220,7 @@ class Lowering:
         inverse = posynomial.monomial(variable, sp.S.NegativeOne)
         for branch, signomial in zip(branches, lowered, strict=True):
             text = f"{posynomial.clipped(source)} <= {posynomial.clipped(branch)}"
-            positive, negative = posynomial.parts(signomial)
+            positive, negative = posynomial.signed_parts(signomial)
             self._row(
                 f"{self._where}: {text}",
                 AUXILIARY,

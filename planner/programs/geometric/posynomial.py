@@ -59,7 +59,7 @@ def expanded_power(base: Signomial, exponent: sp.Expr) -> Signomial | None:
     return raised
 
 
-def parts(signomial: Signomial) -> tuple[Signomial, Signomial]:
+def signed_parts(signomial: Signomial) -> tuple[Signomial, Signomial]:
     """The positive part and the negative part, the second with its sign turned.
 
     A coefficient whose sign SymPy cannot tell, such as M - reserve, counts as positive; its value

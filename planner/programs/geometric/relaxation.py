@@ -90,11 +90,11 @@ class ProgramRelaxation:
         needed = dict.fromkeys(promised, common)
         for i in promised:
             # Each in turn as little as the others, eased as far as they are now, allow.
-            least, _ = self._least(at, [i], needed)
+            least, _ = self._smallest_stretch(at, [i], needed)
             needed[i] = common if least is None else min(least, common)
         shortfalls = []
         for i in promised:
-            alone, _ = self._least(at, [i])
+            alone, _ = self._smallest_stretch(at, [i])
             if needed[i] > AGREE:
                 factor = None if alone is None else float(np.exp(alone))
                 row = rows[i]
@@ -108,7 +108,7 @@ class ProgramRelaxation:
 
         None if no factor does. Raises SolverError when nothing falls short.
         """
-        common, _ = self._least(at, self._promised)
+        common, _ = self._smallest_stretch(at, self._promised)
         if common is not None and common <= AGREE:
             raise SolverError(
                 f"{self._problem.title}: the solver found no solution, yet every promise can be "
@@ -120,12 +120,12 @@ class ProgramRelaxation:
         """Names and texts of the constraints that press when all of them may be eased."""
         rows = self._problem.rows
         everything = [i for i, row in enumerate(rows) if row.kind not in (OBJECTIVE, AUXILIARY)]
-        _, point = self._least(at, everything)
+        _, point = self._smallest_stretch(at, everything)
         return tuple(
             (rows[i].name, rows[i].text) for i in everything if point.multipliers[i] > PRESSED
         )
 
-    def _least(
+    def _smallest_stretch(
         self, at: Instance, eased: list[int], eased_before: Mapping[int, float] | None = None
     ) -> tuple[float | None, ConePoint]:
         """Logarithm of the smallest common stretch of these rows, None where none is enough.

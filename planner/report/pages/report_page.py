@@ -21,7 +21,7 @@ from planner.protocol.live_page import LivePage
 from planner.protocol.plan import Plan
 from planner.protocol.problem import HasLivePage, problem_of
 from planner.protocol.section import Line, Section, decided_over, sources_of
-from planner.report.pages.still_tables import WIDE, picture_of, stacked_bar, table, worth
+from planner.report.pages.still_tables import WIDE, elasticity_bars, picture_of, stacked_bar, table
 from planner.scenario.loading import Question
 from planner.text.colours import DARK, LIGHT, tokens
 from planner.text.wording import below, excess, quantity
@@ -203,7 +203,7 @@ def _story(plan: Plan[Any], head: Section, others: Sequence[Section], live: Live
     parts = [
         stacked_bar(each) if each.adds_up else table(each.title, each.lines) for each in others
     ]
-    still = picture_of(plan, head.title) + "".join(parts) + worth(plan)
+    still = picture_of(plan, head.title) + "".join(parts) + elasticity_bars(plan)
     numbers = [line for line in head.lines if isinstance(line.value, int | float)]
     still += table("all numbers of the plan as solved", numbers)
     blocks = [still]

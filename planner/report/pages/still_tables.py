@@ -113,7 +113,7 @@ def rows_of(lines: Sequence[Line], swatches: Sequence[str] = ()) -> str:
     return f"{WIDE}<table><tr>{head}</tr>{rows}</table></div>"
 
 
-def worth(plan: Plan[Any]) -> str:
+def elasticity_bars(plan: Plan[Any]) -> str:
     """What one percent more of each quantity does, as bars to either side of none."""
     slopes = worth_most(plan.elasticities)
     if not slopes:

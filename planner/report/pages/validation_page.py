@@ -97,7 +97,7 @@ def recorded(errors: Mapping[str, float]) -> str:
     return _table(["", *HEAD[:5], "in band", "constant", "roofline"], body)
 
 
-def ways(left_out: Sequence[Mapping[str, Any]]) -> str:
+def left_out_tables(left_out: Sequence[Mapping[str, Any]]) -> str:
     """What a profile records by way of leaving rows out; empty where it records none."""
     body = [
         [f"{row['quantity']}, {row['word']} left out", f"{row['rows']:,}", str(row["groups"]),
@@ -204,16 +204,16 @@ def page(document: result.ValidationDocument) -> str:
 def numbers(document: result.ValidationDocument) -> dict[str, object]:
     """The document as the page holds it: every score, and single rows by line and reason only."""
     # Files come last.
-    return _without(document, "files") | {"files": [_shown(file) for file in document.files]}
+    return _omitting(document, "files") | {"files": [_file_values(file) for file in document.files]}
 
 
-def _shown(file: result.FileScores) -> dict[str, object]:
-    sections = [_without(section, "points", "worst") for section in file.sections]
+def _file_values(file: result.FileScores) -> dict[str, object]:
+    sections = [_omitting(section, "points", "worst") for section in file.sections]
     below = [{"line": x.line, "quantity": x.quantity, "why": x.why} for x in file.below_bound]
-    return {**_without(file, "sections", "units"), "below_bound": below, "sections": sections}
+    return {**_omitting(file, "sections", "units"), "below_bound": below, "sections": sections}
 
 
-def _without(part: Part, *names: str) -> dict[str, object]:
+def _omitting(part: Part, *names: str) -> dict[str, object]:
     return {key: x for key, x in part.to_json().items() if key not in names}
 
 
@@ -317,7 +317,7 @@ def _recorded(profiles: Sequence[result.ProfileRecord]) -> str:
             f'<p class="quiet">{row.rows:,} measurements on {escape(", ".join(row.chips))}'
             f": {escape(row.source)}.</p>"
         )
-        table = ways(row.left_out) or recorded(row.of_serving)
+        table = left_out_tables(row.left_out) or recorded(row.of_serving)
         parts.append(network(row.of_curves) if row.of_curves else table)
     return "\n".join(parts)
 

@@ -126,6 +126,6 @@ def write_sweep(table: SweptTable, out: Path, of: str | None, crossings: Kinks =
 
     Raises InputError if the column is no number, or the file cannot be written.
     """
-    from planner.report.pictures.sweep_lines import drawn
+    from planner.report.pictures.sweep_lines import draw_sweep
 
-    deliver(drawn(table, form_of(out), of, crossings), out)
+    deliver(draw_sweep(table, form_of(out), of, crossings), out)

@@ -56,7 +56,7 @@ class PartCrossing:
 Kinks = Sequence[PartCrossing] | Sequence[Boundary]  # of lines, or of a map
 
 
-def drawn(table: SweptTable, form: str, of: str | None = None, crossings: Kinks = ()) -> bytes:
+def draw_sweep(table: SweptTable, form: str, of: str | None = None, crossings: Kinks = ()) -> bytes:
     """A table of one or two axes as `svg`, `png` or `pdf`.
 
     Raises InputError if the column is no number, or the sweep has more than two axes with several

@@ -87,7 +87,7 @@ def map_drawn(
         exact = {frozenset((each.before, each.after)) for each in boundaries}
         _outlined(axes, edges, word, exact)
         box = axes.get_xlim(), axes.get_ylim()
-        entries = _drawn(axes, boundaries, (factor_of(table, along), factor_of(table, up)))
+        entries = _notes(axes, boundaries, (factor_of(table, along), factor_of(table, up)))
         axes.set(xlim=box[0], ylim=box[1])
         _lettered(axes, (x, y), word, kind, entries)
 
@@ -119,7 +119,7 @@ def _outlined(axes: Axes, edges: Grid, word: np.ndarray, exact: Collection[froze
         axes.add_collection(LineCollection(lines, colors=colour, linewidths=width, zorder=order))
 
 
-def _drawn(axes: Axes, boundaries: Sequence[Boundary], factors: tuple[float, float]) -> list[str]:
+def _notes(axes: Axes, boundaries: Sequence[Boundary], factors: tuple[float, float]) -> list[str]:
     """The exact lines between bottlenecks, numbered, and what is said of each below the map."""
     entries: list[str] = []
     for number, edge in enumerate(boundaries, 1):

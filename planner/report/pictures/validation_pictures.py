@@ -85,7 +85,7 @@ def histogram(points: Sequence[PlotPoint]) -> str:
     wide, tall = 1000 / len(counts), 300
     most = max(counts)
     bars = [
-        f'<rect class="{"bar near" if _within(i) else "bar"}" x="{i * wide + 1:.1f}" '
+        f'<rect class="{"bar near" if _inside_band(i) else "bar"}" x="{i * wide + 1:.1f}" '
         f'y="{tall - tall * n / most:.1f}" width="{wide - 2:.1f}" height="{tall * n / most:.1f}">'
         f"<title>{_bin(i)}: {n} rows</title></rect>"
         for i, n in enumerate(counts)
@@ -169,7 +169,7 @@ def _ticks(scale: Scale, labelled: bool) -> list[str]:
     return parts
 
 
-def _within(i: int) -> bool:
+def _inside_band(i: int) -> bool:
     return 0 < i < len(EDGES) and EDGES[i - 1] >= -0.2 and EDGES[i] <= 0.2
 
 

@@ -80,9 +80,9 @@ def _coefficients(document: FittedCalibration) -> list[str]:
     lines = ["", f"{'Coefficients':<16}{'before':>10}{'now':>10}   80 % interval"]
     for fit in fitted:
         name = fit.name
-        ends = f"{_shown(name, fit.low)} to {_shown(name, fit.high)}"
+        ends = f"{_figure(name, fit.low)} to {_figure(name, fit.high)}"
         lines.append(
-            f"  {name:<14}{_shown(name, fit.before):>10}{_shown(name, fit.value):>10}   "
+            f"  {name:<14}{_figure(name, fit.before):>10}{_figure(name, fit.value):>10}   "
             f"{ends:<22}{SAID[fit.state]}"
         )
     if not fitted:
@@ -132,7 +132,7 @@ def _worst(document: FittedCalibration) -> list[str]:
     return lines
 
 
-def _shown(name: str, value: float) -> str:
+def _figure(name: str, value: float) -> str:
     if name in EFFICIENCIES or name in COUNTS:
         return f"{value:.3g}"
     if 0 < value < 1e-6:

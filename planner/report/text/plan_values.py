@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from formulas.claims.claim import shown
+from formulas.claims.claim import figure_text
 from formulas.export.formula_document import unit_in, value_in
 from formulas.nomenclature.symbols import SYMBOLS, meaning, unit_of_symbol
 from formulas.registry import by_name
@@ -33,7 +33,7 @@ def plan_case(file: Path) -> dict[str, float]:
     case = _looked_up(answer, pool) if pool else {"c_fwd": 2.0, "m_pos": 1.0, "one_param": 1.0}
     whole = {**answer, "POOL": pool or {}}
     for symbol, paths in table("planner.report.text", "plan_symbols.toml")["paths"].items():
-        values = [value for path in paths if (value := _at(whole, path)) is not None]
+        values = [value for path in paths if (value := _number_at(whole, path)) is not None]
         if values and symbol in SYMBOLS:
             case[symbol] = values[0]
     if "L_in" in case:
@@ -86,7 +86,7 @@ def _looked_up(answer: Mapping[str, Any], pool: Pool) -> dict[str, float]:
     return case
 
 
-def _at(answer: Mapping[str, Any], path: str) -> float | None:
+def _number_at(answer: Mapping[str, Any], path: str) -> float | None:
     """The number at a path, None where there is none."""
     value: Any = answer
     for key in path.split("."):
@@ -101,7 +101,7 @@ def plan_text(file: Path) -> str:
     lines = [f"{len(case)} symbols of {file}"]
     for name, value in sorted(case.items()):
         unit = str(unit_of_symbol(SYMBOLS[name]))
-        number = shown(value, "" if unit == "1" else unit)
+        number = figure_text(value, "" if unit == "1" else unit)
         lines.append(f"  {name:<12} {number:<26} {meaning(SYMBOLS[name])}")
     worked = list(_worked(case))
     lines += ["", f"{len(worked)} equations and derivations have a value there"]
@@ -115,5 +115,5 @@ def _worked(case: Mapping[str, float]) -> Iterator[str]:
             unit = unit_in(item)
             number = "none"  # nor where it is undefined
             if value >= 0:
-                number = shown(value, "" if unit == "1" else unit)
+                number = figure_text(value, "" if unit == "1" else unit)
             yield f"  {name:<26} {number:<26} {item.name}"

@@ -28,7 +28,7 @@ def sensitivity_text(document: Mapping[str, Any], rows: Sequence[Elasticity]) ->
     """The whole table, never wider than 78 columns; of the `document` what stands above it."""
     sought = any(row.switches is not None for row in rows)
     below = "; below it, the nearest changes at which another choice is the best" if sought else ""
-    others = dict.fromkeys(each.question for row in rows for each in _beside(row))
+    others = dict.fromkeys(each.question for row in rows for each in _companions(row))
     text = "One percent more of a quantity changes it by so many percent (at a kink: less | more)"
     if others:
         text += f", {rows[0].question}; in brackets, {', '.join(others)}"
@@ -68,12 +68,12 @@ def elastic(row: Elasticity) -> str:
 
 
 def _line(row: Elasticity, width: int) -> str:
-    beside = "".join(f"  ({elastic(each)})" for each in _beside(row))
+    beside = "".join(f"  ({elastic(each)})" for each in _companions(row))
     line = f"  {row.path:<{width}}  {valued(row.value, row.unit):>16}  {elastic(row)}{beside}"
     return line[:WIDTH] if len(line) > WIDTH else line.rstrip()
 
 
-def _beside(row: Elasticity) -> list[Elasticity]:
+def _companions(row: Elasticity) -> list[Elasticity]:
     """What else is known of a parameter: answers to another question than the row's."""
     return [each for each in row.beside if each.question != row.question]
 
@@ -236,13 +236,13 @@ def _sobol(indices: Mapping[str, SobolIndex]) -> list[str]:
     width = max(map(len, indices))
     lines = [f"{'share of the variance':<{width + 2}}  {'alone':<20}  with the others"]
     for path, index in sorted(indices.items(), key=lambda pair: -pair[1].total):
-        alone = _within(index.first, index.first_interval)
-        together = _within(index.total, index.total_interval)
+        alone = _between_ends(index.first, index.first_interval)
+        together = _between_ends(index.total, index.total_interval)
         lines.append(f"  {path:<{width}}  {alone:<20}  {together}")
     return lines
 
 
-def _within(value: float, ends: tuple[float, float]) -> str:
+def _between_ends(value: float, ends: tuple[float, float]) -> str:
     low, high = (max(end, 0.0) for end in ends)
     return f"{max(value, 0.0):.3f} ({low:.2f} to {high:.2f})"
 

@@ -50,7 +50,7 @@ def topology_text(net: Mapping[str, Any]) -> str:
     return "\n\n".join(block for block in blocks if block)
 
 
-def drawn(G: Fabric, path: Path) -> None:
+def write_picture(G: Fabric, path: Path) -> None:
     """Write the picture of a fabric; InputError if the file cannot be written."""
     from topologies.picture import svg
 
@@ -68,7 +68,7 @@ def written(G: Fabric, path: Path) -> None:
     from topologies.fabric.limits import TopologyError
 
     if check_file(path, "--out", FORMS) == "svg":
-        drawn(G, path)
+        write_picture(G, path)
         return
     try:
         write(G, path)

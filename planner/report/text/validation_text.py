@@ -240,11 +240,11 @@ def _recorded(profiles: Sequence[result.ProfileRecord], scored: bool) -> str:
         if profile.of_curves:
             lines += _network(profile.of_curves)
         else:
-            lines += _ways(profile.left_out) or _serving(profile.of_serving)
+            lines += _left_out_tables(profile.left_out) or _serving(profile.of_serving)
     return "\n".join(lines)
 
 
-def _ways(left_out: Sequence[Mapping[str, Any]]) -> list[str]:
+def _left_out_tables(left_out: Sequence[Mapping[str, Any]]) -> list[str]:
     """Errors by way of leaving rows out, one table for each quantity."""
     lines: list[str] = []
     for quantity in dict.fromkeys(row["quantity"] for row in left_out):

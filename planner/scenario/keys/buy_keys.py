@@ -278,7 +278,7 @@ class Contract(Record):
 
     @field_validator("spot")
     @classmethod
-    def _any(cls, value: Ends | str | None, info: ValidationInfo) -> Ends | str | None:
+    def _at_least_one(cls, value: Ends | str | None, info: ValidationInfo) -> Ends | str | None:
         ranges = (value, *(info.data.get(name) for name in ("on_demand", "reserved")))
         if all(each is None for each in ranges):
             raise ValueError("give at least one of on_demand, reserved, spot")

@@ -130,7 +130,7 @@ class Whole(Kind):
 
     def read(self, value: object) -> int:
         """The number [count]."""
-        return whole(value, self.least)
+        return count(value, self.least)
 
     def schema(self) -> dict[str, object]:
         """JSON Schema: an integer and its least value."""
@@ -154,12 +154,12 @@ class Choices(Kind):
         if isinstance(value, dict):
             return self._span(value)
         if not isinstance(value, list | tuple | range):
-            return (whole(value, self.least),)
+            return (count(value, self.least),)
         if isinstance(value, range):
             value = list(value[: LONGEST_LIST + 1])
         if not 0 < len(value) <= LONGEST_LIST:
             raise ValueError(f"expected 1 to {LONGEST_LIST} numbers, got {len(value)}")
-        return tuple(sorted(set(collected(value, lambda item: whole(item, self.least)))))
+        return tuple(sorted(set(collected(value, lambda item: count(item, self.least)))))
 
     def _span(self, value: Mapping[str | int, object]) -> range:
         both = {key: value.get(key) for key in ("from", "to")}
@@ -168,7 +168,7 @@ class Choices(Kind):
         def end(key: str, item: object) -> int:
             if key not in value:
                 raise ValueError(f"missing required key '{key}'")
-            return whole(item, self.least)
+            return count(item, self.least)
 
         ends = read_items(both.items(), end, faults)
         if len(ends) == 2 and ends["from"] > ends["to"]:
@@ -244,7 +244,7 @@ Modes = Annotated[tuple[str, ...], Words(MODES)]
 Overlaps = Annotated[tuple[str, ...], Words(OVERLAPS)]
 
 
-def whole(value: object, least: int) -> int:
+def count(value: object, least: int) -> int:
     """The value as a whole number of at least `least`; 32.0 and 1e3 are whole numbers."""
     expected = f"expected a whole number of at least {least} such as {max(least, 8)}"
     if isinstance(value, bool) or not isinstance(value, int | float):

@@ -29,7 +29,7 @@ class _Drafts(fields.Kind):
         if isinstance(value, str):
             hint = did_you_mean(value, (AUTO,))
             raise ValueError(f"expected a whole number, or {AUTO}, got {quoted(value)}{hint}")
-        drafts = fields.whole(value, 1)
+        drafts = fields.count(value, 1)
         if drafts > DEEPEST:
             raise ValueError(f"expected at most {DEEPEST} drafts, got {drafts}")
         return drafts

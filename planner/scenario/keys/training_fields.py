@@ -138,7 +138,7 @@ class Trained(fields.Kind):
         if not isinstance(value, Mapping) or list(value) != ["lora"]:
             raise ValueError(f"expected {ALL}, or {{lora: 16}}, got {quoted(value)}")
         try:
-            return LoraRank(fields.whole(value["lora"], 1))
+            return LoraRank(fields.count(value["lora"], 1))
         except ValueError as error:
             raise Refusals([(("lora",), error)]) from None
 

@@ -5,7 +5,7 @@ import pytest
 
 from formulas.book.book_chapter import chapters
 from formulas.book.book_values import BarRow, BookError, exact, number_at
-from formulas.book.curves import bars, drawn, idle_share, short, ticks, traced
+from formulas.book.curves import bars, draw_figure, idle_share, short, ticks, traced
 from formulas.book.drawing import Label, Spot, characters, pdf_strokes, svg
 
 FIGURES = {figure.name: (chapter, figure) for chapter in chapters() for figure in chapter.figures}
@@ -39,7 +39,9 @@ def test_the_kink_of_the_roofline_is_the_critical_batch():
     assert x == pytest.approx(4000, rel=1e-6)
     assert y == pytest.approx(10, rel=1e-6)
     assert words == "T_mem = T_comp"
-    spots = [part for part in drawn(figure, values("roofline")).parts if isinstance(part, Spot)]
+    spots = [
+        part for part in draw_figure(figure, values("roofline")).parts if isinstance(part, Spot)
+    ]
     assert len(spots) == 3
 
 
@@ -69,7 +71,7 @@ def test_a_timetable_that_is_none_is_refused(start, words):
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_drawing_is_written_in_every_form(name):
     """Vector in SVG and PDF, letters on a terminal; all words within the sheet."""
-    drawing = drawn(FIGURES[name][1], values(name))
+    drawing = draw_figure(FIGURES[name][1], values(name))
     assert svg(drawing).startswith("<svg")
     assert "nan" not in svg(drawing)
     assert "nan" not in pdf_strokes(drawing)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from formulas.claims import all_claims
-from formulas.claims.claim import KINDS, LECTURE, Claim, Verdict, Worked, shown
+from formulas.claims.claim import KINDS, LECTURE, Claim, Verdict, Worked, figure_text
 from formulas.nomenclature.sources import lecture_notes
 from formulas.registry import by_name, find, tags
 
@@ -105,10 +105,10 @@ def test_assumptions_on_top_change_the_numbers():
 
 def test_numbers_are_shown_to_four_digits():
     """A unit follows, a percent sign without a space."""
-    assert shown(2400.0) == "2,400"
-    assert shown(14.4, "ms") == "14.4 ms"
-    assert shown(2.592e14) == "2.592e+14"
-    assert shown(30, "%") == "30%"
+    assert figure_text(2400.0) == "2,400"
+    assert figure_text(14.4, "ms") == "14.4 ms"
+    assert figure_text(2.592e14) == "2.592e+14"
+    assert figure_text(30, "%") == "30%"
     assert Worked("steps", "trains_per_second").value(LECTURE) == pytest.approx(50)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from planner.report.pictures.sweep_axes import scaled
-from planner.report.pictures.sweep_lines import drawn
+from planner.report.pictures.sweep_lines import draw_sweep
 from planner.sweep.table import Table
 from planner.text.errors import InputError
 
@@ -42,7 +42,7 @@ def texts(picture: bytes) -> str:
 
 def test_a_line_has_units_and_its_kink_is_named():
     """Base units become those people read; the new layout and where it begins stand below."""
-    found = texts(drawn(line(), "svg"))
+    found = texts(draw_sweep(line(), "svg"))
     assert "system.memory_bandwidth [TB/s]" in found
     assert "kinks, where another layout is best:" in found
     assert "A  from 4 TB/s: (tp 4)" in found
@@ -51,7 +51,7 @@ def test_a_line_has_units_and_its_kink_is_named():
 
 def test_a_line_without_kinks_lists_none():
     """One layout and one bottleneck all along."""
-    found = texts(drawn(line(layout=["(tp 8)"] * 5), "svg"))
+    found = texts(draw_sweep(line(layout=["(tp 8)"] * 5), "svg"))
     assert "kinks" not in found
 
 
@@ -59,7 +59,7 @@ def test_band_and_bound_are_drawn_beside_a_line_that_is_alone():
     """Where the table has them."""
     low, high, bound = ([f * x for x in (5.0, 4.0, 3.0, 2.0, 1.0)] for f in (0.8, 1.3, 0.5))
     shown = line(usd_per_mtok_low=low, usd_per_mtok_high=high, usd_per_mtok_bound=bound)
-    found = texts(drawn(shown, "svg"))
+    found = texts(draw_sweep(shown, "svg"))
     assert "band of the profile" in found
     assert "bound of the same plan" in found
 
@@ -84,7 +84,7 @@ def test_a_map_names_its_regions_and_what_keeps_no_promise():
         shown.columns[column][:] = [  # type: ignore[index]
             old if yes else value for old, yes in zip(kept, answered, strict=True)
         ]
-    found = texts(drawn(shown, "svg"))
+    found = texts(draw_sweep(shown, "svg"))
     assert "A  (tp 1) (33%)" in found
     assert "no plan keeps tpot (33%)" in found
     assert "choose.batch [seq]" in found
@@ -99,14 +99,14 @@ def test_words_are_bars():
         usd_per_mtok=[1.0, 2.0, None],
         layout=["(tp 1)", "(tp 2)", None],
     )
-    found = texts(drawn(shown, "svg"))
+    found = texts(draw_sweep(shown, "svg"))
     assert "hgx-h200" in found
     assert "(tp 2)" in found
 
 
 def test_the_same_table_draws_the_same_bytes():
     """No date and no random name."""
-    assert drawn(line(), "svg") == drawn(line(), "svg")
+    assert draw_sweep(line(), "svg") == draw_sweep(line(), "svg")
 
 
 @pytest.mark.parametrize(
@@ -120,16 +120,16 @@ def test_the_same_table_draws_the_same_bytes():
 def test_what_is_no_number_is_not_drawn(of, told):
     """The column is named, and what was meant."""
     with pytest.raises(InputError, match=told):
-        drawn(line(), "svg", of)
+        draw_sweep(line(), "svg", of)
 
 
 def test_three_axes_are_not_drawn():
     """A picture has two; one with a single value is none."""
     over = {name: [1.0, 2.0, 3.0] for name in "abc"}
     with pytest.raises(InputError, match="one or two axes, the sweep varies 3"):
-        drawn(table(over, {}, usd_per_mtok=[1.0, 2.0, 3.0]), "svg")
+        draw_sweep(table(over, {}, usd_per_mtok=[1.0, 2.0, 3.0]), "svg")
     one = {"a": [1.0, 2.0], "b": [1.0, 1.0]}
-    assert drawn(table(one, {}, usd_per_mtok=[1.0, 2.0]), "svg")
+    assert draw_sweep(table(one, {}, usd_per_mtok=[1.0, 2.0]), "svg")
 
 
 @pytest.mark.parametrize(
@@ -156,5 +156,5 @@ def test_units_are_those_people_read(unit, values, read):
 def test_a_dollar_in_a_name_is_a_dollar():
     """Two of them are no formula: names come as they are written, whatever they hold."""
     named = line(layout=["a$x_{$", "a$x_{$", *["b $\\frac{$"] * 3])
-    found = texts(drawn(named, "svg"))
+    found = texts(draw_sweep(named, "svg"))
     assert "from 4 TB/s: b $\\frac{$" in found

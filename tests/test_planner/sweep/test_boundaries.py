@@ -14,7 +14,7 @@ import yaml
 import planner
 from planner.cli.app import main
 from planner.protocol.document import document_of
-from planner.report.pictures.sweep_lines import NO_FORM, PartCrossing, crossing_lines, drawn
+from planner.report.pictures.sweep_lines import NO_FORM, PartCrossing, crossing_lines, draw_sweep
 from planner.report.pictures.sweep_maps import Boundary
 from planner.sweep.boundaries import boundaries, crossings
 from planner.sweep.run import computed, ordered
@@ -138,7 +138,7 @@ def test_a_picture_says_the_closed_form():
     """Below the kink it belongs to."""
     pytest.importorskip("matplotlib")
     table, found = kinks(DENSE, TOKENS)
-    picture = drawn(table, "svg", "tpot", found).decode()
+    picture = draw_sweep(table, "svg", "tpot", found).decode()
     assert f"from {found[0].at:,.0f} token: kv" in picture
     assert str(found[0]) in picture
 
@@ -150,7 +150,7 @@ def test_a_switch_between_layouts_has_none():
     meta = {"over": ["price"], "units": {}, "points": 3, "scenario": {}}
     columns = {**over, "status": ["optimal"] * 3, "usd_per_mtok": [3.0, 2.0, 1.0],
                "layout": ["(tp 8)", "(tp 4)", "(tp 4)"], "bottleneck": ["kv"] * 3}  # fmt: skip
-    picture = drawn(Table(columns, meta, None), "svg").decode()
+    picture = draw_sweep(Table(columns, meta, None), "svg").decode()
     assert "A  from 2 : (tp 4)" in picture
     assert NO_FORM in picture
 
@@ -227,7 +227,7 @@ def test_both_parts_are_as_long_on_the_lines_of_a_map():
 def test_a_map_shows_its_lines_and_their_closed_form():
     """Numbered, below the picture; the same in the terminal."""
     table, found = bordered(MAP)
-    picture = drawn(table, "svg", None, list(found.values())).decode()
+    picture = draw_sweep(table, "svg", None, list(found.values())).decode()
     for number, each in enumerate(found.values(), 1):
         assert f"{number}  {each}" in picture
     lines = crossing_lines(list(found.values()), table.units)
