@@ -192,20 +192,14 @@ def common_width(base: Profile, places: Sequence[Place]) -> float:
         for kind, names, key in ((NEW_MODEL, base.models, "model"), (NEW_CHIP, base.chips, "chip"))
         if not {getattr(place, key) for place in places} <= {*names}
     ]
-    known_width = _width(base, KNOWN, "tpot")
-    widest = max((_width(base, kind, "tpot") for kind in new), default=known_width)
+    known_width = base.width(KNOWN, "tpot")
+    widest = max((base.width(kind, "tpot") for kind in new), default=known_width)
     return math.sqrt(max(widest**2 - known_width**2, 0.0))
-
-
-def _width(base: Profile, kind: str, quantity: str) -> float:
-    """Standard deviation of logarithms of measured over predicted, by a band."""
-    band = base.bands_of(kind, base.engine).get(quantity) or base.band(quantity)
-    return math.log(band.high / band.low) / (2 * TENTH)
 
 
 def _as_others_scatter(sample: Sample, base: Profile) -> Sample:
     """The rows, weighed by how far rows left out of the profile scatter about it."""
-    scatter = [_width(base, KNOWN, "ttft" if first else "tpot") for first in sample.prompts]
+    scatter = [base.width(KNOWN, "ttft" if first else "tpot") for first in sample.prompts]
     weights = (PLAIN.outlier / np.maximum(scatter, LEAST_SCATTER)) ** 2
     return replace(sample, weights=weights)
 

@@ -34,6 +34,7 @@ from planner.catalogue.coefficient_spread import (
 from planner.catalogue.hull import Hull, hull_from
 from planner.text.errors import CatalogueError, did_you_mean
 from planner.text.tables import file_names, table
+from planner.text.tolerances import TENTH
 
 if TYPE_CHECKING:
     from planner.architecture.counts import Sizes
@@ -105,10 +106,6 @@ class Adjustment:
     interval: tuple[float, float]
     monthly: bool = False
 
-    def holds(self, place: Place) -> bool:
-        """Whether the place lies in the scope."""
-        return holds_at(self, place)
-
     def times(self, place: Place) -> float:
         """The factor on times at a place in scope."""
         return self.factor**place.months if self.monthly else self.factor
@@ -145,9 +142,8 @@ class Profile:
     of logarithms of measured over predicted price `alike`, between runs of one kind, and of all.
     A `base` is what others are like, and chosen by name alone. `ceilings` are efficiencies that
     a measured chip was seen not to exceed. `hull` is what the rows cover, None where nobody wrote
-    it down. Of a profile of a user's own rows `runs` counts the runs, 0 of others.
-    `coefficient_spread` says how far each coefficient may be off; of a place, `covariance` is that
-    of their logarithms there and `regime` its kind of distance.
+    it down. `runs` counts a user's own, 0 of others. `coefficient_spread` says how far coefficients
+    may be off; at a place `covariance` is of their logarithms, `regime` its kind of distance.
     """
 
     name: str
@@ -198,6 +194,11 @@ class Profile:
         low, high = self.band_ends(quantity, _column(shares), beyond)
         return Band(float(low[0]), float(high[0]))
 
+    def width(self, kind: str, quantity: str) -> float:
+        """Standard deviation of ln(measured / predicted) at a kind of place, by its band."""
+        band = self.bands_of(kind, self.engine).get(quantity) or self.band(quantity)
+        return math.log(band.high / band.low) / (2 * TENTH)
+
     def band_ends(
         self, quantity: str, shares: np.ndarray, beyond: Holds = NOWHERE
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -230,17 +231,16 @@ class Profile:
         lent = maker_factor(place.maker, self.chips)
         factors = {**dict.fromkeys(COEFFICIENTS, 1 / lent.factor), STEPS_WAITED: 1.0}
         for adjustment in self.adjustments:
-            if adjustment.holds(place):
+            if holds_at(adjustment, place):
                 for name in adjustment.of:
                     factors[name] *= adjustment.times(place)
         bands = {q: Band(*lent.wider(b.low, b.high)) for q, b in self._bands(place).items()}
         seen = replace(self.scaled(factors), bands=bands, adjustments=())
-        unknowns = len(COEFFICIENTS) + len(self.adjustments)
-        if self.coefficient_spread is None or len(self.coefficient_spread.factor) != unknowns:
+        spread, unknowns = self.coefficient_spread, len(COEFFICIENTS) + len(self.adjustments)
+        if spread is None or len(spread.factor) != unknowns:
             return seen  # it is of other adjustments than these
-        spread = self.coefficient_spread.covariance(COEFFICIENTS, self.adjustments, place)
-        spread = spread + lent.spread**2  # all times together
-        return replace(seen, covariance=spread, regime=self.coefficient_spread.regime(place))
+        covariance = spread.covariance(COEFFICIENTS, self.adjustments, place) + lent.spread**2
+        return replace(seen, covariance=covariance, regime=spread.regime(place))
 
     def scaled(self, factors: Mapping[str, float]) -> Profile:
         """The profile with the times of every coefficient, and its interval, multiplied."""

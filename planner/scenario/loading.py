@@ -224,6 +224,8 @@ def _flat(error: ValidationError, above: Path, tree: Tree) -> Iterator[Mistake]:
             expected = _keys(record, item["loc"])
             keys = f"keys {', '.join(expected)}" if expected else "keys"
             yield tree.mistake(path, f"expected {keys}, got {quoted(item['input'])}")
+        elif kind == "too_short":
+            yield tree.mistake(path, f"expected at least {item['ctx']['min_length']}, got none")
         else:
             what = item["msg"][:1].lower() + item["msg"][1:]
             yield tree.mistake(path, f"{what}, got {quoted(item['input'])}")

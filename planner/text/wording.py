@@ -136,6 +136,12 @@ def filled(text: str) -> list[str]:
     return textwrap.wrap(text, COLUMNS.get(), subsequent_indent="  ")
 
 
+def typed(command: str) -> str:
+    """A command over as many lines as it takes, broken between its words."""
+    parts = textwrap.wrap(command, WIDTH - 6, break_on_hyphens=False, break_long_words=False)
+    return "  " + " \\\n    ".join(parts)
+
+
 def listed(label: str, text: str, width: int = LABEL) -> list[str]:
     """A label and a text beside it, indented and wrapped."""
     first = f"  {label:<{width}} "

@@ -1,5 +1,7 @@
 """The answer to a scenario of fleets: the plan, checked again, its prices, its proof."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from planner.problems.fleet import plan as records
@@ -10,11 +12,18 @@ from planner.problems.fleet.fleet_task import FleetTask
 from planner.problems.fleet.program import FleetProgram, fleet_program
 from planner.problems.fleet.question import FleetScenario
 from planner.problems.fleet.resolve import ResolvedFleet
-from planner.problems.fleet.robust import RobustChoice, errors_of, robust
+from planner.problems.fleet.robust import (
+    OUTCOMES,
+    RobustChoice,
+    errors_of,
+    forecast_flows,
+    robust,
+    with_margins,
+)
 from planner.problems.fleet.search import FleetChoice, cheapest
 from planner.problems.fleet.shortage import shortfalls
 from planner.programs.integer import NoPoint
-from planner.protocol.plan import BindingLimit, KnownAnswer, Provenance
+from planner.protocol.plan import BindingLimit, KnownAnswer, MissedPromise, Provenance
 from planner.scenario import resolved
 from planner.text.errors import SolverError
 from planner.text.wording import percent
@@ -23,6 +32,7 @@ DUALS = "of the relaxation, whole numbers aside"
 HOUR = 3600.0
 HUNDREDTH = 0.01
 SERVED = 0.99  # of models and hours, below which a warning is due
+NOTHING = 1e-9  # USD/hour of a request/s: what solvers take for none
 SAME = 1e-6  # relative, of the bill worked out twice
 
 
@@ -45,7 +55,9 @@ def answer(scenario: FleetScenario) -> records.FleetPlan:
     except NoPoint:
         return records.FleetPlan(KnownAnswer(_infeasible(scenario, resolution)), scenario)
     recheck(task, choice)
-    point = point_of(task, choice)
+    point = point_of(
+        resolution.task, replace(choice, flows=forecast_flows(resolution.task, choice))
+    )
     complete = records.FleetAnswer(
         scenario=resolved(scenario),
         plan=point,
@@ -57,9 +69,9 @@ def answer(scenario: FleetScenario) -> records.FleetPlan:
         binding=tuple(_binding(task, choice)),
         columns=_columns(resolution, choice),
         dropped=resolution.made.dropped if resolution.made else (),
-        prices=prices(task, choice),
+        prices=prices(task, choice, resolution.task.demand),
         beside=restricted(task, choice),
-        robust=_robust(scenario, resolution.task, sure),
+        robust=_robust(scenario, resolution, sure),
         provenance=Provenance(warnings=(*resolution.warnings, *_too_few(point))),
     )  # fmt: skip
     return records.FleetPlan(KnownAnswer(complete), scenario)
@@ -76,17 +88,30 @@ def _too_few(point: records.FleetPoint) -> tuple[str, ...]:
 
 
 def _robust(
-    scenario: FleetScenario, task: FleetTask, sure: RobustChoice | None
+    scenario: FleetScenario, resolution: ResolvedFleet, sure: RobustChoice | None
 ) -> records.RobustFleet | None:
-    """What a plan with a chance keeps and costs."""
+    """What a plan with a chance keeps and costs, and what runs of its replicas would save."""
     if sure is None or scenario.chance is None:
         return None
+    task = resolution.task
+    models, pools = list(scenario.models), list(scenario.pools)
+    made = {each.column: each for each in (resolution.made.made if resolution.made else ())}
+    runs = []
+    for run in sure.runs:
+        column = task.columns[run.column]
+        m, k = column.cell or (column.model, column.pool)
+        commands = made[column].benchmark(scenario) if column in made else ()
+        runs.append(records.BenchmarkRun(
+            models[m], pools[k], column.name, run.usd_per_hour, run.before, run.after, commands
+        ))  # fmt: skip
     return records.RobustFleet(
         scenario.chance,
         sure.share,
         dict(zip(task.models, sure.margins, strict=True)),
         tuple(records.ChanceLevel(*level) for level in sure.curve),
         dict(zip(task.models, sure.measured, strict=True)),
+        tuple(runs),
+        OUTCOMES,
     )
 
 
@@ -162,8 +187,13 @@ def _utilisation(task: FleetTask, choice: FleetChoice) -> dict[str, float]:
     return shares
 
 
-def prices(task: FleetTask, choice: FleetChoice) -> records.FleetPrices:
-    """Shadow prices of the relaxation [USD/hour]."""
+def prices(
+    task: FleetTask, choice: FleetChoice, forecast: np.ndarray | None = None
+) -> records.FleetPrices:
+    """Shadow prices of the relaxation [USD/hour].
+
+    Of a request/s of the `forecast` (models, hours) where the task's demand is raised above it.
+    """
     made, linear = fleet_program(task), choice.linear
     met = linear.duals[made.station_rows]
     served = task.demand.copy()
@@ -185,6 +215,9 @@ def prices(task: FleetTask, choice: FleetChoice) -> records.FleetPrices:
     for m in np.flatnonzero(task.windows):
         later = [np.roll(demand[m], -shift) for shift in range(task.windows[m] + 1)]
         demand[m] = np.min(later, axis=0)
+    demand[np.abs(demand) < NOTHING] = 0.0
+    if forecast is not None:
+        demand *= np.divide(task.demand, forecast, np.ones_like(demand), where=forecast > 0)
     sizes = np.array([pool.size for pool in task.pools])
     machine = -linear.duals[made.machine_rows] * sizes[:, None]
     more = -np.minimum(linear.reduced[made.reserved], 0.0) / task.hours
@@ -252,6 +285,20 @@ def _infeasible(scenario: FleetScenario, resolution: ResolvedFleet) -> records.F
             "no plan keeps the rules", len(task.columns), 0, None, None, None
         ),
         columns=_columns(resolution),
-        infeasible=shortfalls(task),
+        infeasible=_short(scenario, task),
         provenance=Provenance(warnings=resolution.warnings),
     )
+
+
+def _short(scenario: FleetScenario, task: FleetTask) -> tuple[MissedPromise, ...]:
+    """What falls short: demand as forecast or, where there is a plan for that, with its margin."""
+    rows = shortfalls(task)
+    if rows or scenario.chance is None:
+        return rows
+    share = percent(scenario.chance)
+    errors = errors_of(task, scenario.errors.demand, scenario.errors.speed)
+    rows = shortfalls(with_margins(task, errors, scenario.chance))
+    return tuple(
+        replace(row, expression=f"{row.expression}, with the margin that a chance of {share} takes")
+        for row in rows
+    ) or (MissedPromise("chance", None, f"no margin that was tried keeps {share} of the draws"),)

@@ -1,4 +1,4 @@
-"""The kinds of value that only a fleet's fields hold: chances per hour, machines, demand."""
+"""What only a fleet's fields hold: chances per hour, machines, demand by hour, regions."""
 
 import csv
 import math
@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import ValidationInfo
+from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 
-from planner.scenario.keys.fields import Kind, Quantity, Refusals, count
+from planner.scenario.keys.fields import Kind, Quantity, Record, Refusals, Whole, Word, count
 from planner.text.errors import quoted
 from topologies.files.units import UnreadAmount, amount
 
@@ -18,6 +18,8 @@ HOUR = 3600.0
 MACHINES = re.compile(r"\s*([0-9]+)\s*(?:machines?)?\s*")
 ZONED = re.compile(r"(?:Z|[+-][0-9]{2}:?[0-9]{2})$")
 LARGEST_FILE = 2_000_000  # bytes
+Fraction = Annotated[float, Quantity("share", zero=True, at_most=1.0)]
+Latency = Annotated[float, Quantity("time", zero=True, at_most=60.0)]
 HINT = 'expected columns hour and requests/s, such as "0, 12.5"'
 
 
@@ -82,22 +84,26 @@ def rates_of(path: Path, written: str) -> list[float]:
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise ValueError(f"no file {quoted(written)} is found") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"{quoted(written)} cannot be read: {type(error).__name__}") from None
     if len(text) > LARGEST_FILE:
         raise ValueError(f"{quoted(written)} is larger than {LARGEST_FILE:,} bytes")
     rates: list[float] = []
     faults: list[str] = []
+    wanted = 0
     zones: set[str] = set()
     for line, hour, rate in _lines(text, faults):
         zone = ZONED.search(hour)
         zones.add(zone.group() if zone else "")
-        number = _hour_of(hour)
+        number = _hour_of(hour, wanted)
         if len(zones) == 2 and zone is not None:
             faults.append(f"line {line}: the time zone shifts to {zone.group()}; give UTC")
             zones = {zone.group()}
-        if number is not None and number != len(rates):
-            faults.append(f"line {line}: {_misplaced(number, len(rates))}")
+        if number != wanted:
+            faults.append(f"line {line}: {_misplaced(number, wanted)}")
+        wanted = max(wanted, number + 1)
         if not rate >= 0 or math.isinf(rate):
             faults.append(f"line {line}: expected requests/s of at least 0, got {rate:g}")
         rates.append(rate)
@@ -120,12 +126,12 @@ def _lines(text: str, faults: list[str]) -> Iterator[tuple[int, str, float]]:
             faults.append(f"line {line}: {HINT}, got {quoted(','.join(row))}")
 
 
-def _hour_of(written: str) -> int | None:
-    """The hour's number; of a date and time none but that it follows the one before is known."""
+def _hour_of(written: str, wanted: int) -> int:
+    """The hour's number; of a date and time it is the hour that was wanted."""
     try:
         return int(written)
     except ValueError:
-        return None
+        return wanted
 
 
 def _misplaced(number: int, wanted: int) -> str:
@@ -146,4 +152,26 @@ def latencies(value: object) -> object:
     return value if isinstance(value, Mapping) or value is None else {"*": value}
 
 
-RATE = Quantity("request_rate", zero=True)
+class FleetRegion(Record):
+    """Where requests come from, and where else they may be served."""
+
+    demand: Fraction = Field(description="share of every model's demand")
+    utc: Annotated[int, Whole(least=-12)] = 0
+    """hours by which its clock is ahead of UTC: the hours of demand are then those of its clock"""
+    moves: Annotated[str, Word(("none", "allowed"))] = "none"
+    """whether its requests may be served in another region"""
+    latency: Annotated[dict[str, Latency] | None, BeforeValidator(latencies)] = Field(
+        None, description="added to the time to first token elsewhere [s], or {region: latency}"
+    )
+
+    @model_validator(mode="after")
+    def _moves_or_stays(self) -> "FleetRegion":
+        if (self.moves == "allowed") != (self.latency is not None):
+            raise ValueError("moves: allowed and latency, such as 90 ms, go together: give both")
+        if self.utc > 14:
+            raise ValueError(f"utc: expected -12 to 14 hours, got {self.utc}")
+        return self
+
+    def latency_to(self, region: str) -> float | None:
+        """What being served there adds [s]; None where its requests may not go."""
+        return None if self.latency is None else self.latency.get(region, self.latency.get("*"))

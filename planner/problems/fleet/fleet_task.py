@@ -43,9 +43,10 @@ class FleetColumn:
 
     `start` are the hours that it takes to start; `p95` is the time to first token that 5 % of its
     requests exceed [s], `spread` the standard deviation of the logarithm of its measured rate over
-    this one, by its band: None where the user gave the column. `slack` is what its promises leave
-    for a network between a request and it [s]; `phase` is prefill or decode where it does that
-    alone.
+    this one, by its band: None where the user gave the column, as `left`, what one benchmark run
+    leaves of it. `slack` is what its promises leave for a network between a request and it [s];
+    `phase` is prefill or decode where it does that alone. `cell` are the numbers of its model and
+    its pool in the scenario, where regions number them anew.
     """
 
     model: int
@@ -58,6 +59,8 @@ class FleetColumn:
     spread: float | None = None
     slack: float = math.inf
     phase: str = ""
+    left: float | None = None
+    cell: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -125,6 +128,15 @@ class FleetTask:
     def pool_of(self) -> Array:
         """The pool of each column (C,)."""
         return np.array([c.pool for c in self.columns], int)
+
+    @cached_property
+    def cell_of(self) -> Array:
+        """The number of each column's model on its kind of machine (C,): one speed is drawn of it.
+
+        It is the same in all regions.
+        """
+        cells = [(c.model, c.pool) if c.cell is None else c.cell for c in self.columns]
+        return np.array([m * len(self.pools) + k for m, k in cells], int)
 
     @cached_property
     def rates(self) -> Array:

@@ -132,11 +132,29 @@ class ChanceLevel:
 
 
 @dataclass(frozen=True)
+class BenchmarkRun:
+    """A run of one replica and what it saves: the mean of plans made anew after its outcomes.
+
+    `before` and `after` are standard deviations of the logarithm of the speed of the model on the
+    pool; `commands` measure it and make a profile, none where the planner knows no such replica.
+    """
+
+    model: str
+    pool: str
+    column: str
+    usd_per_hour: Hourly
+    before: Share
+    after: Share
+    commands: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class RobustFleet:
     """What a plan with a chance keeps, and what that costs.
 
     `keeps` is the share of draws, none of which the plan saw, in which all was met; `margins`
-    are the factors of demand; `measured` is what knowing a model's speed would save.
+    are factors of capacity over demand; `measured` is what knowing a model's speed would save;
+    `runs` what single benchmark runs would, by so many `outcomes` of each, the best first.
     """
 
     chance: Share
@@ -144,6 +162,8 @@ class RobustFleet:
     margins: Mapping[str, float]
     curve: tuple[ChanceLevel, ...]
     measured: Mapping[str, Hourly]
+    runs: tuple[BenchmarkRun, ...]
+    outcomes: int
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,7 +26,8 @@ def answer(plan: FleetPlan) -> str:
         return "\n\n".join(["\n".join(_question(plan)), "\n".join(_missed(whole))])
     blocks = (
         _question(plan), [say.row(*pair) for pair in _bill(plan, point)], _models(point),
-        _moved(point), _hours(plan, point), _beside(whole), _sure(whole), _proof(whole),
+        _moved(point), _hours(plan, point), _beside(whole), _sure(whole),
+        _measured_next(whole), _proof(whole),
     )  # fmt: skip
     return "\n\n".join(text for block in blocks if (text := "\n".join(block)))
 
@@ -185,7 +186,7 @@ def _moved(point: FleetPoint) -> Iterator[str]:
         total = sum(sum(row) for row in sites.values())
         for site, row in sites.items():
             if site != origin:
-                yield (
+                yield from say.filled(
                     f"  {origin:<{NAMES}} {say.percent(sum(row) / total, 3)} as {site}, at most "
                     f"{max(row):.3g} requests/s in hour {row.index(max(row))}"
                 )
@@ -241,11 +242,27 @@ def _sure(whole: FleetAnswer) -> Iterator[str]:
     )
     for name, margin in sure.margins.items():
         yield (
-            f"  {name:<{NAMES}} {say.increase(margin - 1)} demand; measuring its speed would save "
+            f"  {name:<{NAMES}} {say.increase(margin - 1)} capacity; knowing its speed would save "
             f"{say.money(sure.measured[name])}/hour"
         )
     levels = [f"{say.percent(x.chance)} {say.money(x.usd_per_hour)}" for x in sure.curve]
     yield from say.filled(f"  what chances cost at least, per hour: {', '.join(levels)}")
+    if sure.runs:
+        yield f"  one benchmark run would save ({sure.outcomes} outcomes; standard deviations)"
+    for run in sure.runs:
+        yield from say.filled(
+            f"    {run.model} on {run.pool} {say.money(run.usd_per_hour)}/hour, its speed known to "
+            f"{say.percent(run.after)} instead of {say.percent(run.before)}"
+        )
+
+
+def _measured_next(whole: FleetAnswer) -> Iterator[str]:
+    """The run that saves most as it is typed, and where a scenario names the profile."""
+    runs = whole.robust.runs if whole.robust else ()
+    for run in [run for run in runs if run.commands][:1]:
+        yield f"the run to measure first, of one replica {run.column}:"
+        yield from map(say.typed, run.commands)
+        yield f"  then models.{run.model}.profiles: {{{run.pool}: own.toml}}"
 
 
 def _proof(whole: FleetAnswer) -> Iterator[str]:

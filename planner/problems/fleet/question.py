@@ -10,9 +10,11 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from planner.catalogue.systems import System, machine_chips
 from planner.problems.fleet import fleet_fields as fields
+from planner.problems.fleet.fleet_fields import FleetRegion, Fraction
 from planner.scenario.keys.fields import (
     Count,
     Faults,
+    Path,
     Quantity,
     QuestionRecord,
     Record,
@@ -25,10 +27,12 @@ from planner.scenario.keys.fields import (
     unknown_key,
 )
 from planner.scenario.keys.model_keys import ModelField
+from planner.scenario.keys.references import ProfileField
 from planner.scenario.keys.system_keys import SystemField, resolved_system
 from planner.scenario.keys.uncertain import Uncertain
 from planner.scenario.keys.workload import Promises, Workload
 from planner.scenario.kinds import PROBLEMS
+from planner.text.quantities import show
 
 DAY, WEEK = 24, 168
 LONGEST = 8784  # hours of a year
@@ -36,9 +40,7 @@ MOST_VARIABLES = 1_000_000
 SAID_ONCE = ("demand", "utilisation", "concurrency", "spare_replicas", "headroom")
 UNSAID = {"spare_replicas": (None, 0), "headroom": (None, 0.0)}  # what a default resolves to
 Rate = Annotated[float, Quantity("request_rate", zero=True)]
-Fraction = Annotated[float, Quantity("share", zero=True, at_most=1.0)]
 PHASES, MODES = ("prefill", "decode"), ("aggregated", "disaggregated")
-Latency = Annotated[float, Quantity("time", zero=True, at_most=60.0)]
 
 
 class FleetDemand(Record):
@@ -129,6 +131,9 @@ class FleetModel(Record):
     workload: Workload | None = Field(None, description="as in a serving question; no demand")
     promises: Promises = Field(default_factory=Promises, description="as in a serving question")
     choose: ModelChoice = Field(default_factory=ModelChoice, description="{mode}")
+    profiles: dict[str, ProfileField] = Field(
+        default_factory=dict, description="by pool: a name, or a file that planner calibrate wrote"
+    )
     demand: Annotated[FleetDemand, BeforeValidator(fields.described_demand)] = Field(
         description="a rate, {mean, peak_to_mean, peak_hour, weekend}, a list, or a CSV file"
     )
@@ -165,7 +170,18 @@ class FleetModel(Record):
         if "disaggregated" in self.choose.mode and self.promises.e2e is not None:
             words = "is of both phases of a request; with mode: disaggregated promise ttft and tpot"
             faults.append((("promises", "e2e"), words))
+        if self.columns is not None and self.profiles:
+            words = "are of serving questions; columns of one's own are measured: leave one out"
+            faults.append((("profiles",), words))
+        most = self.promises.ttft_p95
         for i, column in enumerate(self.columns or ()):
+            late = column.ttft_p95
+            if late is not None and most is not None and late > most and column.phase != "decode":
+                words = (
+                    f"{show(late, 'time')} is above the promise of {show(most, 'time')}: such a "
+                    "replica serves nothing; give the rate at which it keeps it, or leave it out"
+                )
+                faults.append((("columns", i, "ttft_p95"), words))
             there = {each.phase for each in self.columns or () if each.pool == column.pool}
             if column.phase and not there >= {*PHASES}:
                 words = f"{column.pool} has no column of the other phase: give it one of each"
@@ -253,31 +269,6 @@ class FleetPool(Record):
         return domain
 
 
-class FleetRegion(Record):
-    """Where requests come from, and where else they may be served."""
-
-    demand: Fraction = Field(description="share of every model's demand")
-    utc: Annotated[int, Whole(least=-12)] = 0
-    """hours by which its clock is ahead of UTC: the hours of demand are then those of its clock"""
-    moves: Annotated[str, Word(("none", "allowed"))] = "none"
-    """whether its requests may be served in another region"""
-    latency: Annotated[dict[str, Latency] | None, BeforeValidator(fields.latencies)] = Field(
-        None, description="added to the time to first token elsewhere [s], or {region: latency}"
-    )
-
-    @model_validator(mode="after")
-    def _moves_or_stays(self) -> FleetRegion:
-        if (self.moves == "allowed") != (self.latency is not None):
-            raise ValueError("moves: allowed and latency, such as 90 ms, go together: give both")
-        if self.utc > 14:
-            raise ValueError(f"utc: expected -12 to 14 hours, got {self.utc}")
-        return self
-
-    def latency_to(self, region: str) -> float | None:
-        """What being served there adds [s]; None where its requests may not go."""
-        return None if self.latency is None else self.latency.get(region, self.latency.get("*"))
-
-
 class Spare(Record):
     """Room for what breaks and for what is not foreseen."""
 
@@ -342,47 +333,49 @@ class FleetScenario(QuestionRecord):
 
     @model_validator(mode="after")
     def _agrees(self) -> FleetScenario:
-        faults: Faults = []
+        faults = self._unknown_names()
         for name, model in self.models.items():
-            for i, column in enumerate(model.columns or ()):
-                if column.pool not in self.pools:
-                    words = unknown_key(column.pool, self.pools).replace("unknown key", "no pool")
-                    faults.append((("models", name, "columns", i, "pool"), words))
             hourly = model.demand.hourly
             if hourly is not None and len(hourly) != self.hours:
                 words = f"expected {self.hours} hours (hours), got {len(hourly)}"
                 faults.append((("models", name, "demand"), words))
-        faults += [
-            (("have", pool), unknown_key(pool, self.pools).replace("unknown key", "no pool"))
-            for pool in self.have
-            if pool not in self.pools
-        ]
         for name, pool in self.pools.items():
             if not (pool.on_demand or pool.reserved or pool.spot or self.have.get(name)):
                 words = "has no contract: give on_demand, reserved or spot, or have of it"
                 faults.append((("pools", name), words))
             if len(self.regions) > 1 and pool.region is None and self.have.get(name):
                 faults.append((("have", name), f"in which region? give pools.{name}.region"))
-        faults += self._misplaced()
-        if faults:
-            raise Refusals(faults)
-        return self
-
-    def _misplaced(self) -> Faults:
-        """What is wrong with regions."""
-        named = [(("pools", name, "region"), pool.region) for name, pool in self.pools.items()]
-        for name, region in self.regions.items():
-            named += [(("regions", name, "latency"), to) for to in region.latency or ()]
-        faults: Faults = [
-            (path, unknown_key(to, self.regions).replace("unknown key", "no region"))
-            for path, to in named
-            if to not in (None, "*", *self.regions)
-        ]
         shares = sum(region.demand for region in self.regions.values())
         if self.regions and abs(shares - 1) > 1e-6:
             words = f"the shares of demand are together {100 * shares:.6g} %, not 100 %"
             faults.append((("regions",), words))
-        return faults
+        if faults:
+            raise Refusals(faults)
+        return self
+
+    def _unknown_names(self) -> Faults:
+        """Pools and regions that are named somewhere and are none."""
+        pools: list[tuple[Path, str]] = [(("have", pool), pool) for pool in self.have]
+        for name, model in self.models.items():
+            for i, column in enumerate(model.columns or ()):
+                pools.append((("models", name, "columns", i, "pool"), column.pool))
+            pools += [(("models", name, "profiles", pool), pool) for pool in model.profiles]
+        regions: list[tuple[Path, str]] = [
+            (("pools", name, "region"), pool.region)
+            for name, pool in self.pools.items()
+            if pool.region is not None
+        ]
+        for name, region in self.regions.items():
+            latencies = {*(region.latency or ())} - {"*"}
+            regions += [(("regions", name, "latency"), to) for to in sorted(latencies)]
+        return [
+            (path, unknown_key(name, names).replace("unknown key", f"no {kind}")
+             if names else f"no {kind} {name!r}: the scenario has no {kind}s")
+            for kind, names, paths in (("pool", {*self.pools}, pools),
+                                       ("region", {*self.regions}, regions))
+            for path, name in paths
+            if name not in names
+        ]  # fmt: skip
 
     @property
     def placed_pools(self) -> dict[str, tuple[str, str | None]]:

@@ -8,11 +8,13 @@ nothing fits a machine, two and four of them are tried.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist, median
+from types import MappingProxyType
 
 from planner.catalogue.listed_prices import tier, tier_names
+from planner.catalogue.profile import KNOWN
 from planner.problems.fleet.fleet_task import FleetColumn
 from planner.problems.fleet.question import FleetModel, FleetPool, FleetScenario
 from planner.problems.serving import (
@@ -22,12 +24,14 @@ from planner.problems.serving import (
     ServingPoint,
     Task,
     TaskPair,
+    benchmark_commands,
     ranked,
     resolve,
     single_pools,
 )
 from planner.problems.serving import Scenario as ServingScenario
 from planner.scenario import load, resolved
+from planner.scenario.keys.references import AUTO
 from planner.text.errors import FieldError, InputError
 from planner.text.wording import below, excess, laid_out
 
@@ -53,6 +57,16 @@ class MadeColumn:
             return words
         gap = max(0.0, 1 - self.pool.relaxation(self.point.score).value / self.point.score)
         return f"{words}; a bound lies {below(gap)} below"
+
+    def benchmark(self, scenario: FleetScenario) -> tuple[str, ...]:
+        """Commands that measure one such replica and make a profile of it.
+
+        Empty where no repository holds the model, and for a phase alone.
+        """
+        if self.cell.phase:
+            return ()
+        candidate = self.point.candidate
+        return benchmark_commands(candidate, _question(scenario, self.cell), candidate.pools[-1])
 
 
 @dataclass(frozen=True)
@@ -92,9 +106,10 @@ def serving_columns(scenario: FleetScenario, demands: Iterable[int]) -> MadeColu
     tried = [Cell(m, k, 0, phase=phase) for m in wanted for k, pool in enumerate(pools)
              if pool.system for mode, phase in modes if mode in models[m].choose.mode]  # fmt: skip
     made, refused, looked = _in_machines(scenario, tried)
-    pairs = {(c.m, c.k): c for c in (each.cell for each in made[::-1]) if c.phase}  # the smallest
+    smallest = {(c.m, c.k): c for c in (each.cell for each in made[::-1]) if c.phase}
+    pairs, unpaired = _pairs(scenario, smallest.values())
     ahead, refused_ahead, looked_ahead = _in_machines(
-        scenario, [replace(c, phase="prefill") for c in pairs.values()]
+        scenario, [replace(smallest[cell], phase="prefill") for cell in pairs], pairs
     )
     both = {(each.cell.m, each.cell.k) for each in ahead}
     made = [e for e in (*made, *ahead) if not e.cell.phase or (e.cell.m, e.cell.k) in both]
@@ -107,12 +122,14 @@ def serving_columns(scenario: FleetScenario, demands: Iterable[int]) -> MadeColu
     faults = []
     for m in wanted:
         if not any(each.column.model == m for each in made):
-            words = _nearest(scenario, [c for c in looked if c.m == m], refused, pool_names)
+            words = "; ".join(why for n, why in unpaired if n == m) or _nearest(
+                scenario, [c for c in looked if c.m == m], refused, pool_names
+            )
             faults.append((f"models.{names[m]}", f"no pool can hold it: {words}"))
     if faults:
         raise FieldError(*faults)
     columns, dropped = _undominated(made, names)
-    warnings = []
+    warnings = [f"models.{names[m]}: {why}" for m, why in unpaired]
     for m in wanted:
         promises = models[m].promises
         if promises.ttft_p95 is None and promises.ttft_p99 is None:
@@ -126,13 +143,15 @@ def serving_columns(scenario: FleetScenario, demands: Iterable[int]) -> MadeColu
 
 
 def _in_machines(
-    scenario: FleetScenario, kinds: Sequence[Cell]
+    scenario: FleetScenario,
+    kinds: Sequence[Cell],
+    pairs: Mapping[tuple[int, int], TaskPair] = MappingProxyType({}),
 ) -> tuple[list[MadeColumn], dict[Cell, str], list[Cell]]:
     """Replicas within a machine, of those without one on several; why others are refused; all.
 
     Of a kind that prefills `chips` are those of the smallest replica that decodes.
     """
-    models, pools = list(scenario.models.values()), list(scenario.pools.values())
+    pools = list(scenario.pools.values())
     made: list[MadeColumn] = []
     refused: dict[Cell, str] = {}
     looked: list[Cell] = []
@@ -142,8 +161,7 @@ def _in_machines(
         for kind in kinds:
             if (kind.m, kind.k, kind.phase) in there:
                 continue
-            pool = pools[kind.k]
-            pair = _pair(models[kind.m], pool) if kind.phase == "prefill" else None
+            pool, pair = pools[kind.k], pairs.get((kind.m, kind.k))
             cells += [
                 replace(kind, chips=n, transfer=float(pair.transfer(n, kind.chips)) if pair else 0)
                 for n in ([n * pool.machine for n in SEVERAL] if several else _sizes(pool))
@@ -164,22 +182,32 @@ def _sizes(pool: FleetPool) -> list[int]:
     return sorted({*sizes, 1})
 
 
-def _pair(model: FleetModel, pool: FleetPool) -> TaskPair:
-    """The question of two pools of a kind: how long a prompt's cache takes between them.
+def _pairs(
+    scenario: FleetScenario, kinds: Iterable[Cell]
+) -> tuple[dict[tuple[int, int], TaskPair], list[tuple[int, str]]]:
+    """By model and pool how long a prompt's cache takes between replicas there; why it is unknown.
 
-    Raises FieldError where nothing says how fast they talk.
+    Where nothing says how fast they talk, with the number of the model.
     """
-    (pair,) = resolve(_question(model, pool, Cell(0, 0, 2 * pool.machine), "disaggregated")).pools
-    return pair
+    pools, pairs, unknown = list(scenario.pools.items()), {}, []
+    for kind in kinds:
+        name, pool = pools[kind.k]
+        two = Cell(kind.m, kind.k, 2 * pool.machine)
+        try:
+            (pairs[kind.m, kind.k],) = resolve(_question(scenario, two, "disaggregated")).pools
+        except InputError as error:
+            reason = str(error).split(": ", 1)[-1].removesuffix(", or choose mode: aggregated")
+            unknown.append((kind.m, f"mode: disaggregated is not possible on {name}: {reason}"))
+    return pairs, unknown
 
 
-def _question(
-    model: FleetModel, pool: FleetPool, cell: Cell, mode: str = "aggregated"
-) -> ServingScenario:
+def _question(scenario: FleetScenario, cell: Cell, mode: str = "aggregated") -> ServingScenario:
     """The serving question of one replica that carries as much as it can, so far away [s].
 
     Raises InputError where a promise is shorter than that.
     """
+    model = list(scenario.models.values())[cell.m]
+    pool_name, pool = list(scenario.pools.items())[cell.k]
     plain = resolved(model, full_paths=True)
     offer = resolved(pool, full_paths=True)
     assert model.workload is not None
@@ -191,6 +219,7 @@ def _question(
         "promises": {k: v - (cell.latency + cell.transfer) * (k in DELAYED)
                      for k, v in plain["promises"].items() if v is not None},
         "choose": {"mode": cell.phase or mode, "replicas": 1},
+        "profile": plain["profiles"].get(pool_name, AUTO),
     }  # fmt: skip
     contracts = [c for c in (pool.on_demand, pool.reserved, pool.spot) if c is not None]
     described = isinstance(offer["system"], dict) and offer["system"].get("price")
@@ -205,13 +234,12 @@ def _searched(
     scenario: FleetScenario, cells: Sequence[Cell]
 ) -> tuple[list[MadeColumn], dict[Cell, str]]:
     """The column of each cell that has one, all searched together; why the others are refused."""
-    models, pools = list(scenario.models.values()), list(scenario.pools.values())
     tasks: list[Task] = []
     cells_of: list[Cell] = []
     refused: dict[Cell, str] = {}
     for cell in cells:
         try:
-            resolution = resolve(_question(models[cell.m], pools[cell.k], cell))
+            resolution = resolve(_question(scenario, cell))
             (task,) = resolution.tasks
         except InputError as error:
             refused[cell] = str(error).split(": ", 1)[-1]
@@ -230,6 +258,7 @@ def _searched(
 def replica(scenario: FleetScenario, cell: Cell, pool: Question, point: Point) -> MadeColumn:
     """The column of a point that a search decided."""
     planned, time = point.candidate.plan(), scenario.start.time
+    spread = _spread(point, planned)
     weights = planned.memory_per_chip.weights * planned.chips_used
     start = weights / reading_rate() if time is None else time / HOUR
     layout, pools = laid_out({"layout": vars(planned.layout)}), list(scenario.pools)
@@ -239,8 +268,9 @@ def replica(scenario: FleetScenario, cell: Cell, pool: Question, point: Point) -
     column = FleetColumn(
         cell.m, cell.k, f"{pools[cell.k]} x{cell.chips} {layout} {cell.phase}".strip() + away,
         cell.chips, planned.requests_per_s, min(start, 1.0),
-        None if late is None else late + cell.transfer, _spread(point, planned),
+        None if late is None else late + cell.transfer, spread,
         math.inf if cell.phase == "decode" else max(cell.latency, slack), cell.phase,
+        spread if spread is None else _left_by_a_run(point, spread),
     )  # fmt: skip
     return MadeColumn(cell, column, pool, point)
 
@@ -290,6 +320,18 @@ def _spread(point: Point, planned: ServingPoint) -> float | None:
     return math.log(high / low) / (2 * NormalDist().inv_cdf(0.5 + band.coverage / 2))
 
 
+def _left_by_a_run(point: Point, spread: float) -> float:
+    """What of a spread one benchmark run of the replica leaves, read by `planner calibrate`.
+
+    Runs scatter about a profile that knows their kind as its band says; of what the spread has
+    beyond that, which all times of the replica share, a fit to one run keeps the part that this
+    scatter hides (shrinkage).
+    """
+    scatter = min(point.candidate.task.profile.width(KNOWN, "usd_per_mtok"), spread)
+    hidden = scatter / spread if spread else 1.0
+    return scatter * math.sqrt(2 - hidden**2)
+
+
 def reading_rate() -> float:
     """How fast weights are read into a machine [byte/hour]: the median of flash drives listed."""
     return HOUR * median(tier(name).read_rate for name in tier_names(FLASH))
@@ -299,21 +341,24 @@ def _nearest(
     scenario: FleetScenario, cells: Sequence[Cell], refused: dict[Cell, str], pools: list[str]
 ) -> str:
     """The pool that is nearest to holding a model, and what is missing there."""
-    models, offers = list(scenario.models.values()), list(scenario.pools.values())
-    best, words = math.inf, ""
+    best, words = (True, math.inf), ""
     for cell in cells:
         if cell in refused:
             words = words or f"{pools[cell.k]} with {cell.chips} chips: {refused[cell]}"
             continue
-        search = PROBLEM.search(_question(models[cell.m], offers[cell.k], cell))
+        search = PROBLEM.search(_question(scenario, cell))
         for missed in search.shortfalls:
-            if missed.short_by is not None and missed.short_by < best:
-                best = missed.short_by
+            if missed.short_by is None:
+                continue
+            # More chips hold what misses the memory: what the largest replica misses says more.
+            distance = (missed.promise == "memory", missed.short_by)
+            if distance < best:
+                best = distance
                 words = (
                     f"the nearest is {pools[cell.k]} with {cell.chips} chips, which misses "
                     f"{missed.promise} by {excess(missed.short_by)}"
                 )
-    return words or "no pool has a system"
+    return words or "no pool has a system: give one, such as hgx-h200, or columns of one's own"
 
 
 def _undominated(

@@ -118,7 +118,9 @@ def _placed(scenario: FleetScenario, column: FleetColumn) -> Iterator[FleetColum
     for k, (pool, region) in enumerate(scenario.placed_pools.values()):
         if pool == pools[column.pool]:
             place = 0 if region is None else regions.index(region)
-            yield replace(column, model=column.model * max(1, len(regions)) + place, pool=k)
+            m = column.model * max(1, len(regions)) + place
+            cell = (column.model, column.pool) if regions else None
+            yield replace(column, model=m, pool=k, cell=cell)
 
 
 def _window(deferrable: float | None, hours: int) -> int:
@@ -208,6 +210,13 @@ def _warnings(scenario: FleetScenario) -> list[str]:
                 f"pools.{name}.reserved.term: {show(term, 'time')} are longer than the "
                 f"{scenario.hours} hours of the plan: the price is that of {scenario.hours} hours, "
                 "as if they repeated through the term"
+            )
+    for name, model in scenario.models.items():
+        wait = model.demand.deferrable
+        if wait is not None and not HOUR <= wait < scenario.hours * HOUR:
+            notes.append(
+                f"models.{name}.demand.deferrable: {show(wait, 'time')} count as "
+                f"{_window(wait, scenario.hours)} of the {scenario.hours} hours"
             )
     measured = [n for n, m in scenario.models.items() if m.columns is not None]
     if measured and scenario.start.time is None:

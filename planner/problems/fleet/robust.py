@@ -3,35 +3,59 @@
 In a draw every model's demand is the forecast times a factor, and every replica serves its rate
 times another, one of each model and pool: both log-normal, with the standard deviations that the
 scenario gives; of a column that a serving question gave the speed's is that of its band. A draw is
-kept where all demand is met in all hours. The plan is the cheapest for demand raised by
-exp(z * sigma) of each model: the z of models together keep the share asked at the least bill, and
-are moved together until the plan keeps it on draws of one seed; what it keeps is then counted on
-draws of another.
+kept where all demand is met in all hours. The plan is the cheapest for demand raised, and rates
+lowered, by exp(z * sigma) together, sigma that of demand over the column's speed: the z of models
+together keep the share asked at the least bill, and are moved together until the plan keeps it on
+draws of one seed; what it keeps is then counted on draws of another.
+
+What a benchmark run is worth is the mean of what plans cost less that are made anew after it, at
+the same chance: each outcome moves the rates of a model on a kind of machine, and all leave less
+doubt of them (expected value of sample information; relaxations, whole numbers aside).
 """
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
+from planner.catalogue.coefficient_spread import NOISE
+from planner.problems.fleet.bills import TYPICAL, mean_day
 from planner.problems.fleet.fleet_task import FleetTask
 from planner.problems.fleet.program import fleet_program
-from planner.problems.fleet.search import FleetChoice, cheapest
+from planner.problems.fleet.search import MIDDLE, FleetChoice, cheapest
 from planner.programs.integer import NoPoint, relaxed
 
 Array = np.ndarray
 DRAWS, SEED, UNSEEN = 2000, 1, 2  # of plans, and of what they keep
 STEPS, REACH = 5, 0.6  # plans tried, and how far their z move together
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
+OUTCOMES = 16  # of a run, equally likely
+RUNS = 12  # that are valued: those in use at first
+SAVES = 1e-6  # of the bill
 
 
 @dataclass(frozen=True)
 class Errors:
-    """Standard deviations of the logarithms of demand (M,) and of speed (C,)."""
+    """Standard deviations of the logarithms of demand (M,) and of speed (C,).
+
+    `left` is what one benchmark run leaves of that of speed (C,).
+    """
 
     demand: Array
     speed: Array
+    left: Array
+
+
+@dataclass(frozen=True)
+class ValuedRun:
+    """A benchmark run of a column, in place of its like, and what it saves [USD/hour]."""
+
+    column: int
+    usd_per_hour: float
+    before: float
+    after: float
 
 
 @dataclass(frozen=True)
@@ -39,7 +63,8 @@ class RobustChoice:
     """A plan with the margin of each model's demand, the share it keeps unseen, and the curve.
 
     `curve` are levels with what no plan is below there [USD/hour]; `measured` what knowing a
-    model's speed would save at the level asked [USD/hour].
+    model's speed would save at the level asked [USD/hour], `runs` what benchmark runs would, the
+    best first.
     """
 
     choice: FleetChoice
@@ -48,6 +73,7 @@ class RobustChoice:
     share: float
     curve: tuple[tuple[float, float], ...]
     measured: tuple[float, ...]
+    runs: tuple[ValuedRun, ...]
 
 
 def robust(task: FleetTask, errors: Errors, chance: float) -> RobustChoice:
@@ -55,18 +81,19 @@ def robust(task: FleetTask, errors: Errors, chance: float) -> RobustChoice:
 
     Raises NoPoint where nothing meets the raised demand.
     """
-    weights = _weights(task, errors)
-    levels = _levels(weights, chance)
+    use = linear_use(task)
+    levels = levels_of(task, errors, use, chance)
     low, high = -REACH, REACH
     best: tuple[FleetTask, FleetChoice, Array] | None = None
     for turn in range(STEPS):
         shift = 0.0 if turn == 0 else (low + high) / 2
-        margins = _margins(task, errors, levels + shift)
-        raised = _raised(task, margins)
+        raised = _raised(task, errors, levels + shift)
         choice = cheapest(raised)
         if kept_share(task, choice, errors, SEED) >= chance:
             if best is None or choice.value < best[1].value:
-                best = (raised, choice, margins)
+                served = task.rates * (choice.firm + choice.spot).sum(axis=1)
+                spreads = _mean_spreads(task, errors, served)
+                best = (raised, choice, np.exp((levels + shift) * spreads))
             high = shift
         else:
             low = shift
@@ -75,10 +102,13 @@ def robust(task: FleetTask, errors: Errors, chance: float) -> RobustChoice:
         raise NoPoint("no margin that was tried keeps the share of draws that is asked")
     raised, choice, margins = best
     share = kept_share(task, choice, errors, UNSEEN)
-    curve = tuple((level, _least(task, errors, level)) for level in LEVELS)
-    return RobustChoice(
-        choice, raised, tuple(margins.tolist()), share, curve, _worth(task, errors, chance)
+    curve = tuple(
+        (level, _least(task, errors, levels_of(task, errors, use, level))) for level in LEVELS
     )
+    return RobustChoice(
+        choice, raised, tuple(margins.tolist()), share, curve, _worth(task, errors, chance),
+        valued_runs(task, errors, chance),
+    )  # fmt: skip
 
 
 def kept_share(task: FleetTask, choice: FleetChoice, errors: Errors, seed: int) -> float:
@@ -86,16 +116,15 @@ def kept_share(task: FleetTask, choice: FleetChoice, errors: Errors, seed: int) 
     draw = np.random.default_rng(seed)
     models = len(task.models)
     demand = np.exp(draw.normal(size=(DRAWS, models)) * errors.demand)
-    cells = task.model_of * len(task.pools) + task.pool_of
     normal = draw.normal(size=(DRAWS, models * len(task.pools)))
-    speed = np.exp(normal[:, cells] * errors.speed)
+    speed = np.exp(normal[:, task.cell_of] * errors.speed)
     there = choice.firm + choice.spot
     begun = np.maximum(0, there - np.roll(there, 1, axis=1))
     lost = task.lost[:, None]
     room = choice.firm + (1 - lost) * choice.spot - task.starts[:, None] * begun
     room = room * task.rates[:, None]
     served = task.demand if choice.served is None else choice.served
-    flows = _forecast_flows(task, choice)
+    flows = forecast_flows(task, choice)
     good = np.ones(DRAWS, bool)
     for station in task.stations:
         m, mine = station.model, task.at(station)
@@ -109,7 +138,7 @@ def kept_share(task: FleetTask, choice: FleetChoice, errors: Errors, seed: int) 
     return float(good.mean())
 
 
-def _forecast_flows(task: FleetTask, choice: FleetChoice) -> Array:
+def forecast_flows(task: FleetTask, choice: FleetChoice) -> Array:
     """Requests by route where demand is as forecast: in the shares of the plan (R, T) [seq/s]."""
     flows = np.zeros((0, task.hours)) if choice.flows is None else choice.flows.copy()
     for m in {route.origin for route in task.routes}:
@@ -122,26 +151,59 @@ def _forecast_flows(task: FleetTask, choice: FleetChoice) -> Array:
 
 
 def errors_of(task: FleetTask, demand: float, speed: float) -> Errors:
-    """Errors of a task: those given, and of each column its band's where it has one."""
+    """Errors of a task: those given, and of each column its band's where it has one.
+
+    A run of a column that the user gave leaves what runs that are repeated scatter.
+    """
+    repeated = speed * NOISE / math.hypot(speed, NOISE)
     speeds = [speed if c.spread is None else c.spread for c in task.columns]
-    return Errors(np.full(len(task.models), demand), np.array(speeds))
+    left = [repeated if c.left is None else c.left for c in task.columns]
+    return Errors(np.full(len(task.models), demand), np.array(speeds), np.array(left))
 
 
-def _weights(task: FleetTask, errors: Errors) -> Array:
-    """What a standard deviation more of margin costs, of each model, by the relaxation's duals."""
+@dataclass(frozen=True)
+class LinearUse:
+    """Of the relaxation d bill / d ln demand of each model (M,) [USD], and what columns serve.
+
+    The latter is (C,), over all hours [seq/s].
+    """
+
+    bills: Array
+    served: Array
+
+
+def linear_use(task: FleetTask) -> LinearUse:
+    """What the relaxation uses where demand and speeds are as forecast, without headroom."""
     made = fleet_program(replace(task, headroom=0.0))
-    duals = relaxed(made.program.compiled()).duals
-    bills = (duals[made.demand_rows] * task.demand).sum(axis=1)
-    return np.asarray(np.maximum(bills * _spreads(task, errors), 1e-9))
+    linear = relaxed(made.program.compiled())
+    there = (linear.point[made.firm] + linear.point[made.spot]).sum(axis=1)
+    bills = (linear.duals[made.demand_rows] * task.demand).sum(axis=1)
+    return LinearUse(bills, task.rates * there)
 
 
-def _spreads(task: FleetTask, errors: Errors) -> Array:
-    """Standard deviation of the logarithm of demand over speed, of each model (M,)."""
-    speed = np.zeros(len(task.models))
-    np.maximum.at(speed, task.model_of, errors.speed)
-    for origin, site in [(route.origin, route.site) for route in task.routes]:
-        speed[origin] = max(speed[origin], errors.speed[task.model_of == site].max(initial=0.0))
-    return np.hypot(errors.demand, speed)
+def levels_of(task: FleetTask, errors: Errors, use: LinearUse, chance: float) -> Array:
+    """Standard deviations of each model's margin (M,), by what one more costs [USD]."""
+    weights = use.bills * _mean_spreads(task, errors, use.served)
+    return _levels(np.maximum(weights, 1e-9), chance)
+
+
+def _mean_spreads(task: FleetTask, errors: Errors, served: Array) -> Array:
+    """Standard deviation of ln(demand / speed) of each model, by what its columns serve (M,)."""
+    models = len(task.models)
+    spread = np.hypot(errors.demand[task.model_of], errors.speed)
+    total = np.bincount(task.model_of, served, models)
+    mean = np.bincount(task.model_of, served * spread, models) / np.where(total > 0, total, 1.0)
+    return np.where(total > 0, mean, _least_spreads(task, errors))
+
+
+def _least_spreads(task: FleetTask, errors: Errors) -> Array:
+    """Standard deviation of ln(demand / speed), of each model by its surest column (M,)."""
+    speed = np.full(len(task.models), np.inf)
+    np.minimum.at(speed, task.model_of, errors.speed)
+    for route in task.routes:
+        there = errors.speed[task.model_of == route.site].min(initial=np.inf)
+        speed[route.origin] = min(speed[route.origin], there)
+    return np.hypot(errors.demand, np.where(np.isfinite(speed), speed, 0.0))
 
 
 def _levels(weights: Array, chance: float) -> Array:
@@ -169,27 +231,88 @@ def _levels(weights: Array, chance: float) -> Array:
     return at(math.exp(most))
 
 
-def _margins(task: FleetTask, errors: Errors, levels: Array) -> Array:
-    """Factors of each model's demand: exp(z * sigma) of demand over its least certain speed."""
-    return np.asarray(np.exp(levels * _spreads(task, errors)))
+def _raised(task: FleetTask, errors: Errors, levels: Array) -> FleetTask:
+    """The question with demand raised, and rates lowered where speed is less certain.
+
+    The margin stands in place of the headroom.
+    """
+    least = _least_spreads(task, errors)
+    beyond = np.hypot(errors.demand[task.model_of], errors.speed) - least[task.model_of]
+    rates = task.rates * np.exp(-levels[task.model_of] * beyond)
+    demand = task.demand * np.exp(levels * least)[:, None]
+    return replace(_at_rates(task, rates), demand=demand, headroom=0.0)
 
 
-def _raised(task: FleetTask, margins: Array) -> FleetTask:
-    """The question with demand raised; the margin stands in place of the headroom."""
-    return replace(task, demand=task.demand * margins[:, None], headroom=0.0)
+def with_margins(task: FleetTask, errors: Errors, chance: float) -> FleetTask:
+    """The question with the margins that a chance takes; raises NoPoint as it is without them."""
+    return _raised(task, errors, levels_of(task, errors, linear_use(task), chance))
 
 
-def _least(task: FleetTask, errors: Errors, chance: float) -> float:
-    """What no plan of the margins of a chance is below [USD/hour]."""
-    margins = _margins(task, errors, _levels(_weights(task, errors), chance))
-    return relaxed(fleet_program(_raised(task, margins)).program.compiled()).value / task.hours
+def _at_rates(task: FleetTask, rates: Array) -> FleetTask:
+    """The question with other rates of its columns (C,) [seq/s]."""
+    pairs = zip(task.columns, rates.tolist(), strict=True)
+    return replace(task, columns=tuple(replace(column, rate=rate) for column, rate in pairs))
+
+
+def _least(task: FleetTask, errors: Errors, levels: Array) -> float:
+    """What no plan of the margins of some levels is below [USD/hour]."""
+    raised = fleet_program(_raised(task, errors, levels)).program.compiled()
+    return relaxed(raised).value / task.hours
+
+
+def valued_runs(task: FleetTask, errors: Errors, chance: float) -> tuple[ValuedRun, ...]:
+    """What one benchmark run of each model on each kind of machine would save, the most first.
+
+    Those that save nothing are left out. Of a large program those in use are valued, of a long
+    horizon its mean day.
+    """
+    task = mean_day(task) if task.hours > TYPICAL else task
+    use = linear_use(task)
+    levels = levels_of(task, errors, use, chance)
+    cells = np.unique(task.cell_of)
+    most = np.array([use.served[task.cell_of == cell].max() for cell in cells])
+    if fleet_program(task).program.columns > MIDDLE:
+        cells, most = cells[most > 0], most[most > 0]
+    runs = []
+    for cell in cells[np.argsort(-most, kind="stable")][:RUNS]:
+        saved = saved_by_run(task, errors, levels, cell)
+        if saved > SAVES * use.bills.sum() / task.hours:
+            best = int(np.argmax(np.where(task.cell_of == cell, use.served, -1.0)))
+            before, after = float(errors.speed[best]), float(errors.left[best])
+            runs.append(ValuedRun(best, saved, before, min(before, after)))
+    return tuple(sorted(runs, key=lambda run: -run.usd_per_hour))
+
+
+def saved_by_run(task: FleetTask, errors: Errors, levels: Array, cell: int) -> float:
+    """Mean of what plans cost less after a run of a model on a kind of machine [USD/hour].
+
+    All are at the same levels of the models' margins (M,), as `levels_of` gives them; where after
+    an outcome nothing keeps them, the plan stays. Without N+1: a spare replica is one at any speed.
+    """
+    task = replace(task, spare=0)
+    here = task.cell_of == cell
+    after = replace(errors, speed=np.where(here, errors.left, errors.speed).clip(max=errors.speed))
+    moves = np.sqrt(errors.speed**2 - after.speed**2)
+    now = _least(task, errors, levels)
+    normal = ndtri((np.arange(OUTCOMES) + 0.5) / OUTCOMES)
+    saved = np.zeros(OUTCOMES)
+    for i, outcome in enumerate(normal / normal.std()):
+        moved = _at_rates(task, task.rates * np.exp(moves * outcome))
+        with suppress(NoPoint):
+            saved[i] = now - _least(moved, after, levels)
+    return float(saved.mean())
 
 
 def _worth(task: FleetTask, errors: Errors, chance: float) -> tuple[float, ...]:
     """What the plan would cost less if a model's speed were measured, of each model [USD/hour]."""
-    at = _least(task, errors, chance)
-    saved = []
-    for m in range(len(task.models)):
-        speed = np.where(task.model_of == m, 0.0, errors.speed)
-        saved.append(at - _least(task, replace(errors, speed=speed), chance))
-    return tuple(saved)
+    use = linear_use(task)
+
+    def least(speed: Array) -> float:
+        changed = replace(errors, speed=speed)
+        return _least(task, changed, levels_of(task, changed, use, chance))
+
+    at = least(errors.speed)
+    known_speeds = [
+        np.where(task.model_of == m, 0.0, errors.speed) for m in range(len(task.models))
+    ]
+    return tuple(at - least(speed) for speed in known_speeds)

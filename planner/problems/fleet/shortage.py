@@ -1,17 +1,21 @@
 """Where a fleet has no plan: which model falls short in which hour, and what would repair it."""
 
-from dataclasses import replace
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from planner.problems.fleet.fleet_task import FleetTask
 from planner.problems.fleet.program import fleet_program
-from planner.programs.integer import NoPoint, solved
+from planner.programs.integer import NoPoint, relaxed, solved
 from planner.protocol.plan import MissedPromise
 from planner.text.wording import money
 
 SECONDS, GAP = 20.0, 0.02  # at which the search for a repair ends
-PENALTY = 1e3  # of a machine that is not offered, over the dearest that is
+PENALTY = 1e3  # of a machine that is not offered, over its price
+DOES = " would do,"
+NONE = 1e-6  # machines: what solvers take for none
 
 
 def shortfalls(task: FleetTask) -> tuple[MissedPromise, ...]:
@@ -26,25 +30,59 @@ def shortfalls(task: FleetTask) -> tuple[MissedPromise, ...]:
     ]  # fmt: skip
     if alone:
         return tuple(alone)
-    missing, short = _missing(task)
-    if short is None:
+    pools = range(len(task.pools))
+    try:
+        repair = cheapest_repair(task, pools)
+    except NoPoint:
         return (MissedPromise("spare", None, "no number of machines keeps the spare and the firm "
                               "share: ease spare, start.time or spot_share"),)  # fmt: skip
-    rows = []
-    for k, pool in enumerate(task.pools):
-        if not missing[k].any():
-            continue
-        t = int(np.argmax(missing[k]))
-        count = int(missing[k, t])
-        price = _price(task, k)
-        words = (
-            f"hour {t}: {count} more machine{'s' * (count > 1)} of {pool.name} would do, "
-            f"{money(count * price)}/hour at {money(price)} a machine"
-        )
-        for m in short[t]:
-            name = task.models[m]
-            rows.append(MissedPromise(f"models.{name}.demand", None, f"{name} in {words}"))
+    used = np.flatnonzero(repair.more).tolist()
+    rows: list[MissedPromise] = []
+    for k in used:
+        rows += _rows(task, repair, k, "and " if rows else "", "," if k != used[-1] else DOES)
+    for k in sorted({*pools} - {*used}) if len(used) == 1 else used:
+        if used and repair.exact:
+            with suppress(NoPoint):
+                rows += _rows(task, cheapest_repair(task, [k]), k, "or ", DOES)[:1]
     return tuple(rows)
+
+
+@dataclass(frozen=True)
+class FleetRepair:
+    """Machines more of each pool (K,), those beyond what is offered by hour (K, T), who uses them.
+
+    `busiest` is the model with most chips on a pool's firm machines (K, T); where `exact` is false
+    time was up and machines are those of the relaxation, rounded up.
+    """
+
+    more: np.ndarray
+    over: np.ndarray
+    busiest: np.ndarray
+    exact: bool
+
+
+def _rows(
+    task: FleetTask, repair: FleetRepair, k: int, before: str, after: str
+) -> list[MissedPromise]:
+    """The worst hour of a pool with what would repair it, then those of other models there."""
+    pool, price, count = task.pools[k], _price(task, k), int(repair.more[k])
+    firm = "" if pool.on_demand is not None or pool.reserved is not None else "firm "
+    least = "" if repair.exact else "at least "
+    machines = f"{firm}machine{'s' * (count > 1)} of {pool.name}"
+    rows: list[MissedPromise] = []
+    for t in np.argsort(-repair.over[k], kind="stable").tolist():
+        m, over = int(repair.busiest[k, t]), int(repair.over[k, t])
+        promise = f"models.{task.models[m]}.demand"
+        if not over or promise in {row.promise for row in rows}:
+            continue
+        words = f"{over} of these machines of {pool.name}"
+        if not rows:
+            words = (
+                f"{before}{least}{count} more {machines}{after} {money(count * price)}/hour at "
+                f"{money(price)} a machine"
+            )
+        rows.append(MissedPromise(promise, None, f"{task.models[m]} in hour {t}: {words}"))
+    return rows
 
 
 def _may_run(task: FleetTask, m: int) -> bool:
@@ -60,42 +98,34 @@ def _price(task: FleetTask, k: int) -> float:
     return pool.on_demand if pool.on_demand is not None else pool.start_price
 
 
-def _missing(task: FleetTask) -> tuple[np.ndarray, dict[int, list[int]] | None]:
-    """Machines beyond what is offered (pools, hours), as few as do; who uses them by hour."""
+def cheapest_repair(task: FleetTask, pools: Iterable[int]) -> FleetRepair:
+    """The cheapest machines more of some pools, there in all hours, with which there is a plan.
+
+    Raises NoPoint where none helps.
+    """
     dearest = max((_price(task, k) for k in range(len(task.pools))), default=1.0) or 1.0
+    prices = [_price(task, k) or dearest for k in range(len(task.pools))]
     eased = replace(
         task,
-        pools=tuple(replace(p, on_demand=p.start_price or dearest, on_demand_most=None)
-                    for p in task.pools),
+        pools=tuple(replace(p, on_demand=price, on_demand_most=None)
+                    for p, price in zip(task.pools, prices, strict=True)),
     )  # fmt: skip
     made = fleet_program(eased)
-    program = made.program.compiled()
-    cost = program.cost.copy()
-    offered = [
-        (p.on_demand_most if p.on_demand_most is not None else np.inf) if p.on_demand else 0.0
+    offered = np.array([
+        0.0 if p.on_demand is None else np.inf if p.on_demand_most is None else p.on_demand_most
         for p in task.pools
-    ]
-    for k, most in enumerate(offered):
-        if most == 0:
-            cost[made.on_demand[k]] = PENALTY * dearest
-        elif np.isfinite(most):
-            cost[made.on_demand[k]] += PENALTY * dearest / task.hours
-    try:
-        best = solved(replace(program, cost=cost), GAP, seconds=SECONDS)
-    except NoPoint:
-        best = None
-    empty = np.zeros((len(task.pools), task.hours), int)
-    if best is None:
-        return empty, None
-    taken = np.round(best.point[made.on_demand]).astype(int)
-    over = np.array([np.maximum(0, row - most) for row, most in zip(taken, offered, strict=True)])
-    over = np.where(np.isfinite(over), over, 0).astype(int)
-    short = {}
-    firm = np.round(best.point[made.firm])
-    for t in range(task.hours):
-        pools = np.flatnonzero(over[:, t])
-        here = np.isin(task.pool_of, pools) & (firm[:, t] > 0)
-        there = sorted(set(task.model_of[here].tolist()))
-        load = [task.demand[m, t] for m in there]
-        short[t] = [there[int(np.argmax(load))]] if there else []
-    return over, short
+    ])  # fmt: skip
+    most = np.where(np.isin(np.arange(offered.size), [*pools]), np.inf, 0.0)
+    cost = PENALTY * task.hours * np.array(prices)
+    more = made.program.variables(offered.shape, cost, most)
+    for k in np.flatnonzero(np.isfinite(offered)):
+        beyond = [(made.on_demand[k], 1.0), (np.repeat(more[k], task.hours), -1.0)]
+        made.program.subject(beyond, high=offered[k])
+    program = made.program.compiled()
+    best = solved(program, GAP, seconds=SECONDS)
+    point = relaxed(program).point if best is None else best.point
+    over = np.ceil(np.maximum(0.0, point[made.on_demand] - offered[:, None]) - NONE).astype(int)
+    chips = task.used_chips[:, None] * point[made.firm]
+    load = np.zeros((offered.size, len(task.models), task.hours))
+    np.add.at(load, (task.pool_of, task.model_of), chips)
+    return FleetRepair(over.max(axis=1), over, load.argmax(axis=1), best is not None)

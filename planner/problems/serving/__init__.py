@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from planner.problems.serving.bounds.programs import CHORDS, LIMITS, layout
     from planner.problems.serving.deployment.beyond_fit import outside_fit
     from planner.problems.serving.deployment.candidate import Candidate
+    from planner.problems.serving.deployment.narrowing import benchmark_commands
     from planner.problems.serving.deployment.pool import EvaluatedPool
     from planner.problems.serving.deployment.questions import (
         Point,
@@ -38,6 +39,7 @@ _HOMES = {
     "bounds.lower_bound": ("declared", "elastic", "layout_given"),
     "deployment.beyond_fit": ("outside_fit",),
     "deployment.candidate": ("Candidate",),
+    "deployment.narrowing": ("benchmark_commands",),
     "deployment.pool": ("EvaluatedPool",),
     "deployment.questions": ("Point", "Question", "double_pools", "ranked", "single_pools"),
     "point": ("ServingBand", "ServingPoint"),

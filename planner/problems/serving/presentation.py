@@ -43,6 +43,7 @@ from planner.text.wording import (
     numbers,
     row,
     size,
+    typed,
     wrapped,
 )
 
@@ -231,11 +232,8 @@ def _reach(whole: ServingAnswer) -> list[str]:
 def _narrowing(run: NarrowingRun) -> list[str]:
     """The run to measure next, as it is typed."""
     off = " with its overlap off" if run.overlap_off else ""
-    lines = ["", f"the run to measure next, of one exported replica{off}:"]
-    for command in run.commands:
-        parts = textwrap.wrap(command, WIDTH - 6, break_on_hyphens=False, break_long_words=False)
-        lines.append("  " + " \\\n    ".join(parts))
-    return lines
+    head = f"the run to measure next, of one exported replica{off}:"
+    return ["", head, *map(typed, run.commands)]
 
 
 def _pool(point: ServingPoint) -> list[str]:

@@ -107,7 +107,9 @@ class Quantity(Kind):
         if amount >= self.below:
             raise ValueError(f"expected less than {self.below:g}, got {quoted(value)}")
         if amount > self.at_most:
-            raise ValueError(f"expected at most {self.at_most:g}, got {quoted(value)}")
+            time = self.dimension == "time"
+            most = show(self.at_most, "time") if time else f"{self.at_most:g}"
+            raise ValueError(f"expected at most {most}, got {quoted(value)}")
         return amount
 
     def schema(self) -> dict[str, object]:

@@ -31,23 +31,34 @@ def narrowing(candidate: Candidate, scenario: Scenario) -> NarrowingRun | None:
     it rests on, is the largest. None inside, for a model that no repository holds, and for a chip
     that the catalogue does not.
     """
-    place = repository(scenario.model) if isinstance(scenario.model, str) else None
-    if candidate.task.uses_bound or place is None:
+    if candidate.task.uses_bound:
         return None
     worth = [
-        (variance, dimension, pool)
+        (variance, dimension, pool, commands)
         for pool in candidate.pools
-        if pool.task.chip.name in chip_names()
+        if (commands := benchmark_commands(candidate, scenario, pool))
         for variance, dimension, _ in pool_outside(pool)
         if dimension.name != UNMEASURED
     ]
     if not worth:
         return None
-    variance, dimension, pool = max(worth, key=lambda row: row[0])
-    runs = engines_of([(each.task, each.layouts) for each in candidate.pools])
-    commands = (_load(pool, place, next(iter(runs or ()), USUAL)), _read(scenario))
+    variance, dimension, pool, commands = max(worth, key=lambda row: row[0])
     whole = pool.layouts.halves[0] == 1
     return NarrowingRun(dimension.title, math.sqrt(variance), commands, overlap_off=not whole)
+
+
+def benchmark_commands(
+    candidate: Candidate, scenario: Scenario, pool: EvaluatedPool
+) -> tuple[str, ...]:
+    """A load generator against one replica of a pool, and what makes a profile of its result.
+
+    Empty for a model that no repository holds, and for a chip that the catalogue does not.
+    """
+    place = repository(scenario.model) if isinstance(scenario.model, str) else None
+    if place is None or pool.task.chip.name not in chip_names():
+        return ()
+    runs = engines_of([(each.task, each.layouts) for each in candidate.pools])
+    return _load(pool, place, next(iter(runs or ()), USUAL)), _read(scenario)
 
 
 def _load(pool: EvaluatedPool, place: str, runs: str) -> str:

@@ -26,6 +26,10 @@ BASE = {
     },
     "hours": 2,
 }
+SERVED = {
+    "model": "qwen3-32b", "workload": {"input_tokens": 3000, "output_tokens": 300},
+    "promises": {"ttft_p95": "4 s", "tpot": "90 ms"}, "demand": 30,
+}  # fmt: skip
 
 
 def scenario(**changes):
@@ -62,6 +66,15 @@ def scenario(**changes):
          "in which region"),
         ({"models__chat__columns": [{"pool": "big", "chips": 1, "rate": 1, "phase": "decode"}]},
          "one of each"),
+        ({"pools__big__region": "us"}, "the scenario has no regions"),
+        ({"start": {"time": "2 h"}}, "at most 60 min"),
+        ({"models": {}}, "models: expected at least 1, got none"),
+        ({"models__chat": {**SERVED, "profiles": {"bag": "auto"}}}, "did you mean 'big'"),
+        ({"models__chat__profiles": {"big": "auto"}}, "leave one out"),
+        ({"models__chat__promises": {"ttft_p95": "1 s"}, "models__chat__columns": [
+            {"pool": "big", "chips": 1, "rate": 1, "ttft_p95": "2 s"}]},
+         "2 s is above the promise of 1 s"),
+        ({"models__chat__demand": "none.csv"}, "no file 'none.csv' is found"),
         (
             {"models__chat__workload": {"input_tokens": 9, "output_tokens": 9,
                                         "spare_replicas": 1}},
@@ -81,6 +94,7 @@ def test_a_mistake_is_refused_in_words(changes, words):
         ("0,1\n2,1", "hour 1 is missing"),
         ("0,1\n0,1", "hour 0 is doubled"),
         ("1,1\n0,1", "hour 0 is missing"),
+        ("0,1\n2,1\n1,1", "hour 1 is out of order, hour 3 was expected"),
         ("0,1\n1,-3", "at least 0"),
         ("2026-05-01T00:00Z,1\n2026-05-01T01:00+01:00,1", "time zone shifts"),
     ],
@@ -211,6 +225,19 @@ def test_replicas_of_a_phase_serve_what_two_pools_of_a_serving_plan_do():
     assert all(c.ttft_p95 <= 2 for c in plan.answer.columns if c.column.endswith("prefill"))
 
 
+def test_a_cache_that_no_network_carries_is_refused_by_model_and_pool():
+    """Prefill and decode apart; where whole replicas are allowed too, a warning."""
+    changes = {"hours": 1, "pools__big": {"system": "h100-nvl", "on_demand": "$4/hour"}}
+    words = "mode: disaggregated is not possible on big: .* give scale_out"
+    apart = {**SERVED, "choose": {"mode": "disaggregated"}}
+    with pytest.raises(InputError, match=f"models.chat: no pool can hold it: {words}"):
+        resolve_fleet(load(scenario(models__chat=apart, **changes)))
+    both = {**SERVED, "choose": {"mode": ["aggregated", "disaggregated"]}}
+    resolution = resolve_fleet(load(scenario(models__chat=both, **changes)))
+    assert not any(column.phase for column in resolution.task.columns)
+    assert "is not possible on big" in " ".join(resolution.warnings)
+
+
 def test_owned_machines_cost_nothing_more():
     """Two owned machines serve all; the bill is what is added."""
     assert planner.solve(scenario(have={"big": "2 machines"})).cost == pytest.approx(0)
@@ -220,6 +247,9 @@ def test_warnings_say_what_was_taken():
     """A spot contract without a loss, a reservation that is dearer than renting."""
     pool = {"size": 8, "on_demand": "$4/hour", "reserved": {"price": "$5/hour"},
             "spot": {"price": "$2/hour", "machines": 1}}  # fmt: skip
-    warnings = " ".join(planner.solve(scenario(pools__big=pool)).warnings)
+    late = {"hourly": [4, 9], "deferrable": "12 h"}
+    question = scenario(pools__big=pool, models__chat__demand=late)
+    warnings = " ".join(planner.solve(question).warnings)
+    assert "12 hours count as 1 of the 2 hours" in warnings
     assert "5%/hour is taken" in warnings
     assert "dearer than on demand" in warnings
