@@ -192,6 +192,7 @@ def _settings(row: sheets.Row, run: Measurement) -> ScriptSettings:
             "version": row["backend_version"],
             "model": run.model,
             "weights": run.precision,
+            "chip": run.chip.name,
             "architecture": run.chip.architecture,
             "lengths": f"{isl:g}/{osl:g}",
             "requests": sheets.number_or_none(row, "concurrency") or 0.0,
@@ -199,7 +200,7 @@ def _settings(row: sheets.Row, run: Measurement) -> ScriptSettings:
             "copies": (run.layout or {}).get("dp_attention", copies),
             "ranks": tp * copies,
             "day": run.as_of,
-            "pooled": "yes" if run.pooled else "no",
+            "pooled": "yes" if row["mode"] == "disagg" or _added_up(row) else "no",
         }
     )
 
