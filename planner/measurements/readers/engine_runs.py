@@ -1,7 +1,5 @@
 """Runs of whole engines at a concurrency, of one pool or of two: TPOT and TTFT of each.
 
-Rows of runs that are one run, and which runs speculate, read from what stands beside them.
-
 The table mixes exports. A run may stand in it twice with the same times to the last digit, under
 `DeepSeek-R1` and, with more columns, under `DeepSeek-V3`: the second export holds runs without
 speculation only, and gives the workers of both pools. The first row is then read as the second.
