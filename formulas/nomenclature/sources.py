@@ -70,6 +70,7 @@ hoffmann_2022 = _arxiv("hoffmann_2022", "Hoffmann et al.", 2022, "2203.15556", "
 pope_2022 = _arxiv("pope_2022", "Pope et al.", 2022, "2211.05102", "Efficiently Scaling Transformer Inference")
 leviathan_2022 = _arxiv("leviathan_2022", "Leviathan, Kalman, Matias", 2022, "2211.17192", "Fast Inference from Transformers via Speculative Decoding")
 li_2024 = _arxiv("li_2024", "Li, Wei, Zhang, Zhang", 2024, "2401.15077", "EAGLE: Speculative Sampling Requires Rethinking Feature Uncertainty")
+orkllm_2026 = Source("orkllm_2026", "oRKLLM", 2026, "https://github.com/oRKLLM/ork-driver/wiki/Exp-2026-06-26-MoE-Routing-Skew", "MoE Routing Skew: how often experts of LFM2 and Qwen3.6 are picked")
 ainslie_2023 = _arxiv("ainslie_2023", "Ainslie et al.", 2023, "2305.13245", "GQA: Training Generalized Multi-Query Transformer Models from Multi-Head Checkpoints")
 deepseek_v2 = _arxiv("deepseek_v2", "DeepSeek-AI", 2024, "2405.04434", "DeepSeek-V2: A Strong, Economical, and Efficient Mixture-of-Experts Language Model")
 deepseek_v3 = _arxiv("deepseek_v3", "DeepSeek-AI", 2024, "2412.19437", "DeepSeek-V3 Technical Report")

@@ -44,6 +44,13 @@ loop_first_token = Equation.of(
     source=derived,
 )
 
+burst_work, burst_prompt = in_passes(
+    T_work_ahead,
+    T_ahead,
+    maximum(L_new / c_chunk, n_chunks * minimum(1, dp * pp * one_seq / maximum(one_seq, n_burst))),
+    "prompts that come all at once share passes, as far as they fill them",
+)
+
 prefill_loop_first_token = Equation(
     "time to first token of a pool that prefills, in a closed loop",
     T_loop,
@@ -56,12 +63,11 @@ prefill_loop_first_token = Equation(
         + B
         - one_seq * n_chunks / n_shared,
     )
-    / one_seq
-    * x_pf
-    * T_pf_busy,
+    * (x_pf * f_stage * T_ahead / (pp * dp * one_seq))
+    + x_ramp * n_burst / one_seq * (L_new * one_seq * t_tok + t_request),
     assumes=(
         "where others are in flight a pass is under way, and half of it still to come",
-        "the first requests come all at once",
+        "the first requests come all at once, and the host takes up one behind the other",
         "each is dealt to a rank at random, and the next in its place again: in every round one "
         "waits for 2/5 of the standard deviation of a rank's number, as a simulation finds where "
         "the pools keep each other busy",
@@ -71,4 +77,4 @@ prefill_loop_first_token = Equation(
 )
 
 CLOSED_LOOP = (prompts_before, work_ahead, prompt_ahead, loop_first_token)
-PREFILL_LOOP = (prefill_loop_first_token,)
+PREFILL_LOOP = (burst_work, burst_prompt, prefill_loop_first_token)

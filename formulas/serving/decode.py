@@ -16,6 +16,7 @@ share `e_ovl` of the shorter of work and sending disappears behind the longer.
 
 from formulas.algebra.notation import *
 from formulas.network import collectives
+from formulas.roofline.experts import POPULAR, popular_share
 from formulas.serving import context_parallel, speculation
 
 SHARDING = pope_2022.at("section 3.2")
@@ -57,8 +58,9 @@ stage_pace = Equation.of(
 stage_coverage = Equation(
     "expected share of the experts that one microbatch, or a half of it, reads",
     coverage,
-    1 - (1 - k_experts / n_experts) ** (b_slice * m_pos / n_half),
-    assumes=("independent uniform routing, the largest share of all routings",),
+    popular_share(k_experts, n_experts, b_slice * m_pos / (n_half * one_token)),
+    assumes=POPULAR,
+    source=orkllm_2026,
 )
 
 weights_read = Equation.of(

@@ -7,6 +7,7 @@ reads its weights and its cache, multiplies, adds up between chips, and is launc
 """
 
 from formulas.algebra.notation import *
+from formulas.roofline.experts import POPULAR, popular_share
 
 CHAIN = leviathan_2022.at("section 2")
 HEAD = li_2024.at("section 3")
@@ -37,8 +38,9 @@ accepted_run = Equation.of(
 draft_coverage = Equation(
     "expected share of a drafter's experts that one pass reads",
     cov_draft,
-    1 - (1 - k_draft / e_draft) ** (b_slice * one_token / one_seq),
-    assumes=("independent uniform routing, one position of every sequence",),
+    popular_share(k_draft, e_draft, b_slice / one_seq),
+    assumes=(*POPULAR, "one position of every sequence"),
+    source=orkllm_2026,
 )
 
 draft_weights_read = Equation.of(

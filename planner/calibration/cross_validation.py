@@ -175,12 +175,6 @@ def folds(groups: Sequence[str] | np.ndarray, count: int = FOLDS, seed: int = SE
     return fold
 
 
-def fold_by_name(names: Sequence[str] | np.ndarray) -> np.ndarray:
-    """A fold for every name, shape (n_rows,)."""
-    fold: np.ndarray = np.unique(names, return_inverse=True)[1]
-    return fold
-
-
 def leave_out(
     sample: Sample, fold: np.ndarray, fit: Fit, sound: np.ndarray | None = None
 ) -> LeftOut:

@@ -78,7 +78,7 @@ class Features:
     def roofline(self) -> np.ndarray:
         """Each row's highest roof at full efficiency [s], shape (n_rows,).
 
-        Unlike the bound it reads the experts that uniform routing expects, on the layout that ran.
+        Unlike the bound it reads the experts that a step is expected to, on the layout that ran.
         """
         roofs = [
             self.matrix[:, [name.startswith(roof) for name in COEFFICIENTS]].sum(axis=1)

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from scipy.optimize import least_squares
 
-from planner.calibration.cross_validation import fold_by_name, folds, group_error, score
+from planner.calibration.cross_validation import folds, group_error, score
 from planner.calibration.leave_outs import TAIL, quantiles_by_group
 from planner.calibration.profile_file import listed, section
 from planner.catalogue.chips import KNOWN, NEW_CHIP, NEW_MODEL
@@ -156,8 +156,8 @@ def scores_of(rows: Sequence[PowerRow]) -> PowerScores:
     models = np.array([row.model for row in rows])
     ways = {
         KNOWN: folds([row.configuration for row in rows]),
-        NEW_MODEL: fold_by_name(models),
-        NEW_CHIP: fold_by_name(work.chip),
+        NEW_MODEL: np.unique(models, return_inverse=True)[1],
+        NEW_CHIP: np.unique(work.chip, return_inverse=True)[1],
     }
     share = np.empty(len(rows))
     for k in np.unique(ways[KNOWN]):

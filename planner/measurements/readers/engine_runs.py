@@ -1,7 +1,5 @@
 """Runs of whole engines at a concurrency, of one pool or of two: TPOT and TTFT of each.
 
-Rows of runs that are one run, and which runs speculate, read from what stands beside them.
-
 The table mixes exports. A run may stand in it twice with the same times to the last digit, under
 `DeepSeek-R1` and, with more columns, under `DeepSeek-V3`: the second export holds runs without
 speculation only, and gives the workers of both pools. The first row is then read as the second.
@@ -192,6 +190,7 @@ def _settings(row: sheets.Row, run: Measurement) -> ScriptSettings:
             "version": row["backend_version"],
             "model": run.model,
             "weights": run.precision,
+            "chip": run.chip.name,
             "architecture": run.chip.architecture,
             "lengths": f"{isl:g}/{osl:g}",
             "requests": sheets.number_or_none(row, "concurrency") or 0.0,
@@ -199,7 +198,7 @@ def _settings(row: sheets.Row, run: Measurement) -> ScriptSettings:
             "copies": (run.layout or {}).get("dp_attention", copies),
             "ranks": tp * copies,
             "day": run.as_of,
-            "pooled": "yes" if run.pooled else "no",
+            "pooled": "yes" if row["mode"] == "disagg" or _added_up(row) else "no",
         }
     )
 

@@ -10,6 +10,7 @@ from formulas.roofline.experts import (
     active_parameters,
     expert_coverage,
     least_coverage,
+    popular_share,
     sparse_latency_floor,
     touched_parameters,
 )
@@ -40,6 +41,18 @@ def test_uniform_routing_reads_the_most():
         skewed = np.mean(1 - (1 - shares) ** 40)
         assert skewed < uniform
         assert skewed >= of(least_coverage, {"k_experts": 1, "n_experts": 32})
+
+
+@pytest.mark.parametrize("positions", [1, 12, 300])
+def test_experts_in_unlike_demand_read_fewer(positions):
+    """Rates of exponential size, their Gini coefficient 1/2, one position picking k of E."""
+    rates = np.random.default_rng(5).exponential(8 / (64 - 8), 400_000)
+    share = float(popular_share(sp.Integer(8), sp.Integer(64), sp.Integer(positions)))
+    assert share == pytest.approx(np.mean(-np.expm1(-positions * rates)), rel=5e-3)
+    uniform = of(expert_coverage, {"k_experts": 8, "n_experts": 64, "B": positions, "m_pos": 1})
+    assert 8 / 64 <= share <= uniform * (1 + 1e-12)
+    ranks = (np.arange(rates.size) + 0.5) / rates.size
+    assert np.sort(rates) @ (2 * ranks - 1) / rates.sum() == pytest.approx(0.5, abs=0.01)
 
 
 def test_one_position_reads_the_active_parameters():

@@ -60,6 +60,7 @@ def test_more_microbatches_cost_memory_and_gain_nothing():
 PARTS = {
     "weights and caches": 10 + 0.05 * BATCHES,
     "coverage": 10 * (1 - (1 - 8 / 256) ** BATCHES),
+    "experts in unlike demand": 10 * 8 * BATCHES / (248 + 8 * BATCHES),
     "collective": 1 + 0.01 * BATCHES + 0.2 * np.sqrt(BATCHES),
     "imbalance": 0.05 * BATCHES * (1 + 2 / np.sqrt(BATCHES)),
     "prefill share": 0.02 * BATCHES,

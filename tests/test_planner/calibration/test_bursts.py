@@ -50,6 +50,17 @@ def test_the_first_requests_come_all_at_once():
     assert taken == pytest.approx(prompt * (1 + RAMP / 2 * counts + under_way))
 
 
+def test_a_burst_fills_its_passes_and_the_host_takes_up_one_behind_the_other():
+    """Two prompts fill a pass of 8192 tokens; one of two requests in a burst has it to itself."""
+    passes, requests = (COEFFICIENTS.index(name) for name in ("t_pf_chunk", "t_request"))
+    burst = np.array([1, 2, 8, 32, 62])
+    taken = np.array([first_token(concurrency=str(2 * n)) for n in burst])
+    under_way = np.array([0.0, 0.5, 0.5, 0.5, 0.5])
+    shared = np.maximum(0.5, 1 / burst)
+    assert taken[:, passes] == pytest.approx(1 + under_way + RAMP * burst * shared)
+    assert taken[:, requests] == pytest.approx(1 + RAMP * burst)
+
+
 def waits(requests: int, read: float, decode: float, rounds: int = 10, ranks: int = 1) -> float:
     """Mean wait of prompts read one by one in a closed loop whose requests all start at once.
 
@@ -75,10 +86,12 @@ def test_ranks_to_which_prompts_are_dealt_at_random_keep_some_waiting_in_every_r
     """An event simulation at 0.95 of the load, beside the surplus that the equation counts."""
     draws = kernel([prefill_loop_first_token], ["T_loop"])
     symbols = dict.fromkeys(draws.names, 1.0) | {
-        "B": 1.0, "T_ttft": 0.0, "T_read": 0.0, "x_ramp": RAMP, "T_pf_busy": 1 / ranks,
+        "B": 1.0, "T_ttft": 0.0, "T_read": 0.0, "x_ramp": RAMP, "t_tok": 0.0, "t_request": 0.0,
         "n_burst": float(ranks * each),
     }  # fmt: skip
-    alone, dealt = (draws(**{**symbols, "dp": float(dp)})["T_loop"] for dp in (1, ranks))
+    alone, dealt = (
+        draws(**{**symbols, "dp": float(dp), "T_ahead": dp / ranks})["T_loop"] for dp in (1, ranks)
+    )
     found = waits(ranks * each, 1.0, each / 0.95, ranks=ranks)
     assert alone == pytest.approx(RAMP * each)
     assert found == pytest.approx(dealt, rel=0.15)

@@ -83,10 +83,8 @@ def _seen(values: dict[str, float], sequences: np.ndarray) -> np.ndarray:
 
 
 def _coverage(picked: float, positions: np.ndarray) -> np.ndarray:
-    """Share of the experts that so many positions read, each picking this share of them."""
-    if picked >= 1:
-        return np.ones_like(positions)
-    return -np.expm1(positions * np.log1p(-picked))
+    """Share of the experts that so many positions read, as `formulas.roofline.experts` has it."""
+    return picked * positions / (1 - picked + picked * positions)
 
 
 def _line(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:

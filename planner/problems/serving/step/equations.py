@@ -14,6 +14,7 @@ from formulas.algebra.notation import *
 from formulas.network.collectives import hop_latency
 from formulas.nomenclature.symbols import SYMBOLS
 from formulas.numerics.expressions import put
+from formulas.roofline.experts import expert_coverage
 from formulas.serving import outputs, power, queues, request_lengths
 from formulas.serving.bounds import BOUNDS, least_weights_read, math_bound, prefill_math_bound
 from formulas.serving.closed_loop import CLOSED_LOOP, PREFILL_LOOP
@@ -96,12 +97,13 @@ PROMPT = (hop_latency, *(e for e in PREFILL if e.symbol.name not in ("T_ttft", "
 
 # The time to read a static batch is made of its prompts' times.
 _STATIC = {"T_pf_beside", "T_pf_all", "T_batch", "L_new", "x_hid"}
+_uniform = Equation.of(coverage, put(expert_coverage.rhs, {B: b_slice / n_half}))
 # What depends on nothing but its symbols: the equations, and the symbols that they are to give.
 ALONE: Mapping[str, tuple[Definitions, tuple[str, ...]]] = {
     # What follows from the lengths of requests.
     "seen_keys": (request_lengths.REQUESTS[2:], ("L_seen", "L_seen_pf")),
     # The share of the experts that one microbatch reads under uniform routing.
-    "expert_share": (DECODE, ("coverage",)),
+    "expert_share": ((_uniform, *(e for e in DECODE if e.symbol != coverage)), ("coverage",)),
     # Bytes that a step must move, with a real number of sequences on each rank.
     "traffic": ((least_weights_read, cache_read), ("V_w_bound", "V_kv_dec")),
     # What a step and a prompt make a chip read and multiply, which its power is counted from.

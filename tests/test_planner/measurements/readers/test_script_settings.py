@@ -16,6 +16,7 @@ RUN = {
     "architecture": "blackwell", "lengths": "1024/1024", "requests": 64.0, "tp": 8, "copies": 1,
     "ranks": 8, "day": "2026-02-01", "pooled": "no",
 }  # fmt: skip
+POOLED = {"engine": "trtllm", "pooled": "yes", "lengths": "1024/1024"}
 SHORT = {"engine": "trtllm", "version": "1.0.0rc3", "lengths": "1024/128"}
 
 
@@ -41,6 +42,15 @@ def test_a_run_that_no_script_made_has_the_usual_settings():
         ({"engine": "trtllm", "lengths": "1000/1000"}, "cache", "fp8"),
         ({"lengths": "1000/1000"}, "even", True),
         ({"lengths": "1000/1000"}, "beyond", 1500.0),
+        ({"engine": "trtllm", "lengths": "1024/1024", "day": "2025-11-20"}, "beyond", 64.0),
+        ({"engine": "trtllm", "lengths": "1024/1024"}, "beyond", 0.0),
+        ({"engine": "trtllm", "lengths": "8192/1024"}, "beyond", 64.0),
+        ({**POOLED, "chip": "gb200", "weights": "nvfp4"}, "chunk", 16384.0),
+        ({**POOLED, "chip": "b300", "weights": "nvfp4"}, "chunk", 10240.0),
+        ({**POOLED, "chip": "h200"}, "chunk", 0.0),
+        ({**POOLED, "chip": "gb200", "day": "2025-12-19"}, "chunk", 4608.0),
+        ({**POOLED, "engine": "sglang", "chip": "gb300"}, "chunk", 0.0),
+        ({**POOLED, "engine": "sglang", "chip": "gb300", "requests": 512.0}, "chunk", 16384.0),
         ({**SHORT, "model": "llama-3.1-8b"}, "reserved", 1.0),
         ({**SHORT, "model": "qwen3-32b"}, "reserved", 0.0),
         ({"lengths": "1000/1000", "version": "0.5.6.post2"}, "mixed", True),

