@@ -53,7 +53,7 @@ def ways_out(
         _priced(changes)
         or _priced(_with_promises(scenario, short, bits, _eased_alone))
         or _priced(_eased_alike(Change({}, scenario), relaxed, questions))
-        or _priced(_with_promises(scenario, short, bits, _eased_alike))
+        or _priced(_with_promises(scenario, short, bits, _eased_alike) if MEMORY in short else ())
     )
 
 
