@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, seed, settings
 
 from planner.problems.serving.search.batch import search
-from tests.campaign.kinds import KINDS
+from tests.campaign.kinds import soundness
 from tests.campaign.soundness import answer, cache_bytes, checked, parameters, question
 from tests.cases.serving import decided, questions, searched
 from tests.paths import ROOT
@@ -22,7 +22,7 @@ FEW = [range(1, 3), range(4, 6), pytest.param(range(10, 31), marks=pytest.mark.s
 @pytest.mark.parametrize("numbers", FEW, ids=str)
 def test_answers_are_what_they_say(numbers):
     """Chips, memory, promises, prices, bound and roof; a few relations between answers."""
-    assert sum(KINDS["soundness"].run(number) < 2 for number in numbers) > len(numbers) / 2
+    assert sum(soundness(number) < 2 for number in numbers) > len(numbers) / 2
 
 
 @pytest.mark.parametrize(

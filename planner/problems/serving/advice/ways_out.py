@@ -5,8 +5,9 @@ fewer bits; the part of a load that can be served. Every change was solved: it h
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from planner.catalogue.systems import System, system, system_names
 from planner.problems.serving.advice.change import DIGITS, Change, bits_of, narrower_weights
@@ -30,6 +31,11 @@ LARGEST_SYSTEM = 1_000_000  # chips beyond which nobody has one
 ENOUGH = 2  # times the chips that would carry a load if each carried as much as now
 SYSTEMS_TRIED = 4  # of those with the memory, the cheapest first
 
+# Changes that ease promises of a change, as far as the questions that it leaves say.
+Easing: TypeAlias = Callable[
+    [Change, Sequence[RelaxedPromise], Sequence[Question]], Iterator[Change]
+]
+
 
 def ways_out(
     scenario: Scenario,
@@ -40,17 +46,14 @@ def ways_out(
     """Every single change that was seen to leave a plan, with the price of that plan."""
     bits = bits_of(questions[0].task)
     short = {promise.promise: promise.short_by or 1.0 for promise in missed}
-    alone = [
-        Change({}, scenario).promising(promise.promise, promise.alone)
-        for promise in relaxed
-        if promise.alone is not None
-    ]
+    alone = list(_eased_alone(Change({}, scenario), relaxed, questions))
     changes = [*(alone or _together(scenario, relaxed, short))]
     changes += [*_loads(scenario, short.get(DEMAND, 0.0)), *_machines(scenario, short, bits)]
     return (
         _priced(changes)
-        or _priced(_with_promises(scenario, short, bits))
-        or _priced(_eased_alike(scenario, relaxed, questions))
+        or _priced(_with_promises(scenario, short, bits, _eased_alone))
+        or _priced(_eased_alike(Change({}, scenario), relaxed, questions))
+        or _priced(_with_promises(scenario, short, bits, _eased_alike) if MEMORY in short else ())
     )
 
 
@@ -80,13 +83,21 @@ def _together(
     return [change]
 
 
+def _eased_alone(
+    change: Change, relaxed: Sequence[RelaxedPromise], _: Sequence[Question]
+) -> Iterator[Change]:
+    """Each promise that leaves a plan when it alone is eased."""
+    for promise in relaxed:
+        if promise.alone is not None:
+            yield change.promising(promise.promise, promise.alone)
+
+
 def _eased_alike(
-    scenario: Scenario, relaxed: Sequence[RelaxedPromise], questions: Sequence[Question]
+    change: Change, relaxed: Sequence[RelaxedPromise], questions: Sequence[Question]
 ) -> Iterator[Change]:
     """All promises by one factor, the least that leaves a plan."""
     common = common_factor(questions) if relaxed else None
     if common is not None:
-        change = Change({}, scenario)
         for promise in relaxed:
             change = change.promising(promise.promise, promise.promised * common)
         yield change
@@ -99,7 +110,9 @@ def _machines(scenario: Scenario, short: Mapping[str, float], bits: int) -> Iter
     yield from narrower_weights(scenario, bits)
 
 
-def _with_promises(scenario: Scenario, short: Mapping[str, float], bits: int) -> Iterator[Change]:
+def _with_promises(
+    scenario: Scenario, short: Mapping[str, float], bits: int, eased: Easing
+) -> Iterator[Change]:
     """The same with what the promises that are missed then have to be, each change by itself."""
     missed = [name for name in short if name in type(scenario.promises).model_fields]
     none = dict.fromkeys((*missed, *(["tokens_per_s_per_user"] if "tpot" in missed else [])))
@@ -107,12 +120,10 @@ def _with_promises(scenario: Scenario, short: Mapping[str, float], bits: int) ->
     for change in _machines(free, short, bits) if missed else ():
         promised = change.scenario.model_copy(update={"promises": scenario.promises})
         try:
-            relaxed = relaxed_promises(questions_of(resolve(promised)))
+            questions = questions_of(resolve(promised))
         except InputError:
             continue
-        for promise in relaxed:
-            if promise.alone is not None:
-                yield Change(change.sets, promised).promising(promise.promise, promise.alone)
+        yield from eased(Change(change.sets, promised), relaxed_promises(questions), questions)
 
 
 def _chips(scenario: Scenario, short: Mapping[str, float]) -> Iterator[Change]:
@@ -144,8 +155,8 @@ def _chips(scenario: Scenario, short: Mapping[str, float]) -> Iterator[Change]:
         if at.closed:
             return (at.near + (at.far - at.near) // 2,)
         further = guess if at.turn == 0 else 2 * at.near
-        most = MOST_CHIPS_OF_PAIRS if pairs else max(MOST_CHIPS, ENOUGH * room)
-        return (further,) if further <= min(paid * most, LARGEST_SYSTEM) else ()
+        most = max(paid * (MOST_CHIPS_OF_PAIRS if pairs else MOST_CHIPS), ENOUGH**2 * guess)
+        return (further,) if further <= min(most, LARGEST_SYSTEM) else ()
 
     chips = bracketed(difference, Bracket(paid), propose, lambda at: at.far - at.near <= 1)
     if chips.closed:

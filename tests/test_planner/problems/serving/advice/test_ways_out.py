@@ -154,6 +154,18 @@ def test_a_promise_that_would_do_alone_has_its_price() -> None:
     assert tighter.status == "infeasible"
 
 
+@pytest.mark.parametrize("mode", ["aggregated", "disaggregated"])
+@pytest.mark.parametrize("promises", [{}, {"ttft": "700 ms", "tpot": "30 ms"}], ids=["", "late"])
+def test_a_model_ten_times_too_large_is_told_its_chips(mode: str, promises: dict) -> None:
+    """However far memory falls short, and with what the promises then have to be."""
+    question = BIG | {"chips": 2, "choose": {"mode": mode}, "promises": promises}
+    ways = planner.solve(question).answer.ways_out
+    assert ways
+    for way in ways:
+        assert "chips" in way.sets
+        assert planner.solve(_with(question, way.sets)).status == "optimal"
+
+
 def test_a_load_is_told_the_fewest_chips_that_carry_it() -> None:
     load = {"input_tokens": 500, "output_tokens": 100, "demand": "150 requests/s"}
     asked = BIG | {"model": "llama-3.1-8b", "chips": 2, "workload": load}
