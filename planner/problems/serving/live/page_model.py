@@ -100,12 +100,9 @@ class PageModel:
         point = self.plan.point
         if point is None:
             return {"layout": "", "outputs": {}}
-        names = (x.name for x in OUTPUTS)
-        values = {name: getattr(point, name) for name in names}
-        return {
-            "layout": layout_text(point),
-            "outputs": {k: float(v) for k, v in values.items() if v},
-        }
+        values = {x.name: getattr(point, x.name) for x in OUTPUTS}
+        outputs = {name: float(value) for name, value in values.items() if value}
+        return {"layout": layout_text(point), "outputs": outputs}
 
     @property
     def longest(self) -> float:
@@ -169,7 +166,7 @@ class PageModel:
         """What all pools share: outputs, sliders, names, and the plan as Python has it."""
         outputs = ("name", "label", "unit", "word", "scale", "promise")
         moves = ("name", "sets", "adds", "times", "limit", "inverse")
-        carbon = self.every[0].carbon is not None
+        shown = [x for x in OUTPUTS if x.word != "grams_per_token" or self.every[0].carbon]
         return {
             "letters": DIGITS,
             "largest_batch": LARGEST_BATCH,
@@ -179,11 +176,7 @@ class PageModel:
             "every": EVERY,
             "stride": STEP,
             "absent": {mode: list(names) for mode, names in ABSENT.items()},
-            "outputs": [
-                {name: getattr(x, name) for name in outputs}
-                for x in OUTPUTS
-                if carbon or x.word != "grams_per_token"
-            ],
+            "outputs": [{name: getattr(x, name) for name in outputs} for x in shown],
             "titles": {limit.step: limit.title or limit.name for limit in LIMITS.values()},
             "carried": self._carried(),
             "sliders": [
