@@ -32,7 +32,7 @@ DRAWS, SEED, UNSEEN = 2000, 1, 2  # of plans, and of what they keep
 STEPS, REACH = 5, 0.6  # plans tried, and how far their z move together
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
 OUTCOMES = 16  # of a run, equally likely
-RUNS = 12  # that are valued: those in use at first
+RUNS, FEW_RUNS = 12, 4  # that are valued at most, the busiest first; of large programs
 SAVES = 1e-6  # of the bill
 
 
@@ -263,18 +263,17 @@ def _least(task: FleetTask, errors: Errors, levels: Array) -> float:
 def valued_runs(task: FleetTask, errors: Errors, chance: float) -> tuple[ValuedRun, ...]:
     """What one benchmark run of each model on each kind of machine would save, the most first.
 
-    Those that save nothing are left out. Of a large program those in use are valued, of a long
-    horizon its mean day.
+    Those that save nothing are left out. Of a large program the few that serve most are valued, of
+    a long horizon its mean day.
     """
     task = mean_day(task) if task.hours > TYPICAL else task
     use = linear_use(task)
     levels = levels_of(task, errors, use, chance)
     cells = np.unique(task.cell_of)
     most = np.array([use.served[task.cell_of == cell].max() for cell in cells])
-    if fleet_program(task).program.columns > MIDDLE:
-        cells, most = cells[most > 0], most[most > 0]
+    count = RUNS if fleet_program(task).program.columns <= MIDDLE else FEW_RUNS
     runs = []
-    for cell in cells[np.argsort(-most, kind="stable")][:RUNS]:
+    for cell in cells[np.argsort(-most, kind="stable")][:count]:
         saved = saved_by_run(task, errors, levels, cell)
         if saved > SAVES * use.bills.sum() / task.hours:
             best = int(np.argmax(np.where(task.cell_of == cell, use.served, -1.0)))

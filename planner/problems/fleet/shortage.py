@@ -8,13 +8,15 @@ import numpy as np
 
 from planner.problems.fleet.fleet_task import FleetTask
 from planner.problems.fleet.program import fleet_program
+from planner.problems.fleet.search import MIDDLE
 from planner.programs.integer import NoPoint, relaxed, solved
 from planner.protocol.plan import MissedPromise
 from planner.text.wording import money
 
-SECONDS, GAP = 20.0, 0.02  # at which the search for a repair ends
+SECONDS, GAP = 20.0, 1e-4  # at which the search for a repair ends
 PENALTY = 1e3  # of a machine that is not offered, over its price
 DOES = " would do,"
+DEAR = 10.0  # in an hour, over the dearest price
 NONE = 1e-6  # machines: what solvers take for none
 
 
@@ -41,7 +43,7 @@ def shortfalls(task: FleetTask) -> tuple[MissedPromise, ...]:
     for k in used:
         rows += _rows(task, repair, k, "and " if rows else "", "," if k != used[-1] else DOES)
     for k in sorted({*pools} - {*used}) if len(used) == 1 else used:
-        if used and repair.exact:
+        if used and repair.exact and fleet_program(task).program.columns <= MIDDLE:
             with suppress(NoPoint):
                 rows += _rows(task, cheapest_repair(task, [k]), k, "or ", DOES)[:1]
     return tuple(rows)
@@ -70,7 +72,8 @@ def _rows(
     least = "" if repair.exact else "at least "
     machines = f"{firm}machine{'s' * (count > 1)} of {pool.name}"
     rows: list[MissedPromise] = []
-    for t in np.argsort(-repair.over[k], kind="stable").tolist():
+    load = task.demand[repair.busiest[k], np.arange(task.hours)]
+    for t in np.lexsort((-load, -repair.over[k])).tolist():
         m, over = int(repair.busiest[k, t]), int(repair.over[k, t])
         promise = f"models.{task.models[m]}.demand"
         if not over or promise in {row.promise for row in rows}:
@@ -105,16 +108,18 @@ def cheapest_repair(task: FleetTask, pools: Iterable[int]) -> FleetRepair:
     """
     dearest = max((_price(task, k) for k in range(len(task.pools))), default=1.0) or 1.0
     prices = [_price(task, k) or dearest for k in range(len(task.pools))]
-    eased = replace(
-        task,
-        pools=tuple(replace(p, on_demand=price, on_demand_most=None)
-                    for p, price in zip(task.pools, prices, strict=True)),
-    )  # fmt: skip
-    made = fleet_program(eased)
     offered = np.array([
         0.0 if p.on_demand is None else np.inf if p.on_demand_most is None else p.on_demand_most
         for p in task.pools
     ])  # fmt: skip
+    # What is not offered is dearer than all that is: no more in an hour than it takes.
+    dear = np.where(np.isfinite(offered), DEAR * dearest, prices)
+    eased = replace(
+        task,
+        pools=tuple(replace(p, on_demand=float(price), on_demand_most=None)
+                    for p, price in zip(task.pools, dear, strict=True)),
+    )  # fmt: skip
+    made = fleet_program(eased)
     most = np.where(np.isin(np.arange(offered.size), [*pools]), np.inf, 0.0)
     cost = PENALTY * task.hours * np.array(prices)
     more = made.program.variables(offered.shape, cost, most)
