@@ -18,7 +18,7 @@ from planner.problems.fleet.program import FleetProgram, most_replicas
 from planner.programs.integer import LinearPoint
 
 Array = np.ndarray
-LISTED = 400  # covers of an hour
+LISTED, FEWEST = 20_000, 200  # covers of an hour, of all models together, and of one
 PARTIAL = 20_000  # covers begun that are looked at together
 FIRST, TRIES = 0.04, 12  # of the least cost of an hour, up to which covers are listed at first
 WIDER, NEARLY_WIDER = 1.6, 1.25  # that range from one try to the next, of few covers and of many
@@ -40,28 +40,30 @@ class CoverItems:
     most: Array
 
     def at_most(self, first: Array, target: float, budget: float, always: int) -> list[int]:
-        """Items of some columns that a cover within a budget may have, and those of one in any case."""
+        """Items of some columns that a cover within a budget may have, those of one in any case."""
         count = self.served.size // 2
         items = [i for c in first for i in (c, count + c) if self.most[i] > 0]
         worth = min((self.costs[i] / self.served[i] for i in items), default=np.inf)
         if worth * target > budget:
             return []
         spare = budget - worth * target + NEAR
-        return [i for i in items
-                if i % count == always or self.costs[i] - worth * self.served[i] <= spare]  # fmt: skip
+        dear = self.costs - worth * self.served > spare
+        return [i for i in items if i % count == always or not dear[i]]
 
 
 @dataclass(frozen=True)
 class NearCovers:
-    """The covers of an hour that cost least (K, 2 n), their costs (K,), and what no other is below."""
+    """The cheapest covers of an hour (K, 2 n), their costs (K,), and what no other is below."""
 
     counts: Array
     costs: Array
     others: float
 
 
-def near_covers(items: CoverItems, needed: float, firmly: float, spare: int) -> NearCovers:
-    """Covers of a demand with the spare, as many as `LISTED`, and the least cost of all others."""
+def near_covers(
+    items: CoverItems, needed: float, firmly: float, spare: int, wanted: int
+) -> NearCovers:
+    """As many covers of a demand with the spare as are wanted, and what no other is below."""
     count = items.served.size // 2
     offered = items.most > 0
     worth = float((items.costs[offered] / items.served[offered]).min())
@@ -75,14 +77,14 @@ def near_covers(items: CoverItems, needed: float, firmly: float, spare: int) -> 
         counts = [np.zeros((0, 2 * count), int), *(group[0] for group in groups if group)]
         costs = np.concatenate([np.zeros(0), *(group[1] for group in groups if group)])
         listed = NearCovers(np.concatenate(counts), costs, least + wide)
-        if costs.size > LISTED:
+        if costs.size > wanted:
             break
-        wide *= WIDER if 4 * costs.size < LISTED else NEARLY_WIDER
+        wide *= WIDER if 4 * costs.size < wanted else NEARLY_WIDER
     order = np.argsort(listed.costs, kind="stable")
     others = listed.others
-    if order.size > LISTED:
-        others = min(others, float(listed.costs[order[LISTED]]))
-    order = order[:LISTED]
+    if order.size > wanted:
+        others = min(others, float(listed.costs[order[wanted]]))
+    order = order[:wanted]
     return NearCovers(listed.counts[order], listed.costs[order], others)
 
 
@@ -194,11 +196,12 @@ def _model_bound(task: FleetTask, m: int, prices: Array, kept: Array) -> float:
     served = np.concatenate([rates, rates * (1 - task.lost[mine])])
     firm = np.concatenate([rates, np.zeros_like(rates)])
     limits = np.concatenate([most, np.where(spot, np.minimum(most, lent), 0)])
+    wanted = max(FEWEST, LISTED // (len(task.models) * task.hours))
     listed = [
         near_covers(
             CoverItems(served, firm, np.concatenate([costs[0, :, t], costs[1, :, t]]), limits),
             task.demand[m, t] * (1 + task.headroom), (1 - task.spot_share) * task.demand[m, t],
-            task.spare,
+            task.spare, wanted,
         )
         for t in range(task.hours)
     ]  # fmt: skip
@@ -215,7 +218,7 @@ def _model_bound(task: FleetTask, m: int, prices: Array, kept: Array) -> float:
 def _step(
     task: FleetTask, mine: Array, before: NearCovers, after: NearCovers, kept: Array, demand: float
 ) -> Array:
-    """What going from each cover, or from any other, to each of the next hour costs (K + 1, L + 1)."""
+    """What each step costs, from covers and any other (K + 1) to those of the next hour (L + 1)."""
     rates, n = task.rates[mine], mine.size
     was, now = (each.counts[:, :n] + each.counts[:, n:] for each in (before, after))
     largest = np.where(now > 0, rates, 0.0).max(axis=1, initial=0.0)

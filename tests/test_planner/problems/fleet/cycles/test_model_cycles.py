@@ -74,7 +74,7 @@ def test_no_cover_that_is_not_listed_costs_less_than_what_is_said_of_all_others(
     costs[0] += 1.0
     served, firm = np.append(rates, 0.9 * rates), np.append(rates, [0.0, 0.0])
     most, spare = np.array([7, 6, 5, 4]), seed % 2
-    listed = near_covers(CoverItems(served, firm, costs, most), 9.0, 4.0, spare)
+    listed = near_covers(CoverItems(served, firm, costs, most), 9.0, 4.0, spare, 100)
     counts = np.array(list(product(*(range(n + 1) for n in most))))
     largest = np.where(counts[:, :2] + counts[:, 2:] > 0, rates, 0.0).max(axis=1)
     good = (counts @ served - spare * largest >= 9.0) & (counts @ firm >= 4.0)
