@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from planner.problems.fleet.fleet_task import FleetColumn, FleetTask, PoolOffer
+from planner.problems.fleet.fleet_task import FleetColumn, FleetTask, PoolOffer, Route
+
+FAR = 0.1  # seconds between two regions; half of the columns leave room for it
 
 
 def large_fleet(
@@ -58,4 +62,26 @@ def large_fleet(
     return FleetTask(
         names, tuple(offers), tuple(made), demand, (0,) * models, (None,) * models, 1, 0.15, True,
         0.5,
+    )  # fmt: skip
+
+
+def regional_fleet(models: int, hours: int, seed: int = 0, pools: int = 2) -> FleetTask:
+    """The same in two regions, eight hours and 60 to 40 apart; requests may move between them."""
+    base = large_fleet(models, hours, seed, pools=pools)
+    demand = [
+        part * np.roll(row, late) for row in base.demand for part, late in ((0.6, 0), (0.4, 8))
+    ]
+    return replace(
+        base,
+        models=tuple(f"{name} {region}" for name in base.models for region in "ab"),
+        pools=tuple(replace(p, name=f"{p.name} {region}") for p in base.pools for region in "ab"),
+        columns=tuple(
+            replace(c, model=2 * c.model + r, pool=2 * c.pool + r, slack=FAR * (i % 2))
+            for i, c in enumerate(base.columns) for r in (0, 1)
+        ),
+        demand=np.array(demand), windows=(0,) * 2 * models, tokens=(None,) * 2 * models,
+        routes=tuple(
+            Route(2 * m + i, 2 * m + j, 0.0 if i == j else FAR)
+            for m in range(models) for i in (0, 1) for j in (0, 1)
+        ),
     )  # fmt: skip

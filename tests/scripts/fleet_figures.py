@@ -1,7 +1,7 @@
-"""Figures of fleets: how cost and time grow, columns, savings, chances, days simulated.
+"""Figures of fleets: how cost and time grow, gaps, columns, savings, chances, days simulated.
 
-`python -m tests.scripts.fleet_figures growth columns savings chance days` prints the tables asked
-for, all without a name. Times are seconds of the processor. Fleets are drawn by a seed
+`python -m tests.scripts.fleet_figures growth few regions columns savings chance days` prints the
+tables asked for, all without a name. Times are seconds of the processor. Fleets are drawn by a seed
 (`tests.cases.fleets`); the columns are made for twenty models of the catalogue on six systems.
 """
 
@@ -23,7 +23,7 @@ from planner.problems.fleet.search import FleetChoice, cheapest
 from planner.programs.integer import relaxed
 from planner.scenario import load
 from tests.cases.fleet_simulation import hours_served
-from tests.cases.fleets import large_fleet
+from tests.cases.fleets import large_fleet, regional_fleet
 from tests.paths import ROOT
 
 GROWTH = ((5, 24), (10, 24), (20, 24), (35, 24), (50, 24), (20, 48), (20, 96), (20, 168))
@@ -59,6 +59,28 @@ def growth() -> None:
         usd, size = choice.value / hours, fleet_program(task).program.columns
         print(f"{models:6} {hours:5} {len(task.columns):7} {size:9,} {linear:13.2f} {whole:7.1f} "
               f"{choice.gap:5.2%} {usd:7,.0f} {usd / models:8,.0f}", flush=True)  # fmt: skip
+
+
+def few() -> None:
+    """The gap of twenty models of few replicas, where whole numbers matter most."""
+    print("demand seed  plan s   gap  $/hour")
+    for scale, seed in ((0.2, 0), (0.2, 1), (0.11, 0), (0.11, 2)):
+        task = large_fleet(20, 24, seed)
+        choice, _, whole = timed(replace(task, demand=task.demand * scale))
+        print(f"{scale:6} {seed:4} {whole:7.1f} {choice.gap:5.2%} {choice.value / 24:7,.0f}",
+              flush=True)  # fmt: skip
+
+
+def regions() -> None:
+    """The gap of fleets in two regions, with requests that move and without."""
+    print("models kinds seed moves  plan s   gap  $/hour")
+    for models, kinds, seeds in ((4, 2, range(4)), (20, 3, range(1))):
+        for seed in seeds:
+            task = regional_fleet(models, 24, seed, kinds)
+            for moves in (True, False):
+                choice, _, whole = timed(task if moves else replace(task, routes=()))
+                print(f"{models:6} {kinds:5} {seed:4} {moves!s:5} {whole:7.1f} {choice.gap:5.2%} "
+                      f"{choice.value / 24:7,.0f}", flush=True)  # fmt: skip
 
 
 def columns() -> None:
@@ -113,7 +135,7 @@ def days() -> None:
 
 
 TABLES: dict[str, Callable[[], None]] = {
-    each.__name__: each for each in (growth, columns, savings, chance, days)
+    each.__name__: each for each in (growth, few, regions, columns, savings, chance, days)
 }
 
 if __name__ == "__main__":

@@ -46,7 +46,7 @@ def fleet_program(task: FleetTask) -> FleetProgram:
     made = IntegerProgram()
     hours, pools, columns = task.hours, task.pools, len(task.columns)
     offered = np.array([p.spot is not None for p in pools])[task.pool_of]
-    most = _most_replicas(task)
+    most = most_replicas(task)
     firm = made.variables((columns, hours), 0.0, most[:, None])
     spot = made.variables((columns, hours), 0.0, np.where(offered, most, 0)[:, None])
     started = made.variables(
@@ -96,7 +96,7 @@ def _limit(price: float | None, most: int | None) -> float:
     return np.inf if most is None else most
 
 
-def _most_replicas(task: FleetTask) -> Array:
+def most_replicas(task: FleetTask) -> Array:
     """Replicas of each column (C,) above which more never help, in any hour.
 
     So many serve the model's busiest hour alone, while all of them start, with the spare.
@@ -183,7 +183,7 @@ def _spare(
     largest = made.variables((rates.size, task.hours), 0.0, 1.0)
     others.append(largest)
     made.subject([(largest.T, 1.0)], low=1.0, high=1.0)
-    most = _most_replicas(task)
+    most = most_replicas(task)
     for c in mine:
         above = largest[rates >= task.rates[c] * (1 - 1e-12)]
         if coming.size:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from planner.problems.fleet.cycles.cycle_bounds import cycle_bound
 from planner.problems.fleet.cycles.model_covers import cover_cuts, cover_prices
 from planner.problems.fleet.cycles.model_cycles import CyclePlan, cycled
 from planner.problems.fleet.fleet_task import FleetTask
@@ -38,7 +39,7 @@ PASSES, WANTED = 2, 0.03  # further passes while the gap is above what is wanted
 NONE = 5e-6  # of the busiest demand, below which nothing goes by a route
 FEW = 12  # replicas of a model in an hour below which each model is planned through its hours
 CONTRACT_NODES = 1000
-ROUNDS = 4  # of cuts
+ROUNDS, COVER_ROUNDS = 4, 3  # of rounding cuts, and of those of covers where programs are not large
 SPAN = 4  # hours that are free together
 NEARLY = 2  # columns of a model beside those in use
 WHOLE = "the whole program by branch and bound (HiGHS)"
@@ -85,7 +86,7 @@ def cheapest(task: FleetTask, by_hours: bool | None = None) -> FleetChoice:
     if by_hours is None and size <= MIDDLE:
         tried.append(_whole(task, made, SECONDS, TRIED if size > SMALL else UNLIMITED))
     if by_hours or (by_hours is None and size > SMALL and not _proved(tried)):
-        tried += _large(task, made) if size > MIDDLE else [_by_hours(task, made)]
+        tried += _large(task, made) if size > MIDDLE else _middle(task, made, tried)
     if not any(tried):  # neither says that there is no plan
         last = _whole(task, made, SECONDS) if size > SMALL else _by_hours(task, made)
         tried.append(last)
@@ -119,6 +120,18 @@ def _large(task: FleetTask, made: FleetProgram) -> list[FleetChoice | None]:
     if hours is None or hours.gap <= WANTED:
         return [hours]
     return [hours, _by_cycles(task, made, linear, hours)]
+
+
+def _middle(
+    task: FleetTask, made: FleetProgram, tried: Sequence[FleetChoice | None]
+) -> list[FleetChoice | None]:
+    """A plan by hours, and the best of that and of those tried improved model by model."""
+    hours = _by_hours(task, made)
+    plans = [plan for plan in (*tried, hours) if plan is not None]
+    if not plans or not _cyclic(task):
+        return [hours]
+    linear = relaxed(made.program.compiled())
+    return [hours, _by_cycles(task, made, linear, _best(plans))]
 
 
 def _whole(
@@ -171,8 +184,13 @@ def _by_cycles(
     None where no plan is found.
     """
     program = made.program.compiled()
-    cut = program.with_rows(cover_cuts(task, made, program, linear))
-    lifted = relaxed(cut)
+    cut, lifted = program, linear
+    for _ in range(COVER_ROUNDS if made.program.columns <= MIDDLE else 1):
+        cuts = cover_cuts(task, made, cut, lifted)
+        if not cuts.low.size:
+            break
+        cut = cut.with_rows(cuts)
+        lifted = relaxed(cut)
     chips = np.maximum(0.0, -lifted.duals[np.stack([made.machine_rows, made.spot_rows])])
     start, reserved = None, np.round(lifted.point[made.reserved])
     if hours is not None:
@@ -192,7 +210,7 @@ def _by_cycles(
     ):  # fmt: skip
         point[numbers] = values
     _mark_largest(task, made, point)
-    bound, nodes = max(lifted.value, linear.value), 0
+    bound, nodes = max(lifted.value, linear.value, cycle_bound(task, made, lifted)), 0
     if hours is None and program.value(point) * (1 - WANTED) > bound:
         around = there + np.roll(there, 1, axis=1) + np.roll(there, -1, axis=1)
         parts = [_hour(made, t, np.flatnonzero(around[:, t])) for t in range(task.hours)]
