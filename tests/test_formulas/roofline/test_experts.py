@@ -10,7 +10,6 @@ from formulas.roofline.experts import (
     active_parameters,
     expert_coverage,
     least_coverage,
-    popular_share,
     sparse_latency_floor,
     touched_parameters,
 )

@@ -83,7 +83,7 @@ def _seen(values: dict[str, float], sequences: np.ndarray) -> np.ndarray:
 
 
 def _coverage(picked: float, positions: np.ndarray) -> np.ndarray:
-    """Share of the experts that so many positions read, as `formulas.roofline.experts` has it."""
+    """Share of the experts that so many positions read, as `formulas.serving.speculation` has it."""
     return picked * positions / (1 - picked + picked * positions)
 
 
