@@ -61,6 +61,15 @@ def test_a_burst_fills_its_passes_and_the_host_takes_up_one_behind_the_other():
     assert taken[:, requests] == pytest.approx(1 + RAMP * burst)
 
 
+def test_a_token_goes_once_to_each_of_the_chips_that_hold_parts_of_all_its_experts():
+    """Eight experts of a token are eight copies, whether on eight chips whole or in parts."""
+    part = COEFFICIENTS.index("e_a2a")
+    ranks = {"system": "b200_sxm", "prefill_tp_size": "1", "prefill_attention_dp_size": "8"}
+    whole = first_token(**ranks, prefill_moe_tp_size="1", prefill_moe_ep_size="8")[part]
+    parts = first_token(**ranks, prefill_moe_tp_size="8", prefill_moe_ep_size="1")[part]
+    assert parts == pytest.approx(whole, rel=0.05)
+
+
 def waits(requests: int, read: float, decode: float, rounds: int = 10, ranks: int = 1) -> float:
     """Mean wait of prompts read one by one in a closed loop whose requests all start at once.
 
