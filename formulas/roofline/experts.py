@@ -4,19 +4,6 @@ from formulas.algebra.notation import *
 from formulas.roofline.roofline import compute_time
 
 UNIFORM = "each position picks its experts independently and uniformly"
-POPULAR = (
-    "each position picks an expert independently, as often as the expert is popular: popularity is "
-    "an exponential number, whose Gini coefficient is 1/2 where 0.44 and 0.65 were measured",
-)
-
-
-def popular_share(picked: Expr, experts: Expr, positions: Expr) -> Expr:
-    """Expected share of the experts that so many positions pick, experts being unlike in demand.
-
-    The mean of 1 - exp(-n x) over an exponential x of mean k/(E - k): one position picks k of E.
-    """
-    return picked * positions / (experts - picked + picked * positions)
-
 
 sparsity = Equation.of(
     sigma,

@@ -7,7 +7,7 @@ reads its weights and its cache, multiplies, adds up between chips, and is launc
 """
 
 from formulas.algebra.notation import *
-from formulas.roofline.experts import POPULAR, popular_share
+from formulas.network.expert_copies import IN_DEMAND, popular_share
 
 CHAIN = leviathan_2022.at("section 2")
 HEAD = li_2024.at("section 3")
@@ -39,8 +39,7 @@ draft_coverage = Equation(
     "expected share of a drafter's experts that one pass reads",
     cov_draft,
     popular_share(k_draft, e_draft, b_slice / one_seq),
-    assumes=(*POPULAR, "one position of every sequence"),
-    source=orkllm_2026,
+    *IN_DEMAND,
 )
 
 draft_weights_read = Equation.of(

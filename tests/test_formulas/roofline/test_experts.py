@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 import sympy as sp
 
+from formulas.network.expert_copies import popular_share
 from formulas.nomenclature.lecture import B, coverage
 from formulas.numerics.evaluate import kernel, unfolded
 from formulas.roofline.experts import (
     active_parameters,
     expert_coverage,
     least_coverage,
-    popular_share,
     sparse_latency_floor,
     touched_parameters,
 )
