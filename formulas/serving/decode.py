@@ -16,6 +16,7 @@ share `e_ovl` of the shorter of work and sending disappears behind the longer.
 
 from formulas.algebra.notation import *
 from formulas.network import collectives
+from formulas.network.expert_copies import IN_DEMAND, popular_share
 from formulas.serving import context_parallel, speculation
 
 SHARDING = pope_2022.at("section 3.2")
@@ -57,9 +58,8 @@ stage_pace = Equation.of(
 stage_coverage = Equation(
     "expected share of the experts that one microbatch, or a half of it, reads",
     coverage,
-    speculation.popular_share(k_experts, n_experts, b_slice * m_pos / (n_half * one_token)),
-    assumes=speculation.POPULAR,
-    source=orkllm_2026,
+    popular_share(k_experts, n_experts, b_slice * m_pos / (n_half * one_token)),
+    *IN_DEMAND,
 )
 
 weights_read = Equation.of(

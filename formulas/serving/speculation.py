@@ -7,22 +7,10 @@ reads its weights and its cache, multiplies, adds up between chips, and is launc
 """
 
 from formulas.algebra.notation import *
+from formulas.network.expert_copies import IN_DEMAND, popular_share
 
 CHAIN = leviathan_2022.at("section 2")
 HEAD = li_2024.at("section 3")
-POPULAR = (
-    "each position picks an expert independently, as often as the expert is popular: popularity is "
-    "an exponential number, whose Gini coefficient is 1/2 where 0.44 and 0.65 were measured",
-)
-
-
-def popular_share(picked: Expr, experts: Expr, positions: Expr) -> Expr:
-    """Expected share of the experts that so many positions pick, experts being unlike in demand.
-
-    The mean of 1 - exp(-n x) over an exponential x of mean k/(E - k): one position picks k of E.
-    """
-    return picked * positions / (experts - picked + picked * positions)
-
 
 draft_chance = Equation.of(
     p_draft,
@@ -51,8 +39,7 @@ draft_coverage = Equation(
     "expected share of a drafter's experts that one pass reads",
     cov_draft,
     popular_share(k_draft, e_draft, b_slice / one_seq),
-    assumes=(*POPULAR, "one position of every sequence"),
-    source=orkllm_2026,
+    *IN_DEMAND,
 )
 
 draft_weights_read = Equation.of(

@@ -279,10 +279,8 @@ def own_bands(left: LeftOut) -> dict[str, Band]:
 
 def own_coverage(left: LeftOut) -> dict[str, float]:
     """The share of each quantity's rows inside the band that the rows of the other folds give."""
-    shares = {
-        name: coverage_of(left.ratio[mask], left.fold[mask], FEWEST_OWN)
-        for name, mask in quantities(left.sample).items()
-    }
+    masks = quantities(left.sample).items()
+    shares = {x: coverage_of(left.ratio[m], left.fold[m], FEWEST_OWN) for x, m in masks}
     return {name: share for name, share in shares.items() if not np.isnan(share)}
 
 

@@ -82,6 +82,10 @@ def curve_shape(scored: Sequence[Entry]) -> CurveShape | None:
             both = row.pools and (row.pools.prefill, row.pools.decode)
             curves[f"{configuration_of(row)} {both} {entry.quantity} {entry.part}"].append(entry)
     points: list[tuple[float, float, float]] = []
+    guesses: tuple[Callable[[Entry], float], ...] = (
+        lambda entry: entry.prediction.estimate if entry.prediction else np.nan,
+        lambda entry: entry.roofline or np.nan,
+    )
     count = 0
     for entries in curves.values():
         ordered = sorted(entries, key=_concurrency)
@@ -89,7 +93,7 @@ def curve_shape(scored: Sequence[Entry]) -> CurveShape | None:
         rest = [entry for entry in ordered if _concurrency(entry) > lowest]
         count += bool(rest)
         for entry in rest:
-            estimate, roof = (_scaled(entry, low, of) for of in (_expected, _roofed))
+            estimate, roof = (_scaled(entry, low, of) for of in guesses)
             points.append((float(entry.measured or 0.0), estimate, roof))
     if not points:
         return None
@@ -104,14 +108,6 @@ def _concurrency(entry: Entry) -> float:
     if row is None:
         return 0.0
     return row.pools.concurrency if row.pools is not None else row.batch
-
-
-def _expected(entry: Entry) -> float:
-    return entry.prediction.estimate if entry.prediction else np.nan
-
-
-def _roofed(entry: Entry) -> float:
-    return entry.roofline or np.nan
 
 
 def _scaled(entry: Entry, low: Entry, of: Callable[[Entry], float]) -> float:

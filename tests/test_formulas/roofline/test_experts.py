@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import sympy as sp
 
+from formulas.network.expert_copies import popular_share
 from formulas.nomenclature.lecture import B, coverage
 from formulas.numerics.evaluate import kernel, unfolded
 from formulas.roofline.experts import (

@@ -115,8 +115,8 @@ def _within(
     need, firm_need = np.array([target[0]]), np.array([target[1]])
     tiny = NEAR * target[0]
     for place, item in enumerate(which):
-        each = max(float(items.costs[item]), CHEAPEST)
-        most = np.minimum(np.floor((budget - cost) / each + NEAR), items.most[item])
+        usd = max(float(items.costs[item]), CHEAPEST)
+        most = np.minimum(np.floor((budget - cost) / usd + NEAR), items.most[item])
         more = np.maximum(most.astype(int), -1) + 1
         if more.sum() > PARTIAL:
             return None
@@ -144,10 +144,10 @@ def cycle_bound(task: FleetTask, made: FleetProgram, linear: LinearPoint) -> flo
     Of a task whose models serve their own demand in its hour: none waits, none goes by routes.
     """
     prices = np.maximum(0.0, -linear.duals[np.stack([made.machine_rows, made.spot_rows])])
-    kept = np.zeros((len(task.columns), task.hours))
-    kept[np.flatnonzero(task.starts > 0)] = linear.duals[made.start_rows]
+    carried = np.zeros((len(task.columns), task.hours))
+    carried[np.flatnonzero(task.starts > 0)] = linear.duals[made.start_rows]
     prices, machines = _offered(task, prices)
-    models = sum(_model_bound(task, m, prices, kept) for m in range(len(task.models)))
+    models = sum(_model_bound(task, m, prices, carried) for m in range(len(task.models)))
     return (machines + models) * (1 - NEAR)
 
 
@@ -177,19 +177,19 @@ def _offered(task: FleetTask, prices: Array) -> tuple[Array, float]:
     return prices, usd
 
 
-def _model_bound(task: FleetTask, m: int, prices: Array, kept: Array) -> float:
+def _model_bound(task: FleetTask, m: int, prices: Array, carried: Array) -> float:
     """What no cycle of a model's replicas costs less than, at prices of chips (2, pools, hours)."""
     mine = np.flatnonzero(task.model_of == m)
     pools, used = task.pool_of[mine], task.used_chips[mine]
     offers = [task.pools[k] for k in pools]
     chips = used[:, None] * prices[:, pools]
-    kept = np.clip(kept[mine], 0.0, task.start_costs[mine][:, None])
+    carried = np.clip(carried[mine], 0.0, task.start_costs[mine][:, None])
     spot = np.array([offer.spot is not None for offer in offers])
     least = np.where(spot[:, None], chips.min(axis=0), chips[0])
     for t in 2 * list(range(task.hours)):  # that none costs less than nothing
         after = (t + 1) % task.hours
-        kept[:, after] = np.minimum(kept[:, after], least[:, t] + kept[:, t])
-    costs = np.maximum(0.0, chips + (kept - np.roll(kept, -1, axis=1)))
+        carried[:, after] = np.minimum(carried[:, after], least[:, t] + carried[:, t])
+    costs = np.maximum(0.0, chips + (carried - np.roll(carried, -1, axis=1)))
     most = most_replicas(task)[mine]
     lent = np.array([offer.size * offer.spot_most for offer in offers]) // used
     rates = task.rates[mine]
@@ -206,7 +206,7 @@ def _model_bound(task: FleetTask, m: int, prices: Array, kept: Array) -> float:
         for t in range(task.hours)
     ]  # fmt: skip
     steps = [
-        _step(task, mine, listed[t - 1], listed[t], kept[:, t], task.demand[m, t])
+        _step(task, mine, listed[t - 1], listed[t], carried[:, t], task.demand[m, t])
         for t in range(task.hours)
     ]
     value = np.zeros(steps[0].shape[0])
@@ -216,7 +216,12 @@ def _model_bound(task: FleetTask, m: int, prices: Array, kept: Array) -> float:
 
 
 def _step(
-    task: FleetTask, mine: Array, before: NearCovers, after: NearCovers, kept: Array, demand: float
+    task: FleetTask,
+    mine: Array,
+    before: NearCovers,
+    after: NearCovers,
+    carried: Array,
+    demand: float,
 ) -> Array:
     """What each step costs, from covers and any other (K + 1) to those of the next hour (L + 1)."""
     rates, n = task.rates[mine], mine.size
@@ -230,7 +235,7 @@ def _step(
     for i, c in enumerate(mine):
         change = now[None, :, i] - was[:, None, i]
         started = np.maximum(0, change)
-        inner += task.start_costs[c] * started - kept[i] * change
+        inner += task.start_costs[c] * started - carried[i] * change
         room -= rates[i] * task.starts[c] * started
     inner[room < demand * (1 + task.headroom) * (1 - NEAR)] = np.inf
     return step

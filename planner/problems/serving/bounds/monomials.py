@@ -78,12 +78,12 @@ def _covered(values: dict[str, float], at: np.ndarray, sequences: np.ndarray) ->
 
 def _seen(values: dict[str, float], sequences: np.ndarray) -> np.ndarray:
     """Share of the experts that a step of so many sequences of a slice reads, or a half of it."""
-    picked = values["k_experts"] / values["n_experts"]
-    return _coverage(picked, sequences * values["m_pos"] / values["n_half"])
+    positions = sequences * values["m_pos"] / values["n_half"]
+    return _coverage(values["k_experts"] / values["n_experts"], positions)
 
 
 def _coverage(picked: float, positions: np.ndarray) -> np.ndarray:
-    """Share of the experts that so many positions read, as `formulas.serving.speculation` has it."""
+    """Share of the experts that so many positions read, as `popular_share` has it."""
     return picked * positions / (1 - picked + picked * positions)
 
 
