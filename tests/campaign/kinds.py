@@ -182,11 +182,11 @@ def mutants(number: int) -> Counter[int]:
         )
     verdicts, harmless = results(), equivalent()
     names = [mutant.name for mutant in sampled([room], count, 15)[room]]
-    noticed = [verdicts[x]["verdict"] in ("killed", "timeout") for x in names if x not in harmless]
-    survivors = [x for x in names if x not in harmless and verdicts[x]["verdict"] == "survived"]
+    tried = {name: verdicts[name]["verdict"] for name in names if name not in harmless}
+    survivors = [name for name, verdict in tried.items() if verdict not in ("killed", "timeout")]
     if survivors:
-        raise AssertionError(f"{sum(noticed)} of {len(noticed)} noticed; {', '.join(survivors)}")
-    return Counter({0: len(noticed), 1: len(names) - len(noticed)})
+        raise AssertionError(f"{len(survivors)} of {len(tried)} unnoticed: {', '.join(survivors)}")
+    return Counter({0: len(tried), 1: len(names) - len(tried)})
 
 
 KINDS = {
