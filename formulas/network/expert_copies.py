@@ -12,14 +12,6 @@ EVEN = "experts lie evenly over nodes"
 ROUTING = deepseek_v3.at("section 2.1.2, node-limited routing")
 DISPATCH = deepseek_v3.at("section 3.2.2, dispatch and combine")
 RANDOM = "the token's own node is one like the others"
-POPULAR = "positions pick independently, an expert as often as it is popular: an exponential number"
-# Its Gini coefficient is 1/2, where 0.44 and 0.65 were measured and uniform routing has 0.
-IN_DEMAND = ((POPULAR,), orkllm_2026.at("history, 2026-06-26"))
-
-
-def popular_share(k: Expr, experts: Expr, n: Expr) -> Expr:
-    """Mean of 1 - exp(-n x), x exponential of mean k/(E - k): of n positions, one picks k of E."""
-    return k * n / (experts - k + k * n)
 
 
 @cache

@@ -16,8 +16,8 @@ share `e_ovl` of the shorter of work and sending disappears behind the longer.
 
 from formulas.algebra.notation import *
 from formulas.network import collectives
-from formulas.network.expert_copies import IN_DEMAND, popular_share
 from formulas.serving import context_parallel, speculation
+from formulas.serving.speculation import IN_DEMAND, popular_share
 
 SHARDING = pope_2022.at("section 3.2")
 EXPERTS = deepseek_v3.at("section 3.4")

@@ -7,10 +7,18 @@ reads its weights and its cache, multiplies, adds up between chips, and is launc
 """
 
 from formulas.algebra.notation import *
-from formulas.network.expert_copies import IN_DEMAND, popular_share
 
 CHAIN = leviathan_2022.at("section 2")
 HEAD = li_2024.at("section 3")
+POPULAR = "positions pick independently, an expert as often as it is popular: an exponential number"
+# Its Gini coefficient is 1/2, where 0.44 and 0.65 were measured and uniform routing has 0.
+IN_DEMAND = ((POPULAR,), orkllm_2026.at("history, 2026-06-26"))
+
+
+def popular_share(k: Expr, experts: Expr, n: Expr) -> Expr:
+    """Mean of 1 - exp(-n x), x exponential of mean k/(E - k): of n positions, one picks k of E."""
+    return k * n / (experts - k + k * n)
+
 
 draft_chance = Equation.of(
     p_draft,

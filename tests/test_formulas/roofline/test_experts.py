@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from formulas.network.expert_copies import popular_share
 from formulas.nomenclature.lecture import B, coverage
 from formulas.numerics.evaluate import kernel, unfolded
 from formulas.roofline.experts import (
@@ -14,6 +13,7 @@ from formulas.roofline.experts import (
     sparse_latency_floor,
     touched_parameters,
 )
+from formulas.serving.speculation import popular_share
 
 
 def of(item, case, **more):

@@ -255,8 +255,7 @@ def _collectives(task: Task, layouts: Layouts) -> dict[str, np.ndarray]:
             # One copy for each domain, which passes it on inside.
             nodes = copies_to_domains(task.sizes, exchanged.domains)
             sends = np.where(exchanged.domains > 1, nodes * ways, sends)
-        # A copy for each expert, but parts of one token's experts on one chip share theirs.
-        chosen = float(max(task.sizes.n_experts_active, 1))
+        chosen = float(max(task.sizes.n_experts_active, 1))  # parts on one chip share a copy
         every_expert = np.minimum(chosen * ways, np.maximum(chosen, layouts.whole))
         values |= _law(f"ar{phase}", reduced) | _law(f"x{phase}", exchanged)
         values[f"k_copies{phase}"] = np.where(exchanged.per_expert, every_expert, sends)
