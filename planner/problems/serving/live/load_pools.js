@@ -132,7 +132,6 @@ function loadedPairs({ data, bind, loaded, packed, worth, passSizes, room, shard
   const FEWEST = 12; // rows that read, by what they take at least, from which the first pair is made
 
   function searched(question, state, held, most) {
-    if (state.batch !== undefined) return null;
     const a = bind(question.read, state), b = bind(question.decode, state), [i, j] = held ? held.rows : [null, null];
     const ask = { question, demand: a.values.X_arr, prices: [a.values.p_chip, b.values.p_chip] };
     const taken = [a, b].map(({ pool }, k) => (row, rate) => (question.throughput ? 0 : ask.prices[k] * needed(ask, rate) * pool.replica[row]));
@@ -230,7 +229,7 @@ function loadedPairs({ data, bind, loaded, packed, worth, passSizes, room, shard
         const taken = question.together ? n * chipsOf(x) : chipsLeast(n, x.room);
         const score = question.throughput ? 1 / demand : cost(ask, taken, Math.max(chips - taken, 0));
         made.push({ score, latency: x.latency + y.latency, rows: [x.row, y.row], replicas: [n, m], chips: [taken, chips - taken],
-                    requests: demand, batch: y.batch, reads: x.batch, slots: [x.slot, y.slot], busy: x.busy });
+                    requests: demand, batch: y.batch, reads: x.batch, slots: [x.slot, y.slot], fills: [x.busy, 1] });
       }
     const seen = new Set(), ordered = [...made].sort((x, y) => x.score - y.score);
     const leading = ordered.filter(({ rows }) => { const key = rows.join(); return !seen.has(key) && seen.add(key); }).slice(0, TIED), bests = new Map();
