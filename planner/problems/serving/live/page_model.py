@@ -88,8 +88,7 @@ class PageModel:
         return (*(self._slider(row) for row in self.rows), *self._batch())
 
     def _batch(self) -> Iterator[Slider]:
-        """The batch over all replicas, the largest allowed where nobody says; of prompts a pass
-        has its own."""
+        """The batch over all replicas, the largest allowed where nobody says; none of prompts."""
         batch, reads = self.plan.batch, any(x.mode == "prefill" for x in self.tasks.tasks)
         if self.scenario.choose.batch is None and batch and not (reads or self.every[0].loaded):
             high = 10 ** np.ceil(np.log10(4.0 * batch))
