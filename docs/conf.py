@@ -41,6 +41,7 @@ html_theme = "furo"
 html_title = "token-planner"
 html_static_path = ["_static", "../formulas/export/token-planner-math.woff2"]
 html_css_files = ["site.css"]
+html_favicon = "_static/icon.svg"
 html_extra_path = ["validation.html"]
 html_copy_source = html_show_sourcelink = False
 html_show_sphinx = False

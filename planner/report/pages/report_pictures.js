@@ -167,7 +167,7 @@ const Pictures = (() => {
       }
       if (grown.wall && grown.wall > 1) {
         svg.append(line(x(grown.wall), top, x(grown.wall), bottom, "wall"));
-        svg.append(text(x(grown.wall) - 5, top + 10, "memory full", { "text-anchor": "end", class: "halo" }));
+        svg.append(text(x(grown.wall), top - 4, "memory full", { "text-anchor": "middle" }));
       }
       svg.append(line(x(grown.at), top, x(grown.at), bottom, "axis"));
       const here = rows.reduce((m, row) => (Math.abs(row.batch - grown.at) < Math.abs(m.batch - grown.at) ? row : m));

@@ -2,10 +2,12 @@
 // A pool at what the sliders say: the stages of its kernel on typed arrays. What depends on a layout
 // is computed when a row is first looked at, and kept while only promises move.
 const KEPT = 4; // states of a pool whose layouts are kept: the page asks for few at a time
+// Sequences in flight as a whole number, of two that are as near the even one, as Python rounds.
+const inFlight = (x) => { const up = Math.round(x); return Math.max(1, up - x === 0.5 && up % 2 ? up - 1 : up); };
 function boundPools(data, kernels, pools) {
   const physical = data.sliders.filter((s) => [...s.sets, ...s.adds, ...s.times].length);
   const promised = data.sliders.filter((s) => s.limit);
-  const states = pools.map(() => []);
+  const states = pools.map(() => []), readers = new Set(data.questions.map((question) => question.read));
 
   // A pool with the promises of a state; with a pace, of another time per token.
   function bind(number, state) {
@@ -16,7 +18,9 @@ function boundPools(data, kernels, pools) {
       const used = places.length < KEPT ? null : places.pop();
       places.unshift(staged(pool, state, key, used ? used.l : new Float64Array(pool.names.width * pool.size)));
     }
-    return limited(pool, places[0], state);
+    // Batches over all replicas that are given, of two pools to the one that decodes; none where free.
+    const totals = readers.has(number) ? [] : state.batch !== undefined ? [state.batch] : pool.batches;
+    return limited(pool, places[0], state, totals);
   }
 
   function staged(pool, state, key, l) {
@@ -39,7 +43,7 @@ function boundPools(data, kernels, pools) {
     return { key, values, s, l, times, ready: new Uint8Array(pool.size), room: empty(), flat: empty() };
   }
 
-  function limited(pool, { values, s, l, times, ready, room, flat }, state) {
+  function limited(pool, { values, s, l, times, ready, room, flat }, state, totals) {
     const { names, kernel, rows, a, b, place, results, promised: kept } = pool, width = names.width, functions = names.functions;
     const limits = { ...pool.limits };
     for (const slider of promised) {
@@ -83,10 +87,12 @@ function boundPools(data, kernels, pools) {
       kernel.batch(s, mine, 0, b, r);
       return named(r);
     };
-    const cut = pool.way("cp"), allowed = (i) => cut[i] === 1 || !pool.least_part || values.L_in / cut[i] >= pool.least_part;
+    const cut = pool.way("cp"), halves = pool.way("halves"), largest = Math.max(...totals);
+    const allowed = (i) => (cut[i] === 1 || !pool.least_part || values.L_in / cut[i] >= pool.least_part)
+      && !(totals.length && halves[i] > 1 && !(largest > pool.way("replicas")[i] * pool.group[i]));
     const counted = (counts) => { for (const name in counts) if (name in pool.counts) b[pool.counts[name]] = counts[name]; };
     const outputs = (i, batch, fill = 1) => named(at("batch", i, batch, fill));
-    return { pool, values, limits, most, room, flat, allowed, at, score, promises, holds, counted, resized, outputs };
+    return { pool, values, limits, totals, most, room, flat, allowed, at, score, promises, holds, counted, resized, outputs };
   }
 
   return bind;

@@ -107,6 +107,7 @@ function loadedPools({ bind, nearby, passSizes, replicasMost, winning, LARGEST, 
   // last time, the batch that showed it is tried first.
   function on(b, i, chips, without) {
     const { pool } = b, point = sized(b, i, chips), reads = pool.mode === "prefill", group = pool.group[i];
+    if (!(point.replicas > pool.load.spare)) return null;
     if (!reads && pool.trial[i] && short(b, i, pool.trial[i], without)) return null;
     const batch = gathers(b, i);
     if (batch && keeps(b, i, batch, without)) return { ...point, batch };

@@ -28,9 +28,11 @@ function loadedPairs({ data, bind, loaded, packed, worth, passSizes, room, shard
     return made;
   }
 
-  // As `beyond` of pools without a load, at a full group that breaks a promise or has no room.
+  // As `beyond` of pools without a load, at a full group that breaks a promise or has no room; the
+  // fewest replicas may take too much whatever they do.
   function beyond(b, i, taken, most) {
     const { pool } = b, batch = pool.trial[i];
+    if (taken(i, 0) > most) return true;
     if (!batch || most === Infinity) return false;
     const kept = b.holds(i, batch);
     return taken(i, pool.results.scored[pool.scored.slot]) > most && !(kept && loaded.roomy(b, i, batch));
@@ -60,12 +62,12 @@ function loadedPairs({ data, bind, loaded, packed, worth, passSizes, room, shard
   }
 
   // Rows that read, on each size of a pass, with the most that any share of use lets them serve, and
-  // what they take at least.
-  function readable(question, a, only, taken) {
+  // what they take at least; without those whose fewest replicas take more than `most`.
+  function readable(question, a, only, taken, most = Infinity) {
     const { pool } = a, made = [], load = a.limits.readers;
     for (let i = only ?? 0; i < (only ?? pool.size - 1) + 1; i++) {
       const replicas = pool.way("replicas")[i];
-      if (!a.allowed(i) || replicas <= question.spare) continue;
+      if (!a.allowed(i) || replicas <= question.spare || taken(i, Infinity) > most) continue;
       const sizes = passSizes(a, i);
       for (let k = 0; k < sizes.length; k++) {
         const r = a.at("occupied", i, sizes[k]), slot = r[0], ranks = pool.way("dp_attention")[i];
@@ -130,7 +132,6 @@ function loadedPairs({ data, bind, loaded, packed, worth, passSizes, room, shard
   const FEWEST = 12; // rows that read, by what they take at least, from which the first pair is made
 
   function searched(question, state, held, most) {
-    if (state.batch !== undefined) return null;
     const a = bind(question.read, state), b = bind(question.decode, state), [i, j] = held ? held.rows : [null, null];
     const ask = { question, demand: a.values.X_arr, prices: [a.values.p_chip, b.values.p_chip] };
     const taken = [a, b].map(({ pool }, k) => (row, rate) => (question.throughput ? 0 : ask.prices[k] * needed(ask, rate) * pool.replica[row]));
@@ -143,7 +144,8 @@ function loadedPairs({ data, bind, loaded, packed, worth, passSizes, room, shard
       const [reads, decodes] = [0, 1].map((k) => [...new Set(question.recent.map((pair) => pair[k]))]);
       bounded(paired(reads.flatMap((row) => readable(question, a, row, taken[0])), decodes.flatMap((row) => decoding(question, b, row, slotted, Infinity))));
     }
-    const every = readable(question, a, i, taken[0]), quickest = every.reduce((m, x) => Math.min(m, x.least), Infinity);
+    const fewest = b.pool.replica.reduce((m, _, row) => Math.min(m, slotted(row, 0)), Infinity);
+    const every = readable(question, a, i, taken[0], limit - fewest), quickest = every.reduce((m, x) => Math.min(m, x.least), Infinity);
     const decodes = decoding(question, b, j, slotted, limit < Infinity ? limit - quickest : Infinity);
     if (!decodes.length) return null;
     const rest = least(decodes, 1);
@@ -171,7 +173,7 @@ function loadedPairs({ data, bind, loaded, packed, worth, passSizes, room, shard
     return [...ones].flatMap(([group, firsts]) => firsts.flatMap((x) => (others.get(group) ?? []).map((y) => [x, y])));
   }
 
-  const needed = ({ question, demand }, rate) => Math.ceil(demand / rate - 1e-12) + question.spare;
+  const needed = ({ question, demand }, rate) => Math.max(Math.ceil(demand / rate - 1e-12), 1) + question.spare;
   const chipsOf = (x) => x.room.stage * x.room.stages;
   const cost = ({ prices, demand }, taken, rest) => (prices[0] * taken + prices[1] * rest) / demand;
 
@@ -227,7 +229,7 @@ function loadedPairs({ data, bind, loaded, packed, worth, passSizes, room, shard
         const taken = question.together ? n * chipsOf(x) : chipsLeast(n, x.room);
         const score = question.throughput ? 1 / demand : cost(ask, taken, Math.max(chips - taken, 0));
         made.push({ score, latency: x.latency + y.latency, rows: [x.row, y.row], replicas: [n, m], chips: [taken, chips - taken],
-                    requests: demand, batch: y.batch, reads: x.batch, slots: [x.slot, y.slot], busy: x.busy });
+                    requests: demand, batch: y.batch, reads: x.batch, slots: [x.slot, y.slot], fills: [x.busy, 1] });
       }
     const seen = new Set(), ordered = [...made].sort((x, y) => x.score - y.score);
     const leading = ordered.filter(({ rows }) => { const key = rows.join(); return !seen.has(key) && seen.add(key); }).slice(0, TIED), bests = new Map();

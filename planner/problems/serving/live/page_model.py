@@ -88,9 +88,9 @@ class PageModel:
         return (*(self._slider(row) for row in self.rows), *self._batch())
 
     def _batch(self) -> Iterator[Slider]:
-        """The batch over all replicas, the largest allowed where nobody says."""
-        batch = self.plan.batch
-        if self.scenario.choose.batch is None and batch and not self.every[0].loaded:
+        """The batch over all replicas, the largest allowed where nobody says; none of prompts."""
+        batch, reads = self.plan.batch, any(x.mode == "prefill" for x in self.tasks.tasks)
+        if self.scenario.choose.batch is None and batch and not (reads or self.every[0].loaded):
             high = 10 ** np.ceil(np.log10(4.0 * batch))
             yield Slider("batch", "Sequences in flight", "Batch", "seq", None, 1.0, float(high),
                          {"choose.batch": 0.0}, whole=True)  # fmt: skip
@@ -160,7 +160,9 @@ class PageModel:
         whole = staged(tape.tape, {}, {"batch": tape.outputs})
         place = len(self.tasks.tasks) + 2 * number
         numbers = {"read": place, "decode": place + 1, "kernel": kernels.number(whole)}
-        return {**_pair(pair), **numbers}
+        # Where nobody chooses the mode, a given batch is one of a single pool: as `modes`.
+        batched = "disaggregated" in (self.scenario.choose.mode or ())
+        return {**_pair(pair), **numbers, "batched": batched}
 
     def _words(self) -> dict[str, Any]:
         """What all pools share: outputs, sliders, names, and the plan as Python has it."""
@@ -344,8 +346,6 @@ def _refused_pair(pair: TaskPair) -> str:
         )
     if "e2e" in last.promises:
         return "a promise on the whole request ties two pools closer than this page does"
-    if last.batches is not None:
-        return "two pools of a given batch are matched in Python"
     if resident(first).get("R_bnd_mem"):
         return "of a drafter whose cache a window bounds, what is sent is worked out in Python"
     return ""

@@ -161,13 +161,10 @@ function pageModel(data, kernels) {
   // what the best rows of searches before reach now, proves to be worse.
   function points(number, state, only = null, most = Infinity) {
     if (pools[number].load) return loaded.points(number, state, only, most);
-    const b = bind(number, state), { pool } = b, every = [], halves = pool.way("halves");
-    const totals = state.batch !== undefined ? [state.batch] : pool.batches;
+    const b = bind(number, state), { pool, totals, allowed } = b, every = [];
     const reads = pool.mode === "prefill";
     const tried = (i) => (totals.length ? spread(pool, i, totals)
       : (reads ? passSizes(b, i) : worth(pool, i, largest(b, i))).map((batch) => [batch, 1]));
-    const allowed = (i) => b.allowed(i) && !(totals.length && halves[i] > 1
-      && !(Math.max(...totals) > pool.way("replicas")[i] * pool.group[i]));
     const prunes = only === null && !totals.length && !reads;
     if (prunes)
       for (const i of pool.recent)
@@ -217,8 +214,7 @@ function pageModel(data, kernels) {
       const every = [];
       for (let i = 0; i < b.pool.size; i++) {
         if (!b.allowed(i)) continue;
-        const totals = state.batch !== undefined ? [state.batch] : b.pool.batches;
-        for (const [batch, fill] of totals.length ? spread(b.pool, i, totals) : [[b.pool.mode === "prefill" ? passSizes(b, i)[0] : 1, 1]]) {
+        for (const [batch, fill] of b.totals.length ? spread(b.pool, i, b.totals) : [[b.pool.mode === "prefill" ? passSizes(b, i)[0] : 1, 1]]) {
           const r = Array.from(b.promises(i, batch, fill), (x, k) => x / b.most[k]);
           const hard = Math.max(...r.filter((_, k) => data.physics.includes(names[k])));
           every.push([hard, Math.max(...r), r]);
@@ -301,7 +297,7 @@ function pageModel(data, kernels) {
     for (const output of data.outputs)
       if (output.word in values && !data.absent[pool.mode].includes(output.name))
         outputs[output.name] = values[output.word] * output.scale;
-    const chips = point.chips ?? pool.way("chips")[i], batch = Math.max(1, Math.round(values.sequences));
+    const chips = point.chips ?? pool.way("chips")[i], batch = inFlight(values.sequences);
     outputs.batch = batch;
     return {
       feasible: true, choice: point, score: point.score, outputs, symbols: values, values: b.values,
@@ -401,6 +397,6 @@ function pageModel(data, kernels) {
     return { rows, wall: wall < end ? wall : null, limit, at: point.batch, parts: data.parts };
   }
 
-  const together = typeof pairedPools !== "function" ? null : pairedPools({ data, packed, loaded, kernels, signatures, bind, largest, remember, winning, worth, passSizes, passMost, laid, memory, stepOf, broken, outside, SAME });
+  const together = typeof pairedPools !== "function" ? null : pairedPools({ data, packed, loaded, kernels, signatures, bind, largest, remember, winning, spread, worth, passSizes, passMost, laid, memory, stepOf, broken, outside, SAME });
   return { choose, clouded, edge, paced, growth, points, bind, pools };
 }

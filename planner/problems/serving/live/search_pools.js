@@ -1,7 +1,7 @@
 "use strict";
 // Two pools: every pair of layouts, every split of the chips between them, without a load. As
 // planner/problems/serving/deployment: pool_matching, pool_pairs, and step/packing.
-function pairedPools({ data, packed, loaded, kernels, signatures, bind, largest, remember, winning, worth, passSizes, passMost, laid, memory, stepOf, broken, outside, SAME }) {
+function pairedPools({ data, packed, loaded, kernels, signatures, bind, largest, remember, winning, spread, worth, passSizes, passMost, laid, memory, stepOf, broken, outside, SAME }) {
   const { replicasMost, chipsLeast, beside } = packed;
 
   // ---- layouts of either pool at their best ----
@@ -25,7 +25,7 @@ function pairedPools({ data, packed, loaded, kernels, signatures, bind, largest,
   const promptBytes = (question, { values: v }) => (v.b_store - question.drafted) * v.L_in + v.R_bnd_mem + v.R_state;
   const transferTime = (question, b, chips) => question.latency + promptBytes(question, b) / (chips * question.rate);
 
-  // What chips of a layout take for one request, of the objective.
+  // What chips of a layout take for one request, of the objective, in slots that are all in use.
   const share = (question, b, i, slot, weight) => weight * b.pool.replica[i] * slot / (1 - question.headroom);
 
   // A row that reads, on passes of one size.
@@ -34,7 +34,7 @@ function pairedPools({ data, packed, loaded, kernels, signatures, bind, largest,
     if (!b.holds(i, batch, 1, late)) return null;
     const r = pool.results.scored, slot = r[pool.scored.slot], ttft = r[pool.scored.ttft];
     if (ttft > (b.limits.ttft ?? Infinity)) return null;
-    return { row: i, batch, slot, ttft, rate: rateOf(slot, question.headroom), room: room(pool, i),
+    return { row: i, batch, slot, ttft, rate: rateOf(slot, question.headroom), fill: 1, room: room(pool, i),
              sends: shards(pool, i), engines: pool.way("engines")[i] };
   }
 
@@ -62,11 +62,11 @@ function pairedPools({ data, packed, loaded, kernels, signatures, bind, largest,
     return least;
   }
 
-  function decoder(question, b, i, batch) {
+  function decoder(question, b, i, batch, fill) {
     const { pool } = b;
-    if (!b.holds(i, batch)) return null;
+    if (!b.holds(i, batch, fill)) return null;
     const r = pool.results.scored, slot = r[pool.scored.slot];
-    return { row: i, batch, slot, latency: r[pool.scored.latency], rate: rateOf(slot, question.headroom),
+    return { row: i, batch, slot, latency: r[pool.scored.latency], rate: fill * rateOf(slot, question.headroom), fill,
              room: room(pool, i), group: shards(pool, i), engines: pool.way("engines")[i] };
   }
 
@@ -74,18 +74,19 @@ function pairedPools({ data, packed, loaded, kernels, signatures, bind, largest,
     const made = [], { pool } = b;
     for (let i = only ?? 0; i < (only ?? pool.size - 1) + 1; i++) {
       if (!b.allowed(i) || (only === null && beyond(question, b, i, weight, most))) continue;
-      for (const batch of worth(pool, i, largest(b, i), true)) {
-        const one = decoder(question, b, i, batch);
+      const tried = b.totals.length ? spread(pool, i, b.totals) : worth(pool, i, largest(b, i), true).map((batch) => [batch, 1]);
+      for (const [batch, fill] of tried) {
+        const one = decoder(question, b, i, batch, fill);
         if (one) made.push(one);
       }
-      remember(b, i, pool.last[i]);
+      if (!b.totals.length) remember(b, i, pool.last[i]);
     }
     return made;
   }
 
   // Whether no batch of a row takes `most` or less: as `hopeless`, by its slots.
   function beyond(question, b, i, weight, most) {
-    const { pool } = b, batch = pool.trial[i];
+    const { pool, totals } = b, batch = totals.length ? 0 : pool.trial[i];
     return batch > 0 && most < Infinity && !b.holds(i, batch)
       && share(question, b, i, pool.results.scored[pool.scored.slot], weight) > most;
   }
@@ -134,7 +135,7 @@ function pairedPools({ data, packed, loaded, kernels, signatures, bind, largest,
   function searched(question, state, held, most) {
     question.recent ??= [];
     if (question.loaded) return underLoad.searched(question, state, held, most);
-    if (state.batch !== undefined) return null;
+    if (state.batch !== undefined && !question.batched) return null;
     const a = bind(question.read, state), b = bind(question.decode, state), [i, j] = held ? held.rows : [null, null];
     const prices = [a.values.p_chip, b.values.p_chip], chips = Math.max(...question.paid);
     const weights = question.throughput ? [1 / chips, 1 / chips] : prices, none = new Float64Array(a.pool.size);
@@ -149,7 +150,7 @@ function pairedPools({ data, packed, loaded, kernels, signatures, bind, largest,
     const rest = decodes.reduce((m, x) => Math.min(m, share(question, b, x.row, x.slot, weights[1])), Infinity);
     const reads = decodes.length ? reading(question, a, i, least, most - rest) : [];
     const ones = fitting(question, reads, decodes, prices, most), others = fitting(question, decodes, ones, prices, most);
-    const pruned = held ? [] : [[a, (i) => reader(question, a, i, passSizes(a, i)[0])], [b, (i) => b.holds(i, 1)]];
+    const pruned = held ? [] : [[a, (i) => reader(question, a, i, passSizes(a, i)[0])], [b, (i) => (b.totals.length ? spread(b.pool, i, b.totals) : [[1, 1]]).some((x) => b.holds(i, ...x))]];
     const best = matched(question, a, b, ones, others, prices, weights, most, pruned);
     if (best && !held) winning(question.recent, best.rows);
     return best && { ...best, read: question.read, decode: question.decode };
@@ -234,7 +235,7 @@ function pairedPools({ data, packed, loaded, kernels, signatures, bind, largest,
         const score = question.throughput ? 1 / served : cost;
         if (!best || score < best.score * (1 - SAME))
           best = { score, latency: a.latency + b.latency, rows: [a.row, b.row], replicas: [n[0], decodes],
-                   chips: [taken, chips - taken], requests: served, batch: b.batch, reads: a.batch, slots: [a.slot, b.slot] };
+                   chips: [taken, chips - taken], requests: served, batch: b.batch, reads: a.batch, slots: [a.slot, b.slot], fills: [a.fill, b.fill] };
       }
     }
     return best;
@@ -279,7 +280,7 @@ function pairedPools({ data, packed, loaded, kernels, signatures, bind, largest,
     [[read, first], [decode, last]].forEach(([b, values], k) => {
       const name = ["pf", "dec"][k];
       Object.assign(symbols, { ["p_chip_" + name]: b.values.p_chip, ["p_power_" + name]: b.values.p_power,
-        ["n_chips_" + name]: pair.chips[k], ["n_" + name]: up[k], ["X_" + name]: rateOf(pair.slots[k], question.headroom) * (k === 0 && under ? pair.busy : 1),
+        ["n_chips_" + name]: pair.chips[k], ["n_" + name]: up[k], ["X_" + name]: rateOf(pair.slots[k], question.headroom) * pair.fills[k],
         ["P_chip_" + name]: values.watts });
     });
     const names = signatures[question.kernel], kernel = kernels[question.kernel];
@@ -291,7 +292,7 @@ function pairedPools({ data, packed, loaded, kernels, signatures, bind, largest,
       if (value !== undefined && !Number.isNaN(value)) outputs[output.name] = value * output.scale;
     }
     outputs.tokens_per_s_per_user = last.tokens_per_s_per_user;
-    outputs.batch = Math.max(1, Math.round(last.sequences));
+    outputs.batch = inFlight(last.sequences);
     const busy = [share, fill].map((x) => Math.round(100 * x));
     const named = [laid(read.pool, i, pair.replicas[0]), laid(decode.pool, j, pair.replicas[1])];
     const counted = (pool, k) => `${pair.chips[k]} ${pool.words.chip}`;

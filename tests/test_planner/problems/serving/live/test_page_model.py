@@ -22,6 +22,7 @@ KEYS = {
     "cached": "workload.cached_input", "tpot": "promises.tpot", "ttft": "promises.ttft",
     "demand": "workload.demand", "ttft_p95": "promises.ttft_p95", "ttft_p99": "promises.ttft_p99",
     "bandwidth": "system.memory_bandwidth", "memory": "system.memory", "price": "price",
+    "batch": "choose.batch",
 }  # fmt: skip
 HYBRID = "nemotron-3-nano-30b-a3b"
 LOADED = {
@@ -66,7 +67,12 @@ CASES = {
     "two pools": {k: v for k, v in DENSE.items() if k != "choose"},
     "experts": scenario("deepseek-v3", system="hgx-h200", chips=16),
     "windows": scenario("gpt-oss-120b", system="hgx-h200", chips=4),
-    "windows in two pools": scenario("gpt-oss-120b", system="hgx-h200", chips=4, choose={}),
+    "windows in two pools of a given batch": scenario(
+        "gpt-oss-120b",
+        system="hgx-h200",
+        chips=[4, 8],
+        choose={"batch": [96, 400], "mode": "disaggregated"},
+    ),
     "prompts only": {
         **scenario("qwen3-30b-a3b", system="hgx-h100", choose={"mode": "prefill"}),
         "promises": {"ttft": "1 s"},
@@ -98,7 +104,7 @@ def states(question: dict[str, Any], count: int, seed: int) -> list[dict[str, fl
             if slider.unit == "1":
                 state[name] = round(float(rng.uniform(0.05, 0.9)), 3)
                 continue
-            value = float(slider.value or 1.0) * float(np.exp(rng.uniform(-1.0, 1.0)))
+            value = float(slider.value or slider.high / 10) * float(np.exp(rng.uniform(-1.0, 1.0)))
             value = min(max(value, slider.low), slider.high)
             state[name] = float(round(value)) if slider.whole else float(f"{value:.6g}")
         made.append(state)
