@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import planner
 from planner.problems.serving.deployment.candidate import evaluate_pair
 from planner.problems.serving.deployment.pool_matching import prefill_layouts
 from planner.problems.serving.deployment.pool_pairs import search_pools
@@ -206,3 +207,18 @@ def test_a_reader_is_as_busy_as_its_promise_lets_it_be():
     np.testing.assert_allclose(side.latency, 1.15 * quickest, rtol=1e-6)
     assert (side.latency <= 1.15 * quickest).all()
     assert ((side.fill > 0) & (side.fill < 1)).all()
+
+
+def test_another_batch_than_the_given_one_in_two_pools_is_told():
+    """Batches are spread as if every chip decoded, so a pool of half the chips holds half."""
+    asked = {
+        "problem": "serving", "model": "llama-3.1-70b", "system": "hgx-h100", "chips": 8,
+        "price": "$2.50/hour", "workload": {"input_tokens": 2000, "output_tokens": 500},
+        "choose": {"batch": 200},
+    }  # fmt: skip
+    for mode, decoding in (("aggregated", 200), ("disaggregated", 100)):
+        plan = planner.solve(asked, [f"choose.mode={mode}"])
+        warned = [words for words in plan.provenance.warnings if "choose.batch=200" in words]
+        assert plan.batch == decoding
+        assert len(warned) == (decoding != 200)
+        assert all(f"decodes {decoding} are in flight" in words for words in warned)
