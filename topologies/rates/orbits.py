@@ -16,7 +16,7 @@ from itertools import pairwise
 import numpy as np
 
 from topologies.fabric.fabric import Group, Node
-from topologies.rates.automorphisms import AutomorphismSearch, ColoredStructure, Orbits
+from topologies.rates.automorphisms import BUDGET, AutomorphismSearch, ColoredStructure, Orbits
 from topologies.rates.flow_network import FlowNetwork, Ints, NodeDemand
 
 
@@ -141,15 +141,20 @@ def _box(members: Ints, places: tuple[int, ...], numbers: Ints) -> _SymmetryBox 
 MIRRORED = 200_000
 
 
-def orbits(net: FlowNetwork, demand: NodeDemand) -> Orbits:
-    """Orbits of nodes and arcs under symmetries that keep the fabric and its traffic."""
+def orbits(net: FlowNetwork, demand: NodeDemand, *, budget: int = BUDGET) -> Orbits:
+    """Orbits of nodes and arcs under symmetries that keep the fabric and its traffic.
+
+    A search takes at most `budget` looks at an arc; it is remembered where that is the usual one.
+    """
     what = ColoredStructure(net, demand)
     key = what.content
     if key not in _remembered:
         symmetry = Orbits(np.arange(demand.size), np.arange(net.tail.size))
         _named(what, symmetry, Names(net.nodes))
         if np.unique(symmetry.nodes[demand.sources()]).size > 1:  # sources still in several orbits
-            AutomorphismSearch(what, symmetry).run()
+            AutomorphismSearch(what, symmetry, budget=min(budget, BUDGET)).run()
+            if budget < BUDGET:
+                return symmetry
         _remembered[key] = symmetry
         if len(_remembered) > KEPT:
             _remembered.popitem(last=False)
