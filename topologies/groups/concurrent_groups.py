@@ -17,12 +17,10 @@ import numpy as np
 
 from topologies.fabric.fabric import ACCELERATOR, Arc, Attributes, Fabric, Group, Node, fabric
 from topologies.fabric.limits import TopologyError, closest
-from topologies.rates.color_refinement import ColoredArcs, mixed, refined
 from topologies.rates.concurrent_collectives import ConcurrentRate, joint_rate_within
 from topologies.rates.cut import Cut, all_gather_rate
 from topologies.rates.equal_domains import GroupRate
 from topologies.rates.flow import ROUTED, ROUTINGS, concurrent_flow, program_size
-from topologies.rates.flow_network import network
 from topologies.rates.shortest_paths import Distances, ShortestPaths, ecmp
 from topologies.rates.traffic import SAME, Traffic, all_to_all, confirmed, pairs, parts
 
@@ -158,23 +156,14 @@ def _share_of(
 
 
 def _numbered(part: Fabric, group: Group) -> Node:
-    """Arcs between numbers, members first: equal for two groups only if they are wired alike.
-
-    Members are numbered by what the part looks like from them, as another order hides likeness.
-    """
-    net, members = network(part), {*group}
-    rates = net.bandwidth.view(np.uint64)
-    arcs = ColoredArcs.of(len(net.nodes), net.tail, net.head, rates)
-    kinds = [2 * part.nodes[node]["forward"] + (node in members) for node in net.nodes]
-    colours, _ = refined(arcs, mixed(np.array(kinds, dtype=np.int64)))
-    order = sorted(group, key=lambda chip: colours[net.index[chip]])
-    number = {chip: i for i, chip in enumerate(order)}
+    """Arcs between numbers, members first: equal for two groups only if they are wired alike."""
+    number = {chip: i for i, chip in enumerate(group)}
     beside = {node: sorted(number[v] for v in part.succ[node] if v in number) for node in part}
     for node in sorted(part, key=beside.__getitem__):
         number.setdefault(node, len(number))
     relays = tuple(bool(part.nodes[node]["forward"]) for node in number)
-    ends = sorted((number[u], number[v], arc["bandwidth"]) for u, v, arc in part.edges(data=True))
-    return relays, tuple(ends)
+    arcs = sorted((number[u], number[v], arc["bandwidth"]) for u, v, arc in part.edges(data=True))
+    return relays, tuple(arcs)
 
 
 def _gathered(
