@@ -161,7 +161,7 @@ def _narrowest(G: Fabric, group: list[Node], *, mirror: bool) -> Cut:
     arcs = arcs_of(net, what.groups[0], mirror=mirror)
     search = CutSearch(Flows(arcs))
     # Without symmetries it takes a flow a member at most, each of which looks at every arc.
-    search.run(_classes(arcs, orbits(net, what, budget=len(group) * arcs.tail.size)))
+    search.run(_classes(arcs, orbits(net, what, looks=arcs.tail.size)))
     near, far = (arcs.nodes[search.inside == side].tolist() for side in (True, False))
     crossing = search.inside[arcs.tail] & ~search.inside[arcs.head]
     if not crossing.any():

@@ -188,8 +188,7 @@ def ecmp(G: Fabric, traffic: Traffic, *, split: str = "hop") -> Routed:
     paths = NetworkPaths(G)
     what = demand(paths.net, traffic)
     # A search for symmetries is worth no more looks at arcs than it takes to send without it.
-    looks = np.unique(what.sources()).size * paths.cables.size // SEARCH_LOOK
-    symmetry = orbits(paths.alike(), what, budget=looks)
+    symmetry = orbits(paths.alike(), what, looks=paths.cables.size // SEARCH_LOOK)
     parts = _parts(what, symmetry)
     load = np.zeros(paths.cables.size)
     size = max(1, BATCH // load.size)
