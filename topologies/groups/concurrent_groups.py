@@ -150,10 +150,10 @@ def _share_of(
 ) -> Fabric:
     """The subgraph of a group's shortest paths, each arc at the group's share of its bandwidth."""
     part = fabric(str(G.graph.get("name")))
-    for each in lanes:
-        for u, v in small.arcs[each]:
+    for lane in lanes:
+        for u, v in small.arcs[lane]:
             arc = G.edges[u, v]
-            part.add_edge(u, v, **arc | {"bandwidth": arc["bandwidth"] / users[each]})
+            part.add_edge(u, v, **arc | {"bandwidth": arc["bandwidth"] / users[lane]})
     for node, data in part.nodes.items():
         data.update(G.nodes[node])
     return part
