@@ -13,6 +13,7 @@ import math
 from collections import defaultdict
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import count
 from typing import NamedTuple
 
@@ -164,8 +165,7 @@ def bisection(G: Fabric) -> Bisection:
     bisections = []
     for across, half in halvings(G, chips):
         rest = set(chips) - half
-        rate = min(between(G, half, rest), between(G, rest, half))
-        bisections.append(Bisection(rate, min(len(half), len(rest)), across))
+        bisections.append(Bisection(min(between(G, half, rest)), min(len(half), len(rest)), across))
     return min(bisections, key=lambda cut: cut.rate)
 
 
@@ -184,11 +184,21 @@ def halvings(G: Fabric, chips: list[Node]) -> Iterator[tuple[str, set[Node]]]:
     yield "domains" if len(domains) > 1 else "chips", set(ranked[: len(ranked) // 2])
 
 
-def between(G: Fabric, sources: set[Node], sinks: set[Node]) -> float:
-    """The narrowest cut between two sets that hold every accelerator, each drawn to a point.
+def between(G: Fabric, half: set[Node], rest: set[Node]) -> tuple[float, float]:
+    """The narrowest cuts there and back between two sets that hold every accelerator. [byte/s]
 
-    Who forwards does not matter: what a chip of a set relays it may as well send itself.
+    Each set is drawn to a point. Who forwards does not matter: what a chip of a set relays it may
+    as well send itself.
     """
+    there = _narrowest(G, half, rest)
+    alike = all(
+        v in G.pred[u] and G.pred[u][v]["bandwidth"] == arc["bandwidth"]
+        for u, v, arc in G.edges(data=True)
+    )
+    return there, there if alike else _narrowest(G, rest, half)
+
+
+def _narrowest(G: Fabric, sources: set[Node], sinks: set[Node]) -> float:
     place = dict.fromkeys(sources, SOURCE) | dict.fromkeys(sinks, SINK)
     capacity: dict[Arc, float] = defaultdict(float)
     for u, v, data in G.edges(data=True):
@@ -196,9 +206,12 @@ def between(G: Fabric, sources: set[Node], sinks: set[Node]) -> float:
         if a not in (b, SINK) and b != SOURCE:
             capacity[a, b] += data["bandwidth"]
     straight = capacity.pop((SOURCE, SINK), 0.0)
-    if not capacity:
-        return straight
+    return straight + _largest_flow(tuple(capacity.items())) if capacity else straight
+
+
+@lru_cache(maxsize=4)  # groups of every size are halved where the fabric is
+def _largest_flow(capacity: tuple[tuple[Arc, float], ...]) -> float:
     small: nx.DiGraph[Node] = nx.DiGraph()
     small.add_nodes_from((SOURCE, SINK))
-    small.add_edges_from((a, b, {"capacity": rate}) for (a, b), rate in capacity.items())
-    return straight + float(nx.maximum_flow_value(small, SOURCE, SINK))
+    small.add_edges_from((a, b, {"capacity": rate}) for (a, b), rate in capacity)
+    return float(nx.maximum_flow_value(small, SOURCE, SINK))

@@ -116,7 +116,9 @@ def _aggregate(G: Fabric, chips: Group) -> AggregateNode:
     first = chips[0]
     if G.nodes[first]["forward"]:
         return AggregateNode(chips, first, first)
-    return AggregateNode(chips, ("from", first), ("to", first))
+    # Numbers stay where they are in its name, which tells of symmetries.
+    name = first if type(first) is tuple else (first,)
+    return AggregateNode(chips, (*name, ("from",)), (*name, ("to",)))
 
 
 def _surroundings(G: Fabric, chip: Node) -> Node:
@@ -147,11 +149,13 @@ def _share_of(
     G: Fabric, small: AggregatedFabric, lanes: Sequence[Arc], users: Mapping[Arc, int]
 ) -> Fabric:
     """The subgraph of a group's shortest paths, each arc at the group's share of its bandwidth."""
-    arcs = {arc: users[each] for each in lanes for arc in small.arcs[each]}
-    part = G.edge_subgraph(arcs).copy()
-    part.graph["orbits"] = False
-    for u, v, data in part.edges(data=True):
-        data["bandwidth"] = data["bandwidth"] / arcs[u, v]
+    part = fabric(str(G.graph.get("name")))
+    for lane in lanes:
+        for u, v in small.arcs[lane]:
+            arc = G.edges[u, v]
+            part.add_edge(u, v, **arc | {"bandwidth": arc["bandwidth"] / users[lane]})
+    for node, data in part.nodes.items():
+        data.update(G.nodes[node])
     return part
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components, dijkstra
 
-from topologies.rates.color_refinement import ColoredArcs, Colours, mixed, refined
+from topologies.rates.color_refinement import ColoredArcs, Colours, around, mixed, refined
 from topologies.rates.flow_network import FlowNetwork, Ints, NodeDemand
 
 
@@ -144,11 +144,24 @@ class AutomorphismSearch:
         """Search all classes of nodes, sources of traffic first, and merge their orbits."""
         self.arcs = self.what.arcs()
         self.degrees = np.diff(self.arcs.out_at) + np.diff(self.arcs.in_at)
+        self._take(self._twins())
         self.base = self._refined(self.what.node_colour)
         for members in self._classes():
             self._class(members)
             if self.spent > self.budget:
                 return
+
+    def _twins(self) -> Ints:
+        """Nodes with the same neighbours, as chips behind one switch, turned round."""
+        colours, places = self.what.node_colour, np.arange(self.what.size)
+        views = mixed(around(self.arcs, mixed(places)) ^ colours)
+        order = np.argsort(views, kind="stable")
+        first = np.r_[True, np.diff(views[order]) > 0]
+        after, begins = np.roll(order, -1), np.flatnonzero(first)
+        after[np.r_[begins[1:], order.size] - 1] = order[begins]
+        move = places.copy()
+        move[order] = after
+        return move
 
     def _refined(self, colours: Colours) -> Colours:
         colours, rounds = refined(self.arcs, colours)

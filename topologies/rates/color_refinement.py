@@ -63,15 +63,20 @@ def refined(arcs: ColoredArcs, colours: Colours, seed: int = 0) -> tuple[Colours
     """The stable colouring, refined by the colours of in- and out-neighbours; rounds it took."""
     seen, rounds = np.unique(colours).size, 0
     while seen < arcs.size:
-        leaving = _sums(mixed(colours[arcs.out_head] ^ arcs.out_colour, seed), arcs.out_at)
-        entering = _sums(mixed(colours[arcs.in_tail] ^ arcs.in_colour, seed), arcs.in_at)
-        finer = mixed(colours * _ODD[2] + leaving * _ODD[0] + entering * _ODD[1], seed)
+        finer = mixed(colours * _ODD[2] + around(arcs, colours, seed), seed)
         rounds += 1
         now = np.unique(finer).size
         if now <= seen:
             break
         colours, seen = finer, now
     return colours, rounds
+
+
+def around(arcs: ColoredArcs, colours: Colours, seed: int = 0) -> Colours:
+    """Hashes of the in- and out-neighbours of each node and of the arcs between, not of itself."""
+    leaving = _sums(mixed(colours[arcs.out_head] ^ arcs.out_colour, seed), arcs.out_at)
+    entering = _sums(mixed(colours[arcs.in_tail] ^ arcs.in_colour, seed), arcs.in_at)
+    return leaving * _ODD[0] + entering * _ODD[1]
 
 
 def _sums(values: Colours, at: Ints) -> Colours:

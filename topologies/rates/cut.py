@@ -160,7 +160,8 @@ def _narrowest(G: Fabric, group: list[Node], *, mirror: bool) -> Cut:
     what = demand(net, all_to_all(group))
     arcs = arcs_of(net, what.groups[0], mirror=mirror)
     search = CutSearch(Flows(arcs))
-    search.run(_classes(arcs, orbits(net, what)))
+    # Without symmetries it takes a flow a member at most, each of which looks at every arc.
+    search.run(_classes(arcs, orbits(net, what, looks=arcs.tail.size)))
     near, far = (arcs.nodes[search.inside == side].tolist() for side in (True, False))
     crossing = search.inside[arcs.tail] & ~search.inside[arcs.head]
     if not crossing.any():

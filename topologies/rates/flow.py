@@ -309,9 +309,9 @@ def _halved(G: Fabric, traffic: Traffic) -> Iterator[TrafficCut]:
     for _, half in halvings(G, chips):
         rest = set(chips) - half
         out, into = crossing(traffic, {chip: chip in half for chip in chips})
-        for weight, ends in ((out[True], (half, rest)), (into[True], (rest, half))):
+        sides = ((out[True], (half, rest)), (into[True], (rest, half)))
+        for rate, (weight, ends) in zip(between(G, half, rest), sides, strict=True):
             if weight:
-                rate = between(G, *ends)
                 straight = [(u, v) for u in ends[0] for v in G.succ[u] if v in ends[1]]
                 alone = sum(G.edges[arc]["bandwidth"] for arc in straight) >= rate * (1 - SAME)
                 yield TrafficCut(rate / weight, tuple(straight) if alone else ())

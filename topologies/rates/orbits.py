@@ -16,7 +16,7 @@ from itertools import pairwise
 import numpy as np
 
 from topologies.fabric.fabric import Group, Node
-from topologies.rates.automorphisms import AutomorphismSearch, ColoredStructure, Orbits
+from topologies.rates.automorphisms import BUDGET, AutomorphismSearch, ColoredStructure, Orbits
 from topologies.rates.flow_network import FlowNetwork, Ints, NodeDemand
 
 
@@ -141,15 +141,23 @@ def _box(members: Ints, places: tuple[int, ...], numbers: Ints) -> _SymmetryBox 
 MIRRORED = 200_000
 
 
-def orbits(net: FlowNetwork, demand: NodeDemand) -> Orbits:
-    """Orbits of nodes and arcs under symmetries that keep the fabric and its traffic."""
+def orbits(net: FlowNetwork, demand: NodeDemand, *, looks: int = BUDGET) -> Orbits:
+    """Orbits of nodes and arcs under symmetries that keep the fabric and its traffic.
+
+    What names do not tell is searched with at most so many `looks` at an arc for each source that
+    is left, and remembered where they are as many as ever.
+    """
     what = ColoredStructure(net, demand)
     key = what.content
     if key not in _remembered:
         symmetry = Orbits(np.arange(demand.size), np.arange(net.tail.size))
         _named(what, symmetry, Names(net.nodes))
-        if np.unique(symmetry.nodes[demand.sources()]).size > 1:  # sources still in several orbits
-            AutomorphismSearch(what, symmetry).run()
+        left = np.unique(symmetry.nodes[demand.sources()]).size
+        if left > 1:  # sources still in several orbits
+            budget = min(left * looks, BUDGET)
+            AutomorphismSearch(what, symmetry, budget=budget).run()
+            if budget < BUDGET:
+                return symmetry
         _remembered[key] = symmetry
         if len(_remembered) > KEPT:
             _remembered.popitem(last=False)

@@ -27,6 +27,7 @@ from topologies.rates.flow_network import Floats, FlowNetwork, Ints, NodeDemand,
 from topologies.rates.orbits import orbits
 from topologies.rates.traffic import Traffic, traffic_checked
 
+UNREACHED = -2  # hops without a permitted path: one more is no distance
 # Latencies of two ways that differ by less are equal: they are sums in different orders.
 SAME = 1e-9
 
@@ -91,10 +92,11 @@ class NetworkPaths:
     def _shortest_arcs(self, targets: Ints, away: Floats) -> _ShortestArcs:
         """For each target the arcs that lie on a shortest path to it."""
         net, n = self.net, len(self.net.nodes)
-        nearer = away[:, net.tail] == away[:, net.head] + 1
-        nearer &= np.isfinite(away[:, net.tail])  # infinity is one more than itself
-        nearer &= net.forwards[net.head] | (net.head == targets[:, None])
-        rows, arcs = np.nonzero(nearer)
+        # One row a node, so that what an arc looks at lies together.
+        hops = np.ascontiguousarray(np.where(np.isfinite(away), away, UNREACHED).T, np.int32)
+        nearer = hops[net.tail] == hops[net.head] + 1
+        nearer &= net.forwards[net.head, None] | (net.head[:, None] == targets)
+        rows, arcs = np.nonzero(np.ascontiguousarray(nearer.T))
         shortest = _ShortestArcs(
             arcs, rows * n + net.tail[arcs], rows * n + net.head[arcs], away.ravel()
         )
@@ -143,6 +145,8 @@ class _ShortestArcs:
 SPLITS = ("hop", "path")
 # Places looked at together, arcs or nodes times destinations: some hundred megabytes.
 BATCH = 2_000_000
+# What one look at an arc costs in a search for symmetries, in looks of the shortest paths.
+SEARCH_LOOK = 4
 # Arcs whose loads are this near to the fullest are full too.
 NEAR = 1e-9
 
@@ -183,7 +187,8 @@ def ecmp(G: Fabric, traffic: Traffic, *, split: str = "hop") -> Routed:
     traffic_checked(G, traffic)
     paths = NetworkPaths(G)
     what = demand(paths.net, traffic)
-    symmetry = orbits(paths.alike(), what)
+    # A search for symmetries is worth no more looks at arcs than it takes to send without it.
+    symmetry = orbits(paths.alike(), what, looks=paths.cables.size // SEARCH_LOOK)
     parts = _parts(what, symmetry)
     load = np.zeros(paths.cables.size)
     size = max(1, BATCH // load.size)
@@ -275,8 +280,10 @@ class ShortestPaths:
             # Where a chip does not relay, the place that others reach is the chip all the same.
             away[np.arange(part.size), part] = 0
             hops = np.where(np.isfinite(away), away, -1).astype(np.int64)
-            onward = (hops[:, net.starts] >= 0) & (hops[:, net.head] == hops[:, net.starts] + 1)
-            row, arc = np.nonzero(onward)
+            # One row a place, so that what an arc looks at lies together.
+            near = np.ascontiguousarray(np.where(hops < 0, UNREACHED, hops).T, np.int32)
+            onward = near[net.head] == near[net.starts] + 1
+            row, arc = np.nonzero(np.ascontiguousarray(onward.T))
             level = hops[row, net.head[arc]]
             order = np.argsort(level, kind="stable")
             cuts = np.flatnonzero(np.diff(level[order])) + 1
