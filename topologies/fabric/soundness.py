@@ -74,7 +74,7 @@ def node_faults(data: Attributes, *, orbits: bool = False) -> Iterator[str]:
         yield f"kind is {quoted(data.get('kind'))}; one of {', '.join(KINDS)} was expected"
     if not isinstance(data.get("forward"), bool):
         yield (
-            f"forward is {quoted(data.get('forward'))}; expected True or False: "
+            f"forward is {quoted(data.get('forward'))}; True or False was expected: "
             "may it relay the traffic of others?"
         )
     if data.get("kind") == ACCELERATOR and data.get("domain") is None:
@@ -120,7 +120,7 @@ def graph_faults(data: Attributes) -> Iterator[str]:
     if isinstance(version, bool) or version != SCHEMA_VERSION:
         yield f"schema_version is {quoted(version)}; {SCHEMA_VERSION} is the one that is read"
     if not isinstance(data.get("orbits", False), bool):
-        yield f"orbits is {quoted(data['orbits'])}; expected True or False"
+        yield f"orbits is {quoted(data['orbits'])}; True or False was expected"
 
 
 def _of_nodes(G: Fabric) -> Iterator[str]:
