@@ -273,6 +273,7 @@ n_meet      = _symbol("n_meet",      "token/seq",         "decode steps in which
 n_back      = _symbol("n_back",      "1",                 "decode steps for which a request is held back")
 n_rounds    = _symbol("n_rounds",    "1",                 "residences of others that a request waits for a place")
 n_burst     = _symbol("n_burst",     "seq",               "requests of a closed loop that reach a prefill worker all at once")
+n_filled    = _symbol("n_filled",    "1",                 "passes of one of the prompts read before, which fill them")
 T_work_ahead = _symbol("T_work_ahead", "s",               "work of one of the prompts read before, in passes that they fill")
 T_ahead     = _symbol("T_ahead",     "s",                 "time of one of the prompts read before, in passes that they fill")
 T_loop      = _symbol("T_loop",      "s",                 "time to first token in a closed loop")

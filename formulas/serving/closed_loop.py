@@ -25,9 +25,16 @@ prompts_before = Equation.of(
     source=little_1961.at("the number that arrive during a stay"),
 )
 
-work_ahead, prompt_ahead = in_passes(
-    T_work_ahead, T_ahead, L_new / c_chunk, "passes are filled across prompts"
+filled_passes = Equation.of(n_filled, L_new / c_chunk, "passes are filled across prompts")
+
+burst_passes = Equation(
+    "passes of one of the prompts that come all at once",
+    n_filled,
+    maximum(L_new / c_chunk, n_chunks * minimum(1, dp * pp * one_seq / maximum(one_seq, n_burst))),
+    assumes=("prompts that come all at once share passes, as far as they fill them",),
 )
+
+work_ahead, prompt_ahead = in_passes(T_work_ahead, T_ahead, n_filled)
 
 loop_first_token = Equation.of(
     T_loop,
@@ -42,13 +49,6 @@ loop_first_token = Equation.of(
     "request behind the other",
     "requests beyond those that memory holds wait for others to leave",
     source=derived,
-)
-
-burst_work, burst_prompt = in_passes(
-    T_work_ahead,
-    T_ahead,
-    maximum(L_new / c_chunk, n_chunks * minimum(1, dp * pp * one_seq / maximum(one_seq, n_burst))),
-    "prompts that come all at once share passes, as far as they fill them",
 )
 
 prefill_loop_first_token = Equation(
@@ -76,5 +76,5 @@ prefill_loop_first_token = Equation(
     source=derived,
 )
 
-CLOSED_LOOP = (prompts_before, work_ahead, prompt_ahead, loop_first_token)
-PREFILL_LOOP = (burst_work, burst_prompt, prefill_loop_first_token)
+CLOSED_LOOP = (prompts_before, filled_passes, work_ahead, prompt_ahead, loop_first_token)
+PREFILL_LOOP = (burst_passes, work_ahead, prompt_ahead, prefill_loop_first_token)

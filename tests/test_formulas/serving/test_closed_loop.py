@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 from formulas.numerics.evaluate import kernel
-from formulas.serving.closed_loop import loop_first_token, prompt_ahead, work_ahead
+from formulas.serving.closed_loop import filled_passes, loop_first_token, prompt_ahead, work_ahead
 from formulas.serving.passes import pass_weights
 from formulas.serving.prefill import PREFILL
 
-LOWERED = kernel([*PREFILL, pass_weights, work_ahead, prompt_ahead], ["T_pf", "T_ahead"])
+READ = (*PREFILL, pass_weights, filled_passes, work_ahead, prompt_ahead)
+LOWERED = kernel(READ, ["T_pf", "T_ahead"])
 DRAW = np.random.default_rng(11)
 
 

@@ -108,7 +108,7 @@ def test_ceilings_have_no_closed_form():
     """Chunks of a prompt, and batches that do not divide evenly; value and reason are given."""
     for source, over, sets in (
         (DENSE, TOKENS, ("choose.mode=aggregated",)),
-        (SPARSE, {"choose.batch": "1..200"}, ()),
+        (SPARSE, {"choose.batch": "1..200"}, ("choose.pp=2", "chips=32")),
     ):
         _, found = kinks(source, over, *sets)
         ceilings = [each for each in found if each.why == "ceilings"]

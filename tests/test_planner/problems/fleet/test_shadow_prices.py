@@ -77,8 +77,8 @@ def test_the_price_of_a_spare_replica_is_the_slope_of_the_bill(task, monkeypatch
     none = np.zeros(0)
     choice = FleetChoice(0.0, none, none, none, none, none, linear, linear.value, 0, "")
     said = prices(task, choice).spare
-    most = program._most_replicas(task)
-    monkeypatch.setattr(program, "_most_replicas", lambda _: most)
+    most = program.most_replicas(task)
+    monkeypatch.setattr(program, "most_replicas", lambda _: most)
     more = slope(task, lambda by: replace(task, spare=task.spare + by))
     assert min(said.values()) > 0
     assert sum(said.values()) == pytest.approx(more, rel=1e-4)

@@ -100,10 +100,16 @@ def test_more_of_a_figure_never_costs_more(scenario: dict[str, Any], name: str) 
     """Memory, its bandwidth, arithmetic, links inside and between domains.
 
     A collective on other links is fitted anew, three numbers to a measured curve, and may come out
-    up to 2 % slower for it, which a whole plan feels as less than 1 %.
+    up to 2 % slower for it, which a whole plan feels as less than 1 %. The most that one pool
+    serves is counted in whole sequences, so there the better system carries what the other does.
     """
     slack = 1.01 if name.startswith("scale") else ROUNDING
-    assert least(better(scenario, name)) <= least(scenario) * slack
+    more, price = better(scenario, name), least(scenario)
+    if scenario["workload"].get("demand") == "max" and price < math.inf:
+        demand = planner.solve(scenario).answer.plan.demand
+        if demand is not None:
+            more = changed(more, "workload.demand", f"{demand.requests_per_s / slack} requests/s")
+    assert least(more) <= price * slack
 
 
 @examples(4, 12)
