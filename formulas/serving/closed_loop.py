@@ -34,7 +34,9 @@ burst_passes = Equation(
     assumes=("prompts that come all at once share passes, as far as they fill them",),
 )
 
-work_ahead, prompt_ahead = in_passes(T_work_ahead, T_ahead, n_filled)
+work_ahead, prompt_ahead = in_passes(
+    T_work_ahead, T_ahead, n_filled, "what a pass costs once is borne by the prompts that fill it"
+)
 
 loop_first_token = Equation.of(
     T_loop,
