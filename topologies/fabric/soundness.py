@@ -25,6 +25,7 @@ from topologies.fabric.fabric import (
 from topologies.fabric.limits import TopologyError, closest, quoted
 
 ISLANDS = 16  # of which a member is named
+SPREAD = 1e12  # of bandwidths: a solver of flows tells no more apart
 
 
 def check(G: Fabric) -> Fabric:
@@ -32,12 +33,13 @@ def check(G: Fabric) -> Fabric:
 
     Raises TopologyError, listing every problem: attributes unknown, missing or of the wrong kind;
     ends of arcs that are not declared; self-loops; accelerators that cannot reach each other,
-    either because no arcs lead there or because those in between do not forward.
+    either because no arcs lead there or because those in between do not forward; bandwidths that
+    differ by more than `SPREAD`.
     """
     problems = [*_of_graph(G), *_of_nodes(G), *_of_arcs(G)]
     # Reachability of a graph with undeclared ends or bad kinds would only repeat those faults.
     if not problems:
-        problems = list(_reach_faults(G))
+        problems = [*_reach_faults(G), *_spread_faults(G)]
     if problems:
         raise TopologyError(f"fabric {G.graph.get('name')!r}", problems)
     return G
@@ -184,6 +186,16 @@ def _reach_faults(G: Fabric) -> Iterator[str]:
             f"fabric: no permitted path from {', from '.join(examples)}"
             f"{' and others' if len(examples) == 3 else ''}: the nodes in between do not forward; "
             "set forward on those that may relay, or add a switch"
+        )
+
+
+def _spread_faults(G: Fabric) -> Iterator[str]:
+    rates = {arc["bandwidth"]: f"{u!r} -> {v!r}" for u, v, arc in G.edges(data=True)}
+    least, most = min(rates, default=1.0), max(rates, default=1.0)
+    if most > SPREAD * least:
+        yield (
+            f"arc {rates[most]} has {most:.3g} byte/s and arc {rates[least]} {least:.3g}: at most "
+            f"{SPREAD:g} times as much can be told apart"
         )
 
 

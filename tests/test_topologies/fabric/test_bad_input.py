@@ -607,3 +607,11 @@ def test_sound_files_are_read_without_a_word(tmp_path):
         warnings.simplefilter("error")
         found = read(tmp_path / "a.json")
     assert {str(node) for node in found} == {node["id"] for node in listed()["nodes"]}
+
+
+def test_bandwidths_that_no_solver_tells_apart_are_refused(tmp_path):
+    """A link of a byte every ten seconds beside one of 450 GB/s ended in a fault of the solver."""
+    (problem,) = refused(tmp_path, listed(links_1={"bandwidth": 0.1}))
+    assert problem.startswith("arc ")
+    assert "has 4.5e+11 byte/s" in problem
+    assert problem.endswith(" 0.1: at most 1e+12 times as much can be told apart")
