@@ -147,7 +147,7 @@ class TaskBuilder:
 
     def _pair(self, first: Hardware, second: Hardware) -> TaskPair:
         load, together = arrivals(self.scenario), first is second
-        self._within_power(max(each.chip.power or math.inf for each in (first, second)))
+        self._within_power(first.chip, second.chip)
         rate, latency = between(first.machine, second.machine, self.scenario.paid[-1],
                                 together=together)  # fmt: skip
         return TaskPair(
@@ -159,14 +159,18 @@ class TaskBuilder:
             demand=None if load is None or math.isinf(load) else load,
         )
 
-    def _within_power(self, rated: float) -> None:
-        """Raises FieldError if chips of a rated power [W] could draw more than the site allows.
+    def _within_power(self, *kinds: Chip) -> None:
+        """Raises FieldError if chips of these kinds could draw more than the site allows.
 
         Chips draw no more than they are rated for, so where all of them may, no limit binds.
         """
         allowed, chips = self.scenario.limits.power, self.scenario.paid[-1]
-        most = chips * rated * (self.scenario.pue or 1.0)
-        if allowed is not None and most > allowed:
+        if allowed is None:
+            return
+        for chip in kinds:
+            _electricity(self.scenario, chip.name, chip.power)
+        most = chips * max(chip.power or 0.0 for chip in kinds) * (self.scenario.pue or 1.0)
+        if most > allowed:
             words = (
                 f"{chips} chips may draw {most / 1e3:.4g} kW, and how two pools would share "
                 f"{allowed / 1e3:.4g} kW is not decided by this version; what would work: "

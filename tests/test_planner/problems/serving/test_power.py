@@ -337,3 +337,10 @@ def test_a_split_that_decodes_at_full_batches_is_not_lost():
         pools = {"prefill": read, "decode": {**ways, "replicas": 1}}
         plan = planned(**{**asked, "choose": {"mode": "disaggregated", **pools}})
         assert best <= plan["joule_per_token"] * (1 + 1e-9)
+
+
+def test_two_pools_of_a_chip_of_unknown_power_are_not_held_to_a_limit():
+    """Its limit on power is refused, at its place; it ended in a fault."""
+    unknown = {"system": "tpu-v5e", "chips": 2, "limits": {"power": "2 MW"}}
+    with pytest.raises(InputError, match=r"limits\.power.*no power figure for v5e"):
+        planner.solve({**ASKED, **unknown, "choose": {"mode": "disaggregated"}})
