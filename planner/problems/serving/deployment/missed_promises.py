@@ -19,6 +19,7 @@ from planner.problems.serving.deployment.pool_pairs import Pair, search_pools, s
 from planner.problems.serving.deployment.questions import OnePool, Question, TwoPools
 from planner.problems.serving.plan import ExceededPromise, RelaxedPromise
 from planner.problems.serving.search.batch import fixed_batches, search, sized, tried_batches
+from planner.problems.serving.search.sizing import NEXT_TO_NOTHING
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.plan_limits import LIMITS, PROMISES
 from planner.problems.serving.task.task import Task, TaskPair
@@ -26,11 +27,9 @@ from planner.protocol.bracket import Bracket, bracketed, middle, within_factor
 from planner.protocol.plan import MissedPromise
 
 PHYSICS = ("need", "mixed", "together")  # limits that nobody made and nobody can relax
-BEYOND = 1.02  # of the rate at which all slots are full, more than is ever carried
 CLOSE = 5e-7  # share of a value below which no smaller one is sought
 CLOSE_BY = 1.005  # factor within which promises that clash are eased together
 STRIDE, FARTHEST = 4.0, 1e6  # steps of that factor outwards, and where they end
-NEXT_TO_NOTHING = np.finfo(float).tiny ** 0.5  # share of its time that a pool nobody waits for uses
 
 
 def missed_promises(questions: Sequence[Question]) -> list[MissedPromise]:
@@ -40,7 +39,7 @@ def missed_promises(questions: Sequence[Question]) -> list[MissedPromise]:
     loaded = [q for q in questions if isinstance(q, TwoPools) and q.pair.demand is not None]
     served = dict(zip(map(id, loaded), _most_served(loaded), strict=True))
     for question in questions:
-        factors = _exceeded(question, least, served.get(id(question), 0.0))
+        factors = _exceeded(question, served.get(id(question), 0.0))
         # A question that says nothing of what is missing is no way out.
         worst = max((factor for _, factor in factors), default=math.inf)
         if worst < least:
@@ -59,13 +58,13 @@ def exceeded_promises(task: Task, values: Mapping[str, float]) -> tuple[Exceeded
     )
 
 
-def _exceeded(question: Question, least: float, served: float) -> list[tuple[str, float]]:
+def _exceeded(question: Question, served: float) -> list[tuple[str, float]]:
     """How far the nearest plan is from each promise: (promise, factor), worst promise first.
 
-    None as far as a worst factor of `least` is sought; of a load, two pools serve `served`/s.
+    Of a load, two pools serve `served`/s.
     """
     if isinstance(question, OnePool):
-        return shortfalls(question.step, least)
+        return shortfalls(question.step)
     if served > 0:
         return [("load", (question.pair.demand or 0.0) / served)]
     # Where each pool keeps its own promises, two of them need more chips.
@@ -75,18 +74,17 @@ def _exceeded(question: Question, least: float, served: float) -> list[tuple[str
     return sorted(factors.items(), key=lambda pair: -pair[1])
 
 
-def shortfalls(step: Step, least: float = math.inf) -> list[tuple[str, float]]:
+def shortfalls(step: Step) -> list[tuple[str, float]]:
     """How far the nearest plan is from each promise: (promise, factor), worst promise first.
 
     The nearest plan is the one whose promises need the smallest common factor, over all layouts
     at one sequence per replica or at the given batches; nothing can be nearer, since every
     promised quantity falls with the batch. Promises can be relaxed and memory cannot, so plans
     that do not fit, or whose prefill cannot keep up, are looked at only if there are no others.
-    Where a load is missed by a factor of `least` or more, the factor is only one that is not less.
     """
     if step.task.loaded:
         load = step.task.arrivals or 0.0
-        served = capacity(step, load / least)
+        served = capacity(step)
         if served > 0:
             return [("load", load / served)]
         step = step.with_task(step.task.with_layout(arrivals=None))
@@ -95,7 +93,7 @@ def shortfalls(step: Step, least: float = math.inf) -> list[tuple[str, float]]:
     batch, fill = np.ones(len(layouts)), np.ones(len(layouts))
     if task.batches is not None:
         rows, batch, fill = fixed_batches(task, layouts)
-    values = step.take(rows)(batch, fill)
+    values = step.take(rows)(batch, fill if task.load == "none" else fill * NEXT_TO_NOTHING)
     factors = {
         name: np.broadcast_to(values[name] / limit, rows.shape)
         for name, limit in task.limits.items()
@@ -109,30 +107,11 @@ def shortfalls(step: Step, least: float = math.inf) -> list[tuple[str, float]]:
     return sorted(((n, f) for n, f in missed if f > 1), key=lambda pair: -pair[1])
 
 
-def capacity(step: Step, beyond: float = 0.0) -> float:
-    """Most requests per second that any layout serves within the promises, 0 if none serves any.
-
-    Where that is no more than `beyond`, some rate that one serves. Of slots that are never all
-    full, prompts share passes as if they were: where readers limit the rate, a few more of them
-    carry a little more than the most that all are filled with.
-    """
+def capacity(step: Step) -> float:
+    """Most requests per second that any layout serves within the promises, 0 if none serves any."""
     task = step.task
     most = step.with_task(task.with_layout(arrivals=math.inf, objective="throughput"))
-    score = search(most).score
-    if not score.size:
-        return 0.0
-    low = 1 / float(score[0])
-    high = low * BEYOND
-
-    def carried(rate: float) -> bool:
-        return search(step.with_task(task.with_layout(arrivals=rate))).rows.size > 0
-
-    if high <= beyond or (low < beyond and not carried(beyond)):
-        return low
-    while high - low > CLOSE * low:
-        middle = (low + high) / 2
-        low, high = (middle, high) if carried(middle) else (low, middle)
-    return low
+    return max((1 / float(score) for score in search(most).score[:1]), default=0.0)
 
 
 def _late(question: TwoPools) -> dict[str, float]:

@@ -23,8 +23,8 @@ from planner.problems.serving.point import (
     UncountedQueue,
     UniformRouting,
 )
-from planner.problems.serving.search.batch import feasible, tried_batches
-from planner.problems.serving.search.sizing import carrying
+from planner.problems.serving.search.batch import tried_batches
+from planner.problems.serving.search.sizing import NEXT_TO_NOTHING, carrying, feasible
 from planner.problems.serving.step.drafting import break_even, with_accepted
 from planner.problems.serving.step.engine_effects import loop_symbols
 from planner.problems.serving.step.kernels import PARTS, WAITED, walked
@@ -296,7 +296,8 @@ def per_million(values: Mapping[str, Number], name: str) -> Number | None:
 def least_value(step: Step, name: str) -> float:
     """The least value of an output that grows with the batch; infinite where no layout keeps all.
 
-    That is the value of the smallest batch that the question admits.
+    That is the value of the smallest batch that the question admits, next to nothing arriving
+    where as much as can be is served.
     """
     step, batch, fill = _smallest(step)
     if not len(step.layouts):
@@ -320,8 +321,9 @@ def _smallest(step: Step) -> tuple[Step, np.ndarray, np.ndarray]:
         return step.take(carries), batch[carries], ones[carries]
     if task.batches is not None or task.mode == "prefill":
         rows, batch, fill = tried_batches(step)
-        return step.take(rows), batch, fill
-    return step, ones, ones
+    else:
+        rows, batch, fill = np.arange(ones.size), ones, ones
+    return step.take(rows), batch, fill if task.load == "none" else fill * NEXT_TO_NOTHING
 
 
 def agree(again: Mapping[str, float], values: Mapping[str, float]) -> None:

@@ -21,13 +21,12 @@ import numpy as np
 from planner.problems.serving.deployment.drawn_power import cost_in_use
 from planner.problems.serving.search.batch import (
     chosen,
-    feasible,
     fixed_batches,
     largest_at,
     largest_feasible,
     tried_batches,
 )
-from planner.problems.serving.search.sizing import POINTS, Ahead, PhaseLayouts, busiest
+from planner.problems.serving.search.sizing import POINTS, Ahead, PhaseLayouts, busiest, feasible
 from planner.problems.serving.step.kernels import BILLED, replica_rates
 from planner.problems.serving.step.layouts import Layouts
 from planner.problems.serving.step.packing import distinct

@@ -158,7 +158,7 @@ class OnePool:
     def paced(self, paces: np.ndarray) -> list[Point | None]:
         """The best point at each promise on the time per output token [s]; None where none is."""
         task = self.task.promising(None)
-        if task.loaded or task.batches is not None:
+        if task.load != "none" or task.batches is not None:
             steps = [sized(self.step.with_task(task.promising(float(pace)))) for pace in paces]
             every = [OnePool(step.task, step, search(step)).points() for step in steps]
             return [points[0] if points else None for points in every]

@@ -21,7 +21,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.problems.serving.search.sizing import busiest, carrying, evaluated, fitted, pass_sizes
+from planner.problems.serving.search.sizing import (
+    busiest,
+    carrying,
+    evaluated,
+    feasible,
+    filled_in_part,
+    fitted,
+    keeping,
+    pass_sizes,
+)
 from planner.problems.serving.step.layouts import OVERLAP, Layouts, enumerate_layouts
 from planner.problems.serving.step.occupancy import LARGEST_BATCH
 from planner.problems.serving.step.runnable import copies_dense, misfit, pool_of, refused, run_by
@@ -153,18 +162,20 @@ def search_together(
         rows, batch, fill = chosen(step, largest)
         if step.bound and task.objective != "latency":
             batch = _smallest_as_cheap(step, rows, batch)
+        elif task.load == "most" and not step.bound:
+            both = (rows, batch, fill), filled_in_part(step, rows, batch)
+            rows, batch, fill = map(np.concatenate, zip(*both, strict=True))
     else:
         rows, batch, fill = tried_batches(step)
         if task.arrivals is not None:
             part = step.take(rows)
-            at, fill = busiest(part, batch, lambda values, at: feasible(part.limits_at(at), values))
+            at, fill = busiest(part, batch, keeping(part))
             rows, batch = rows[at], batch[at]
         largest, looked = np.zeros(len(layouts)), np.zeros(len(layouts))
     values = evaluated(step, rows, batch, fill)
     keep = feasible(step.take(rows), values)
     given_batches = not task.loaded and (task.batches is not None or task.mode == "prefill")
-    if task.batches is not None or task.mode == "prefill":
-        np.maximum.at(largest, rows[keep], batch[keep])
+    np.maximum.at(largest, rows[keep], batch[keep])
     ends = np.cumsum([0, *counts])
     results = []
     for first, last in pairwise(ends.tolist()):
@@ -206,17 +217,6 @@ def sized(step: Step) -> Step:
         return (batch > 0) & feasible(part, part(np.maximum(batch, 1)))
 
     return fitted(step, keeps)
-
-
-def feasible(question: Task | Step, values: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Which points keep memory, flow of prompts and every promise, shape of the points.
-
-    A step that joins questions has limits for each of its layouts, a task only its own.
-    """
-    good = np.ones(np.shape(values["need"]), dtype=bool)
-    for name, limit in question.limits.items():
-        good = good & (values[name] <= limit)
-    return good
 
 
 def largest_feasible(step: Step) -> tuple[np.ndarray, np.ndarray]:

@@ -12,21 +12,28 @@ quarter, up to as many as fill a pass.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from planner.problems.serving.step.occupancy import first
+from planner.problems.serving.step.occupancy import LARGEST_BATCH, first
 from planner.problems.serving.step.packing import ChipSplit
 from planner.problems.serving.step.step import Step
+from planner.text.tolerances import SAME
+
+if TYPE_CHECKING:
+    from planner.problems.serving.task.task import Task
 
 EVERY, STEP = 8.0, 1.25  # prompts a rank, and the factor to the next number beyond
 POINTS = 50_000  # layouts at a batch that are computed together: 5 kB each
 HALVINGS = 40  # of the share of time that readers may be busy
+NEXT_TO_NOTHING = np.finfo(float).tiny ** 0.5  # share of its time that a pool nobody waits for uses
 WORTHWHILE = 0.8  # of rows that go on, below which the others are left out
 
+# Which of some rows, at what a step says of them, keep their promises.
+Keeps: TypeAlias = Callable[[dict[str, np.ndarray], np.ndarray], np.ndarray]
 # Which of some rows may be the best of their kind, at rates that lie between two.
 Ahead: TypeAlias = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
@@ -160,17 +167,19 @@ def _piece(step: Step, before: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def busiest(
     step: Step,
     batch: np.ndarray,
-    keeps: Callable[[dict[str, np.ndarray], np.ndarray], np.ndarray],
+    keeps: Keeps,
     ahead: Ahead | None = None,
+    least: np.ndarray | float = NEXT_TO_NOTHING,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Layouts that keep their promises when next to nothing arrives, and how busy they may be.
 
     `keeps(values, rows)` judges what the step says of the layouts `rows`. Returns those rows, and
     the largest share of their slots that may be filled, by bisection: waits grow with it. Rows
-    that are no longer `ahead` at rates between two may be left out.
+    that are no longer `ahead` at rates between two may be left out; those that do not keep their
+    promises where a share `least` is filled are.
     """
     rows = np.arange(len(step.layouts))
-    idle = np.full(rows.size, np.finfo(float).tiny ** 0.5)
+    idle = np.broadcast_to(least, rows.shape)
     values = step.filled(batch)(idle)
     slot = np.broadcast_to(values["slot"], rows.shape)
     # Readers are as busy as slots are filled: beyond their limit nothing need be tried.
@@ -189,6 +198,42 @@ def busiest(
         if (low == high).all():
             break
     return rows, low
+
+
+def filled_in_part(
+    step: Step, rows: np.ndarray, batch: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Layouts, batches and shares of slots that serve more than the full batches of `rows`.
+
+    Promises that a full batch keeps may leave room for some requests more, which the next batch
+    that carries them serves with slots to spare.
+    """
+    task, full = step.task, np.full(len(step.layouts), NEXT_TO_NOTHING)
+    slot = step.take(rows).filled(batch)(1.0)["slot"]
+    np.maximum.at(full, rows, (1 - task.headroom) / slot)
+    up = step.layouts.replicas - task.spare
+    after = carrying(step.bearing(full * (1 + SAME) * np.maximum(up, 0)), LARGEST_BATCH)
+    at = np.flatnonzero((after > 0) & (up > 0))
+    part, batch = step.take(at), after[at]
+    least = full[at] * part.filled(batch)(1.0)["slot"] / (1 - task.headroom)
+    more, fill = busiest(part, batch, keeping(part), least=least)
+    return at[more], batch[more], fill
+
+
+def feasible(question: Task | Step, values: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Which points keep memory, flow of prompts and every promise, shape of the points.
+
+    A step that joins questions has limits for each of its layouts, a task only its own.
+    """
+    good = np.ones(np.shape(values["need"]), dtype=bool)
+    for name, limit in question.limits.items():
+        good = good & (values[name] <= limit)
+    return good
+
+
+def keeping(step: Step) -> Keeps:
+    """Which points of some layouts of a step are `feasible`."""
+    return lambda values, rows: feasible(step.limits_at(rows), values)
 
 
 def evaluated(

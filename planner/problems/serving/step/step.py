@@ -171,6 +171,12 @@ class Step:
         """The same model under another profile's coefficients, numbers or one for each layout."""
         return self._copy(self.layouts, {**self._values, **engine_values(coefficients)})
 
+    def bearing(self, arrivals: np.ndarray) -> Step:
+        """The same model under a load of each layout's own [1/s], shape (n_layouts,)."""
+        twin = self.with_task(self.task.with_layout(arrivals=1.0))._copy(self.layouts, self._values)
+        twin._rowwise = {**self._rowwise, ARRIVALS: arrivals}
+        return twin
+
     def on(self, layouts: Layouts) -> Step:
         """The same model with other numbers of chips and replicas of the same layouts."""
         counts = {"n_rep": layouts.replicas * 1.0, "n_chips": layouts.chips * 1.0}
@@ -366,8 +372,7 @@ class Step:
     def _waiting(self, symbols: Symbols, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """What open arrivals add: waits [s], and the times with them. The bound knows no queue."""
         if self.bound or self.task.mode == "decode":
-            none = np.zeros_like(values["slot"])
-            late = dict.fromkeys(("readers", "wait"), none)
+            late = dict.fromkeys(("readers", "wait"), np.zeros_like(values["slot"]))
             return {**late, **dict.fromkeys(TAILS, values["ttft"])}
         late = queue({
             **symbols, "T_pf_busy": values["busy"], "T_dec": values["step"],
@@ -375,12 +380,9 @@ class Step:
         })  # fmt: skip
         first = values["first"]
         waits = np.stack([late[tail] for tail in TAILS])
-        tails = lowered("first_token_tails")(T_ttft=first, T_tail=waits)
-        return {
-            **late,
-            **self._late(symbols, values, first, late["wait"]),
-            **dict(zip(TAILS, np.asarray(tails["T_first"]), strict=True)),
-        }
+        latest = np.asarray(lowered("first_token_tails")(T_ttft=first, T_tail=waits)["T_first"])
+        tails = dict(zip(TAILS, latest, strict=True))
+        return {**late, **self._late(symbols, values, first, late["wait"]), **tails}
 
     def _late(
         self,

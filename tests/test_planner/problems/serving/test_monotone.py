@@ -100,16 +100,33 @@ def test_more_of_a_figure_never_costs_more(scenario: dict[str, Any], name: str) 
     """Memory, its bandwidth, arithmetic, links inside and between domains.
 
     A collective on other links is fitted anew, three numbers to a measured curve, and may come out
-    up to 2 % slower for it, which a whole plan feels as less than 1 %. The most that one pool
-    serves is counted in whole sequences, so there the better system carries what the other does.
+    up to 2 % slower for it, which a whole plan feels as less than 1 %.
     """
     slack = 1.01 if name.startswith("scale") else ROUNDING
-    more, price = better(scenario, name), least(scenario)
-    if scenario["workload"].get("demand") == "max" and price < math.inf:
-        demand = planner.solve(scenario).answer.plan.demand
-        if demand is not None:
-            more = changed(more, "workload.demand", f"{demand.requests_per_s / slack} requests/s")
-    assert least(more) <= price * slack
+    assert least(better(scenario, name)) <= least(scenario) * slack
+
+
+@examples(5, 40)
+@given(scenarios(), st.sampled_from([{}, {"spare_replicas": 1}, {"headroom": 0.2}]))
+def test_the_most_is_the_largest_demand_that_is_carried(
+    scenario: dict[str, Any], more: Any
+) -> None:
+    """`demand: max` is a demand that has a plan, and a millionth above it has none."""
+    chips = scenario["chips"]
+    asked = {
+        **scenario,
+        "objective": "throughput",
+        "chips": max(chips) if isinstance(chips, list) else chips,
+    }
+    asked["workload"] = {**scenario["workload"], **more, "demand": "max"}
+    most = 1 / least(asked)
+    for rate, carried in (
+        (most * (1 - 1e-9) or 1e-6, most > 0),
+        (most * (1 + 1e-6) or 1e-3, False),
+    ):
+        assert (
+            least(changed(asked, "workload.demand", f"{rate} requests/s")) < math.inf
+        ) is carried
 
 
 @examples(4, 12)

@@ -21,7 +21,8 @@ from planner.problems.serving.deployment.frontier import FAST_PRICE, modes
 from planner.problems.serving.deployment.pool_pairs import search_pools
 from planner.problems.serving.deployment.questions import double_pools
 from planner.problems.serving.frontier_text import frontier_text, rows_of
-from planner.problems.serving.search.batch import feasible, fixed_batches
+from planner.problems.serving.search.batch import fixed_batches
+from planner.problems.serving.search.sizing import feasible
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import TaskPair
 from planner.report.pictures.frontier_curve import frontier_drawn

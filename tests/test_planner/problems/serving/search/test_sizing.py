@@ -217,42 +217,47 @@ def test_a_load_that_is_too_large_is_short_by_what_it_exceeds_the_most(task: Tas
         assert not one_pool(easy).searched.rows.size
         return
     factor = missed[0][1]
-    assert shortfalls(asked.step, 2 * factor) == missed
-    assert shortfalls(asked.step, factor / 2)[0][1] >= factor / 2  # none nearer, and so none sought
     for slack, carried in ((1 - 1e-9, True), (1 + 1e-6, False)):
         eased = replace(heavy, arrivals=(heavy.arrivals or 0.0) / factor * slack)
         assert bool(one_pool(eased).searched.rows.size) is carried
 
 
-def largest_share(task: Task, at: dict[str, Any], index: int, rate: float) -> float:
-    """Of a replica's most, what keeps the promises: all or nothing but for pools that only read.
-
-    What decodes serves less with a smaller batch; a pool of readers only by waiting for prompts.
-    """
+def most_kept(task: Task, at: dict[str, Any], index: int, least: float, rate: float) -> float:
+    """The largest rate from `least` to `rate` that keeps the promises, 0 if `least` does not."""
+    if not kept(task, at, index, least)[0]:
+        return 0.0
     if kept(task, at, index, rate)[0]:
-        return 1.0
-    low, high = 0.0, 1.0
-    for _ in range(60 if task.mode == "prefill" else 0):
+        return rate
+    low, high = least, rate
+    for _ in range(50):
         middle = (low + high) / 2
-        low, high = (middle, high) if kept(task, at, index, middle * rate)[0] else (low, middle)
+        low, high = (middle, high) if kept(task, at, index, middle)[0] else (low, middle)
     return low
 
 
 @examples(10, 40)
 @given(fleets())
 def test_the_most_that_can_be_served_equals_exhaustive_search(task: Task) -> None:
-    """demand: max finds the layout and batch of the highest rate within the promises."""
+    """demand: max finds the layout, batch and load of the highest rate within the promises.
+
+    A batch carries what no smaller one does, from the most of those up to its own.
+    """
     most = replace(task, arrivals=math.inf, objective="throughput", chips=task.chips[-1:])
     best = 0.0
     for row in all_layouts(most):
         at = points(most, row)
-        fits = np.flatnonzero(at["need"] <= most.chip.memory) if row[6] > most.spare else []
-        for index in sorted(fits, key=lambda index: float(at["slot"][index])):
-            rate = (1 - most.headroom) / float(at["slot"][index])
-            if (row[6] - most.spare) * rate <= best:
+        up = row[6] - most.spare
+        rates = (1 - most.headroom) / at["slot"]
+        smaller = np.maximum.accumulate(np.concatenate([[0.0], rates[:-1]]))
+        if most.mode == "prefill":
+            smaller = 0.0 * rates
+        carries = (at["need"] <= most.chip.memory) & (rates > smaller) & (up > 0)
+        for index in sorted(np.flatnonzero(carries), key=lambda index: -rates[index]):
+            if up * rates[index] <= best:
                 break
-            rate *= largest_share(most, at, index, rate)
-            best = max(best, (row[6] - most.spare) * rate)
+            least = max(float(smaller[index]), best / up, 1e-9) * (1 + 1e-12)
+            rate = most_kept(most, at, index, least, float(rates[index]))
+            best = max(best, up * rate)
     found = one_pool(most).searched
     served = 1 / float(found.score[0]) if found.rows.size else 0.0
     assert served == pytest.approx(best, rel=1e-9)
