@@ -148,7 +148,6 @@ def _answer(
         *even,
         *crowds,
         *_overloaded(best),
-        *_other_batch(scenario, chosen),
         *uncounted_prefixes(best),
     )
     return ServingAnswer(
@@ -172,18 +171,6 @@ def _answer(
         systems=compared_systems(scenario, questions, points[0]),
         current=current,
         provenance=provenance(scenario, replace(tasks, warnings=warnings), best.task.profile),
-    )
-
-
-def _other_batch(scenario: Scenario, plan: ServingPoint) -> tuple[str, ...]:
-    """What to say of two pools in which another batch than the given one is in flight."""
-    batches = tuple(scenario.choose.batch or ())
-    if plan.mode != "disaggregated" or not batches or plan.batch in batches:
-        return ()
-    numbers, share = " or ".join(map(str, batches)), "as if every chip decoded"
-    return (
-        f"choose.batch={numbers} is spread over replicas {share}: in the pool that decodes "
-        f"{plan.batch:g} are in flight; ask for more by as much as that pool is smaller",
     )
 
 

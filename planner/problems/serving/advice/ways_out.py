@@ -48,7 +48,7 @@ def ways_out(
     short = {promise.promise: promise.short_by or 1.0 for promise in missed}
     alone = list(_eased_alone(Change({}, scenario), relaxed, questions))
     changes = [*(alone or _together(scenario, relaxed, short))]
-    changes += [*_loads(scenario, short.get(DEMAND, 0.0)), *_machines(scenario, short, bits)]
+    changes += [*_loads(scenario, short), *_machines(scenario, short, bits)]
     return (
         _priced(changes)
         or _priced(_with_promises(scenario, short, bits, _eased_alone))
@@ -185,12 +185,15 @@ def _systems(scenario: Scenario, short: float) -> Iterator[Change]:
             return
 
 
-def _loads(scenario: Scenario, short: float) -> Iterator[Change]:
-    """The part of the load that these chips carry."""
+def _loads(scenario: Scenario, short: Mapping[str, float]) -> Iterator[Change]:
+    """The part of the load that these chips carry, or of a batch that two pools decode."""
+    if "batch" in short:
+        batch = round(min(scenario.choose.batch or (0,)) / short["batch"])
+        yield Change.of(scenario, "choose.batch", (batch,), batch)
     demand = scenario.workload.demand
-    if demand is None or not short > 1:
+    if demand is None or not short.get(DEMAND, 0.0) > 1:
         return
-    served = demand.value / short
+    served = demand.value / short[DEMAND]
     digit = 10.0 ** (math.floor(math.log10(served)) - DIGITS + 1)
     rate = math.floor(served / digit) * digit
     unit = "requests/s" if demand.per == "request" else "tokens/s"

@@ -313,7 +313,7 @@ def _solve(
         bound=step.bound,
         objective="latency" if task.objective == "latency" else "cost",
         promises=_promised(step),
-        given_batch=task.batches is not None and task.mode != "prefill",
+        given_batch=task.batch_of_all,
         mode=task.mode,
         halved=_halved(step, rows),
     )
@@ -345,14 +345,12 @@ def _factor(step: Step, rows: np.ndarray) -> float:
     """What turns chip seconds per request, or seconds, into the unit of the objective."""
     task, layouts = step.task, step.layouts
     busy = layouts.replicas[rows] * layouts.replica_chips[rows]
-    given_batch = task.batches is not None and task.mode != "prefill"
+    batch = max(task.batches or ()) if task.batch_of_all else 0
     if task.objective == "throughput":
-        return 1.0 / (max(task.batches or ()) if given_batch else float(busy.max()))
+        return 1.0 / (batch or float(busy.max()))
     # Idle chips are paid too.
-    paid = float(layouts.chips[rows].min()) if given_batch else 1.0
-    per_request = paid / (
-        max(task.batches or ()) if given_batch else float((busy / layouts.chips[rows]).max())
-    )
+    paid = float(layouts.chips[rows].min()) if batch else 1.0
+    per_request = paid / (batch or float((busy / layouts.chips[rows]).max()))
     if task.objective == "energy":
         return per_request * (task.power or 0.0)
     return per_request * task.price

@@ -291,6 +291,7 @@ class Candidate:
                 recomputed(full[0], pair.reads, pair.fills[0])["slot"],
                 recomputed(full[1], pair.batch, pair.fills[1])["slot"],
             )
+        chosen |= self.task.batches is not None
         return pools_symbols(
             joint.tasks, self.pools, again, self.transfer, pair if chosen else None, slots
         )
@@ -301,8 +302,10 @@ def carried_batches(questions: Sequence[tuple[TaskPair, Step, Pair]]) -> list[fl
 
     The pairs of questions that are alike are looked at together.
     """
-    steps = [_decoding(*question) for question in questions]
     batches = np.array([pair.batch for _, _, pair in questions])
+    if questions and questions[0][0].decode.batches is not None:
+        return batches.tolist()  # all of a given batch is in flight
+    steps = [_decoding(*question) for question in questions]
     for numbers in alike([(step,) for step in steps]):
         together = Step.joined([steps[number] for number in numbers])
         carried = carrying(together, np.floor(batches[numbers]))
@@ -341,8 +344,8 @@ def evaluate_pair(
 
     def bound() -> dict[str, float]:
         values = [pool.bound for pool in pools]
-        slots = values[0]["slot"], values[1]["slot"]
-        return pools_values(tasks.load, pools_symbols(tasks, pools, values, transfer, None, slots))
+        slots, made = (values[0]["slot"], values[1]["slot"]), pair if step.task.batches else None
+        return pools_values(tasks.load, pools_symbols(tasks, pools, values, transfer, made, slots))
 
     outputs = Later(lambda: pools_values(tasks.load, symbols))
     return Candidate(pools, JointPools(tasks, pair, transfer, symbols, outputs, Later(bound)))

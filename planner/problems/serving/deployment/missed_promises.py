@@ -148,6 +148,11 @@ def _of_no_promise(questions: Sequence[Question]) -> MissedPromise:
     if math.isfinite(need) and need > paid:
         words = f"chips >= {need:.0f}, for one replica of each pool and the spare ones"
         return MissedPromise("chips", need / paid, words)
+    batch = min(questions[0].tasks[-1].batches or (0,))
+    most = max((_most_in_flight(q, batch) for q in questions if isinstance(q, TwoPools)), default=0)
+    if most:
+        words = f"choose.batch <= {most}, decoded beside as many chips as read their prompts"
+        return MissedPromise("batch", batch / most, words)
     common = common_factor(questions)
     made = list(dict.fromkeys(name for q in questions for t in q.tasks for name in t.promises))
     if common is not None and len(made) == 1:
@@ -156,6 +161,18 @@ def _of_no_promise(questions: Sequence[Question]) -> MissedPromise:
         return MissedPromise("promises together", common, "all promises by one plan")
     words = "nothing serves, whatever is promised: loosen choose, or give more chips"
     return MissedPromise("layout", None, words)
+
+
+def _most_in_flight(question: TwoPools, batch: int) -> int:
+    """The most sequences, fewer than `batch`, that two pools have in flight; 0 if not even one."""
+    (reading, decoding), most = question.steps, 0
+    while batch - most > 1:
+        middle = (most + batch) // 2
+        fewer = [task.with_layout(batches=(middle,)) for task in (question.task, decoding.task)]
+        pair = replace(question.pair, decode=fewer[0])
+        serves = search_pools(pair, reading, decoding.with_task(fewer[1]))[0]
+        most, batch = (middle, batch) if serves else (most, middle)
+    return most
 
 
 def common_factor(questions: Sequence[Question]) -> float | None:

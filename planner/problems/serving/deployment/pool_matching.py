@@ -21,12 +21,18 @@ import numpy as np
 from planner.problems.serving.deployment.drawn_power import cost_in_use
 from planner.problems.serving.search.batch import (
     chosen,
-    fixed_batches,
     largest_at,
     largest_feasible,
     tried_batches,
 )
-from planner.problems.serving.search.sizing import POINTS, Ahead, PhaseLayouts, busiest, feasible
+from planner.problems.serving.search.sizing import (
+    POINTS,
+    Ahead,
+    PhaseLayouts,
+    busiest,
+    feasible,
+    shared_batches,
+)
 from planner.problems.serving.step.kernels import BILLED, replica_rates
 from planner.problems.serving.step.layouts import Layouts
 from planner.problems.serving.step.packing import distinct
@@ -99,16 +105,17 @@ def decode_layouts(
     if tpot is not None:
         promises["tpot"] = tpot
     step = step.with_task(task.with_layout(promises=promises, arrivals=None))
-    if task.batches is None:
-        most = largest_feasible(step)[0] if largest is None else largest
-        rows, batch, fill = chosen(step, most)
-    else:
-        rows, batch, fill = fixed_batches(step.task, step.layouts)
+    most = largest_feasible(step)[0] if largest is None else largest
+    rows, batch, fill = chosen(step, most)
+    count = np.zeros(rows.size, np.int64)
+    if task.batches is not None:
+        rows, batch, fill, count = shared_batches(step, most)
     part = step.take(rows)
     values = part(batch, fill)
     keep = feasible(part, values)
     values = {name: np.broadcast_to(value, keep.shape)[keep] for name, value in values.items()}
-    return _columns(step, rows[keep], batch[keep], fill[keep], values, "latency")
+    decode = _columns(step, rows[keep], batch[keep], fill[keep], values, "latency")
+    return replace(decode, count=count[keep])
 
 
 def _columns(
@@ -130,6 +137,7 @@ def _columns(
     return PhaseLayouts(
         rows, np.zeros(rows.size, np.int64), layouts.stage[rows], layouts.pp[rows], domain,
         batch, fill, slot, rate, last, np.broadcast_to(weight, rows.shape), layouts.engines[rows],
+        *np.zeros((2, rows.size), np.int64),
     )  # fmt: skip
 
 
@@ -214,11 +222,20 @@ def _by_receivers(
 def _best(tasks: TaskPair, prefill: PhaseLayouts, decode: PhaseLayouts) -> Matched:
     """Both pools without what another layout of the same group and room betters."""
     prefill, decode = _by_engine(prefill, decode)
+    if tasks.decode.batches is not None:
+        # Prompts must come as fast as they are decoded: the fastest may be too fast for some.
+        first, last = (_worth(tasks, each) for each in (prefill, decode))
+        return prefill.undominated(first), decode.tiers(last)
     if tasks.prefill.objective == "latency":
         # Under a load the quickest may not carry it.
         alone = decode.quickest() if tasks.demand is None else decode.undominated()
         return prefill.undominated(), alone
     return prefill.fastest(), decode.fastest()
+
+
+def _worth(tasks: TaskPair, of: PhaseLayouts) -> np.ndarray:
+    """What the objective counts of a request in each layout."""
+    return of.latency if tasks.prefill.objective == "latency" else of.weight / of.rate
 
 
 def _by_engine(prefill: PhaseLayouts, decode: PhaseLayouts) -> Matched:

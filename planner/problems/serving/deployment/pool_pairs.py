@@ -10,7 +10,6 @@ found is better than that.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
 from math import floor, log
 from typing import TypeAlias
 
@@ -24,15 +23,17 @@ from planner.problems.serving.deployment.pool_matching import (
     matched_pools_at,
 )
 from planner.problems.serving.search.batch import SAME_PRICE
+from planner.problems.serving.search.replica_counts import (
+    chips_taken,
+    left,
+    loaded_counts,
+    needed,
+    replica_counts,
+    supplied,
+)
 from planner.problems.serving.search.sizing import PhaseLayouts
 from planner.problems.serving.step.kernels import split_values
 from planner.problems.serving.step.occupancy import first
-from planner.problems.serving.step.packing import (
-    ChipSplit,
-    chips_least,
-    replicas_left,
-    replicas_most,
-)
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import Task, TaskPair
 
@@ -112,7 +113,10 @@ def _searched(tasks: TaskPair, matched: Matched) -> SearchedPairs:
     paid = np.unique(np.asarray(tasks.prefill.chips, dtype=np.int64))
     if tasks.prefill.objective == "latency":
         paid = paid[-1:]
-    i, j = _pairs(prefill.group, decode.group)
+    # Of each kind that decodes the fastest, which stands for the slower ones before it.
+    fastest = np.flatnonzero(np.append(decode.slower[1:] == 0, True)[: decode.rows.size])
+    i, j = _pairs(prefill.group, decode.group[fastest])
+    j = fastest[j]
     least = _least_score(tasks, prefill.take(i), decode.take(j), paid)
     looks = paid.size if tasks.demand is None else paid.size.bit_length()
     order, size = np.argsort(least, kind="stable"), FEW
@@ -121,10 +125,9 @@ def _searched(tasks: TaskPair, matched: Matched) -> SearchedPairs:
         if len(best) == KEPT and least[part[0]] >= best[-1].score:
             break
         at, chips = _paying(tasks, prefill.take(i[part]), decode.take(j[part]), paid)
-        tried = part[at]
-        pairs = _split(tasks, prefill.take(i[tried]), decode.take(j[tried]), chips)
-        best = _merged(best, pairs)
-        looked, start, size = looked + tried.size, start + part.size, min(2 * size, POINTS)
+        reads, decodes, chips = supplied(tasks, prefill, decode, (i[part[at]], j[part[at]], chips))
+        best = _merged(best, _split(tasks, prefill.take(reads), decode.take(decodes), chips))
+        looked, start, size = looked + at.size, start + part.size, min(2 * size, POINTS)
     return best, looked
 
 
@@ -156,8 +159,8 @@ def _least_score(tasks: TaskPair, a: PhaseLayouts, b: PhaseLayouts, paid: np.nda
         return a.weight * parts[0] + b.weight * parts[1]
     if objective == "throughput":
         return np.full(a.rate.size, 1.0 / tasks.demand)
-    taken = _needed(tasks, a.rate) * a.room.chips
-    total = taken + _needed(tasks, b.rate) * b.room.chips
+    taken = needed(tasks, a.rate) * a.room.chips
+    total = taken + needed(tasks, b.rate) * b.room.chips
     place = np.searchsorted(paid, total)
     chips = np.append(paid.astype(float), np.inf)[place]
     return (taken * a.weight + (chips - taken) * b.weight) / tasks.demand
@@ -173,7 +176,7 @@ def _paying(
     pairs = np.arange(a.rate.size)
     if tasks.demand is None or paid.size == 1:
         return np.repeat(pairs, paid.size), np.tile(paid, pairs.size)
-    loaded = [_fewest(tasks, a, b, counts, paid) for counts in _loaded(tasks, a, b)]
+    loaded = [_fewest(tasks, a, b, counts, paid) for counts in loaded_counts(tasks, a, b)]
     rows, chips = (np.concatenate(columns) for columns in zip(*loaded, strict=True))
     return rows, chips
 
@@ -190,8 +193,8 @@ def _fewest(
 
     def holds(rows: np.ndarray, index: np.ndarray) -> np.ndarray:
         chips = paid[index.astype(np.int64)]
-        left = _left(tasks, a.room.take(rows), b.room.take(rows), read[rows], chips)
-        return np.asarray(left >= decode[rows])
+        beside = left(tasks, a.room.take(rows), b.room.take(rows), read[rows], chips)
+        return np.asarray(beside >= decode[rows])
 
     most = np.full(read.size, paid.size - 1.0)
     rows = np.flatnonzero(holds(np.arange(read.size), most))
@@ -199,23 +202,12 @@ def _fewest(
     return rows, paid[fewest.astype(np.int64)]
 
 
-def _needed(tasks: TaskPair, rate: np.ndarray) -> np.ndarray:
-    """Replicas that carry the load, spare ones included; 2**40, beyond any system, if more do."""
-    count = np.minimum(np.ceil((tasks.demand or 0.0) / rate - 1e-12), 2.0**40)
-    return count.astype(np.int64) + tasks.prefill.spare
-
-
-def _taken(tasks: TaskPair, a: PhaseLayouts, count: np.ndarray) -> np.ndarray:
-    """Chips paid for `count` replicas that read: what is left is the other pool's."""
-    return count * a.room.chips if tasks.together else chips_least(count, a.room)
-
-
 def _split(tasks: TaskPair, a: PhaseLayouts, b: PhaseLayouts, chips: np.ndarray) -> list[Pair]:
     """The best split of each pair over all numbers of chips paid; the best few pairs."""
     spare = tasks.prefill.spare
     pairs: dict[tuple[int, int], Pair] = {}
-    for n, m in _replica_counts(tasks, a, b, chips):
-        chips_read = _taken(tasks, a, n)
+    for n, m in replica_counts(tasks, a, b, chips):
+        chips_read = chips_taken(tasks, a, n)
         served, score = _scored(tasks, a, b, n, m, chips)
         good = np.flatnonzero((n > spare) & (m > spare) & (served > 0))
         order = good[np.argsort(score[good], kind="stable")]
@@ -248,92 +240,12 @@ def _leading(score: np.ndarray, decode: np.ndarray, order: np.ndarray) -> np.nda
     return order[scores <= scores[first][layout] * (1 + 4 * SAME_PRICE)]
 
 
-def _replica_counts(
-    tasks: TaskPair, a: PhaseLayouts, b: PhaseLayouts, chips: np.ndarray
-) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Replicas of either pool that may be best, for each pair and number of chips."""
-    spare, every = tasks.prefill.spare, np.arange(chips.size)
-
-    def left(count: np.ndarray, at: np.ndarray = every) -> np.ndarray:
-        return _left(tasks, a.room.take(at), b.room.take(at), count, chips[at])
-
-    if tasks.demand is not None or tasks.prefill.objective == "latency":
-        return [
-            (read, np.where(left(read) >= decode, decode, 0))
-            for read, decode in _loaded(tasks, a, b)
-        ]
-
-    most = np.maximum(replicas_most(chips, a.room), 1.0)
-
-    def crossing(decodes: int) -> np.ndarray:
-        """The fewest replicas that read no slower than the others, or `decodes` of them, decode."""
-
-        def enough(at: np.ndarray, count: np.ndarray) -> np.ndarray:
-            n = count.astype(np.int64)
-            m = np.minimum(left(n, at), decodes or np.inf)
-            return (n - spare) * a.rate[at] >= (m - spare) * b.rate[at]
-
-        return first(enough, np.zeros(chips.size), most).astype(np.int64)
-
-    def beside(decodes: int) -> np.ndarray:
-        """The most replicas that read beside `decodes` that decode."""
-        return -1 + first(
-            lambda at, count: left(count.astype(np.int64), at) < decodes,
-            np.zeros(chips.size), most + 1,
-        ).astype(np.int64)  # fmt: skip
-
-    counts = []
-    for reads, decodes in product(*_wanted(tasks)):
-        if reads:
-            tried = [np.full(chips.size, reads)]
-        elif decodes:
-            tried = [np.minimum(crossing(decodes), beside(decodes))]
-        else:
-            cross = crossing(0)
-            tried = [cross, cross - 1]
-        for n in tried:
-            m = left(n)
-            counts.append((n, np.where(m >= decodes, decodes, 0) if decodes else m))
-    return counts
-
-
-def _left(
-    tasks: TaskPair, first: ChipSplit, second: ChipSplit, count: np.ndarray, chips: np.ndarray
-) -> np.ndarray:
-    """Most replicas that decode, of `second` each, beside `count` of `first` that read."""
-    if tasks.together:
-        return replicas_left(chips, first, count, second)
-    rest = chips - chips_least(count, first)
-    return np.asarray(replicas_most(np.maximum(rest, 0), second)) - (rest < 0)
-
-
-def _wanted(tasks: TaskPair) -> list[Sequence[int]]:
-    """Numbers of replicas of either pool that the question admits; 0 where it leaves them free."""
-    return [task.limits_of.get("replicas", (0,)) for task in tasks.tasks]
-
-
-def _loaded(
-    tasks: TaskPair, a: PhaseLayouts, b: PhaseLayouts
-) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Replicas of either pool that the load, or nothing but the spare ones, asks for; 0 if none."""
-    n = m = np.full(a.rate.size, 1 + tasks.prefill.spare)
-    if tasks.demand is not None:
-        n, m = _needed(tasks, a.rate), _needed(tasks, b.rate)
-    return [
-        (
-            np.where(n <= reads, reads, 0) if reads else n,
-            np.where(m <= decodes, decodes, 0) if decodes else m,
-        )
-        for reads, decodes in product(*_wanted(tasks))
-    ]
-
-
 def _scored(
     tasks: TaskPair, a: PhaseLayouts, b: PhaseLayouts, n: np.ndarray, m: np.ndarray,
     chips: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """Requests per second, and the objective, of each split of n and m replicas."""
-    prefill, taken = tasks.prefill, _taken(tasks, a, n)
+    prefill, taken = tasks.prefill, chips_taken(tasks, a, n)
     symbols = {
         "n_pf": np.maximum(n - prefill.spare, 0), "n_dec": np.maximum(m - prefill.spare, 0),
         "X_pf": a.rate, "X_dec": b.rate, "n_chips_pf": taken,

@@ -27,7 +27,6 @@ from planner.problems.serving.deployment.pool_pairs import (
 from planner.problems.serving.search.batch import (
     SAME_PRICE,
     Found,
-    fixed_batches,
     largest_at,
     largest_feasible,
     layouts_of,
@@ -35,6 +34,7 @@ from planner.problems.serving.search.batch import (
     search_together,
     sized,
 )
+from planner.problems.serving.search.sizing import shared_batches
 from planner.problems.serving.step.kernels import BILLED, COUNTED
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.resolve import ServingTasks
@@ -264,7 +264,7 @@ class TwoPools:
         rows = np.arange(len(step.layouts))
         batch, fill = np.ones(rows.size), np.ones(rows.size)
         if step.task.batches is not None:
-            rows, batch, fill = fixed_batches(step.task, step.layouts)
+            rows, batch, fill, _ = shared_batches(step, np.full(rows.size, np.inf))
         tpot = step.take(rows)(batch, fill)["tpot"]
         # Chips of a replica that decodes beside the smallest that reads.
         beside = step.layouts.replica_chips + prefill.step.layouts.replica_chips.min()

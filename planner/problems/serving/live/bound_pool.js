@@ -7,7 +7,7 @@ const inFlight = (x) => { const up = Math.round(x); return Math.max(1, up - x ==
 function boundPools(data, kernels, pools) {
   const physical = data.sliders.filter((s) => [...s.sets, ...s.adds, ...s.times].length);
   const promised = data.sliders.filter((s) => s.limit);
-  const states = pools.map(() => []), readers = new Set(data.questions.map((question) => question.read));
+  const states = pools.map(() => []), [readers, decoders] = ["read", "decode"].map((pool) => new Set(data.questions.map((question) => question[pool])));
 
   // A pool with the promises of a state; with a pace, of another time per token.
   function bind(number, state) {
@@ -20,7 +20,7 @@ function boundPools(data, kernels, pools) {
     }
     // Batches over all replicas that are given, of two pools to the one that decodes; none where free.
     const totals = readers.has(number) ? [] : state.batch !== undefined ? [state.batch] : pool.batches;
-    return limited(pool, places[0], state, totals);
+    return limited(pool, places[0], state, totals, decoders.has(number));
   }
 
   function staged(pool, state, key, l) {
@@ -43,7 +43,7 @@ function boundPools(data, kernels, pools) {
     return { key, values, s, l, times, ready: new Uint8Array(pool.size), room: empty(), flat: empty() };
   }
 
-  function limited(pool, { values, s, l, times, ready, room, flat }, state, totals) {
+  function limited(pool, { values, s, l, times, ready, room, flat }, state, totals, decodes) {
     const { names, kernel, rows, a, b, place, results, promised: kept } = pool, width = names.width, functions = names.functions;
     const limits = { ...pool.limits };
     for (const slider of promised) {
@@ -89,7 +89,7 @@ function boundPools(data, kernels, pools) {
     };
     const cut = pool.way("cp"), halves = pool.way("halves"), largest = Math.max(...totals);
     const allowed = (i) => (cut[i] === 1 || !pool.least_part || values.L_in / cut[i] >= pool.least_part)
-      && !(totals.length && halves[i] > 1 && !(largest > pool.way("replicas")[i] * pool.group[i]));
+      && !(totals.length && halves[i] > 1 && !(largest > (decodes ? 1 : pool.way("replicas")[i]) * pool.group[i]));
     const counted = (counts) => { for (const name in counts) if (name in pool.counts) b[pool.counts[name]] = counts[name]; };
     const outputs = (i, batch, fill = 1) => named(at("batch", i, batch, fill));
     return { pool, values, limits, totals, most, room, flat, allowed, at, score, promises, holds, counted, resized, outputs };

@@ -62,11 +62,24 @@ function pairedPools({ data, packed, loaded, kernels, signatures, bind, largest,
     return least;
   }
 
-  function decoder(question, b, i, batch, fill) {
+  // Batches given for all replicas that decode, on each number of them: of those with as many each
+  // the fewest. Halves hold a sequence on every rank.
+  function shared(question, { pool, totals }, i) {
+    const made = [], most = pool.way("replicas")[i];
+    for (const total of totals) {
+      const fewest = new Map(), [number] = question.decodes;
+      for (let m = 1; m <= Math.min(total, most); m++) if (!fewest.has(Math.ceil(total / m))) fewest.set(Math.ceil(total / m), m);
+      for (const m of number ? question.decodes.filter((x) => x <= most) : fewest.values())
+        if (pool.way("halves")[i] === 1 || total > m * pool.group[i]) made.push([Math.ceil(total / m), total / (Math.ceil(total / m) * m), m]);
+    }
+    return made;
+  }
+
+  function decoder(question, b, i, batch, fill, count = 0) {
     const { pool } = b;
     if (!b.holds(i, batch, fill)) return null;
     const r = pool.results.scored, slot = r[pool.scored.slot];
-    return { row: i, batch, slot, latency: r[pool.scored.latency], rate: fill * rateOf(slot, question.headroom), fill,
+    return { row: i, batch, slot, latency: r[pool.scored.latency], rate: fill * rateOf(slot, question.headroom), fill, count,
              room: room(pool, i), group: shards(pool, i), engines: pool.way("engines")[i] };
   }
 
@@ -74,9 +87,9 @@ function pairedPools({ data, packed, loaded, kernels, signatures, bind, largest,
     const made = [], { pool } = b;
     for (let i = only ?? 0; i < (only ?? pool.size - 1) + 1; i++) {
       if (!b.allowed(i) || (only === null && beyond(question, b, i, weight, most))) continue;
-      const tried = b.totals.length ? spread(pool, i, b.totals) : worth(pool, i, largest(b, i), true).map((batch) => [batch, 1]);
-      for (const [batch, fill] of tried) {
-        const one = decoder(question, b, i, batch, fill);
+      const tried = b.totals.length ? shared(question, b, i) : worth(pool, i, largest(b, i), true).map((batch) => [batch, 1]);
+      for (const [batch, fill, count] of tried) {
+        const one = decoder(question, b, i, batch, fill, count);
         if (one) made.push(one);
       }
       if (!b.totals.length) remember(b, i, pool.last[i]);
@@ -91,25 +104,28 @@ function pairedPools({ data, packed, loaded, kernels, signatures, bind, largest,
       && share(question, b, i, pool.results.scored[pool.scored.slot], weight) > most;
   }
 
-  // Of each group, engine and room the layout whose requests take least of the objective: the first
-  // that is `in` time of those that come in the order of their rates.
+  // Of each group, engine and room, and of a given batch of each number of replicas, the layout whose
+  // requests take least of the objective: the first that is `in` time of those that come in the order
+  // of their rates. Of a given batch with the `slower` ones, which fewer prompts suffice for.
   function fastest(layouts, numbers, bits, reached) {
     const time = Float64Array.from(layouts, (x) => 1 / x.rate);
     const ordered = layouts.map((_, k) => k).sort((x, y) => time[x] - time[y] || x - y);
-    const keys = layouts.map((x) => x.room.id), groups = new Map();
+    const keys = layouts.map((x) => x.room.id + rooms.size * (x.count ?? 0)), groups = new Map();
     for (const bit of bits) {
       const runs = bit === null ? ordered : ordered.filter((k) => (layouts[k].engines >> bit) & 1);
       const every = new Set(runs.map((k) => keys[k])).size;
       for (const number of numbers) {
-        const rooms = new Map();
+        const bests = new Map();
         for (const k of runs) {
-          if (rooms.has(keys[k])) continue;
-          if (rooms.size === every) break;
-          const layout = layouts[k], key = keys[k];
+          const layout = layouts[k], best = bests.get(keys[k]);
+          if (best && !layout.count) continue;
+          if (bests.size === every && !layout.count) break;
           const latency = reached(layout, number);
-          if (latency !== null) rooms.set(key, { ...layout, latency });
+          if (latency === null) continue;
+          if (best) best.slower.push({ ...layout, latency });
+          else bests.set(keys[k], { ...layout, latency, slower: [] });
         }
-        groups.set(`${number}/${bit}`, [...rooms.values()]);
+        groups.set(`${number}/${bit}`, [...bests.values()]);
       }
     }
     return groups;
@@ -150,7 +166,7 @@ function pairedPools({ data, packed, loaded, kernels, signatures, bind, largest,
     const rest = decodes.reduce((m, x) => Math.min(m, share(question, b, x.row, x.slot, weights[1])), Infinity);
     const reads = decodes.length ? reading(question, a, i, least, most - rest) : [];
     const ones = fitting(question, reads, decodes, prices, most), others = fitting(question, decodes, ones, prices, most);
-    const pruned = held ? [] : [[a, (i) => reader(question, a, i, passSizes(a, i)[0])], [b, (i) => (b.totals.length ? spread(b.pool, i, b.totals) : [[1, 1]]).some((x) => b.holds(i, ...x))]];
+    const pruned = held ? [] : [[a, (i) => reader(question, a, i, passSizes(a, i)[0])], [b, (i) => (b.totals.length ? shared(question, b, i) : [[1, 1]]).some(([batch, fill]) => b.holds(i, batch, fill))]];
     const best = matched(question, a, b, ones, others, prices, weights, most, pruned);
     if (best && !held) winning(question.recent, best.rows);
     return best && { ...best, read: question.read, decode: question.decode };
@@ -219,15 +235,27 @@ function pairedPools({ data, packed, loaded, kernels, signatures, bind, largest,
     return layouts.filter((x) => question.paid.some((chips, k) => needed(question, x, prices, chips, most) <= rest[k]));
   }
 
-  function split(question, a, b, prices, most) {
+  // A pair of a given batch, with the fastest layout that decodes no faster than prompts may come.
+  function* supplied(question, a, b, chips, rest, end) {
+    if (!b.count) { yield b; return; }
+    const beside = first((n) => rest(n) < b.count, 0, end + 1) - 1;
+    for (const reads of question.reads) {
+      const enough = (reads <= beside ? reads || beside : 0) * a.rate * (1 + SAME);
+      const one = [b, ...b.slower].find((x) => x.count * x.rate <= enough);
+      if (one) yield one;
+    }
+  }
+
+  function split(question, a, fastest, prices, most) {
     const spare = question.spare;
     let best = null;
     for (const chips of question.paid) {
-      if (most < Infinity && needed(question, a, prices, chips, most) + needed(question, b, prices, chips, most) > chips) continue;
-      const end = Math.max(replicasMost(chips, a.room), 1), rest = beside(question, a, b, chips, end);
-      for (const n of counts(question, a, b, rest, end)) {
+      if (most < Infinity && needed(question, a, prices, chips, most) + needed(question, fastest, prices, chips, most) > chips) continue;
+      const end = Math.max(replicasMost(chips, a.room), 1), rest = beside(question, a, fastest, chips, end);
+      for (const [b, n] of [...supplied(question, a, fastest, chips, rest, end)].flatMap((x) => counts(question, a, x, rest, end).map((n) => [x, n]))) {
         const m = rest(n[0]), decodes = n[1] ? (m >= n[1] ? n[1] : 0) : m;
         if (!(n[0] > spare && decodes > spare)) continue;
+        if (b.count && !(n[0] * a.rate * (1 + SAME) >= decodes * b.rate)) continue;
         const taken = question.together ? n[0] * a.room.stage * a.room.stages : chipsLeast(n[0], a.room);
         const served = Math.min((n[0] - spare) * a.rate, (decodes - spare) * b.rate);
         if (!(served > 0)) continue;
@@ -246,7 +274,7 @@ function pairedPools({ data, packed, loaded, kernels, signatures, bind, largest,
     const spare = question.spare, every = [];
     const crossing = (decodes) => first((n) => (n - spare) * a.rate >= (Math.min(rest(n), decodes || Infinity) - spare) * b.rate, 0, most);
     for (const reads of question.reads)
-      for (const decodes of question.decodes)
+      for (const decodes of b.count ? [b.count] : question.decodes)
         if (reads) every.push([reads, decodes]);
         else if (decodes) every.push([Math.min(crossing(decodes), first((n) => rest(n) < decodes, 0, most + 1) - 1), decodes]);
         else { const cross = crossing(0); every.push([cross, 0], [cross - 1, 0]); }
@@ -266,7 +294,7 @@ function pairedPools({ data, packed, loaded, kernels, signatures, bind, largest,
     const read = bind(pair.read, state), decode = bind(pair.decode, state), [i, j] = pair.rows;
     const up = pair.replicas.map((n) => n - spare);
     const share = pair.requests * pair.slots[0] / pair.replicas[0];
-    const batch = carried(decode, j, pair.requests, up[1], question.headroom, Math.floor(pair.batch));
+    const batch = decode.totals.length ? pair.batch : carried(decode, j, pair.requests, up[1], question.headroom, Math.floor(pair.batch));
     const slot = decode.score(j, batch)[decode.pool.scored.slot];
     const fill = pair.requests * slot / up[1] * up[1] / pair.replicas[1];
     const under = question.loaded ? underLoad.reads(question, read, pair) : null;

@@ -131,7 +131,8 @@ def _cuttable(task: Task, layouts: Layouts) -> np.ndarray:
     if task.mode == "prefill":
         return whole | True
     if task.batches is not None:
-        return whole | (max(task.batches) > layouts.replicas * layouts.group)
+        fewest = 1 if task.pooled else layouts.replicas
+        return whole | (max(task.batches) > fewest * layouts.group)
     return whole | (task.objective != "latency")
 
 
@@ -155,10 +156,11 @@ def search_together(
     task, layouts = step.task, step.layouts
     if task.loaded:
         largest, rows, batch, fill, looked = _loaded(step)
-    elif task.batches is None and task.mode != "prefill":
+    elif task.mode != "prefill" and not task.batch_of_all:
         looked = np.zeros(len(layouts))
         if largest is None:
             largest, looked = largest_feasible(step)
+        largest = np.minimum(largest, max(task.batches or (LARGEST_BATCH,)))
         rows, batch, fill = chosen(step, largest)
         if step.bound and task.objective != "latency":
             batch = _smallest_as_cheap(step, rows, batch)

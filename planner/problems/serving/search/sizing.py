@@ -13,7 +13,7 @@ quarter, up to as many as fill a pass.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -48,6 +48,8 @@ class PhaseLayouts:
     request [s], `rate` its requests per second at its most. `latency` is the time to first token,
     transfer included, or the time from a request's first token to its last [s]; `weight` what a
     second of a chip in use counts in the objective: USD, or J. `engines` run a layout, as bits.
+    A batch given for all replicas is in flight on `count` of them, 0 where there may be any number;
+    of the rows before one, `slower` are of its kind and may take its place (`tiers`).
     """
 
     rows: np.ndarray
@@ -62,6 +64,8 @@ class PhaseLayouts:
     latency: np.ndarray
     weight: np.ndarray
     engines: np.ndarray
+    count: np.ndarray
+    slower: np.ndarray
 
     @property
     def room(self) -> ChipSplit:
@@ -90,23 +94,44 @@ class PhaseLayouts:
         """Of each group and room, the one of the least latency."""
         return self.take(self._first_of_each_room(self.latency))
 
-    def undominated(self) -> PhaseLayouts:
-        """Without layouts that one of the same group and room betters in rate and in latency."""
-        rows, least, room = [], np.inf, (0, 0, 0)
-        for row in np.lexsort((self.latency, -self.rate, self.stages, self.stage, self.group)):
-            here = (int(self.group[row]), int(self.stage[row]), int(self.stages[row]))
-            if here != room:
-                room, least = here, np.inf
-            if self.latency[row] < least:
-                least = self.latency[row]
-                rows.append(row)
-        return self.take(np.array(rows, dtype=np.int64))
+    def undominated(self, key: np.ndarray | None = None) -> PhaseLayouts:
+        """Without layouts that one of the same group and room betters in rate and in latency.
+
+        Another `key` that is to be small may stand in for the latency.
+        """
+        return self.take(self._better(-self.rate, self.latency if key is None else key)[0])
+
+    def tiers(self, key: np.ndarray) -> PhaseLayouts:
+        """Of each group, room and count the layouts whose `key` is below that of all slower ones.
+
+        The slowest of a kind first: where prompts come too slowly for one, those before it may do.
+        """
+        rows, slower = self._better(self.rate, key)
+        return replace(self.take(rows), slower=slower)
+
+    def _better(self, first: np.ndarray, key: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Rows whose `key` is less than that of all of their kind that come `first`, kind by kind.
+
+        Beside them how many of the kind come before each.
+        """
+        kind = self._kinds()
+        order = np.lexsort((key, first, kind))
+        number = np.unique(kind[order], return_inverse=True)[1]
+        rank = np.unique(key, return_inverse=True)[1][order] - number * key.size
+        best = np.minimum.accumulate(rank)
+        stays = rank < np.concatenate([[1 + key.size], best[:-1]])[: key.size]
+        number = number[stays]
+        return order[stays], np.arange(number.size) - np.searchsorted(number, number)
+
+    def _kinds(self, of: np.ndarray | int = 0) -> np.ndarray:
+        """Numbers of the group, room, count and `of` of each row, groups in their order."""
+        kind = self.group
+        for column in (self.stage, self.stages, self.count, of):
+            kind = kind * (np.max(column, initial=0) + 1) + column
+        return kind
 
     def _first_of_each_room(self, key: np.ndarray, of: np.ndarray | int = 0) -> np.ndarray:
-        room = (self.group * (self.stage.max(initial=0) + 1) + self.stage) * (
-            self.stages.max(initial=0) + 1
-        ) + self.stages
-        room = room * (np.max(of, initial=0) + 1) + of
+        room = self._kinds(of)
         order = np.lexsort((key, room))
         new = np.diff(room[order], prepend=-1) != 0
         return np.asarray(order[new])
@@ -208,16 +233,49 @@ def filled_in_part(
     Promises that a full batch keeps may leave room for some requests more, which the next batch
     that carries them serves with slots to spare.
     """
-    task, full = step.task, np.full(len(step.layouts), NEXT_TO_NOTHING)
-    slot = step.take(rows).filled(batch)(1.0)["slot"]
-    np.maximum.at(full, rows, (1 - task.headroom) / slot)
-    up = step.layouts.replicas - task.spare
-    after = carrying(step.bearing(full * (1 + SAME) * np.maximum(up, 0)), LARGEST_BATCH)
-    at = np.flatnonzero((after > 0) & (up > 0))
-    part, batch = step.take(at), after[at]
-    least = full[at] * part.filled(batch)(1.0)["slot"] / (1 - task.headroom)
-    more, fill = busiest(part, batch, keeping(part), least=least)
-    return at[more], batch[more], fill
+    free, group = 1 - step.task.headroom, step.layouts.group
+    up, most = step.layouts.replicas - step.task.spare, np.full(len(step.layouts), NEXT_TO_NOTHING)
+    values = evaluated(step, rows, batch, np.ones(rows.size))
+    keeps = feasible(step.take(rows), values)
+    np.maximum.at(most, rows[keeps], free / values["slot"][keeps])
+    parts = [(rows[:0], batch[:0], batch[:0])]
+    at, turn = np.flatnonzero(up > 0), 0
+    # Chances turn with every rank that has one more: what a batch breaks one up to a group
+    # larger may keep.
+    while (at := at[group[at] > turn]).size:
+        load = most[at] * up[at] * (1 + SAME)
+        batch = carrying(step.take(at).bearing(load), LARGEST_BATCH)
+        at, batch = at[batch > 0], batch[batch > 0]
+        part = step.take(at)
+        rate = free / np.broadcast_to(part.filled(batch)(1.0)["slot"], at.shape)
+        kept, fill = busiest(part, batch, keeping(part), least=most[at] / rate)
+        parts.append((at[kept], batch[kept], fill))
+        at, rate = at[kept][fill == 1], rate[kept][fill == 1]
+        most[at], turn = rate, turn + 1
+    first, size, share = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return first, size, share
+
+
+def shared_batches(
+    step: Step, largest: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Batches given for all replicas of a pool, on each number of them that may share one.
+
+    Rows, sequences of the fullest replica, up to the `largest` of each layout, the share of the
+    slots in use, and replicas. Of the numbers with as many sequences each the fewest serve as much.
+    """
+    task, layouts, parts = step.task, step.layouts, []
+    for total in task.batches or ():
+        numbers = np.arange(1.0, 1 + min(total, int(layouts.replicas.max(initial=0))))
+        fewest = numbers[np.unique(np.ceil(total / numbers), return_index=True)[1]]
+        for number in task.limits_of.get("replicas", fewest):
+            each = np.ceil(total / number)
+            fits = (layouts.replicas >= number) & (each <= largest)
+            rows = np.flatnonzero(fits & ((layouts.halves == 1) | (total > number * layouts.group)))
+            columns = each, total / (each * number), int(number)
+            parts.append((rows, *(np.full(rows.size, value) for value in columns)))
+    rows, batch, fill, count = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return rows, batch, fill, count
 
 
 def feasible(question: Task | Step, values: Mapping[str, np.ndarray]) -> np.ndarray:

@@ -63,15 +63,19 @@ class Bound:
         """Whether replicas are real numbers: they are many, and none has to be paid for idle."""
         if self.follows is not None:
             return self.follows
-        loads = [pool.task for pool in self.pools if pool.task.loaded]
-        fixed = any(len(task.chips) < 2 for task in loads)
-        return not fixed and all(pool.replicas >= FEW for pool in self.pools)
+        return not self._held and all(pool.replicas >= FEW for pool in self.pools)
 
     @property
     def may_follow(self) -> bool:
         """Whether the layout held is one question and replicas that follow another."""
-        loads = [pool.task for pool in self.pools if pool.task.loaded]
-        return self.counted and not any(len(task.chips) < 2 for task in loads)
+        return self.counted and not self._held
+
+    @property
+    def _held(self) -> bool:
+        """Whether the chips that carry a load, or the replicas of a given batch, are as they are."""
+        tasks = [pool.task for pool in self.pools]
+        given = len(tasks) > 1 and tasks[-1].batches is not None
+        return given or any(task.loaded and len(task.chips) < 2 for task in tasks)
 
     @property
     def counted(self) -> bool:
@@ -196,6 +200,8 @@ def _shared(
             requests = symbol_slopes(directions[1], ARRIVALS) + nothing
             return requests, [nothing, nothing], responses, weights
         rates = [pool.up / time for pool, time in zip(bound.pools, times, strict=True)]
+        if bound.pools[1].task.batches is not None:
+            rates.sort(reverse=True)  # of a given batch all is in flight: prompts come in time
         requests = slower_rate_slopes((rates[0], rates[1]), (slots[0], slots[1]))
         if rates[0] < rates[1] * (1 - ACTIVE):
             # Prompts come too slowly for the second pool to be full.

@@ -173,6 +173,15 @@ class Task:
         return self.arrivals is not None and math.isfinite(self.arrivals)
 
     @property
+    def batch_of_all(self) -> bool:
+        """Whether every replica that the chips hold shares the given batch; of two pools few may.
+
+        The time of a request is the least where all of them do.
+        """
+        shared = not self.pooled or self.objective == "latency"
+        return self.batches is not None and self.mode != "prefill" and shared
+
+    @property
     def load(self) -> str:
         """`none` without arrivals, `given` where a load is, `most` where all that can be served."""
         if self.arrivals is None:

@@ -15,6 +15,7 @@ import planner
 from planner.problems.serving.deployment.candidate import evaluate_pair
 from planner.problems.serving.deployment.pool_matching import prefill_layouts
 from planner.problems.serving.deployment.pool_pairs import search_pools
+from planner.problems.serving.deployment.questions import double_pools
 from planner.problems.serving.search.batch import layouts_of
 from planner.problems.serving.step.packing import ChipSplit, replicas_most
 from planner.problems.serving.step.step import Step
@@ -22,6 +23,7 @@ from planner.problems.serving.task.task import TaskPair
 from planner.protocol.document import document_of
 from tests.cases.packing import laid_out
 from tests.cases.serving import all_layouts, columns, dense, question, sparse
+from tests.sizes import examples
 
 NETWORK = 20e9  # byte/s
 
@@ -87,11 +89,17 @@ def exhaustive(pools: TaskPair, most: int) -> float:
         fits = np.broadcast_to(values["need"] <= second.chip.memory, batches.shape)
         tpot = np.broadcast_to(values["tpot"], batches.shape)
         rates = batches / ((second.output_tokens - 1) * tpot)
-        if fits.any():
-            decoders.append((row, rates[fits], tpot[fits]))
+        if fits.any() and second.batches is None:
+            decoders.append((row, rates[fits], tpot[fits], 0))
+        for total, count in itertools.product(second.batches or (), range(1, max(first.chips))):
+            each = math.ceil(total / count)
+            if fits[each - 1] and (row[8] == 1 or total > count * row[1] * row[2] * row[3]):
+                # All that are given are in flight, as many on each replica but the last.
+                rate = total / ((second.output_tokens - 1) * tpot[each - 1])
+                decoders.append((row, np.array([rate / count]), tpot[each - 1 : each], count))
     best = math.inf
     heads = first.sizes.n_kv_heads
-    for (r, busy, ttft), (d, rate, tpot) in itertools.product(readers, decoders):
+    for (r, busy, ttft), (d, rate, tpot, count) in itertools.product(readers, decoders):
         chips_sending = min(min(r[0], heads) * r[1], min(d[0], heads) * d[1])
         late = ttft + pools.latency + pools.prompt_bytes / (chips_sending * pools.rate)
         whole = late + (second.output_tokens - 1) * tpot
@@ -117,8 +125,9 @@ def exhaustive(pools: TaskPair, most: int) -> float:
                                  np.array([second.machine.chips_per_domain])),
                         )[0]
                     )  # fmt: skip
-                if m < 1:
+                if m < max(count, 1) or (count and n / busy < count * rate * (1 - 1e-9)):
                     continue
+                m = count or m
                 served = np.minimum(n / busy, m * rate[kept])
                 spent = taken * first.price + (chips - taken) * second.price
                 score = {"cost": spent / served, "throughput": 1 / served, "latency": whole[kept]}
@@ -147,6 +156,43 @@ def test_two_pools_equal_exhaustive_search(experts, chips, domain, promises, obj
     _, pairs = solved(pools)
     best = pairs[0].score if pairs else math.inf
     assert best == pytest.approx(exhaustive(pools, 200), rel=1e-9)
+
+
+@examples(20, 120)
+@given(
+    experts=st.sampled_from([0, 4]),
+    chips=st.sampled_from([(2,), (3,), (5,), (3, 6)]),
+    domain=st.sampled_from([2, 4]),
+    promises=st.sampled_from(PROMISES),
+    objective=st.sampled_from(["cost", "throughput", "latency"]),
+    estimate=st.sampled_from(["calibrated", "calibrated", "bound"]),
+    batches=st.sampled_from([(1,), (5,), (12,), (3, 40), (100,)]),
+    lengths=st.sampled_from([(1000.0, 200.0), (4000.0, 20.0), (4000.0, 60.0)]),
+    second=st.sampled_from([{}, {}, {"system": "hgx-h100", "price": 2.0 / 3600}]),
+)
+def test_a_batch_of_two_pools_equals_exhaustive_search(
+    experts, chips, domain, promises, objective, estimate, batches, lengths, second
+):
+    """All sequences of a given batch are in flight, on as many replicas as is best."""
+    tokens, output = lengths
+    pools = pools_of(
+        sparse(2, 4, experts) if experts else dense(2),
+        chips=chips, domain=domain, promises=promises, objective=objective, estimate=estimate,
+        input_tokens=tokens, output_tokens=output, second=second, batch=30.0,
+    )  # fmt: skip
+    pools = replace(pools, decode=replace(pools.decode, batches=batches))
+    steps, pairs = solved(pools)
+    best = pairs[0].score if pairs else math.inf
+    assert best == pytest.approx(exhaustive(pools, 100), rel=1e-9)
+    for pair in pairs:
+        plan = evaluate_pair(pools, *steps, pair)
+        plan.recheck()
+        assert plan.plan().batch in batches
+        assert plan.outputs["requests"] == pytest.approx(pair.requests, rel=1e-8)
+    if pairs:
+        (found,) = double_pools([pools])
+        least = found.relaxation(pairs[0].score).value
+        assert least <= pairs[0].score * (1 + 1e-9)
 
 
 def test_two_pools_of_two_systems_equal_exhaustive_search():
@@ -209,16 +255,15 @@ def test_a_reader_is_as_busy_as_its_promise_lets_it_be():
     assert ((side.fill > 0) & (side.fill < 1)).all()
 
 
-def test_another_batch_than_the_given_one_in_two_pools_is_told():
-    """Batches are spread as if every chip decoded, so a pool of half the chips holds half."""
+def test_a_given_batch_is_what_is_in_flight_in_one_pool_and_in_two():
+    """Of two pools the one that decodes holds all of it, however few its chips are."""
     asked = {
         "problem": "serving", "model": "llama-3.1-70b", "system": "hgx-h100", "chips": 8,
         "price": "$2.50/hour", "workload": {"input_tokens": 2000, "output_tokens": 500},
         "choose": {"batch": 200},
     }  # fmt: skip
-    for mode, decoding in (("aggregated", 200), ("disaggregated", 100)):
+    for mode in ("aggregated", "disaggregated"):
         plan = planner.solve(asked, [f"choose.mode={mode}"])
-        warned = [words for words in plan.provenance.warnings if "choose.batch=200" in words]
-        assert plan.batch == decoding
-        assert len(warned) == (decoding != 200)
-        assert all(f"decodes {decoding} are in flight" in words for words in warned)
+        pool = plan.point.decode or plan.point
+        assert plan.batch == 200
+        assert pool.batch_per_replica == math.ceil(200 / pool.layout.replicas)

@@ -1,0 +1,152 @@
+"""Replicas of either of two pools: how many read beside how many that decode.
+
+Without a load the first pool's rate grows with its replicas and the second's falls: the best split
+is one of the two neighbours of where they cross. A batch given for all replicas that decode is in
+flight only where prompts come as fast as they are decoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from planner.problems.serving.step.occupancy import first
+from planner.problems.serving.step.packing import (
+    ChipSplit,
+    chips_least,
+    replicas_left,
+    replicas_most,
+)
+from planner.text.tolerances import SAME
+
+if TYPE_CHECKING:
+    from planner.problems.serving.search.sizing import PhaseLayouts
+    from planner.problems.serving.task.task import TaskPair
+
+
+def replica_counts(
+    tasks: TaskPair, a: PhaseLayouts, b: PhaseLayouts, chips: np.ndarray
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Replicas of either pool that may be best, for each pair and number of chips."""
+    spare, given = tasks.prefill.spare, tasks.decode.batches is not None
+    if tasks.demand is not None or (tasks.prefill.objective == "latency" and not given):
+        return [
+            (read, np.where(left(tasks, a.room, b.room, read, chips) >= decode, decode, 0))
+            for read, decode in loaded_counts(tasks, a, b)
+        ]
+
+    most = np.maximum(replicas_most(chips, a.room), 1.0)
+
+    def crossing(decodes: np.ndarray) -> np.ndarray:
+        """The fewest replicas that read no slower than `decodes`, or all others, decode."""
+
+        def enough(at: np.ndarray, count: np.ndarray) -> np.ndarray:
+            n = count.astype(np.int64)
+            m = np.minimum(left(tasks, a.room.take(at), b.room.take(at), n, chips[at]), decodes[at])
+            return (n - spare) * a.rate[at] >= (m - spare) * b.rate[at]
+
+        return first(enough, np.zeros(chips.size), most).astype(np.int64)
+
+    counts = []
+    for reads, number in product(*wanted(tasks)):
+        decodes = b.count if given else np.full(chips.size, number)
+        limited = given or number > 0
+        if reads:
+            tried = [np.full(chips.size, reads)]
+        elif limited:
+            tried = [np.minimum(crossing(decodes), most_beside(tasks, a, b, decodes, chips))]
+        else:
+            cross = crossing(np.full(chips.size, np.inf))
+            tried = [cross, cross - 1]
+        for n in tried:
+            m = left(tasks, a.room, b.room, n, chips)
+            if given:
+                m = np.where(n * a.rate * (1 + SAME) >= decodes * b.rate, m, 0)
+            counts.append((n, np.where(m >= decodes, decodes, 0) if limited else m))
+    return counts
+
+
+def supplied(
+    tasks: TaskPair, prefill: PhaseLayouts, decode: PhaseLayouts, pairs: tuple[np.ndarray, ...]
+) -> tuple[np.ndarray, ...]:
+    """Pairs, rows of either pool and chips, with the best of each kind that prompts suffice for.
+
+    Only of a given batch, all of which is in flight: else fewer are where prompts come slowly.
+    """
+    if tasks.decode.batches is None:
+        return pairs
+    parts = []
+    for reads in wanted(tasks)[0]:
+        i, j, chips = pairs
+        a, b = prefill.take(i), decode.take(j)
+        most = most_beside(tasks, a, b, b.count, chips)
+        read = np.where(most >= reads, reads or most, 0)
+        enough = np.maximum(read, 0) * a.rate / b.count * (1 + SAME)
+        good = decode.rate[j - b.slower] <= enough
+        i, j, chips, enough, slower = (x[good] for x in (i, j, chips, enough, b.slower))
+
+        def kept_up(at: np.ndarray, back: np.ndarray, j=j, enough=enough) -> np.ndarray:
+            return np.asarray(decode.rate[j[at] - back.astype(np.int64)] <= enough[at])
+
+        back = first(kept_up, np.full(j.size, -1.0), slower * 1.0)
+        parts.append((i, j - back.astype(np.int64), chips))
+    return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
+
+
+def most_beside(
+    tasks: TaskPair, a: PhaseLayouts, b: PhaseLayouts, decodes: np.ndarray, chips: np.ndarray
+) -> np.ndarray:
+    """The most replicas that read beside `decodes` that decode, on `chips` in all; 0 if none."""
+
+    def too_many(at: np.ndarray, count: np.ndarray) -> np.ndarray:
+        rooms = a.room.take(at), b.room.take(at)
+        beside = left(tasks, *rooms, count.astype(np.int64), chips[at])
+        return np.asarray(beside < decodes[at])
+
+    most = np.maximum(replicas_most(chips, a.room), 1.0) + 1
+    return first(too_many, np.zeros(chips.size), most).astype(np.int64) - 1
+
+
+def left(
+    tasks: TaskPair, first: ChipSplit, second: ChipSplit, count: np.ndarray, chips: np.ndarray
+) -> np.ndarray:
+    """Most replicas that decode, of `second` each, beside `count` of `first` that read."""
+    if tasks.together:
+        return replicas_left(chips, first, count, second)
+    rest = chips - chips_least(count, first)
+    return np.asarray(replicas_most(np.maximum(rest, 0), second)) - (rest < 0)
+
+
+def needed(tasks: TaskPair, rate: np.ndarray) -> np.ndarray:
+    """Replicas that carry the load, spare ones included; 2**40, beyond any system, if more do."""
+    count = np.minimum(np.ceil((tasks.demand or 0.0) / rate - 1e-12), 2.0**40)
+    return count.astype(np.int64) + tasks.prefill.spare
+
+
+def chips_taken(tasks: TaskPair, a: PhaseLayouts, count: np.ndarray) -> np.ndarray:
+    """Chips paid for `count` replicas that read: what is left is the other pool's."""
+    return count * a.room.chips if tasks.together else chips_least(count, a.room)
+
+
+def wanted(tasks: TaskPair) -> list[Sequence[int]]:
+    """Numbers of replicas of either pool that the question admits; 0 where it leaves them free."""
+    return [task.limits_of.get("replicas", (0,)) for task in tasks.tasks]
+
+
+def loaded_counts(
+    tasks: TaskPair, a: PhaseLayouts, b: PhaseLayouts
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Replicas of either pool that the load, or nothing but the spare ones, asks for; 0 if none."""
+    n = m = np.full(a.rate.size, 1 + tasks.prefill.spare)
+    if tasks.demand is not None:
+        n, m = needed(tasks, a.rate), needed(tasks, b.rate)
+    return [
+        (
+            np.where(n <= reads, reads, 0) if reads else n,
+            np.where(m <= decodes, decodes, 0) if decodes else m,
+        )
+        for reads, decodes in product(*wanted(tasks))
+    ]
