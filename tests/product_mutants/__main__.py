@@ -34,7 +34,7 @@ from tests.product_mutants.touching import PLAINLY, Touching, recording, stale
 SERVING = "planner/problems/serving"
 ROOMS = {
     "waits": [
-        f"{SERVING}/step/queueing.py", f"{SERVING}/step/occupancy.py",
+        f"{SERVING}/step/occupancy.py",
         f"{SERVING}/search/sizing.py",
     ],
     "prices": [

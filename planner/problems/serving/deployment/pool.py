@@ -28,8 +28,13 @@ from planner.problems.serving.search.sizing import NEXT_TO_NOTHING, carrying, fe
 from planner.problems.serving.step.drafting import break_even, with_accepted
 from planner.problems.serving.step.engine_effects import loop_symbols
 from planner.problems.serving.step.kernels import PARTS, WAITED, walked
-from planner.problems.serving.step.occupancy import LARGEST_BATCH, Crowding, crowded_again
-from planner.problems.serving.step.queueing import TAILS, queue
+from planner.problems.serving.step.occupancy import (
+    LARGEST_BATCH,
+    TAILS,
+    Crowding,
+    crowded_again,
+    queue,
+)
 from planner.problems.serving.step.shares import resting_on
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.plan_limits import PROMISES
@@ -319,10 +324,9 @@ def _smallest(step: Step) -> tuple[Step, np.ndarray, np.ndarray]:
         batch = carrying(step, LARGEST_BATCH)
         carries = batch > 0
         return step.take(carries), batch[carries], ones[carries]
+    rows, batch, fill = np.arange(ones.size), ones, ones
     if task.batches is not None or task.mode == "prefill":
         rows, batch, fill = tried_batches(step)
-    else:
-        rows, batch, fill = np.arange(ones.size), ones, ones
     return step.take(rows), batch, fill if task.load == "none" else fill * NEXT_TO_NOTHING
 
 

@@ -196,12 +196,9 @@ def matched_pools_at(
     decoding = _at_most(tasks, decoding)
     if tasks.decode.promises.get("e2e") is not None:
         return _within_request(tasks, decoding, prefill, paces)
-    largest: Sequence[np.ndarray | None] = [None] * paces.size
-    if tasks.decode.batches is None:
-        largest = list(_largest(tasks, decoding, paces))
     return [
         _by_receivers(tasks, decoding, prefill, decode_layouts(decoding, float(pace), most))
-        for pace, most in zip(paces, largest, strict=True)
+        for pace, most in zip(paces, _largest(tasks, decoding, paces), strict=True)
     ]
 
 
@@ -266,22 +263,13 @@ def _within_request(
         first = prefill.take(np.flatnonzero(prefill.group == number))
         at = np.flatnonzero(receiving == number)
         step, slowest = decoding.take(at), (whole - first.latency) / steps
-        largest = None
-        if tasks.decode.batches is None:
-            largest = _largest(tasks, step, slowest), _largest(tasks, step, paces)
-        parts.append((first, at, step, slowest, largest))
+        largest = _largest(tasks, step, slowest), _largest(tasks, step, paces)
+        parts.append((first, at, step, slowest, *largest))
 
     def matched(k: int) -> Iterator[Matched]:
-        for reading, at, step, slowest, largest in parts:
+        for reading, at, step, slowest, slow, fast in parts:
             first = replace(reading, group=np.zeros_like(reading.group))
-            if largest is None:
-                decode = decode_layouts(step, float(paces[k]))
-                decode = replace(decode, rows=at[decode.rows])
-                for i, slow in enumerate(slowest * steps):
-                    yield first.take(np.array([i])), decode.take(decode.latency <= slow)
-                continue
             # Those that leave more room than the pace takes share what decodes after them.
-            slow, fast = largest
             free = slowest >= paces[k]
             if free.any():
                 decode = decode_layouts(step, None, fast[k])

@@ -397,6 +397,6 @@ function pageModel(data, kernels) {
     return { rows, wall: wall < end ? wall : null, limit, at: point.batch, parts: data.parts };
   }
 
-  const together = typeof pairedPools !== "function" ? null : pairedPools({ data, packed, loaded, kernels, signatures, bind, largest, remember, winning, spread, worth, passSizes, passMost, laid, memory, stepOf, broken, outside, SAME });
+  const together = typeof pairedPools !== "function" ? null : pairedPools({ data, packed, loaded, kernels, signatures, bind, largest, remember, winning, worth, passSizes, passMost, laid, memory, stepOf, broken, outside, SAME });
   return { choose, clouded, edge, paced, growth, points, bind, pools };
 }

@@ -1,7 +1,7 @@
 "use strict";
 // Two pools: every pair of layouts, every split of the chips between them, without a load. As
 // planner/problems/serving/deployment: pool_matching, pool_pairs, and step/packing.
-function pairedPools({ data, packed, loaded, kernels, signatures, bind, largest, remember, winning, spread, worth, passSizes, passMost, laid, memory, stepOf, broken, outside, SAME }) {
+function pairedPools({ data, packed, loaded, kernels, signatures, bind, largest, remember, winning, worth, passSizes, passMost, laid, memory, stepOf, broken, outside, SAME }) {
   const { replicasMost, chipsLeast, beside } = packed;
 
   // ---- layouts of either pool at their best ----

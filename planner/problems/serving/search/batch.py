@@ -131,8 +131,8 @@ def _cuttable(task: Task, layouts: Layouts) -> np.ndarray:
     if task.mode == "prefill":
         return whole | True
     if task.batches is not None:
-        fewest = 1 if task.pooled else layouts.replicas
-        return whole | (max(task.batches) > fewest * layouts.group)
+        groups = layouts.group * (1 if task.pooled else layouts.replicas)
+        return whole | (max(task.batches) > groups)
     return whole | (task.objective != "latency")
 
 
@@ -170,8 +170,7 @@ def search_together(
     else:
         rows, batch, fill = tried_batches(step)
         if task.arrivals is not None:
-            part = step.take(rows)
-            at, fill = busiest(part, batch, keeping(part))
+            at, fill = busiest(step.take(rows), batch, keeping(step.take(rows)))
             rows, batch = rows[at], batch[at]
         largest, looked = np.zeros(len(layouts)), np.zeros(len(layouts))
     values = evaluated(step, rows, batch, fill)

@@ -31,8 +31,8 @@ def replica_counts(
     tasks: TaskPair, a: PhaseLayouts, b: PhaseLayouts, chips: np.ndarray
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Replicas of either pool that may be best, for each pair and number of chips."""
-    spare, given = tasks.prefill.spare, tasks.decode.batches is not None
-    if tasks.demand is not None or (tasks.prefill.objective == "latency" and not given):
+    spare, fixed = tasks.prefill.spare, tasks.decode.batches is not None
+    if tasks.demand is not None or (tasks.prefill.objective == "latency" and not fixed):
         return [
             (read, np.where(left(tasks, a.room, b.room, read, chips) >= decode, decode, 0))
             for read, decode in loaded_counts(tasks, a, b)
@@ -52,8 +52,8 @@ def replica_counts(
 
     counts = []
     for reads, number in product(*wanted(tasks)):
-        decodes = b.count if given else np.full(chips.size, number)
-        limited = given or number > 0
+        decodes = b.count if fixed else np.full(chips.size, number)
+        limited = fixed or number > 0
         if reads:
             tried = [np.full(chips.size, reads)]
         elif limited:
@@ -63,7 +63,7 @@ def replica_counts(
             tried = [cross, cross - 1]
         for n in tried:
             m = left(tasks, a.room, b.room, n, chips)
-            if given:
+            if fixed:
                 m = np.where(n * a.rate * (1 + SAME) >= decodes * b.rate, m, 0)
             counts.append((n, np.where(m >= decodes, decodes, 0) if limited else m))
     return counts
@@ -78,21 +78,18 @@ def supplied(
     """
     if tasks.decode.batches is None:
         return pairs
-    parts = []
+    rates, number = np.sort(decode.rate), np.arange(decode.rate.size)
+    begin, parts = (number - decode.slower) * (number.size + 1), []
+    place = begin + np.searchsorted(rates, decode.rate, "right")
+    i, j, chips = pairs
+    a, b = prefill.take(i), decode.take(j)
+    most = most_beside(tasks, a, b, b.count, chips)
     for reads in wanted(tasks)[0]:
-        i, j, chips = pairs
-        a, b = prefill.take(i), decode.take(j)
-        most = most_beside(tasks, a, b, b.count, chips)
-        read = np.where(most >= reads, reads or most, 0)
-        enough = np.maximum(read, 0) * a.rate / b.count * (1 + SAME)
-        good = decode.rate[j - b.slower] <= enough
-        i, j, chips, enough, slower = (x[good] for x in (i, j, chips, enough, b.slower))
-
-        def kept_up(at: np.ndarray, back: np.ndarray, j=j, enough=enough) -> np.ndarray:
-            return np.asarray(decode.rate[j[at] - back.astype(np.int64)] <= enough[at])
-
-        back = first(kept_up, np.full(j.size, -1.0), slower * 1.0)
-        parts.append((i, j - back.astype(np.int64), chips))
+        read = np.where(most >= reads, reads or np.maximum(most, 0), 0)
+        enough = np.searchsorted(rates, read * a.rate / b.count * (1 + SAME), "right")
+        row = np.searchsorted(place, begin[j] + enough, "right") - 1
+        good = row >= j - b.slower
+        parts.append((i[good], row[good], chips[good]))
     return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
 
 

@@ -248,9 +248,9 @@ def filled_in_part(
         at, batch = at[batch > 0], batch[batch > 0]
         part = step.take(at)
         rate = free / np.broadcast_to(part.filled(batch)(1.0)["slot"], at.shape)
-        kept, fill = busiest(part, batch, keeping(part), least=most[at] / rate)
-        parts.append((at[kept], batch[kept], fill))
-        at, rate = at[kept][fill == 1], rate[kept][fill == 1]
+        good, fill = busiest(part, batch, keeping(part), least=most[at] / rate)
+        parts.append((at[good], batch[good], fill))
+        at, rate = at[good][fill == 1], rate[good][fill == 1]
         most[at], turn = rate, turn + 1
     first, size, share = (np.concatenate(column) for column in zip(*parts, strict=True))
     return first, size, share
@@ -269,10 +269,10 @@ def shared_batches(
         numbers = np.arange(1.0, 1 + min(total, int(layouts.replicas.max(initial=0))))
         fewest = numbers[np.unique(np.ceil(total / numbers), return_index=True)[1]]
         for number in task.limits_of.get("replicas", fewest):
-            each = np.ceil(total / number)
-            fits = (layouts.replicas >= number) & (each <= largest)
+            fullest = np.ceil(total / number)
+            fits = (layouts.replicas >= number) & (fullest <= largest)
             rows = np.flatnonzero(fits & ((layouts.halves == 1) | (total > number * layouts.group)))
-            columns = each, total / (each * number), int(number)
+            columns = fullest, total / (fullest * number), int(number)
             parts.append((rows, *(np.full(rows.size, value) for value in columns)))
     rows, batch, fill, count = (np.concatenate(column) for column in zip(*parts, strict=True))
     return rows, batch, fill, count

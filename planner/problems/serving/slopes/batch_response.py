@@ -28,8 +28,7 @@ from planner.problems.serving.slopes.directional_derivatives import (
 )
 from planner.problems.serving.step.engine_effects import loop_first_token
 from planner.problems.serving.step.kernels import StepModel, lowered
-from planner.problems.serving.step.occupancy import LARGEST_BATCH
-from planner.problems.serving.step.queueing import queue
+from planner.problems.serving.step.occupancy import LARGEST_BATCH, queue
 from planner.problems.serving.step.step import Step
 from planner.protocol.bracket import Bracket, bracketed
 from planner.text.tolerances import SAME

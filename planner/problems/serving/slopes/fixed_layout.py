@@ -63,19 +63,19 @@ class Bound:
         """Whether replicas are real numbers: they are many, and none has to be paid for idle."""
         if self.follows is not None:
             return self.follows
-        return not self._held and all(pool.replicas >= FEW for pool in self.pools)
+        return not self._counts_stay and all(pool.replicas >= FEW for pool in self.pools)
 
     @property
     def may_follow(self) -> bool:
         """Whether the layout held is one question and replicas that follow another."""
-        return self.counted and not self._held
+        return self.counted and not self._counts_stay
 
     @property
-    def _held(self) -> bool:
-        """Whether the chips that carry a load, or the replicas of a given batch, are as they are."""
+    def _counts_stay(self) -> bool:
+        """Whether the chips that carry a load, or the replicas of a given batch, stay."""
         tasks = [pool.task for pool in self.pools]
-        given = len(tasks) > 1 and tasks[-1].batches is not None
-        return given or any(task.loaded and len(task.chips) < 2 for task in tasks)
+        fixed = len(tasks) > 1 and tasks[-1].batches is not None
+        return fixed or any(task.loaded and len(task.chips) < 2 for task in tasks)
 
     @property
     def counted(self) -> bool:

@@ -42,7 +42,7 @@ from planner.problems.serving.step.kernels import (
     WAITED,
     StepModel,
 )
-from planner.problems.serving.step.queueing import TAILS
+from planner.problems.serving.step.occupancy import TAILS
 
 Definitions: TypeAlias = tuple[Equation, ...]
 Outputs: TypeAlias = Mapping[str, sp.Expr]

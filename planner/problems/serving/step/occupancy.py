@@ -1,4 +1,6 @@
-"""Requests in flight are random: how often their caches need more than a replica has room for.
+"""Open arrivals: how busy readers of prompts are, how long requests wait, how many are in flight.
+
+How often the caches of those in flight need more than a replica has room for is a matter of chance.
 
 Where steps take the same time whatever they carry the number is Poisson; where they grow with it
 requests that gather stay longer, and the number is negative binomial, whose variance over mean is
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from planner.problems.serving.step.step import Step
     from planner.problems.serving.task.task import Task
 
+# Shares of the requests that wait longer than the quantile of that name.
+TAILS = {"ttft_p95": 0.05, "ttft_p99": 0.01}
 LARGEST_BATCH = 1 << 20  # sequences of one replica; beyond it no batch is tried
 CROWDED = 0.05  # share of time beyond which a plan warns
 BESIDE = 0.75  # batch, of the fullest, at which the growth of a step is measured
@@ -143,6 +147,37 @@ def exceeding(mean: np.ndarray, spread: np.ndarray, room: np.ndarray) -> np.ndar
     shape = np.maximum(mean, np.finfo(float).tiny) / more
     gathered = betainc(room + 1, shape, 1 - 1 / (1 + more))
     return np.asarray(np.where(spread - 1 > EVEN, gathered, gammainc(room + 1, mean)))
+
+
+def queue(values: Mapping[str, float | np.ndarray]) -> dict[str, np.ndarray]:
+    """Utilisation of the readers [-], mean wait and its quantiles `TAILS` [s], shaped as they are.
+
+    `values` holds every symbol that the queue needs, `x_load` requests per second of a replica
+    among them. Where readers cannot keep up the wait has no end: it is infinite, and so are its
+    quantiles.
+    """
+    values = {**values, "x_load": np.maximum(values["x_load"], np.finfo(float).tiny)}
+    values |= fed(lowered("prefill_queue"), values)
+    busy = values["rho_pf"]
+    endless = (busy >= 1) | (values["r_pf"] >= 1)
+    # Those that cannot keep up are computed as if nothing arrived, and then put to infinity.
+    ready = {**values, **{n: np.where(endless, 0.0, values[n]) for n in ("rho_pf", "r_pf")}}
+    ready |= fed(lowered("mean_wait"), ready)
+    tails = np.where(endless, np.inf, _quantiles(ready))
+    wait = np.where(endless, np.inf, ready["T_wait"])
+    return {"readers": busy, "wait": wait, **dict(zip(TAILS, tails, strict=True))}
+
+
+def _quantiles(values: dict) -> np.ndarray:
+    """The waits that the shares of `TAILS` exceed [s], along the first axis.
+
+    Fewer than the share wait in line where readers are idler than it.
+    """
+    kernel = lowered("wait_quantile")
+    dimensions = max(np.ndim(values[name]) for name in kernel.names if name in values)
+    shares = np.array(list(TAILS.values())).reshape(-1, *[1] * dimensions)
+    at = {**values, "rho_pf": np.maximum(values["rho_pf"], shares), "x_tail": shares}
+    return np.asarray(fed(kernel, at)["T_tail"])
 
 
 def crowded(demand: BorneLoad | None) -> tuple[str, ...]:

@@ -31,8 +31,7 @@ from planner.problems.serving.step.kernels import (
     lowered,
 )
 from planner.problems.serving.step.layouts import Layouts, hop_groups
-from planner.problems.serving.step.occupancy import IN_FLIGHT, Occupancy, arriving
-from planner.problems.serving.step.queueing import TAILS, queue
+from planner.problems.serving.step.occupancy import IN_FLIGHT, TAILS, Occupancy, arriving, queue
 from planner.problems.serving.step.runnable import feed_forward_shared
 
 if TYPE_CHECKING:

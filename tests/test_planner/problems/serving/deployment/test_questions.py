@@ -267,3 +267,11 @@ def test_a_given_batch_is_what_is_in_flight_in_one_pool_and_in_two():
         pool = plan.point.decode or plan.point
         assert plan.batch == 200
         assert pool.batch_per_replica == math.ceil(200 / pool.layout.replicas)
+    tight = ["choose.mode=disaggregated", "choose.decode.replicas=2"]
+    short = planner.solve(asked, tight)
+    (missed,) = short.infeasible
+    most = round(200 / missed.short_by)
+    assert (missed.promise, missed.expression[:19]) == ("batch", f"choose.batch <= {most}")
+    assert {"choose.batch": most} in [way.sets for way in short.answer.ways_out]
+    assert planner.solve(asked, [*tight, f"choose.batch={most}"]).batch == most
+    assert planner.solve(asked, [*tight, f"choose.batch={most + 1}"]).status == "infeasible"

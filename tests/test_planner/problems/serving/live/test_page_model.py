@@ -73,6 +73,18 @@ CASES = {
         chips=[4, 8],
         choose={"batch": [96, 400], "mode": "disaggregated"},
     ),
+    "prompts that come slowly for a batch of two pools": scenario(
+        "llama-3.1-70b",
+        chips=12,
+        choose={
+            "batch": [60, 150],
+            "mode": "disaggregated",
+            "prefill": {"replicas": [1, 2, 3]},
+            "decode": {"replicas": [1, 2, 3]},
+        },
+        workload={"input_tokens": 3000, "output_tokens": 100},
+        promises={},
+    ),
     "prompts only": {
         **scenario("qwen3-30b-a3b", system="hgx-h100", choose={"mode": "prefill"}),
         "promises": {"ttft": "1 s"},
@@ -144,6 +156,8 @@ def test_the_page_chooses_what_solve_chooses() -> None:
     changes = [{}, {"input": 3000.0, "tpot": 0.03}, {"cached": 0.5, "bandwidth": 6e12}]
     assert compare(CASES["two pools"], changes) == 3
     assert compare(CASES["on the roofline"], changes[:2]) == 2
+    slowly = CASES["prompts that come slowly for a batch of two pools"]
+    assert compare(slowly, [{}, {"input": 8000.0}]) == 1
 
 
 def test_the_page_chooses_what_solve_chooses_under_a_load() -> None:
