@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,10 +42,14 @@ def pool_of(task: Task) -> EnginePool:
 
 
 def engines_of(pools: Sequence[tuple[Task, Layouts]]) -> tuple[str, ...] | None:
-    """Engines that run every pool of a plan, one layout each; None if none was asked about."""
+    """Engines that run every pool of a plan, one layout each; None if none was asked about.
+
+    None of them lets in requests longer than the model was made for.
+    """
     if any(task.engines is None for task, _ in pools):
         return None
-    names = tuple(engine_tables())
+    longest = max(task.input_tokens + task.output_tokens + task.drafts for task, _ in pools)
+    names = tuple(engine_tables()) if longest <= (pools[0][0].sizes.max_context or inf) else ()
     for task, layouts in pools:
         pool, runs = pool_of(task), int(run_by(pool_of(task), layouts, task.engines or ())[0])
         names = loaded_by(pool, [n for n in names if runs >> list(engine_tables()).index(n) & 1])

@@ -98,7 +98,10 @@ def resolve(scenario: Scenario, today: date | None = None) -> ServingTasks:
         if (counted, chunk, redundant) in counts:  # a checkpoint in the very format that is tried
             continue
         counts.append((counted, chunk, redundant))
-        notes.warnings.extend(beyond(scenario, counted))
+        for words in beyond(scenario, counted):
+            if scenario.engine not in ("any", "none"):
+                raise FieldError(("workload.input_tokens", words))
+            notes.warnings.append(words)
         if redundant and not counted.n_experts:
             words = f"{counted.name} has no routed experts; leave it 0"
             raise FieldError(("choose.redundant_experts", words))

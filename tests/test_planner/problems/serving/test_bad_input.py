@@ -134,12 +134,17 @@ def test_one_output_token_is_no_obstacle_to_a_phase_alone(mode):
 def test_requests_beyond_the_context_are_told(mode):
     """Llama 3.1 was made for 131,072 tokens, prompt and answer together; one more is one too many.
 
-    A plan is still made: a longer context is a matter of positions, not of time or memory.
+    A plan is still made, which no engine runs as it stands: a longer context is a matter of
+    positions, not of time or memory. Of an engine that is asked for it is refused.
     """
+    lengths = {"input_tokens": 130_000, "output_tokens": 1073}
+    with pytest.raises(planner.InputError, match="131072"):
+        planner.solve(asked(workload=lengths, choose={"mode": mode}, engine="vllm"))
     for output, beyond in ((1072, False), (1073, True)):
         lengths = {"input_tokens": 130_000, "output_tokens": output}
         found = planner.solve(asked(workload=lengths, choose={"mode": mode}))
         assert found.status == "optimal"
+        assert bool(found.point.engines) == (not beyond)
         told = [warning for warning in found.warnings if "131072" in warning]
         assert len(told) == beyond
         assert all("what would work: at most 131072 tokens" in warning for warning in told)
