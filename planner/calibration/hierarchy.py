@@ -238,6 +238,23 @@ def worthwhile(
     return tuple(hierarchy.effects[i - len(hierarchy.shared)] for i in left)
 
 
+def with_pruned(
+    sample: Sample,
+    candidates: Sequence[Effect],
+    fit: Hierarchy,
+    prior: Prior,
+    *,
+    loss: Loss | None = None,
+) -> Hierarchy:
+    """The same fit with the candidates that it dropped: none, as far as the rows tell.
+
+    Rows that an effect is not worth its place at have measured it all the same: without it a band
+    would hold all of its prior width there.
+    """
+    problem = _Problem(sample, candidates, prior, loss or Loss())
+    return problem.result(problem.start(fit))
+
+
 class _Problem:
     """Sum of robust squares of errors and of squares of the priors."""
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from planner.calibration.cross_validation import constant, folds, group_error, score
+from planner.calibration.leave_outs import mean_by_group
 from planner.calibration.sample import configuration_of
 from planner.catalogue.profile import COVERAGE
 from planner.measurements.entry import Entry
@@ -142,11 +143,18 @@ def grouped(entries: Sequence[Entry], by: str) -> list[GroupScore]:
         if entry.scored:
             members[GROUPINGS[by](entry)].append(entry)
     groups = [
-        GroupScore(name, scores.estimate, scores.band.holds)
+        GroupScore(name, scores.estimate, scores.band.holds, scores.groups.count,
+                   scores.groups.estimate, _even_band_share(rows))
         for name, rows in members.items()
         if (scores := section(rows)) is not None
-    ]
+    ]  # fmt: skip
     return sorted(groups, key=lambda group: (-group.score.n, group.name))
+
+
+def _even_band_share(entries: Sequence[Entry]) -> float:
+    """The share of scored entries inside their bands in the mean over groups, as bands are made."""
+    groups = np.array([entry.group for entry in entries])
+    return mean_by_group(np.array([band_share([entry]) for entry in entries]), groups)
 
 
 SPECULATED = 0.85  # a group this much faster than expected speculates
