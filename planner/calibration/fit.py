@@ -170,8 +170,8 @@ def fit_of(
             lambda draft: hierarchy.worthwhile(sample, draft, spec.prior, worth, loss=spec.loss),
             PRUNINGS,
         )
-        measured = hierarchy.with_pruned(sample, candidates, pruned, spec.prior, loss=spec.loss)
-        return replace(measured, families=spec.families)
+        every = hierarchy.with_pruned(sample, candidates, pruned, spec.prior, spec.loss)
+        return replace(every, families=spec.families)
 
     return fit
 

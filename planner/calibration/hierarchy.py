@@ -239,19 +239,13 @@ def worthwhile(
 
 
 def with_pruned(
-    sample: Sample,
-    candidates: Sequence[Effect],
-    fit: Hierarchy,
-    prior: Prior,
-    *,
-    loss: Loss | None = None,
+    sample: Sample, candidates: Sequence[Effect], fit: Hierarchy, prior: Prior, loss: Loss
 ) -> Hierarchy:
-    """The same fit with the candidates that it dropped: none, as far as the rows tell.
+    """The same fit with the candidates that it dropped, as well known as the rows there make them.
 
-    Rows that an effect is not worth its place at have measured it all the same: without it a band
-    would hold all of its prior width there.
+    Left out, each would count in a band with all of its prior width, as if no row told of it.
     """
-    problem = _Problem(sample, candidates, prior, loss or Loss())
+    problem = _Problem(sample, candidates, prior, loss)
     return problem.result(problem.start(fit))
 
 

@@ -102,8 +102,7 @@ SHARED = ("band_holds", "groups", "group_log", "group_band_holds")  # beside a s
 class GroupScore:
     """The score of one engine, chip or model, and the share of its rows inside their band.
 
-    The same over its `groups` of model, chip and engine: the mean of their medians of
-    |ln (predicted / measured)|, and of their shares inside.
+    Over its `groups` of model, chip and engine: means of medians of |ln ratio|, of shares inside.
     """
 
     name: str

@@ -143,18 +143,14 @@ def grouped(entries: Sequence[Entry], by: str) -> list[GroupScore]:
         if entry.scored:
             members[GROUPINGS[by](entry)].append(entry)
     groups = [
-        GroupScore(name, scores.estimate, scores.band.holds, scores.groups.count,
-                   scores.groups.estimate, _even_band_share(rows))
+        GroupScore(name, x.estimate, x.band.holds, x.groups.count, x.groups.estimate,
+                   # As bands are made: of few rows, a group weighs less.
+                   mean_by_group(np.array([band_share([e]) for e in rows]),
+                                 np.array([e.group for e in rows])))
         for name, rows in members.items()
-        if (scores := section(rows)) is not None
+        if (x := section(rows)) is not None
     ]  # fmt: skip
     return sorted(groups, key=lambda group: (-group.score.n, group.name))
-
-
-def _even_band_share(entries: Sequence[Entry]) -> float:
-    """The share of scored entries inside their bands in the mean over groups, as bands are made."""
-    groups = np.array([entry.group for entry in entries])
-    return mean_by_group(np.array([band_share([entry]) for entry in entries]), groups)
 
 
 SPECULATED = 0.85  # a group this much faster than expected speculates

@@ -138,7 +138,7 @@ def test_a_dropped_effect_is_measured_all_the_same(columns, places):
     rows = sample(columns, predicted(columns, TRUTH), places)
     idle = Effect(("e_w",), {"engine": "vllm"}, 0.5)
     without, fit = fitted(rows, (), WIDE), fitted(rows, (idle,), WIDE)
-    kept = with_pruned(rows, (idle,), without, WIDE)
+    kept = with_pruned(rows, (idle,), without, WIDE, Loss())
     assert kept.adjusted.tolist() == [0.0]
     assert kept.times(rows) == pytest.approx(without.times(rows), rel=1e-12)
     assert kept.freedom[-1] == pytest.approx(fit.freedom[-1], rel=0.1)
