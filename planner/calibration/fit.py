@@ -170,7 +170,8 @@ def fit_of(
             lambda draft: hierarchy.worthwhile(sample, draft, spec.prior, worth, loss=spec.loss),
             PRUNINGS,
         )
-        return replace(pruned, families=spec.families)
+        every = hierarchy.with_pruned(sample, candidates, pruned, spec.prior, spec.loss)
+        return replace(every, families=spec.families)
 
     return fit
 
@@ -297,15 +298,17 @@ def _intervals(spec: FitSpec, sample: Sample, fit: Hierarchy) -> tuple[Hierarchy
     names, member = np.unique(sample.configurations, return_inverse=True)
     members = [np.flatnonzero(member == i) for i in range(len(names))]
     shared, adjusted = [], []
+    worth = np.flatnonzero(fit.adjusted)
     settled = ROUGHLY if spec.worth is None else hierarchy.SETTLED
     for _ in range(DRAWS):
         chosen = np.concatenate([members[i] for i in draw.integers(0, len(names), len(names))])
         refit = hierarchy.fitted(
-            sample.take(chosen), fit.effects, spec.prior,
+            sample.take(chosen), [fit.effects[i] for i in worth], spec.prior,
             start=fit, loss=spec.loss, settled=settled,
         )  # fmt: skip
         shared.append(refit.shared)
-        adjusted.append(refit.adjusted)
+        adjusted.append(np.zeros(len(fit.effects)))
+        adjusted[-1][worth] = refit.adjusted
     low, high = np.quantile(shared, [0.1, 0.9], axis=0)
     least, most = np.quantile(adjusted, [0.1, 0.9], axis=0)
     lowest = replace(fit, shared=low, adjusted=least)

@@ -238,6 +238,17 @@ def worthwhile(
     return tuple(hierarchy.effects[i - len(hierarchy.shared)] for i in left)
 
 
+def with_pruned(
+    sample: Sample, candidates: Sequence[Effect], fit: Hierarchy, prior: Prior, loss: Loss
+) -> Hierarchy:
+    """The same fit with the candidates that it dropped, as well known as the rows there make them.
+
+    Left out, each would count in a band with all of its prior width, as if no row told of it.
+    """
+    problem = _Problem(sample, candidates, prior, loss)
+    return problem.result(problem.start(fit))
+
+
 class _Problem:
     """Sum of robust squares of errors and of squares of the priors."""
 
