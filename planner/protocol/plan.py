@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from importlib.metadata import version
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar
 
 from planner.protocol.document import Unit, document_of, json_key
 from planner.protocol.section import text_of, why_of
@@ -240,6 +240,16 @@ class Plan(ABC, Generic[A]):
         """Sentences on what the answer does not know or goes beyond."""
         return tuple(self.provenance.warnings)
 
+    if not TYPE_CHECKING:  # a type checker knows the attributes of each kind
+
+        def __getattr__(self, name: str) -> object:
+            """A quantity of the chosen plan by its name in the JSON: `step_time`, `layout`."""
+            point = None if name.startswith("_") or name == "make" else self.answer.plan
+            if hasattr(point, name):
+                return getattr(point, name)
+            has = f" (it has {', '.join(vars(point))})" if point else ""
+            raise AttributeError(f"this {self.kind} plan has no {name}{has}", name=name, obj=self)
+
     def explained(self) -> Plan[A]:
         """The same plan with what `--why` adds to the document; most kinds add nothing."""
         return self
@@ -256,7 +266,7 @@ class Plan(ABC, Generic[A]):
     def summary(self) -> str:
         """The choice and its price in a few words; only asked of a plan with an answer."""
         lines = room(self.kind).PROBLEM.sections(self)[0].lines
-        return ", ".join(line.text() for line in lines[:2])
+        return ", ".join(line.text().strip() for line in lines[:2])
 
     def __repr__(self) -> str:
         if self.status == "infeasible":

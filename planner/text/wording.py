@@ -228,6 +228,8 @@ _FORMS: Mapping[str, Callable[[float], str]] = {
     "s": duration,
     "byte": size,
     "USD": money,
+    "J/s": lambda value: f"{value:.4g} W",
+    "chip": lambda value: f"{count_text(value)} chip{'s' * (value != 1)}",
     "g per million tokens": lambda value: f"{figure(value)} g/Mtok",
     "USD per million tokens": lambda value: f"${value:.4g}/Mtok",
     "USD per million input tokens": lambda value: f"${value:.4g}/Mtok in",

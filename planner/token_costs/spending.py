@@ -11,6 +11,7 @@ import numpy as np
 
 from planner.protocol.document import Unit, json_key
 from planner.protocol.plan import Answer, Plan, Provenance
+from planner.text import wording as say
 
 Param = Annotated[float, Unit("param")]
 Token = Annotated[float, Unit("token")]
@@ -157,8 +158,9 @@ class LifePoint(SizeAndTokens):
 
     def __str__(self) -> str:
         total = self.cost.total
-        cost = f"{total.flop:.4g} FLOP" if total.usd is None else f"${total.usd:,.4g}"
-        return f"{self.n_active:.4g} parameters on {self.tokens.pretrain:.4g} tokens, {cost}"
+        cost = say.flop(total.flop) if total.usd is None else say.money(total.usd)
+        size, tokens = say.count(self.n_active), say.count(self.tokens.pretrain)
+        return f"{size} parameters on {tokens} tokens, {cost}"
 
 
 class EqualPools(Protocol):

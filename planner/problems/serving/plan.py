@@ -34,6 +34,7 @@ from planner.problems.serving.point import (
     ServingPoint,
     Share,
     TokenRate,
+    layout_text,
 )
 from planner.problems.serving.question import Scenario
 from planner.protocol.document import Unit, document_of
@@ -355,10 +356,5 @@ class ServingPlan(Plan[ServingAnswer]):
 
     def summary(self) -> str:
         """Mode, layouts, batch and price."""
-        texts = [
-            " ".join(f"{k}={v}" for k, v in vars(pool.layout).items() if v != 1)
-            for pool in self.pools
-        ]
-        names = ("prefill", "decode") if len(texts) > 1 else ("",)
-        sizes = ", ".join(f"{n} {text}".strip() for n, text in zip(names, texts, strict=True))
-        return f"{self.mode}, {sizes or 'one chip'}, batch {self.batch}, ${self.cost:.4g}/Mtok"
+        text = layout_text(self.point)
+        return f"{self.mode}, {text}, batch {self.batch}, ${self.cost:.4g}/Mtok"

@@ -217,12 +217,6 @@ class TrainingPlan(Plan[TrainingAnswer]):
         """USD per million tokens; None when there is no plan."""
         return self.answer.plan.usd_per_mtok if self.answer.plan else None
 
-    def __str__(self) -> str:
-        """The whole answer as text of at most 80 columns."""
-        from planner.problems.training.presentation import answer_text
-
-        return answer_text(self)
-
     def why(self) -> str:
         """What binds, what each quantity is worth, and the equations behind the answer."""
         from planner.problems.training.presentation import why_text

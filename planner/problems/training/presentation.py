@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from planner.problems.training import plan as records
-from planner.protocol.section import Line, Section, why_of, wrapped_text
+from planner.protocol.section import Line, Section, why_of
 from planner.text import wording as say
 from planner.text.quantities import show
 
@@ -57,13 +57,8 @@ def sections(plan: records.TrainingPlan) -> tuple[Section, ...]:
     return tuple(blocks)
 
 
-def answer_text(plan: records.TrainingPlan) -> str:
-    """All sections, every line at most 80 columns."""
-    return wrapped_text(sections(plan))
-
-
 def question_text(plan: records.TrainingPlan) -> str:
-    """What was asked, in a line or two."""
+    """What was asked, in a line."""
     question, scenario = plan.question, plan.scenario
     work = question.work
     parts = [
@@ -76,7 +71,7 @@ def question_text(plan: records.TrainingPlan) -> str:
         parts.append(f"{say.count(work.tokens)} tokens in all")
     if question.train.lora:
         parts.append(f"LoRA of rank {question.train.lora}")
-    return "\n".join(say.filled(f"{', '.join(parts)}; least {question.objective}"))
+    return f"{', '.join(parts)}; least {question.objective}"
 
 
 def layout_text(layout: records.TrainingLayout) -> str:
@@ -126,7 +121,9 @@ def _run(point: records.TrainingPoint, band: records.RunBand | None) -> Iterator
         yield Line("cost", point.usd, "USD", _ends(band.usd if band else None, say.money))
     yield Line("price", point.usd_per_mtok, "USD per million tokens")
     if point.joule_per_token is not None:
-        run = f"{point.energy / 3.6e9:.4g} MWh" if point.energy is not None else ""
+        energy, unit = point.energy or 0.0, (3.6e9, "MWh")
+        unit = unit if energy >= unit[0] else (3.6e6, "kWh")
+        run = f"{energy / unit[0]:.4g} {unit[1]}" if point.energy is not None else ""
         yield Line("energy", point.joule_per_token, "J/token", run)
 
 
