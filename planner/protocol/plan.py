@@ -5,11 +5,12 @@ A kind of problem extends `Plan` with its own typed answer. Nothing here knows w
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from importlib import import_module
 from importlib.metadata import version
+from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar
 
@@ -133,8 +134,19 @@ class KnownAnswer:
         return self.answer
 
 
+def presented(part: str) -> Callable[[Any], str]:
+    """A method of a plan that the `presentation` of its room has, which is loaded when called."""
+
+    def method(plan: Plan[Any]) -> str:
+        words = import_module(f"{room(plan.kind).__name__}.presentation")
+        text: str = getattr(words, part)(plan)
+        return text
+
+    return method
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Plan(ABC, Generic[A]):
+class Plan(Generic[A]):
     """The answer to one scenario; frozen.
 
     `make` works out the whole answer: that is done once, when a part of it is first looked at. A
@@ -143,6 +155,7 @@ class Plan(ABC, Generic[A]):
 
     kind: ClassVar[str]
     version: ClassVar[int] = 1
+    cost_of: ClassVar[str]  # where the price that it is judged by stands in the plan
     answer_type: ClassVar[type]  # of which `planner schema --answer` prints the JSON Schema
 
     make: Callable[[], A] = field()
@@ -186,9 +199,11 @@ class Plan(ABC, Generic[A]):
         return MappingProxyType(self.document["plan"] or {})
 
     @property
-    @abstractmethod
     def cost(self) -> float | None:
         """The price that this kind of plan is judged by; None when there is no plan."""
+        point = self.answer.plan
+        value: float | None = attrgetter(self.cost_of)(point) if point else None
+        return value
 
     @property
     def band(self) -> object | None:

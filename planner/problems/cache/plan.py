@@ -170,9 +170,5 @@ class CachePlan(Plan[CacheAnswer]):
     """The answer to a cache question."""
 
     kind = "cache"
+    cost_of = "cost"  # USD per million cached tokens, expected at the first hold time
     answer_type = CacheAnswer
-
-    @property
-    def cost(self) -> float | None:
-        """USD per million cached tokens, expected at the first hold time."""
-        return self.answer.plan.cost if self.answer.plan else None

@@ -110,9 +110,5 @@ class RlPlan(Plan[RlAnswer]):
     question: RlQuestion
 
     kind = "rl"
+    cost_of = "usd_per_step"  # USD of one step
     answer_type = RlAnswer
-
-    @property
-    def cost(self) -> float | None:
-        """USD of one step; None when there is no plan."""
-        return self.answer.plan.usd_per_step if self.answer.plan else None

@@ -38,7 +38,7 @@ from planner.problems.serving.point import (
 )
 from planner.problems.serving.question import Scenario
 from planner.protocol.document import Unit, document_of
-from planner.protocol.plan import Answer, KnownAnswer, MissedPromise, Plan, Provenance
+from planner.protocol.plan import Answer, KnownAnswer, MissedPromise, Plan, Provenance, presented
 
 METHOD = (
     "every layout; largest feasible batch, last full stage and last full group by bisection, exact "
@@ -343,16 +343,8 @@ class ServingPlan(Plan[ServingAnswer]):
         plan.__dict__.update(rivals=self.rivals, layout_held=self.layout_held)
         return plan
 
-    def why(self) -> str:
-        """What binds, what each quantity is worth, and the closed form, as text."""
-        from planner.problems.serving.presentation import why
-
-        return why(self)
-
-    def __str__(self) -> str:
-        from planner.problems.serving.presentation import answer
-
-        return answer(self)
+    why = presented("why")
+    __str__ = presented("answer")
 
     def summary(self) -> str:
         """Mode, layouts, batch and price."""

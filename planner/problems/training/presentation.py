@@ -63,7 +63,7 @@ def question_text(plan: records.TrainingPlan) -> str:
     work = question.work
     parts = [
         f"train {say.named(scenario['model'], 'model')} on "
-        f"{say.numbers(scenario['chips'])} chips of {say.named(scenario['system'], 'system')}",
+        f"{say.chip_numbers(scenario['chips'])} of {say.named(scenario['system'], 'system')}",
         f"batch {work.sequences:,} sequences of {work.sequence:,.0f} tokens",
         question.precision,
     ]
@@ -85,11 +85,15 @@ def _chosen(point: records.TrainingPoint, whole: records.TrainingAnswer) -> Iter
     layout, band, bound = point.layout, whole.band, whole.bound
     idle = point.chips - point.chips_used
     yield Line(
-        "system", f"{point.chips} chips of {point.system}", note=f"{idle} idle" if idle else ""
+        "system",
+        f"{say.chip_numbers(point.chips)} of {point.system}",
+        note=f"{idle} idle" if idle else "",
     )
     yield Line("layout", layout_text(layout))
     stages = f", {layout.virtual_stages} virtual stages" if layout.virtual_stages > 1 else ""
-    yield Line("micro-batch", f"{layout.micro_batch} sequences, {point.micro_batches} a replica")
+    yield Line(
+        "micro-batch", f"{say.quantity(layout.micro_batch, 'seq')}, {point.micro_batches} a replica"
+    )
     yield Line("schedule", f"{layout.schedule}{stages}" if layout.pp > 1 else "no pipeline")
     sharding = f"recompute {layout.recompute}, ZeRO-{layout.zero}, offload {layout.offload}"
     flags = [
