@@ -16,6 +16,7 @@ import numpy as np
 from scipy.linalg import cholesky, solve
 from scipy.special import expit
 
+from planner.calibration.features import coefficients_of
 from planner.catalogue.coefficient_spread import (
     CoefficientSpread,
     EffectFamily,
@@ -109,9 +110,7 @@ class Hierarchy:
     @property
     def values(self) -> dict[str, float]:
         """The shared coefficients as a profile names them."""
-        x = np.maximum(np.exp(self.shared), LEAST).tolist()
-        pairs = zip(COEFFICIENTS, x, strict=True)
-        return {name: 1 / one if name in EFFICIENCIES else one for name, one in pairs}
+        return coefficients_of(np.maximum(np.exp(self.shared), LEAST))
 
     @property
     def factors(self) -> list[float]:
