@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -242,10 +242,12 @@ def with_pruned(
 ) -> Hierarchy:
     """The same fit with the candidates that it dropped, as well known as the rows there make them.
 
-    Left out, each would count in a band with all of its prior width, as if no row told of it.
+    Left out, each would count in a band with all of its prior width, as if no row told of it. What
+    is identified of the shared unknowns is as it was, the dropped at none.
     """
     problem = _Problem(sample, candidates, prior, loss)
-    return problem.result(problem.start(fit))
+    every, n = problem.result(problem.start(fit)), problem.shared
+    return replace(every, freedom=np.concatenate([fit.freedom[:n], every.freedom[n:]]))
 
 
 class _Problem:

@@ -95,9 +95,6 @@ class KindScores:
     scores: SectionScores
 
 
-SHARED = ("band_holds", "groups", "group_log", "group_band_holds")  # beside a score
-
-
 @dataclass(frozen=True)
 class GroupScore:
     """The score of one engine, chip or model, and the share of its rows inside their band.
@@ -191,10 +188,7 @@ class ValidationSection:
     def to_json(self) -> dict[str, object]:
         """The section as JSON: a group has its name under what it is grouped by."""
         by = {
-            name: [
-                {name: group.name, **asdict(group.score), **{x: getattr(group, x) for x in SHARED}}
-                for group in groups
-            ]
+            name: [{name: x.pop("name"), **x.pop("score"), **x} for x in map(asdict, groups)]
             for name, groups in self.by.items()
         }
         return {**document_of(self), "by": by}

@@ -250,8 +250,7 @@ def _section(part: result.ValidationSection, labels: Mapping[str, str], name: st
                  f"{x.group_log:.3f}", _percent(x.group_band_holds)]
                 for x in listed
             ]  # fmt: skip
-            head = [*HEAD, "in band", "groups", "|log|", "groups' mean in band"]
-            table = _table([labels[key], *head], body)
+            table = _table([labels[key], *HEAD, "in band", "groups", "|log|", "in band"], body)
             parts.append(_folded(f"by {escape(labels[key])}", table))
         parts.append(_folded("rows furthest off", rows(part.worst, "estimate")))
     if part.refused:
