@@ -60,7 +60,9 @@ class Prepared:
 
     plan: ExecutionPlan
     values: dict[int, object]
-    partial: dict[tuple[str, ...], list[Instruction]] = field(default_factory=dict)
+    partial: dict[tuple[str, ...], list[tuple[Instruction, list[int]]]] = field(
+        default_factory=dict
+    )
 
     def take(self, rows: np.ndarray) -> Prepared:
         """The same for some of the rows only."""
@@ -74,13 +76,38 @@ class Prepared:
         self, arguments: Mapping[str, np.ndarray], outputs: tuple[str, ...]
     ) -> dict[str, np.ndarray]:
         """These outputs at the arguments that vary, arrays of one value a row."""
-        plan, values = self.plan, dict(self.values)
+        plan = self.plan
         if outputs not in self.partial:
-            self.partial[outputs] = _needed(plan, outputs)
+            within = _needed(plan, outputs)
+            lasting = {plan.outputs[name] for name in outputs}
+            dead = _last_uses(within, lasting)
+            self.partial[outputs] = list(zip(within, dead, strict=True))
+        count = max((array.size for array in arguments.values()), default=1)
+        if count <= BLOCK:
+            return self._run_rows(arguments, outputs, dict(self.values))
+        results = {name: np.empty(count) for name in outputs}
+        for start in range(0, count, BLOCK):
+            cut = slice(start, start + BLOCK)
+            values = {
+                slot: value[cut] if slot in plan.rows else value  # type: ignore[index]
+                for slot, value in self.values.items()
+            }
+            part = {name: array[cut] for name, array in arguments.items()}
+            for name, value in self._run_rows(part, outputs, values).items():
+                results[name][cut] = value
+        return results
+
+    def _run_rows(
+        self, arguments: Mapping[str, np.ndarray], outputs: tuple[str, ...], values: dict
+    ) -> dict[str, np.ndarray]:
+        """The outputs of rows that are run at once; `values` are what is known of them."""
+        plan = self.plan
         for name, slot in plan.arguments.items():
             values[slot] = arguments[name]
-        for function, target, sources in self.partial[outputs]:
+        for (function, target, sources), dead in self.partial[outputs]:
             values[target] = function(*[values[s] for s in sources])
+            for slot in dead:
+                del values[slot]
         return {name: np.asarray(values[plan.outputs[name]], np.float64) for name in outputs}
 
 

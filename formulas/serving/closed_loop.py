@@ -53,30 +53,40 @@ loop_first_token = Equation.of(
     source=derived,
 )
 
-prefill_loop_first_token = Equation(
-    "time to first token of a pool that prefills, in a closed loop",
+_TURN = x_pf * f_stage * T_ahead / (pp * dp * one_seq)  # of one prompt among the ranks
+_ANSWER = L_out * one_seq * T_tpot
+_MET = maximum(0, n_burst / one_seq - 1) * T_read / (T_ttft + _ANSWER)
+
+pools_loop_first_token = Equation(
+    "time to first token of two pools, in a closed loop",
     T_loop,
-    T_ttft
-    + minimum(1, maximum(0, n_burst / one_seq - 1)) * T_read / 2
+    x_ramp * n_burst * (_TURN + L_new * t_tok + t_request / one_seq)
     + maximum(
-        0,
-        x_ramp * n_burst
-        + DEALT * sqrt(n_burst * one_seq * (dp - 1))
-        + B
-        - one_seq * n_chunks / n_shared,
-    )
-    * (x_pf * f_stage * T_ahead / (pp * dp * one_seq))
-    + x_ramp * n_burst / one_seq * (L_new * one_seq * t_tok + t_request),
-    assumes=(
-        "where others are in flight a pass is under way, and half of it still to come",
-        "the first requests come all at once, and the host takes up one behind the other",
-        "each is dealt to a rank at random, and the next in its place again: in every round one "
-        "waits for 2/5 of the standard deviation of a rank's number, as a simulation finds where "
-        "the pools keep each other busy",
-        "later ones meet those of the B that share no pass with them",
+        T_ttft
+        + (1 + n_sched) * T_dec
+        + minimum(1, _MET)
+        * (
+            T_read / 2
+            + maximum(
+                0, DEALT * sqrt(n_burst * one_seq * (dp - 1)) + B - one_seq * n_chunks / n_shared
+            )
+            * _TURN
+        ),
+        n_rounds * _ANSWER,
     ),
-    source=derived,
+    assumes=(
+        "the first requests come all at once, and the host takes up one behind the other",
+        "later ones meet as many others as are read at once: a pass is under way then, and half of "
+        "it still to come, and those of the B that share no pass with them",
+        "each is dealt to a rank at random, and the next in its place again: one waits for 2/5 of "
+        "the standard deviation of a rank's number, as a simulation finds where the pools keep "
+        "each other busy",
+        "the pool that decodes takes a request up as late as one pool does, n_sched of its steps, "
+        "and tells the token with its next",
+        "requests beyond its places wait for others to be answered, and are read meanwhile",
+    ),
+    source=little_1961.at("the number in a part of a system, and in a closed one"),
 )
 
 CLOSED_LOOP = (prompts_before, filled_passes, work_ahead, prompt_ahead, loop_first_token)
-PREFILL_LOOP = (burst_passes, work_ahead, prompt_ahead, prefill_loop_first_token)
+PREFILL_LOOP = (burst_passes, work_ahead, prompt_ahead, pools_loop_first_token)

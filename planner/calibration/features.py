@@ -23,6 +23,8 @@ ROOFS = (("e_w", "e_kv"), ("e_c", "e_at", "e_pf"), ("e_ar", "e_a2a"))
 WAIT, HIDING = COEFFICIENTS.index("n_sched"), COEFFICIENTS.index(HIDES)
 # What the chips of a pass send each other, and what is neither that nor work of the pass.
 SENDING = np.array([name in ("e_ar", "e_ar_pf", "e_a2a", "t_ar", "t_a2a") for name in COEFFICIENTS])
+# No coefficient at all, but that no request is answered in no time: shares of it are asked for.
+NONE = {**OFF, "t_request": 1e-15}
 APART = np.array([name in ("t_hop", "t_tok", "t_request", "n_sched") for name in COEFFICIENTS])
 
 
@@ -33,7 +35,8 @@ class Features:
     A row takes `rest` + `matrix` @ x + x[n_sched] * (`step_rest` + `step` @ x) [s], where the last
     is one decode step of the rows whose requests wait for some. Where `halved`, the share 1/x of
     HIDING of the shorter of work and sending is less. Shapes (n_rows, n_coefficients) and
-    (n_rows,); `rest` is what no coefficient scales (latencies of hops).
+    (n_rows,); `rest` is what no coefficient scales (latencies of hops). First tokens of two pools
+    are no such sum: their columns are good for a roofline alone.
     """
 
     matrix: np.ndarray
@@ -98,10 +101,10 @@ def features(rows: Sequence[Measurement]) -> Features:
     rest, step_rest = np.zeros(len(rows)), np.zeros(len(rows))
     for members in alike_rows(rows):
         model = RowStep([rows[i] for i in members])
-        rest[members], step_rest[members] = model.times(OFF)
+        rest[members], step_rest[members] = model.times(NONE)
         for column, name in enumerate(COEFFICIENTS):
             if column != WAIT:
-                seconds, waited = model.times({**OFF, name: 1.0})
+                seconds, waited = model.times({**NONE, name: 1.0})
                 matrix[members, column] = seconds - rest[members]
                 step[members, column] = waited - step_rest[members]
     halved = np.array([float(row.halves > 1) for row in rows])
@@ -111,3 +114,9 @@ def features(rows: Sequence[Measurement]) -> Features:
 def unknowns(values: Mapping[str, float]) -> np.ndarray:
     """The unknowns of a profile's values: 1/e and t, shape (n_coefficients,)."""
     return np.array([1 / values[c] if c in EFFICIENCIES else values[c] for c in COEFFICIENTS])
+
+
+def coefficients_of(x: np.ndarray) -> dict[str, float]:
+    """The coefficients of a profile whose unknowns these are, shape (n_coefficients,)."""
+    pairs = zip(COEFFICIENTS, x.tolist(), strict=True)
+    return {name: 1 / one if name in EFFICIENCIES else one for name, one in pairs}

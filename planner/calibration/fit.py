@@ -19,6 +19,7 @@ import numpy as np
 from planner.calibration import cross_validation, hierarchy
 from planner.calibration.cross_validation import LeftOut, folds
 from planner.calibration.curve_file import collectives_text
+from planner.calibration.features import coefficients_of
 from planner.calibration.hierarchy import Effect, Hierarchy, Loss, Prior
 from planner.calibration.leave_outs import (
     LEAVE_OUTS,
@@ -32,6 +33,7 @@ from planner.calibration.sample import Sample, digests_text, hull_of, published_
 from planner.catalogue.coefficient_spread import EffectFamily, Quantiles
 from planner.catalogue.hull import Hull
 from planner.measurements.measurement import Measurement
+from planner.measurements.prediction import resting
 from planner.measurements.readers import runs, steadies
 from planner.text.tables import table
 
@@ -170,7 +172,8 @@ def fit_of(
             lambda draft: hierarchy.worthwhile(sample, draft, spec.prior, worth, loss=spec.loss),
             PRUNINGS,
         )
-        return replace(pruned, families=spec.families)
+        every = hierarchy.with_pruned(sample, candidates, pruned, spec.prior, spec.loss)
+        return replace(every, families=spec.families)
 
     return fit
 
@@ -257,10 +260,14 @@ def fit_profile(
 
 
 def _unseen(rows: Sample, fit: Hierarchy) -> LeftOut:
-    """Rows that a fit never saw as rows left out of it."""
+    """Rows that a fit never saw as rows left out of it.
+
+    By the serving model itself: first tokens of two pools are no sum over the coefficients.
+    """
     at = fit.covariances(rows.places)
     covariances = tuple(at[place] for place in rows.places)
-    return LeftOut(rows, folds(rows.configurations), fit.times(rows), fit.shares(rows), covariances)
+    times, shares = resting(rows.rows, [coefficients_of(x) for x in fit.unknowns(rows.places)])
+    return LeftOut(rows, folds(rows.configurations), times, shares, covariances)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -297,15 +304,17 @@ def _intervals(spec: FitSpec, sample: Sample, fit: Hierarchy) -> tuple[Hierarchy
     names, member = np.unique(sample.configurations, return_inverse=True)
     members = [np.flatnonzero(member == i) for i in range(len(names))]
     shared, adjusted = [], []
+    worth = np.flatnonzero(fit.adjusted)
     settled = ROUGHLY if spec.worth is None else hierarchy.SETTLED
     for _ in range(DRAWS):
         chosen = np.concatenate([members[i] for i in draw.integers(0, len(names), len(names))])
         refit = hierarchy.fitted(
-            sample.take(chosen), fit.effects, spec.prior,
+            sample.take(chosen), [fit.effects[i] for i in worth], spec.prior,
             start=fit, loss=spec.loss, settled=settled,
         )  # fmt: skip
         shared.append(refit.shared)
-        adjusted.append(refit.adjusted)
+        adjusted.append(np.zeros(len(fit.effects)))
+        adjusted[-1][worth] = refit.adjusted
     low, high = np.quantile(shared, [0.1, 0.9], axis=0)
     least, most = np.quantile(adjusted, [0.1, 0.9], axis=0)
     lowest = replace(fit, shared=low, adjusted=least)

@@ -16,6 +16,7 @@ import numpy as np
 from scipy.linalg import cholesky, solve
 from scipy.special import expit
 
+from planner.calibration.features import coefficients_of
 from planner.catalogue.coefficient_spread import (
     CoefficientSpread,
     EffectFamily,
@@ -109,9 +110,7 @@ class Hierarchy:
     @property
     def values(self) -> dict[str, float]:
         """The shared coefficients as a profile names them."""
-        x = np.maximum(np.exp(self.shared), LEAST).tolist()
-        pairs = zip(COEFFICIENTS, x, strict=True)
-        return {name: 1 / one if name in EFFICIENCIES else one for name, one in pairs}
+        return coefficients_of(np.maximum(np.exp(self.shared), LEAST))
 
     @property
     def factors(self) -> list[float]:
@@ -236,6 +235,17 @@ def worthwhile(
         theta = theta - toward * theta[gone]
         spread = spread - np.outer(toward, spread[gone])
     return tuple(hierarchy.effects[i - len(hierarchy.shared)] for i in left)
+
+
+def with_pruned(
+    sample: Sample, candidates: Sequence[Effect], fit: Hierarchy, prior: Prior, loss: Loss
+) -> Hierarchy:
+    """The same fit with the candidates that it dropped, as well known as the rows there make them.
+
+    Left out, each would count in a band with all of its prior width, as if no row told of it.
+    """
+    problem = _Problem(sample, candidates, prior, loss)
+    return problem.result(problem.start(fit))
 
 
 class _Problem:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from planner.cli.options import require_file, warn
 from planner.report.files import check_file, deliver
-from planner.text.console import show
 from planner.text.errors import InputError
 
 if TYPE_CHECKING:
@@ -65,4 +64,3 @@ def report(
     question, plan = answered(file, sets or (), strict=strict)
     warn(plan.warnings)
     deliver(report_page(plan, question, file, sets or ()), out)
-    show(f"{out}: written")

@@ -139,4 +139,6 @@ def words(value: object) -> str:
     if isinstance(value, list):
         shown = [words(each) for each in value]
         return ", ".join(shown if len(shown) <= 6 else [*shown[:3], "...", shown[-1]])
+    if isinstance(value, float):
+        return f"{value:.6g}"
     return "none" if value is None else str(value)

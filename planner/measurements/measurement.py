@@ -35,7 +35,8 @@ class RunPool:
     """One of the two pools of a disaggregated run: `workers` alike, each of `chips`.
 
     `low` and `high` hold the number of workers of four in five such runs; they equal `workers`
-    where the table gives it (`stated`).
+    where the table gives it, or the script that started them (`stated`). A worker that decodes runs
+    `most` requests at once, 0 where its memory alone limits them.
     """
 
     layout: Mapping[str, int]
@@ -44,6 +45,7 @@ class RunPool:
     low: int
     high: int
     stated: bool
+    most: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,10 @@ class RowStep:
     def __init__(self, rows: Sequence[Measurement]) -> None:
         self.rows = rows
         self.first = rows[0]
+        self.rounds = np.zeros(len(rows))  # of others, that a request waits for a place
+        self.answers: RowStep | None = None
+        if self.first.pooled and self.first.quantity == "ttft":
+            self.answers = RowStep([_answering(row) for row in rows])
         self.layouts = _layouts(rows)
         self.batch = np.array([float(row.batch) for row in rows])
         loop = self._loop() if self.first.looped else None
@@ -83,6 +87,10 @@ class RowStep:
     def _values(
         self, step: Step, coefficients: Mapping[str, float | np.ndarray]
     ) -> dict[str, np.ndarray]:
+        if self.answers is not None and step.task.loop is not None:
+            decoding = self.answers._values(self.answers.step, coefficients)
+            loop = replace(step.task.loop, tpot=decoding["tpot"], step=decoding["step"])
+            step = step.with_values_of(replace(step.task, loop=loop))
         values = step.under(coefficients).work(self.batch)
         shown = ("ttft", "tpot", "step")
         return {name: np.broadcast_to(values[name], self.batch.shape) for name in shown}
@@ -97,17 +105,28 @@ class RowStep:
         most = resident_most(task, self.layouts, alone["memory.weights"], alone["memory.kv"])
         most = np.minimum(most, [row.most or np.inf for row in self.rows])
         sent, self.batch = self.batch, np.minimum(self.batch, most)
-        if self.first.pooled:
+        self.rounds = rounds_waited(sent, most)
+        if self.answers is not None:
             pools = [row.pools for row in self.rows if row.pools is not None]
             bursts = [each.concurrency / each.prefill.workers for each in pools]
-            return ClosedLoop(burst=np.array(bursts))
+            return ClosedLoop(burst=np.array(bursts), rounds=self.answers.rounds)
         return ClosedLoop(
             even=self.first.even,
             mixed=self.first.mixed,
             poll=np.array([row.poll for row in self.rows]),
             hold=np.array([row.hold for row in self.rows]),
-            rounds=rounds_waited(sent, most),
+            rounds=self.rounds,
         )
+
+
+def _answering(row: Measurement) -> Measurement:
+    """The tokens of a run of two pools that a row times the prompts of, all requests decoding."""
+    if row.pools is None:
+        raise ValueError("a run of one pool")
+    pool = row.pools.decode
+    batch = max(1.0, row.pools.concurrency / pool.workers)
+    where = replace(row, layout=pool.layout, chips=pool.chips, batch=batch, most=pool.most)
+    return replace(where, quantity="tpot")
 
 
 def alike_rows(rows: Sequence[Measurement]) -> list[list[int]]:
@@ -116,7 +135,8 @@ def alike_rows(rows: Sequence[Measurement]) -> list[list[int]]:
     for i, row in enumerate(rows):
         groups[(id(row.sizes), row.chip.name, row.machine, row.quantity, row.prompt, row.output,
                 row.context, row.looped, row.pooled, row.engine, row.even, row.drafts,
-                row.chips, row.by_sequence, row.chunk, row.mixed)].append(i)  # fmt: skip
+                row.chips, row.pools and row.pools.decode.chips, row.by_sequence, row.chunk,
+                row.mixed)].append(i)  # fmt: skip
     return list(groups.values())
 
 
@@ -178,6 +198,17 @@ def estimates(rows: Sequence[Measurement], profiles: Sequence[Profile]) -> np.nd
     Raises InputError if no network is known between the chips of a row.
     """
     return _estimated(rows, profiles)[0]
+
+
+def resting(
+    rows: Sequence[Measurement], values: Sequence[Mapping[str, float]]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Times [s] of rows at coefficients of their own, and the share that rests on each of these.
+
+    Shapes (n_rows,) and (n_rows, n_coefficients). Raises InputError as `estimates` does.
+    """
+    profiles = [replace(NO_ENGINE, values=each) for each in values]
+    return _estimated(rows, profiles, [(name,) for name in COEFFICIENTS])[:2]
 
 
 def _estimated(

@@ -15,7 +15,7 @@ from planner.protocol.problem import problem_of
 from planner.protocol.section import Line, Section, decided_over, sources_of, worth_most
 from planner.text.colours import BROKEN, LIGHT, PARTS, WHITE, letters_on
 from planner.text.colours import OTHERS as OTHER_PARTS
-from planner.text.wording import below, quantity
+from planner.text.wording import below, excess, quantity
 
 if TYPE_CHECKING:
     from planner.protocol.plan import MissedPromise, Plan
@@ -160,7 +160,7 @@ def _outside(plan: Plan[Any]) -> str:
 def _missed(shortfalls: Iterable[MissedPromise]) -> str:
     """Which promises no plan keeps."""
     rows = "".join(
-        f"<li>{escape(each.promise)}: missed by a factor of {each.short_by:.3g}</li>"
+        f"<li>{escape(each.promise)}: missed by {excess(each.short_by)}</li>"
         for each in shortfalls
         if each.short_by is not None
     )

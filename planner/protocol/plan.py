@@ -5,13 +5,14 @@ A kind of problem extends `Plan` with its own typed answer. Nothing here knows w
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from importlib import import_module
 from importlib.metadata import version
+from operator import attrgetter
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar
 
 from planner.protocol.document import Unit, document_of, json_key
 from planner.protocol.section import text_of, why_of
@@ -133,8 +134,19 @@ class KnownAnswer:
         return self.answer
 
 
+def presented(part: str) -> Callable[[Any], str]:
+    """A method of a plan that the `presentation` of its room has, which is loaded when called."""
+
+    def method(plan: Plan[Any]) -> str:
+        words = import_module(f"{room(plan.kind).__name__}.presentation")
+        text: str = getattr(words, part)(plan)
+        return text
+
+    return method
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Plan(ABC, Generic[A]):
+class Plan(Generic[A]):
     """The answer to one scenario; frozen.
 
     `make` works out the whole answer: that is done once, when a part of it is first looked at. A
@@ -143,6 +155,7 @@ class Plan(ABC, Generic[A]):
 
     kind: ClassVar[str]
     version: ClassVar[int] = 1
+    cost_of: ClassVar[str]  # where the price that it is judged by stands in the plan
     answer_type: ClassVar[type]  # of which `planner schema --answer` prints the JSON Schema
 
     make: Callable[[], A] = field()
@@ -186,9 +199,11 @@ class Plan(ABC, Generic[A]):
         return MappingProxyType(self.document["plan"] or {})
 
     @property
-    @abstractmethod
     def cost(self) -> float | None:
         """The price that this kind of plan is judged by; None when there is no plan."""
+        point = self.answer.plan
+        value: float | None = attrgetter(self.cost_of)(point) if point else None
+        return value
 
     @property
     def band(self) -> object | None:
@@ -240,6 +255,16 @@ class Plan(ABC, Generic[A]):
         """Sentences on what the answer does not know or goes beyond."""
         return tuple(self.provenance.warnings)
 
+    if not TYPE_CHECKING:  # a type checker knows the attributes of each kind
+
+        def __getattr__(self, name: str) -> object:
+            """A quantity of the chosen plan by its name in the JSON: `step_time`, `layout`."""
+            point = None if name.startswith("_") or name == "make" else self.answer.plan
+            if hasattr(point, name):
+                return getattr(point, name)
+            has = f" (it has {', '.join(vars(point))})" if point else ""
+            raise AttributeError(f"this {self.kind} plan has no {name}{has}", name=name, obj=self)
+
     def explained(self) -> Plan[A]:
         """The same plan with what `--why` adds to the document; most kinds add nothing."""
         return self
@@ -256,7 +281,7 @@ class Plan(ABC, Generic[A]):
     def summary(self) -> str:
         """The choice and its price in a few words; only asked of a plan with an answer."""
         lines = room(self.kind).PROBLEM.sections(self)[0].lines
-        return ", ".join(line.text() for line in lines[:2])
+        return ", ".join(line.text().strip() for line in lines[:2])
 
     def __repr__(self) -> str:
         if self.status == "infeasible":

@@ -76,16 +76,10 @@ def sections_of_outputs(outputs: Sequence[Output], plan: object) -> tuple[Sectio
 
 
 def text_of(sections: Sequence[Section]) -> str:
-    """Sections as text, each under its title."""
-    blocks = ([each.title, *(f"  {line.text()}" for line in each.lines)] for each in sections)
-    return "\n\n".join(map("\n".join, blocks))
-
-
-def wrapped_text(sections: Sequence[Section]) -> str:
-    """Sections as text no wider than the terminal; the first title is broken into lines already."""
+    """Sections as text no wider than the terminal, each under its title."""
     lines: list[str] = []
     for section in sections:
-        lines += ["", *filled(section.title)] if lines else section.title.splitlines()
+        lines += ["", *filled(section.title)] if lines else filled(section.title)
         for line in section.lines:
             lines += wrapped(line.text())
     return "\n".join(lines)

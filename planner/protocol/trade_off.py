@@ -213,4 +213,4 @@ def _outputs(kind: str, applying: Sequence[Output], question: Question) -> tuple
         if getattr(question, (limited.promise or "").partition(".")[0], None) is not None:
             free = [output for output in limits if output.promise != limited.promise]
             return limited, (free or applying)[0]
-    raise FieldError(("problem", f"a {kind} limits no output, so nothing is traded for it"))
+    raise FieldError(("problem", f"{kind} questions limit no output: nothing is traded for it"))

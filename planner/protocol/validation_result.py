@@ -95,13 +95,22 @@ class KindScores:
     scores: SectionScores
 
 
+SHARED = ("band_holds", "groups", "group_log", "group_band_holds")  # beside a score
+
+
 @dataclass(frozen=True)
 class GroupScore:
-    """The score of one engine, chip or model, and the share of its rows inside their band."""
+    """The score of one engine, chip or model, and the share of its rows inside their band.
+
+    Over its `groups` of model, chip and engine: means of medians of |ln ratio|, of shares inside.
+    """
 
     name: str
     score: Score
     band_holds: float
+    groups: int
+    group_log: float
+    group_band_holds: float
 
 
 @dataclass(frozen=True)
@@ -183,8 +192,8 @@ class ValidationSection:
         """The section as JSON: a group has its name under what it is grouped by."""
         by = {
             name: [
-                {name: each.name, **asdict(each.score), "band_holds": each.band_holds}
-                for each in groups
+                {name: group.name, **asdict(group.score), **{x: getattr(group, x) for x in SHARED}}
+                for group in groups
             ]
             for name, groups in self.by.items()
         }

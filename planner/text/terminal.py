@@ -4,6 +4,7 @@ Where nobody watches (a pipe, a file) nothing of it applies: texts are as they w
 """
 
 import os
+import re
 import sys
 import threading
 from shutil import get_terminal_size
@@ -14,6 +15,7 @@ from planner.text.wording import COLUMNS
 NARROWEST, WIDEST = 60, 200
 MARGIN = 2  # columns that stay free at the right
 BOLD, GREEN, RED, PLAIN = "\x1b[1m", "\x1b[32m", "\x1b[1;31m", "\x1b[0m"
+INDENTED = re.compile(r"  (?! )")  # what stands under a title
 VERDICTS = {"kept": GREEN, "BROKEN": RED}
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 PAUSE, STEP = 0.5, 0.1  # seconds before the first sign of life, and between two
@@ -52,7 +54,8 @@ def wrapped_lines(text: str, width: int) -> str:
 def emphasised(text: str) -> str:
     """The text with its titles bold, and its verdicts in colour beside their words.
 
-    A title stands at the left edge, and what it is of is indented below it.
+    A title stands at the left edge, and what it is of is indented by two below it; the rest of a
+    long line is indented further.
     """
     lines = text.split("\n")
     for place, line in enumerate(lines):
@@ -60,7 +63,7 @@ def emphasised(text: str) -> str:
         below = lines[place + 1] if place + 1 < len(lines) else ""
         if word in VERDICTS and line.startswith("  "):
             lines[place] = line.replace(word, f"{VERDICTS[word]}{word}{PLAIN}", 1)
-        elif line and not line[0].isspace() and (place == 0 or below.startswith("  ")):
+        elif line and not line[0].isspace() and (place == 0 or INDENTED.match(below)):
             lines[place] = f"{BOLD}{line}{PLAIN}"
     return "\n".join(lines)
 

@@ -208,11 +208,12 @@ def named(value: object, kind: str) -> str:
     return str(value)
 
 
-def numbers(chips: object) -> str:
-    """Numbers of chips as they were asked for."""
+def chip_numbers(chips: object) -> str:
+    """Numbers of chips as they were asked for: `1 chip`, `8 to 64 chips`."""
     if isinstance(chips, Mapping):
-        return f"{chips['from']} to {chips['to']}"
-    return ", ".join(map(str, chips)) if isinstance(chips, list) else str(chips)
+        return f"{chips['from']} to {chips['to']} chips"
+    numbers = ", ".join(map(str, chips)) if isinstance(chips, list) else str(chips)
+    return f"{numbers} chip{'s' * (numbers != '1')}"
 
 
 def length(value: float | Mapping[str, float]) -> str:
@@ -228,6 +229,8 @@ _FORMS: Mapping[str, Callable[[float], str]] = {
     "s": duration,
     "byte": size,
     "USD": money,
+    "J/s": lambda value: f"{value:.4g} W",
+    "chip": lambda value: f"{count_text(value)} chip{'s' * (value != 1)}",
     "g per million tokens": lambda value: f"{figure(value)} g/Mtok",
     "USD per million tokens": lambda value: f"${value:.4g}/Mtok",
     "USD per million input tokens": lambda value: f"${value:.4g}/Mtok in",
@@ -236,7 +239,7 @@ _FORMS: Mapping[str, Callable[[float], str]] = {
     "token/s": lambda value: f"{figure(value)} tokens/s",
     "token/(s*chip)": lambda value: f"{figure(value)} tokens/s per chip",
     "seq/s": lambda value: f"{figure(value)} requests/s",
-    "seq": lambda value: f"{count_text(value)} sequences",
+    "seq": lambda value: f"{count_text(value)} sequence{'s' * (value != 1)}",
     "param": count,
     "token": lambda value: f"{count(value)} tokens",
     "flop": flop,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Annotated, Any, Protocol, Self, TypeVar
 
 import numpy as np
 
 from planner.protocol.document import Unit, json_key
-from planner.protocol.plan import Answer, Plan, Provenance
+from planner.protocol.plan import Answer, Plan, Provenance, presented
+from planner.text import wording as say
 
 Param = Annotated[float, Unit("param")]
 Token = Annotated[float, Unit("token")]
@@ -157,8 +157,9 @@ class LifePoint(SizeAndTokens):
 
     def __str__(self) -> str:
         total = self.cost.total
-        cost = f"{total.flop:.4g} FLOP" if total.usd is None else f"${total.usd:,.4g}"
-        return f"{self.n_active:.4g} parameters on {self.tokens.pretrain:.4g} tokens, {cost}"
+        cost = say.flop(total.flop) if total.usd is None else say.money(total.usd)
+        size, tokens = say.count(self.n_active), say.count(self.tokens.pretrain)
+        return f"{size} parameters on {tokens} tokens, {cost}"
 
 
 class EqualPools(Protocol):
@@ -255,29 +256,13 @@ A = TypeVar("A", bound=LifeAnswer)
 class LifePlan(Plan[A]):
     """The answer to a budget or to a lifecycle, printed by the `presentation` of its room."""
 
+    cost_of = "cost.total.usd"  # USD of the whole life; None where FLOP alone are counted
     question: Any  # each room has its own
-
-    @property
-    def cost(self) -> float | None:
-        """Cost of the whole life [USD]; None where FLOP alone are counted."""
-        return self.answer.plan.cost.total.usd if self.answer.plan else None
 
     def summary(self) -> str:
         """Size, tokens and cost."""
         return str(self.answer.plan or "")
 
-    def why(self) -> str:
-        """What binds, what a percent of each quantity is worth, and the closed form, as text."""
-        return self._presented("why")
-
-    def question_text(self) -> str:
-        """What was asked, in a sentence."""
-        return self._presented("question_text")
-
-    def __str__(self) -> str:
-        return self._presented("answer")
-
-    def _presented(self, part: str) -> str:
-        room = import_module(f"planner.problems.{self.kind}.presentation")
-        text: str = getattr(room, part)(self)
-        return text
+    why = presented("why")
+    question_text = presented("question_text")
+    __str__ = presented("answer")

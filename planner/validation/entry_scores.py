@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from planner.calibration.cross_validation import constant, folds, group_error, score
+from planner.calibration.leave_outs import mean_by_group
 from planner.calibration.sample import configuration_of
 from planner.catalogue.profile import COVERAGE
 from planner.measurements.entry import Entry
@@ -142,10 +143,13 @@ def grouped(entries: Sequence[Entry], by: str) -> list[GroupScore]:
         if entry.scored:
             members[GROUPINGS[by](entry)].append(entry)
     groups = [
-        GroupScore(name, scores.estimate, scores.band.holds)
+        GroupScore(name, x.estimate, x.band.holds, x.groups.count, x.groups.estimate,
+                   # As bands are made: of few rows, a group weighs less.
+                   mean_by_group(np.array([band_share([e]) for e in rows]),
+                                 np.array([e.group for e in rows])))
         for name, rows in members.items()
-        if (scores := section(rows)) is not None
-    ]
+        if (x := section(rows)) is not None
+    ]  # fmt: skip
     return sorted(groups, key=lambda group: (-group.score.n, group.name))
 
 

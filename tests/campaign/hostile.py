@@ -19,6 +19,7 @@ from formulas.algebra.equation import Equation
 from formulas.registry import by_name
 from planner.scenario.grid import grid_of
 from planner.scenario.kinds import starter
+from tests.campaign.commands import command, encoded, problem, rows, saved
 from tests.campaign.judged import WILD, Case
 from tests.campaign.mutations import HOSTILE, garbled, nudged, spoilt, written
 from tests.paths import EXAMPLES, ROOT
@@ -403,6 +404,11 @@ FAMILIES: dict[str, tuple[Callable[[random.Random], Case], int]] = {
     "grid": (grid, 5_000),
     "argument": (argument, 8_000),
     "change": (change, 8_000),
+    "encoded": (encoded, 6_000),
+    "problem": (problem, 4_000),
+    "command": (command, 4_000),
+    "rows": (rows, 2_000),
+    "saved": (saved, 2_000),
 }
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
+import pickle
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -12,6 +14,7 @@ import numpy as np
 import pytest
 
 import planner
+from planner.problems.serving.point import layout_text
 from tests.paths import ROOT
 
 EXAMPLE = ROOT / "examples" / "serve-deepseek-v3-h200.yaml"
@@ -63,10 +66,19 @@ def test_a_plan_shows_itself(plan):
     assert repr(plan).startswith("<Plan serving: ")
     assert "\n" not in repr(plan)
     assert f"${plan.cost:.4g}/Mtok" in repr(plan)
+    assert layout_text(plan.point) in repr(plan)
     assert "memory per chip" in str(plan)
     html = plan._repr_html_()
     assert html.startswith("<")
     assert "memory per chip" in html
+
+
+def test_a_plan_of_any_kind_has_its_quantities_as_attributes():
+    """By their names in the JSON; a name that is none says which there are, and a copy works."""
+    plan = copy.copy(planner.solve(ROOT / "examples/schedule-departing-train.yaml"))
+    assert plan.mean == plan.document["plan"]["mean"] == pickle.loads(pickle.dumps(plan)).mean
+    with pytest.raises(AttributeError, match=r"this schedule plan has no meen \(it has .*mean"):
+        plan.meen  # noqa: B018
 
 
 def test_a_plan_cannot_be_changed(plan):

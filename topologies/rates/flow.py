@@ -17,7 +17,7 @@ Wentges, Weighted Dantzig-Wolfe decomposition, 1997 (prices between the last and
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.sparse import csc_array, csr_array, hstack
@@ -185,7 +185,7 @@ class Bottleneck:
         of them together are one sound choice in between.
     """
 
-    arcs: tuple[Arc, ...]
+    arcs: tuple[Arc, ...] = field(repr=False)
     elasticity: float
 
     @property

@@ -244,23 +244,29 @@ class ShortestPaths:
     def distances(self, sources: Sequence[Node], targets: Sequence[Node]) -> Distances:
         """Hops and latency [s] from every source to every target, shapes (sources, targets)."""
         wanted = self._numbers(targets)
-        parts = []
-        for hops, levels in self._searches(sources):
-            late = np.where(hops == 0, 0.0, np.inf)
-            for row, arc in levels:
-                offered = late[row, self.net.starts[arc]] + self.latency[arc]
-                np.minimum.at(late, (row, self.net.head[arc]), offered)
-            parts.append((hops[:, wanted], late[:, wanted]))
+        parts = [(hops[:, wanted], self._late(hops)[:, wanted]) for hops in self._hops(sources)]
         hops, latency = (np.concatenate(columns) for columns in zip(*parts, strict=True))
         return Distances(hops, latency)
+
+    def _late(self, hops: Ints) -> Floats:
+        """Latency [s] of the places that are so many hops away, infinite without a path."""
+        usual = np.unique(self.latency)
+        if usual.size == 1:  # all ways of as many hops are as long
+            steps = np.cumsum(np.append(0.0, np.repeat(usual, hops.max(initial=0))))
+            return np.asarray(np.where(hops < 0, np.inf, steps[hops]))
+        late = np.where(hops == 0, 0.0, np.inf)
+        for row, arc in self._levels(hops):
+            offered = late[row, self.net.starts[arc]] + self.latency[arc]
+            np.minimum.at(late, (row, self.net.head[arc]), offered)
+        return late
 
     def lanes(self, sources: Sequence[Node], targets: Sequence[Node]) -> list[Arc]:
         """The arcs that lie on shortest permitted paths from any source to any target."""
         used = np.zeros(self.latency.size, dtype=bool)
-        for hops, levels in self._searches(sources):
+        for hops in self._hops(sources):
             led = np.zeros(hops.shape, dtype=bool)
             led[:, self._numbers(targets)] = True
-            for row, arc in reversed(levels):
+            for row, arc in reversed(self._levels(hops)):
                 on = led[row, self.net.head[arc]]
                 used[arc[on]] = True
                 led[row[on], self.net.starts[arc[on]]] = True
@@ -269,22 +275,23 @@ class ShortestPaths:
     def _numbers(self, nodes: Sequence[Node]) -> Ints:
         return np.array([self.net.index[node] for node in nodes])
 
-    def _searches(self, sources: Sequence[Node]) -> Iterator[tuple[Ints, list[tuple[Ints, Ints]]]]:
-        """Hops to each place (-1: no path), and rows and arcs that lead one farther, by level.
-
-        For a part of the sources at a time.
-        """
+    def _hops(self, sources: Sequence[Node]) -> Iterator[Ints]:
+        """Hops to each place (-1: no path), for a part of the sources at a time."""
         net, rows = self.net, max(1, CHUNK // max(1, self.latency.size))
         for part in np.split(self._numbers(sources), range(rows, len(sources), rows)):
             away = shortest_path(net.graph, method="D", unweighted=True, indices=net.origin[part])
             # Where a chip does not relay, the place that others reach is the chip all the same.
             away[np.arange(part.size), part] = 0
-            hops = np.where(np.isfinite(away), away, -1).astype(np.int64)
-            # One row a place, so that what an arc looks at lies together.
-            near = np.ascontiguousarray(np.where(hops < 0, UNREACHED, hops).T, np.int32)
-            onward = near[net.head] == near[net.starts] + 1
-            row, arc = np.nonzero(np.ascontiguousarray(onward.T))
-            level = hops[row, net.head[arc]]
-            order = np.argsort(level, kind="stable")
-            cuts = np.flatnonzero(np.diff(level[order])) + 1
-            yield hops, [(row[i], arc[i]) for i in np.split(order, cuts)]
+            yield np.where(np.isfinite(away), away, -1).astype(np.int64)
+
+    def _levels(self, hops: Ints) -> list[tuple[Ints, Ints]]:
+        """Rows and arcs that lead one hop farther, by level."""
+        net = self.net
+        # One row a place, so that what an arc looks at lies together.
+        near = np.ascontiguousarray(np.where(hops < 0, UNREACHED, hops).T, np.int32)
+        onward = near[net.head] == near[net.starts] + 1
+        row, arc = np.nonzero(np.ascontiguousarray(onward.T))
+        level = hops[row, net.head[arc]]
+        order = np.argsort(level, kind="stable")
+        cuts = np.flatnonzero(np.diff(level[order])) + 1
+        return [(row[i], arc[i]) for i in np.split(order, cuts)]

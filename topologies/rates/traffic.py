@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import TypeAlias
 
-import networkx as nx
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from topologies.fabric.fabric import ACCELERATOR, Arc, Fabric, Group, Node, accelerators
 from topologies.fabric.limits import TopologyError
@@ -258,9 +260,9 @@ def crossing(traffic: Traffic, part: Mapping[Node, int]) -> tuple[Weights, Weigh
 
 def parts(G: Fabric, without: Collection[Arc]) -> dict[Node, int]:
     """The number of the part that each node is in when these arcs, and those back, are gone."""
-    rest: nx.Graph[Node] = nx.Graph()
-    rest.add_nodes_from(G)
-    rest.add_edges_from(
-        (u, v) for u, v in G.edges if (u, v) not in without and (v, u) not in without
-    )
-    return {node: i for i, nodes in enumerate(nx.connected_components(rest)) for node in nodes}
+    number = dict(zip(G, range(len(G)), strict=True))
+    left = [(u, v) for u, v in G.edges if (u, v) not in without and (v, u) not in without]
+    ends = np.array([(number[u], number[v]) for u, v in left], dtype=np.int64).reshape(-1, 2).T
+    joined = coo_array((np.ones(len(left)), (ends[0], ends[1])), shape=(len(G), len(G)))
+    _, part = connected_components(joined, directed=False)
+    return dict(zip(G, part.tolist(), strict=True))

@@ -7,19 +7,20 @@ Where the second export holds the same version, layout and concurrency with othe
 row speculated; where it holds nothing, the table does not say.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
-from planner.architecture.counts import Sizes
-from planner.catalogue.chips import Chip
 from planner.measurements import published_names
 from planner.measurements.measurement import Measurement, NotComputed, Readings
 from planner.measurements.readers import run_layouts, sheets
 from planner.measurements.readers.run_layouts import refuse_overfull
 from planner.measurements.readers.script_settings import (
-    ScriptSettings,
+    Facts,
+    ScriptPools,
     plain_export,
+    script_pools,
     script_settings,
 )
 
@@ -151,7 +152,7 @@ def runs(path: sheets.Source) -> Readings:
     for i, best in enumerate(fullest):
         repeats = "" if best == i else str(best + 2)
         try:
-            measured = run(table[best], str(i + 2), repeats, refused)
+            measured = run(table[best], str(i + 2), repeats, refused, speculated.get(i))
             rows += [_speculating(one, speculated.get(i), table[best]) for one in measured]
         except published_names.Refused as why:
             refused.append(NotComputed(str(i + 2), str(why)))
@@ -162,12 +163,12 @@ def _speculating(
     row_measured: Measurement, speculates: bool | None, row: sheets.Row
 ) -> Measurement:
     """The row with what is known of its drafts, by its sweep where no row beside it shows."""
-    settings = _settings(row, row_measured)
+    settings = script_settings(_facts(row, row_measured))
     certain, drafts = speculates is not None, bool(speculates)
     if row_measured.speculated is None and not certain:
         drafts = settings.drafting
         certain = drafts and not row_measured.pooled
-    number = settings.drafts if drafts else 0
+    number = (row_measured.drafts or settings.drafts) if drafts else 0
     if drafts and not certain:
         # More than half of the published definitions of such sweeps draft; the row does not say.
         assumption = "; ".join(filter(None, (row_measured.assumed, "that tokens are drafted")))
@@ -175,32 +176,30 @@ def _speculating(
     return replace(row_measured, drafts=number, speculated=drafts) if certain else row_measured
 
 
-def _settings(row: sheets.Row, run: Measurement) -> ScriptSettings:
-    """What the script of a run set, of the run as far as it is read.
+def _facts(row: sheets.Row, run: Measurement) -> Facts:
+    """What the scripts of published runs are looked up by, of the run as far as it is read.
 
     Raises Refused if ways or requests are none.
     """
     # In flight over the engine; copies of attention share them.
     tp, copies = sheets.count(row, "tp_size", 1), sheets.count(row, "attention_dp_size", 1)
     isl, osl = (sheets.tokens(row, name) for name in ("isl", "osl"))
-    return script_settings(
-        {
-            "source": row.get("source", ""),
-            "engine": row["backend"],
-            "version": row["backend_version"],
-            "model": run.model,
-            "weights": run.precision,
-            "chip": run.chip.name,
-            "architecture": run.chip.architecture,
-            "lengths": f"{isl:g}/{osl:g}",
-            "requests": sheets.number_or_none(row, "concurrency") or 0.0,
-            "tp": tp,
-            "copies": (run.layout or {}).get("dp_attention", copies),
-            "ranks": tp * copies,
-            "day": run.as_of,
-            "pooled": "yes" if row["mode"] == "disagg" or _added_up(row) else "no",
-        }
-    )
+    return {
+        "source": row.get("source", ""),
+        "engine": row["backend"],
+        "version": row["backend_version"],
+        "model": run.model,
+        "weights": run.precision,
+        "chip": run.chip.name,
+        "architecture": run.chip.architecture,
+        "lengths": f"{isl:g}/{osl:g}",
+        "requests": sheets.number_or_none(row, "concurrency") or 0.0,
+        "tp": tp,
+        "copies": (run.layout or {}).get("dp_attention", copies),
+        "ranks": tp * copies,
+        "day": run.as_of,
+        "pooled": "yes" if row["mode"] == "disagg" or _added_up(row) else "no",
+    }
 
 
 def _table(path: sheets.Source) -> list[sheets.Row]:
@@ -210,13 +209,20 @@ def _table(path: sheets.Source) -> list[sheets.Row]:
     return [{**blank, **row} for row in sheets.rows_of(path)]
 
 
-def run(row: sheets.Row, line: str, repeats: str, refused: list[NotComputed]) -> list[Measurement]:
-    """TPOT and TTFT of one run; a value that is no time goes to `refused`.
+def run(
+    row: sheets.Row,
+    line: str,
+    repeats: str,
+    refused: list[NotComputed],
+    drafting: bool | None = None,
+) -> list[Measurement]:
+    """TPOT and TTFT of one run, `drafting` if known; a value that is no time goes to `refused`.
 
     Raises Refused if neither can be put into the catalogue's words.
     """
     stated = _stated(row, line, repeats)
-    settings, chip, name = _settings(row, stated), stated.chip, row["model_path"]
+    facts, chip, name = _facts(row, stated), stated.chip, row["model_path"]
+    settings = script_settings(facts)
     weights, sizes = _checkpoint(row), stated.sizes
     if settings.cache:
         sizes = published_names.sizes_on(chip, name, weights, settings.cache)
@@ -235,7 +241,12 @@ def run(row: sheets.Row, line: str, repeats: str, refused: list[NotComputed]) ->
         most=settings.most,
         chunk=prompt + settings.beyond if settings.beyond else settings.chunk,
     )
-    placed = _placed(common, row, sizes, chip)
+    scripts = _scripts(row, facts, stated.speculated if drafting is None else drafting)
+    if len({each.drafts for each in scripts}) == 1:
+        common = replace(common, drafts=scripts[0].drafts, speculated=scripts[0].drafts > 0)
+    if len({each.chunk for each in scripts}) == 1:
+        common = replace(common, chunk=scripts[0].chunk or common.chunk)
+    placed = _placed(common, row, scripts)
     if settings.reserved:
         placed = {q: replace(x, most=x.batch - settings.reserved) for q, x in placed.items()}
     measured = []
@@ -251,14 +262,27 @@ def run(row: sheets.Row, line: str, repeats: str, refused: list[NotComputed]) ->
     return measured
 
 
-def _placed(run: Measurement, row: sheets.Row, sizes: Sizes, chip: Chip) -> dict[str, Measurement]:
+def _scripts(row: sheets.Row, facts: Facts, drafting: bool | None) -> list[ScriptPools]:
+    """The scripts that may have started a run of two pools, as it drafts where that is known."""
+    if facts["pooled"] == "no" or row["mode"] != "disagg":
+        return []
+    scripts = run_layouts.scripts_of(row, script_pools(facts))
+    if drafting is None and len({bool(each.drafts) for each in scripts}) > 1:
+        drafting = script_settings(facts).drafting
+    return [each for each in scripts if drafting in (None, each.drafts > 0)]
+
+
+def _placed(
+    run: Measurement, row: sheets.Row, scripts: Sequence[ScriptPools]
+) -> dict[str, Measurement]:
     """The run where each quantity is made: layout, chips and batch of one replica or one worker."""
+    sizes, chip = run.sizes, run.chip
     if row["mode"] != "disagg" and not _added_up(row):
         layout = run_layouts.parallel_sizes(row, sizes.n_experts)
         chips = run_layouts.chips_of(layout)
         alone = replace(run, layout=layout, chips=chips, batch=_batch(row))
         return dict.fromkeys(QUANTITIES.values(), alone)
-    pools = run_layouts.pools_of(row, sizes, chip)
+    pools = run_layouts.pools_of(row, sizes, chip, scripts)
     lengths = sheets.positive(row, "isl"), sheets.positive(row, "osl")
     decoding = run_layouts.in_decode(pools, *lengths, sizes, chip)
     waiting = pools.concurrency - decoding
@@ -268,7 +292,7 @@ def _placed(run: Measurement, row: sheets.Row, sizes: Sizes, chip: Chip) -> dict
     run, placed = replace(run, pools=pools, assumed=assumed), {}
     batches = {"tpot": (pools.decode, decoding), "ttft": (pools.prefill, waiting)}
     for quantity, (pool, requests) in batches.items():
-        batch = max(1.0, requests / pool.workers)
+        batch = max(1.0, min(requests / pool.workers, pool.most or math.inf))
         placed[quantity] = replace(run, layout=pool.layout, chips=pool.chips, batch=batch)
     return placed
 

@@ -19,12 +19,14 @@ its one head cannot be cut, and one wide worker does the work of many.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from planner.architecture.counts import Sizes
 from planner.catalogue.chips import Chip
 from planner.measurements.measurement import ONE, RunPool, RunPools
 from planner.measurements.published_names import Refused
+from planner.measurements.readers.script_settings import ScriptPool, ScriptPools
 from planner.measurements.readers.sheets import Row, count, number, number_or_none
 
 GIB_OF_GB = 2**30 / 1e9  # what is listed as GB of memory is GiB on the cards
@@ -130,6 +132,7 @@ WIDE = (48, 32, 16, 8)  # chips of one worker that copies attention, in one doma
 PREFILLED = 0.9  # the most that a wide worker takes of the chips of both pools
 RACK = 72  # chips of one NVLink domain, which no published pair of pools exceeds
 EIGHT = 8
+POOLS = ("prefill", "decode")
 # Share of peak that prefill pools reach, and what a layer of a decode step costs beside its
 # bytes at half the bandwidth: typical figures, used for nothing but the balance of the pools.
 PREFILL, LAYER, BYTES = 0.15, 150e-6, 0.5
@@ -147,16 +150,18 @@ class _Sides:
     all: int | None = None
 
 
-def pools_of(row: Row, sizes: Sizes, chip: Chip) -> RunPools:
-    """Both pools of a run; numbers that the row lacks are estimates with a range.
+def pools_of(row: Row, sizes: Sizes, chip: Chip, scripts: Sequence[ScriptPools] = ()) -> RunPools:
+    """Both pools of a run; numbers that row and `scripts` lack are estimates with a range.
 
     Raises Refused if the columns do not even say how large a worker is, or hold no ways.
     """
     prompt, output = number(row, "isl"), number(row, "osl")
     domain = RACK if chip.name.startswith("gb") else EIGHT
     if number_or_none(row, "decode_num_workers") is not None:
-        return _pools_stated(row, sizes)
+        return _pools_stated(row, sizes, scripts)
     requests = number(row, "concurrency")
+    if started := _started(row, sizes, scripts):
+        return started
     lengths, context = (prompt, output), prompt + output / 2
     sides = _sides(row, sizes, chip, requests * context, prompt)
     # Of both pools, since the columns of one may be a copy of the other's.
@@ -204,12 +209,48 @@ def rate_of_prefill(pool: RunPool, prompt: float, sizes: Sizes, chip: Chip) -> f
     return PREFILL * peak * pool.chips / work
 
 
-def _pools_stated(row: Row, sizes: Sizes) -> RunPools:
+def scripts_of(row: Row, scripts: Sequence[ScriptPools]) -> list[ScriptPools]:
+    """The scripts that may have started a run: those of its workers, or of its chips.
+
+    Where a table writes the chips of all pools on both sides, or a single one, these count.
+    """
+    sides = [(count(row, f"{x}_tp_size"), count(row, f"{x}_attention_dp_size", 1)) for x in POOLS]
+    chips, copied = [tp * dp for tp, dp in sides], [dp > 1 for _, dp in sides]
+    if number_or_none(row, "decode_num_workers") is not None:
+        workers = [count(row, f"{x}_num_workers", 1) for x in POOLS]
+        return [each for each in scripts if [x.workers for x in each.pools] == workers]
+    alike = [each for each in scripts if [x.chips for x in each.pools] == chips]
+    if not alike and chips[0] == chips[1]:
+        alike = [x for x in scripts if chips[0] in (1, sum(y.workers * y.chips for y in x.pools))]
+    narrow = [each for each in alike if [x.copies > 1 for x in each.pools] == copied]
+    return narrow if len(alike) > 1 and narrow else alike
+
+
+def _started(row: Row, sizes: Sizes, scripts: Sequence[ScriptPools]) -> RunPools | None:
+    """The pools that scripts start, None where they do not agree."""
+    pairs = {each.pools for each in scripts}
+    if len(pairs) != 1:
+        return None
+    prefill, decode = (_as_started(pool, sizes) for pool in pairs.pop())
+    return RunPools(prefill, decode, number(row, "concurrency"))
+
+
+def _as_started(pool: ScriptPool, sizes: Sizes) -> RunPool:
+    tp, n = pool.chips // pool.copies, pool.workers
+    experts = {"ep": pool.experts, "tp_expert": pool.chips // pool.experts}
+    layout = {**ONE, "tp": tp, "dp_attention": pool.copies, **(experts if sizes.n_experts else {})}
+    return RunPool(layout, pool.chips, n, n, n, True, float(pool.places))
+
+
+def _pools_stated(row: Row, sizes: Sizes, scripts: Sequence[ScriptPools]) -> RunPools:
     sides = []
-    for name in ("prefill", "decode"):
+    for name in POOLS:
         ways = parallel_sizes(row, sizes.n_experts, f"{name}_")
         n = count(row, f"{name}_num_workers", 1)
         sides.append(RunPool(ways, chips_of(ways), n, n, n, True))
+    places = {each.pools[1].places for each in scripts}
+    if len(places) == 1:
+        sides[1] = replace(sides[1], most=float(places.pop()))
     requests = number_or_none(row, "concurrency")
     if requests is None:
         decode = sides[1]

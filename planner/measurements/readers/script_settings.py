@@ -1,12 +1,17 @@
 """What the scripts of published runs set, where a table does not say it.
 
 They are rows of `published_scripts.toml`, by the runs that a script made: no run has a name here.
+Of two pools, `published_pools.csv` holds how many workers a script starts, and of which ways.
 """
 
+import csv
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
 from fnmatch import fnmatchcase
 from functools import cache
+from importlib.resources import files
 
 from planner.text.tables import table
 
@@ -87,3 +92,72 @@ def _holds(value: str | float, wanted: Condition) -> bool:
     return any(
         fnmatchcase(value, each) if isinstance(value, str) else value == each for each in wanted
     )
+
+
+# Runs stand beside the sweep that they belong to from a few days before it is merged.
+AROUND = timedelta(days=14)
+BY = ("engine", "chip", "weights", "lengths")
+
+
+@dataclass(frozen=True)
+class ScriptPool:
+    """One of two pools as a script starts it: workers, and the ways of each.
+
+    `places` are the requests that a worker runs at once, 0 where memory alone limits them.
+    """
+
+    workers: int
+    chips: int
+    copies: int
+    experts: int
+    places: int = 0
+
+
+@dataclass(frozen=True)
+class ScriptPools:
+    """Two pools of a script, that prefills and that decodes, and the tokens drafted per step.
+
+    A pass of a copy that prefills reads `chunk` tokens, 0 where the script does not say.
+    """
+
+    drafts: int
+    chunk: int
+    pools: tuple[ScriptPool, ScriptPool]
+
+
+@cache
+def _deployed() -> Mapping[tuple[str, ...], list[dict[str, str]]]:
+    text = files("planner.measurements").joinpath("published_pools.csv").read_text("utf-8")
+    by: dict[tuple[str, ...], list[dict[str, str]]] = defaultdict(list)
+    for row in csv.DictReader(text.splitlines()):
+        for requests in row["requests"].split():
+            by[(*(row[name] for name in BY), requests)].append(row)
+    return by
+
+
+def script_pools(facts: Facts) -> list[ScriptPools]:
+    """The pools that scripts of these facts start, of the days nearest to that of the run."""
+    if facts["source"] or facts["pooled"] == "no":
+        return []
+    key = (*(str(facts[name]) for name in BY), f"{facts['requests']:g}")
+    rows = [r for r in _deployed().get(key, ()) if fnmatchcase(str(facts["model"]), r["model"])]
+    if not facts["day"] or not rows:
+        return []
+    day = date.fromisoformat(str(facts["day"])[:10])
+    apart = [
+        max(date.fromisoformat(r["first"]) - day, day - date.fromisoformat(r["last"]), timedelta())
+        for r in rows
+    ]
+    nearest = min(apart)
+    if nearest > AROUND:
+        return []
+    return [_pools(r) for r, away in zip(rows, apart, strict=True) if away == nearest]
+
+
+def _pools(row: Mapping[str, str]) -> ScriptPools:
+    ways = ("workers", "chips", "copies", "experts")
+    prefill, decode = (
+        ScriptPool(*(int(row[f"{side}_{name}"]) for name in ways)) for side in ("prefill", "decode")
+    )
+    decode = replace(decode, places=int(row["places"]))
+    return ScriptPools(int(row["drafts"]), int(row["prefill_chunk"]), (prefill, decode))

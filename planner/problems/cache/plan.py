@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import textwrap
 from dataclasses import dataclass
 from typing import Annotated
 
 from planner.protocol.document import Unit
 from planner.protocol.plan import Answer, Plan
-from planner.text.wording import WIDTH
 
 Second = Annotated[float, Unit("s")]
 Share = Annotated[float, Unit("1")]
@@ -172,16 +170,5 @@ class CachePlan(Plan[CacheAnswer]):
     """The answer to a cache question."""
 
     kind = "cache"
+    cost_of = "cost"  # USD per million cached tokens, expected at the first hold time
     answer_type = CacheAnswer
-
-    @property
-    def cost(self) -> float | None:
-        """USD per million cached tokens, expected at the first hold time."""
-        return self.answer.plan.cost if self.answer.plan else None
-
-    def __str__(self) -> str:
-        indent = " " * 4
-        return "\n".join(
-            textwrap.fill(line, WIDTH, subsequent_indent=indent)
-            for line in super().__str__().splitlines()
-        )

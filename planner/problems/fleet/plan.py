@@ -8,7 +8,7 @@ from typing import Annotated
 
 from planner.problems.fleet.question import FleetScenario
 from planner.protocol.document import Unit
-from planner.protocol.plan import Answer, Plan, Provenance
+from planner.protocol.plan import Answer, Plan, Provenance, presented
 
 Hourly = Annotated[float, Unit("USD/hour")]
 PerMillion = Annotated[float, Unit("USD per million tokens")]
@@ -189,26 +189,9 @@ class FleetPlan(Plan[FleetAnswer]):
     question: FleetScenario
 
     kind = "fleet"
+    cost_of = "usd_per_hour"  # USD per hour, a mean over the horizon
     answer_type = FleetAnswer
 
-    @property
-    def cost(self) -> float | None:
-        """USD per hour, a mean over the horizon; None when there is no plan."""
-        return self.answer.plan.usd_per_hour if self.answer.plan else None
-
-    def __str__(self) -> str:
-        from planner.problems.fleet.presentation import answer
-
-        return answer(self)
-
-    def why(self) -> str:
-        """What binds: contracts at their limits, hours at their dearest."""
-        from planner.problems.fleet.presentation import why
-
-        return why(self)
-
-    def summary(self) -> str:
-        """Machines and the bill."""
-        from planner.problems.fleet.presentation import summary
-
-        return summary(self)
+    __str__ = presented("answer")
+    why = presented("why")
+    summary = presented("summary")

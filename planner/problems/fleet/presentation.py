@@ -148,7 +148,11 @@ def _bill(plan: FleetPlan, point: FleetPoint) -> Iterator[tuple[str, str]]:
     if added:
         owned = ", ".join(f"{count} {name}" for name, count in added.items())
         yield ("  have", f"{owned}; below is what to add")
-    bought = [f"{count} {name}" for name, count in point.reserved.items() if count]
+    bought = [
+        f"{count} machine{'s' * (count > 1)} of {name}"
+        for name, count in point.reserved.items()
+        if count
+    ]
     yield ("  reserved", ", ".join(bought) or "none")
     for label, table in (("  on demand", point.on_demand), ("  spot", point.spot)):
         parts = [

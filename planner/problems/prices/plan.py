@@ -8,7 +8,7 @@ from planner.problems.prices.contradictions import Contradiction
 from planner.problems.prices.inferences import SheetInference
 from planner.problems.prices.question import PricesScenario
 from planner.protocol.document import Unit
-from planner.protocol.plan import Answer, Plan
+from planner.protocol.plan import Answer, Plan, presented
 
 # Of every quantity that an inference may be of.
 UNITS: Mapping[str, str] = {
@@ -72,20 +72,8 @@ class PricesPlan(Plan[PricesAnswer]):
     question: PricesScenario
 
     kind = "prices"
+    cost_of = "sheet.output"  # of an output token [USD/token]
     answer_type = PricesAnswer
 
-    @property
-    def cost(self) -> float | None:
-        """Price of an output token [USD/token]."""
-        return self.answer.plan.sheet.output if self.answer.plan else None
-
-    def why(self) -> str:
-        """The equation of each reading, and what it assumes, as text."""
-        from planner.problems.prices.presentation import why
-
-        return why(self)
-
-    def __str__(self) -> str:
-        from planner.problems.prices.presentation import text
-
-        return text(self)
+    why = presented("why")
+    __str__ = presented("text")

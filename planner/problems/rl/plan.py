@@ -110,15 +110,5 @@ class RlPlan(Plan[RlAnswer]):
     question: RlQuestion
 
     kind = "rl"
+    cost_of = "usd_per_step"  # USD of one step
     answer_type = RlAnswer
-
-    @property
-    def cost(self) -> float | None:
-        """USD of one step; None when there is no plan."""
-        return self.answer.plan.usd_per_step if self.answer.plan else None
-
-    def __str__(self) -> str:
-        """The whole answer as text of at most 80 columns."""
-        from planner.problems.rl.presentation import answer_text
-
-        return answer_text(self)

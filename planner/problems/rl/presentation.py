@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from planner.problems.rl import plan as records
-from planner.protocol.section import Line, Section, wrapped_text
+from planner.protocol.section import Line, Section
 from planner.text import wording as say
 
 if TYPE_CHECKING:
@@ -62,25 +62,19 @@ def picture(plan: records.RlPlan) -> "ValueRows":
         steps.append(ValueRow(f"other pools {number}", pools.step_time, pools.step_time, words))
     panels = [ValuePanel("where a step goes", "s", lanes, linear=True)]
     panels += [ValuePanel("a step on other pools", "s", steps, linear=True)] * (len(steps) > 1)
-    return ValueRows(question_text(plan), panels)
-
-
-def answer_text(plan: records.RlPlan) -> str:
-    """All sections, every line at most 80 columns."""
-    return wrapped_text(sections(plan))
+    return ValueRows("\n".join(say.filled(question_text(plan))), panels)
 
 
 def question_text(plan: records.RlPlan) -> str:
-    """What was asked, in a line or two."""
+    """What was asked, in a line."""
     question, scenario = plan.question, plan.scenario
     work = question.work
-    text = (
+    return (
         f"reinforcement learning of {say.named(scenario['model'], 'model')} on {question.chips} "
         f"chips of {say.named(scenario['system'], 'system')}, {question.policy} policy: "
         f"{work.rollouts:,} answers of {work.answer:,.0f} tokens, cut off at {work.most:,.0f}, in "
         f"{work.updates} optimiser steps; least time"
     )
-    return "\n".join(say.filled(text))
 
 
 def _step(point: records.RlPoint) -> Iterator[Line]:

@@ -71,9 +71,5 @@ class SchedulePlan(Plan[ScheduleAnswer]):
     """The answer to a schedule of departing batches."""
 
     kind = "schedule"
+    cost_of = "mean"  # mean time from arrival to the end of the ride [s]
     answer_type = ScheduleAnswer
-
-    @property
-    def cost(self) -> float | None:
-        """Mean time from arrival to the end of the ride [s]."""
-        return self.answer.plan.mean if self.answer.plan else None

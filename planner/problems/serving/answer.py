@@ -31,6 +31,7 @@ from planner.problems.serving.deployment.questions import (
     ALTERNATIVES,
     Point,
     Question,
+    best_point,
     questions_of,
     ranked,
 )
@@ -61,6 +62,7 @@ from planner.scenario.keys.workload import Current
 from planner.text.errors import FieldError, Infeasible, SolverError
 from planner.text.tolerances import UNSEEN
 
+MANY_PROGRAMS = 120  # of a certificate
 WHOLE = {"aggregated", "disaggregated"}  # modes that do all of a request
 
 
@@ -121,8 +123,8 @@ def least_price(scenario: Scenario) -> float | None:
     if choose.mode and WHOLE & {*choose.mode} and choose.prefill is choose.decode is None:
         choose = choose.model_copy(update={"mode": None})
     changes = {"estimate": "bound", "objective": "cost", "choose": choose}
-    points = ranked(questions_of(resolve(scenario.model_copy(update=changes))))
-    return points[0].candidate.usd_per_mtok if points else None
+    point = best_point(questions_of(resolve(scenario.model_copy(update=changes))))
+    return None if point is None else point.candidate.usd_per_mtok
 
 
 def _answer(
@@ -223,8 +225,12 @@ def _certificate(questions: Sequence[Question], best: Point | None) -> ServingCe
     )
     if best is None:
         return proof
-    bounds = [question.relaxation(best.score) for question in questions]
-    least = min(bound.value for bound in bounds)
+    least, programs = math.inf, 0
+    for question in questions:
+        # Of very many questions those whose bound is not the least need no better one.
+        enough = least if programs > MANY_PROGRAMS else math.inf
+        bound = question.relaxation(best.score, enough)
+        least, programs = min(least, bound.value), programs + bound.solves
     # A price is compared as the plan quotes it, USD per million tokens.
     quoted = best.candidate.usd_per_mtok / best.score
     scale = quoted if best.objective == "cost" else 1.0
@@ -233,7 +239,7 @@ def _certificate(questions: Sequence[Question], best: Point | None) -> ServingCe
         objective=best.score * scale,
         relaxation=least * scale,
         gap=1 - least / best.score,
-        programs_solved=sum(bound.solves for bound in bounds),
+        programs_solved=programs,
     )
 
 

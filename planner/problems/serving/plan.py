@@ -34,10 +34,11 @@ from planner.problems.serving.point import (
     ServingPoint,
     Share,
     TokenRate,
+    layout_text,
 )
 from planner.problems.serving.question import Scenario
 from planner.protocol.document import Unit, document_of
-from planner.protocol.plan import Answer, KnownAnswer, MissedPromise, Plan, Provenance
+from planner.protocol.plan import Answer, KnownAnswer, MissedPromise, Plan, Provenance, presented
 
 METHOD = (
     "every layout; largest feasible batch, last full stage and last full group by bisection, exact "
@@ -342,23 +343,10 @@ class ServingPlan(Plan[ServingAnswer]):
         plan.__dict__.update(rivals=self.rivals, layout_held=self.layout_held)
         return plan
 
-    def why(self) -> str:
-        """What binds, what each quantity is worth, and the closed form, as text."""
-        from planner.problems.serving.presentation import why
-
-        return why(self)
-
-    def __str__(self) -> str:
-        from planner.problems.serving.presentation import answer
-
-        return answer(self)
+    why = presented("why")
+    __str__ = presented("answer")
 
     def summary(self) -> str:
         """Mode, layouts, batch and price."""
-        texts = [
-            " ".join(f"{k}={v}" for k, v in vars(pool.layout).items() if v != 1)
-            for pool in self.pools
-        ]
-        names = ("prefill", "decode") if len(texts) > 1 else ("",)
-        sizes = ", ".join(f"{n} {text}".strip() for n, text in zip(names, texts, strict=True))
-        return f"{self.mode}, {sizes or 'one chip'}, batch {self.batch}, ${self.cost:.4g}/Mtok"
+        text = layout_text(self.point)
+        return f"{self.mode}, {text}, batch {self.batch}, ${self.cost:.4g}/Mtok"

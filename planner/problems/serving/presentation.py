@@ -35,12 +35,12 @@ from planner.text.wording import (
     LABEL,
     WIDTH,
     below,
+    chip_numbers,
     duration,
     excess,
     filled,
     length,
     named,
-    numbers,
     row,
     size,
     typed,
@@ -126,7 +126,7 @@ def question(scenario: Mapping[str, Any], aim: str | None = None) -> str:
     if load["utilisation"]:
         arriving = f", the busiest pool {load['utilisation']:.0%} busy"
     return textwrap.fill(
-        f"{model} on {numbers(scenario['chips'])} chips of {system}: {tokens}{arriving}, {keeps}; "
+        f"{model} on {chip_numbers(scenario['chips'])} of {system}: {tokens}{arriving}, {keeps}; "
         f"{aim}",
         WIDTH,
     )

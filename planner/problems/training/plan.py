@@ -11,7 +11,7 @@ from typing import Annotated
 
 from planner.problems.training.question import TrainingQuestion
 from planner.protocol.document import Unit
-from planner.protocol.plan import Answer, Plan
+from planner.protocol.plan import Answer, Plan, presented
 
 Second = Annotated[float, Unit("s")]
 Byte = Annotated[float, Unit("byte")]
@@ -210,21 +210,7 @@ class TrainingPlan(Plan[TrainingAnswer]):
     question: TrainingQuestion
 
     kind = "training"
+    cost_of = "usd_per_mtok"  # USD per million tokens
     answer_type = TrainingAnswer
 
-    @property
-    def cost(self) -> float | None:
-        """USD per million tokens; None when there is no plan."""
-        return self.answer.plan.usd_per_mtok if self.answer.plan else None
-
-    def __str__(self) -> str:
-        """The whole answer as text of at most 80 columns."""
-        from planner.problems.training.presentation import answer_text
-
-        return answer_text(self)
-
-    def why(self) -> str:
-        """What binds, what each quantity is worth, and the equations behind the answer."""
-        from planner.problems.training.presentation import why_text
-
-        return why_text(self)
+    why = presented("why_text")

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from planner.problems.training import plan as records
-from planner.protocol.section import Line, Section, why_of, wrapped_text
+from planner.protocol.section import Line, Section, why_of
 from planner.text import wording as say
 from planner.text.quantities import show
 
@@ -57,18 +57,13 @@ def sections(plan: records.TrainingPlan) -> tuple[Section, ...]:
     return tuple(blocks)
 
 
-def answer_text(plan: records.TrainingPlan) -> str:
-    """All sections, every line at most 80 columns."""
-    return wrapped_text(sections(plan))
-
-
 def question_text(plan: records.TrainingPlan) -> str:
-    """What was asked, in a line or two."""
+    """What was asked, in a line."""
     question, scenario = plan.question, plan.scenario
     work = question.work
     parts = [
         f"train {say.named(scenario['model'], 'model')} on "
-        f"{say.numbers(scenario['chips'])} chips of {say.named(scenario['system'], 'system')}",
+        f"{say.chip_numbers(scenario['chips'])} of {say.named(scenario['system'], 'system')}",
         f"batch {work.sequences:,} sequences of {work.sequence:,.0f} tokens",
         question.precision,
     ]
@@ -76,7 +71,7 @@ def question_text(plan: records.TrainingPlan) -> str:
         parts.append(f"{say.count(work.tokens)} tokens in all")
     if question.train.lora:
         parts.append(f"LoRA of rank {question.train.lora}")
-    return "\n".join(say.filled(f"{', '.join(parts)}; least {question.objective}"))
+    return f"{', '.join(parts)}; least {question.objective}"
 
 
 def layout_text(layout: records.TrainingLayout) -> str:
@@ -90,11 +85,15 @@ def _chosen(point: records.TrainingPoint, whole: records.TrainingAnswer) -> Iter
     layout, band, bound = point.layout, whole.band, whole.bound
     idle = point.chips - point.chips_used
     yield Line(
-        "system", f"{point.chips} chips of {point.system}", note=f"{idle} idle" if idle else ""
+        "system",
+        f"{say.chip_numbers(point.chips)} of {point.system}",
+        note=f"{idle} idle" if idle else "",
     )
     yield Line("layout", layout_text(layout))
     stages = f", {layout.virtual_stages} virtual stages" if layout.virtual_stages > 1 else ""
-    yield Line("micro-batch", f"{layout.micro_batch} sequences, {point.micro_batches} a replica")
+    yield Line(
+        "micro-batch", f"{say.quantity(layout.micro_batch, 'seq')}, {point.micro_batches} a replica"
+    )
     yield Line("schedule", f"{layout.schedule}{stages}" if layout.pp > 1 else "no pipeline")
     sharding = f"recompute {layout.recompute}, ZeRO-{layout.zero}, offload {layout.offload}"
     flags = [
@@ -126,7 +125,9 @@ def _run(point: records.TrainingPoint, band: records.RunBand | None) -> Iterator
         yield Line("cost", point.usd, "USD", _ends(band.usd if band else None, say.money))
     yield Line("price", point.usd_per_mtok, "USD per million tokens")
     if point.joule_per_token is not None:
-        run = f"{point.energy / 3.6e9:.4g} MWh" if point.energy is not None else ""
+        energy, unit = point.energy or 0.0, (3.6e9, "MWh")
+        unit = unit if energy >= unit[0] else (3.6e6, "kWh")
+        run = f"{energy / unit[0]:.4g} {unit[1]}" if point.energy is not None else ""
         yield Line("energy", point.joule_per_token, "J/token", run)
 
 

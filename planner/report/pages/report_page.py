@@ -266,8 +266,8 @@ def _proof(plan: Plan[Any], live: LivePage) -> str:
     lines = [f"As solved: decided over {points}." if points else ""]
     if proof.get("gap") is not None:
         lines.append(
-            "None of them is better; a lower bound by other means lies "
-            f"{below(proof['gap'])} below."
+            f"{'None of them' if points else 'No choice'} is better; a lower bound by other "
+            f"means lies {below(proof['gap'])} below."
         )
     if live.script:
         lines.append(

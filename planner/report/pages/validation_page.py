@@ -245,8 +245,13 @@ def _section(part: result.ValidationSection, labels: Mapping[str, str], name: st
         parts += [_sample(part), scores(part, part.scores), f'<p class="quiet">{even}</p>']
         parts += _pictures(part, part.scores.band, labels, name)
         for key, listed in part.by.items():
-            body = [[x.name, *_numbers(x.score), _percent(x.band_holds)] for x in listed]
-            table = _table([labels[key], *HEAD, "in band"], body)
+            body = [
+                [x.name, *_numbers(x.score), _percent(x.band_holds), str(x.groups),
+                 f"{x.group_log:.3f}", _percent(x.group_band_holds)]
+                for x in listed
+            ]  # fmt: skip
+            head = [*HEAD, "in band", "groups", "|log|", "groups' mean in band"]
+            table = _table([labels[key], *head], body)
             parts.append(_folded(f"by {escape(labels[key])}", table))
         parts.append(_folded("rows furthest off", rows(part.worst, "estimate")))
     if part.refused:

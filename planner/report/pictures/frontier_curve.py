@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from planner.report.pictures import style
 from planner.text.tolerances import AGREE
-from planner.text.wording import figure, laid_out, length, named, numbers
+from planner.text.wording import chip_numbers, figure, laid_out, length, named
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -195,7 +195,7 @@ def _titles(axes: Axes, document: Mapping[str, Any]) -> None:
     scenario, ground = document["scenario"], document["provenance"]
     model, system = named(scenario["model"], "model"), named(scenario["system"], "system")
     sizes = (length(scenario["workload"][f"{way}_tokens"]) for way in ("input", "output"))
-    title = f"{model} on {numbers(scenario['chips'])} chips of {system}: "
+    title = f"{model} on {chip_numbers(scenario['chips'])} of {system}: "
     style.titled(axes, title + "{} tokens in, {} out".format(*sizes), pad=18)
     subtitle = (
         "each point is the cheapest plan that is as fast; assumptions "

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol
 
 from planner.protocol.columns import Cell
 from planner.report.pictures.style import STEPS, ticked
 from planner.text.errors import InputError, did_you_mean
+from planner.text.wording import figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,6 +21,7 @@ MOST_LINES = 8
 INCHES = (8.5, 5.0)
 WIDE = 15.0  # a range with this ratio of its ends is drawn on a logarithmic axis
 MOST_ENTRIES = 12  # of the list below a picture
+LEAST_GAP = 12  # of two ticks beside each other, as a part of the axis
 LINE = 0.17  # inches of one of them
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 SUPERLATIVE = {"layout": "best", "bottleneck": "the largest part of a step"}
@@ -32,6 +35,7 @@ LARGER: Mapping[str, tuple[tuple[float, str], ...]] = {
     "USD/J": ((1 / 3.6e6, "USD/kWh"),),
     "g/J": ((1 / 3.6e6, "g/kWh"),),
     "J/s": ((1.0, "W"), (1e3, "kW")),
+    "chip": ((1.0, "chips"),),
     "token": ((1.0, "token"), (1e9, "billion tokens"), (1e12, "trillion tokens")),
     "param": ((1.0, "param"), (1e9, "billion parameters")),
     "USD": ((1.0, "USD"), (1e6, "million USD"), (1e9, "billion USD")),
@@ -115,6 +119,16 @@ def set_axis(axis: Axis, column: Scaled) -> None:
         axis.axes.set(**{f"{axis.axis_name}scale": "log"})  # type: ignore[attr-defined]
     ticked(axis, decade=STEPS if column.logarithmic else ())
     axis.set_label_text(column.label)
+
+
+def tick_points(axes: Axes, column: Scaled) -> None:
+    """Put the ticks of the lower axis at the values that were swept, where they have room."""
+    points = sorted(dict.fromkeys(column.values))
+    places = [math.log(point) for point in points] if column.logarithmic else points
+    gaps = [high - low for low, high in pairwise(places)]
+    if gaps and min(gaps) * LEAST_GAP >= places[-1] - places[0]:
+        axes.set_xticks(points, [figure(point) for point in points])
+        axes.minorticks_off()
 
 
 def regions(table: SweptTable, *kinds: str) -> tuple[str, list[str | None]]:

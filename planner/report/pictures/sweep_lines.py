@@ -21,6 +21,7 @@ from planner.report.pictures.sweep_axes import Scaled, SweptTable, factor_of, re
 from planner.report.pictures.sweep_maps import WIDTH, Boundary, map_drawn
 from planner.text.errors import InputError
 from planner.text.wording import figure
+from planner.text.wording import quantity as quantity_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -137,6 +138,7 @@ def _lines(
                     entries.append(f"{letter}  {place}from {figure(at)} {x.unit}: {word}")
                     entries += form
     sweep_axes.set_axis(axes.xaxis, x)
+    sweep_axes.tick_points(axes, x)
     sweep_axes.set_axis(axes.yaxis, quantity)
     ruled(axes)
     if entries:
@@ -192,7 +194,7 @@ def _bars(axes: Axes, table: SweptTable, names: Sequence[str], quantity: Scaled)
 def _with_unit(table: SweptTable, name: str, value: Cell) -> str:
     """A value of the other axis, with its unit."""
     unit = table.units.get(name)
-    return f"{value:g} {unit}" if unit and isinstance(value, int | float) else str(value)
+    return quantity_text(value, unit) if unit and isinstance(value, int | float) else str(value)
 
 
 def _or_nan(value: Cell, factor: float) -> float:

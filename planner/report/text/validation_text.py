@@ -196,12 +196,16 @@ def reasons(
 
 
 def _groups(label: str, groups: Sequence[result.GroupScore]) -> list[str]:
-    lines = [f"  {'by ' + label:<25}{'rows':>6}{'median':>8}{'mean':>8}{'in 10%':>8}{'in band':>8}"]
+    lines = [
+        f"  {'by ' + label:<21}{'rows':>6}{'median':>7}{'mean':>7}{'in 10%':>7}{'in band':>8}"
+        f"{'groups':>7}{'|log|':>6}{'in band':>8}"
+    ]
     for group in groups[:LISTED]:
         score = group.score
         lines.append(
-            f"    {group.name[:22]:<23}{score.n:>6,}{score.median:>8.1%}{score.mean:>8.1%}"
-            f"{score.within_10:>8.1%}{group.band_holds:>8.1%}"
+            f"    {group.name[:18]:<19}{score.n:>6,}{score.median:>7.1%}{score.mean:>7.1%}"
+            f"{score.within_10:>7.1%}{group.band_holds:>8.1%}{group.groups:>7}"
+            f"{group.group_log:>6.3f}{group.group_band_holds:>8.1%}"
         )
     if len(groups) > LISTED:
         lines.append(f"    and {len(groups) - LISTED} more")

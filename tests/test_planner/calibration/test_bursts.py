@@ -1,16 +1,18 @@
 """First tokens of prefill pools that all requests reach at once, as a closed loop starts."""
 
 import heapq
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from formulas.numerics.evaluate import kernel
-from formulas.serving.closed_loop import prefill_loop_first_token
+from formulas.serving.closed_loop import pools_loop_first_token
 from planner.calibration.features import features
-from planner.catalogue.profile import COEFFICIENTS
+from planner.catalogue.profile import COEFFICIENTS, profile
+from planner.measurements.prediction import RowStep
 from planner.measurements.readers.engine_runs import run
-from planner.problems.serving.step.engine_effects import RAMP
+from planner.problems.serving.step.engine_effects import RAMP, rounds_waited
 
 POOLS = {
     "model_path": "deepseek-ai/DeepSeek-V3",
@@ -93,10 +95,10 @@ def waits(requests: int, read: float, decode: float, rounds: int = 10, ranks: in
 @pytest.mark.parametrize("each", [16, 64])
 def test_ranks_to_which_prompts_are_dealt_at_random_keep_some_waiting_in_every_round(ranks, each):
     """An event simulation at 0.95 of the load, beside the surplus that the equation counts."""
-    draws = kernel([prefill_loop_first_token], ["T_loop"])
+    draws = kernel([pools_loop_first_token], ["T_loop"])
     symbols = dict.fromkeys(draws.names, 1.0) | {
-        "B": 1.0, "T_ttft": 0.0, "T_read": 0.0, "x_ramp": RAMP, "t_tok": 0.0, "t_request": 0.0,
-        "n_burst": float(ranks * each),
+        **dict.fromkeys(("T_ttft", "T_dec", "n_rounds", "t_tok", "t_request"), 0.0),
+        "B": 1.0, "T_read": 1e-9, "T_tpot": 1e-9, "x_ramp": RAMP, "n_burst": float(ranks * each),
     }  # fmt: skip
     alone, dealt = (
         draws(**{**symbols, "dp": float(dp), "T_ahead": dp / ranks})["T_loop"] for dp in (1, ranks)
@@ -104,6 +106,70 @@ def test_ranks_to_which_prompts_are_dealt_at_random_keep_some_waiting_in_every_r
     found = waits(ranks * each, 1.0, each / 0.95, ranks=ranks)
     assert alone == pytest.approx(RAMP * each)
     assert found == pytest.approx(dealt, rel=0.15)
+
+
+def places_awaited(requests: int, places: int, read: float, rounds: int = 10) -> float:
+    """Mean time to first token where answers of a second are given in so many places."""
+    draw = np.random.default_rng(7)
+    events, free, found = [(0.0, i) for i in range(requests)], 0.0, []
+    taken = [0.0] * places
+    sent = requests
+    while events:
+        now, _ = heapq.heappop(events)
+        free = max(now, free) + read
+        begins = max(free, heapq.heappop(taken))
+        ends = begins + draw.uniform(0.8, 1.0) / 0.9
+        heapq.heappush(taken, ends)
+        found.append(begins - now)
+        if sent < requests * rounds:
+            heapq.heappush(events, (ends, sent))
+            sent += 1
+    return float(np.mean(found))
+
+
+@pytest.mark.parametrize(("requests", "places"), [(48, 32), (180, 128), (64, 64), (20, 10)])
+def test_requests_beyond_the_places_of_the_pool_that_decodes_wait_for_answers(requests, places):
+    """An event simulation, and the equation with rounds as the planner counts them."""
+    read = 0.002
+    rounds = float(rounds_waited(np.array([requests]), np.array([places]))[0])
+    draws = kernel([pools_loop_first_token], ["T_loop"])
+    symbols = dict.fromkeys(draws.names, 1.0) | {
+        **dict.fromkeys(("T_dec", "t_tok", "t_request"), 0.0),
+        "T_ttft": read, "T_read": read, "T_ahead": read, "x_ramp": RAMP, "n_rounds": rounds,
+        "n_burst": float(requests),
+    }  # fmt: skip
+    found = places_awaited(requests, places, read)
+    assert draws(**symbols)["T_loop"] == pytest.approx(found, rel=0.1, abs=2 * read)
+
+
+def test_a_run_waits_for_places_of_its_own_pool_that_decodes():
+    """Of 192 requests 128 decode at once by the script of the run: half an answer, times 0.95."""
+    swept = {
+        **POOLS, "concurrency": "192", "isl": "1024", "osl": "1024", "measured_on": "2026-03-23",
+        "prefill_num_workers": "1", "decode_num_workers": "4", "prefill_attention_dp_size": "4",
+        "prefill_tp_size": "1", "prefill_moe_tp_size": "1", "prefill_moe_ep_size": "4",
+        "decode_tp_size": "8", "decode_moe_tp_size": "1", "decode_moe_ep_size": "8",
+    }  # fmt: skip
+    token, prompt = run(swept, "2", "", [])
+    assert (token.batch, token.pools.decode.most) == (32, 32)
+    at = profile("engines-2026").values
+    answer = token.output * RowStep([token]).times(at)[0][0]
+    first = RowStep([prompt]).times(at)[0][0]
+    burst = RowStep([replace(prompt, pools=replace(prompt.pools, decode=replace(
+        prompt.pools.decode, most=0.0)))]).times(at)[0][0]  # fmt: skip
+    assert burst < 0.475 * answer < first < 0.475 * answer + burst
+
+
+def test_what_a_prompt_meets_falls_with_what_the_pool_has_to_read():
+    """Half a pass is still to come where one is under way: always, in one of ten, never."""
+    draws = kernel([pools_loop_first_token], ["T_loop"])
+    symbols = dict.fromkeys(draws.names, 1.0) | {
+        **dict.fromkeys(("T_dec", "t_tok", "t_request", "n_rounds", "T_ahead"), 0.0),
+        "n_burst": 11.0,
+    }  # fmt: skip
+    answers = np.array([0.5, 99.0, 1e9])
+    taken = [draws(**{**symbols, "T_tpot": n})["T_loop"] for n in answers]
+    assert np.ravel(taken) == pytest.approx([1.5, 1.05, 1.0])
 
 
 @pytest.mark.parametrize("load", [0.1, 0.5, 0.9, 1.3])

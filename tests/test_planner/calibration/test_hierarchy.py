@@ -9,7 +9,15 @@ import pytest
 from planner.calibration.cross_validation import coverage_of, quantiles, score
 from planner.calibration.features import WAIT, Features, features, unknowns
 from planner.calibration.fit import RUNS, choosing, fit_of, inner_scores, rivals
-from planner.calibration.hierarchy import Effect, EffectFamily, Loss, effects, fitted, worthwhile
+from planner.calibration.hierarchy import (
+    Effect,
+    EffectFamily,
+    Loss,
+    effects,
+    fitted,
+    with_pruned,
+    worthwhile,
+)
 from planner.calibration.sample import Sample
 from planner.catalogue.profile import COEFFICIENTS, EFFICIENCIES
 from planner.measurements.measurement import place_of
@@ -123,6 +131,24 @@ def test_effects_that_the_rows_do_not_need_are_dropped(columns, places):
     found = fitted(sample(columns, seconds, places), (true, idle), WIDE)
     assert worthwhile(sample(columns, seconds, places), found, WIDE, 1.0) == (true,)
     assert worthwhile(sample(columns, seconds, places), found, WIDE, 0.0) == (true, idle)
+
+
+def test_a_dropped_effect_is_measured_all_the_same(columns, places):
+    """It stays at none, no time moves, and no more than the rows leave open of it is unknown."""
+    rows = sample(columns, predicted(columns, TRUTH), places)
+    idle = Effect(("e_w",), {"engine": "vllm"}, 0.5)
+    without, fit = fitted(rows, (), WIDE), fitted(rows, (idle,), WIDE)
+    kept = with_pruned(rows, (idle,), without, WIDE, Loss())
+    assert kept.adjusted.tolist() == [0.0]
+    assert kept.times(rows) == pytest.approx(without.times(rows), rel=1e-12)
+    assert kept.freedom[-1] == pytest.approx(fit.freedom[-1], rel=0.1)
+    families = (EffectFamily(("engine",), ("e_w",), 0.5),)
+    at = next(place for place in places if place.engine == "vllm")
+    wide, told = (
+        replace(each, families=families).covariances([at])[at][0, 0] for each in (without, kept)
+    )
+    assert told < 0.01
+    assert wide > 0.25
 
 
 def test_a_fit_survives_noise_and_outliers(columns, places):

@@ -100,6 +100,8 @@ def test_titles_and_verdicts_have_weight():
     assert text.startswith("\x1b[1ma title\x1b[0m")
     assert "\x1b[1;31mBROKEN\x1b[0m  x: 1" in text
     assert text.endswith("\nno title")
+    long = "a title\n  x: 1\nlabel  a text that\n       goes on"
+    assert emphasised(long).endswith(long.removeprefix("a title"))
 
 
 COMPLETED = {

@@ -12,7 +12,7 @@ import planner
 from planner.protocol.page import plan_page
 from planner.protocol.problem import problem_of
 from planner.protocol.section import Line, Section
-from planner.text.wording import quantity
+from planner.text.wording import excess, quantity
 from tests.paths import EXAMPLES
 from tests.sizes import first
 
@@ -95,7 +95,7 @@ def test_an_infeasible_page_says_what_is_missed():
     text = parsed(plan_page(plan)).text
     assert plan.document["infeasible"]
     for missed in plan.document["infeasible"]:
-        assert f"{missed['promise']}: missed by a factor of {missed['short_by']:.3g}" in text
+        assert f"{missed['promise']}: missed by {excess(missed['short_by'])}" in text
 
 
 def test_names_are_text_not_markup(monkeypatch):

@@ -44,6 +44,7 @@ def test_a_line_has_units_and_its_kink_is_named():
     """Base units become those people read; the new layout and where it begins stand below."""
     found = texts(draw_sweep(line(), "svg"))
     assert "system.memory_bandwidth [TB/s]" in found
+    assert "1 | 2 | 4 | 8 | 16" in found  # the ticks are the points
     assert "kinks, where another layout is best:" in found
     assert "A  from 4 TB/s: (tp 4)" in found
     assert "usd_per_mtok: deepseek-v3 on hgx-h200" in found
@@ -143,6 +144,7 @@ def test_three_axes_are_not_drawn():
         ("token", [1e12, 2e13], ("trillion tokens", (1.0, 20.0))),
         ("USD", [2e6, 4e7], ("million USD", (2.0, 40.0))),
         ("param", [7e9, 7e10], ("billion parameters", (7.0, 70.0))),
+        ("chip", [8.0, 16.0], ("chips", (8.0, 16.0))),
         ("J/s", [400.0, 700.0], ("W", (400.0, 700.0))),
     ],
 )

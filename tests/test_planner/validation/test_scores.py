@@ -96,6 +96,14 @@ def test_groupings_count_every_scored_row_once():
     assert [(row.name, row.score.n) for row in found] == [("c", 3), ("b", 2), ("a", 1)]
 
 
+def test_groups_of_a_chip_count_once_each():
+    """Nine rows inside their band and three outside: three rows in four, of two groups one."""
+    rows = [entry(1.0, 1.1, engine="a") for _ in range(9)] + [entry(1.0, 9.0, engine="b")] * 3
+    (found,) = grouped(rows, "chip")
+    assert (found.groups, found.band_holds, found.group_band_holds) == (2, 0.75, pytest.approx(0.5))
+    assert found.group_log == pytest.approx((np.log(1.1) + np.log(9)) / 2)
+
+
 def point(concurrency: float, seconds: float, estimate: float, prompt: float = 1000.0) -> Entry:
     """A measured point of a curve over the concurrency, prompts of so many tokens."""
     row = Measurement(

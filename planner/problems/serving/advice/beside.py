@@ -13,7 +13,7 @@ from planner.problems.serving.advice.records import (
     UsedLimit,
 )
 from planner.problems.serving.deployment.missed_promises import missed_promises
-from planner.problems.serving.deployment.questions import questions_of, ranked
+from planner.problems.serving.deployment.questions import best_point, questions_of
 from planner.problems.serving.task.plan_limits import PROMISES
 from planner.problems.serving.task.resolve import resolve
 from planner.text.errors import InputError
@@ -81,11 +81,11 @@ def _on(scenario: Scenario, plan: ServingPoint, *chips: int) -> FewerChips:
         questions = questions_of(resolve(Change.of(scenario, "chips", chips, chips[-1]).scenario))
     except InputError as error:
         return FewerChips(chips[-1], (), str(error), None, None)
-    points = ranked(questions)
-    if not points:
+    point = best_point(questions)
+    if point is None:
         return FewerChips(chips[-1], tuple(missed_promises(questions)), "", None, None)
-    price = points[0].candidate.usd_per_mtok
-    paid = points[0].candidate.plan().chips
+    price = point.candidate.usd_per_mtok
+    paid = point.candidate.plan().chips
     return FewerChips(paid, (), "", price, price / plan.usd_per_mtok - 1)
 
 

@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING
 
 from planner.catalogue.systems import System
 from planner.problems.serving.deployment.pool import least_value
-from planner.problems.serving.deployment.questions import Point, double_pools, questions_of, ranked
+from planner.problems.serving.deployment.questions import (
+    Point,
+    best_point,
+    double_pools,
+    questions_of,
+)
 from planner.problems.serving.search.batch import layouts_of
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.resolve import resolve
@@ -57,10 +62,9 @@ class Change:
         if self.point is not None:
             return self.point
         try:
-            points = ranked(questions_of(resolve(self.scenario)))
+            return best_point(questions_of(resolve(self.scenario)))
         except InputError:
             return None
-        return points[0] if points else None
 
     def serves(self, *, pairs: bool = True) -> bool:
         """Whether any plan keeps the promises, two pools looked at where `pairs`."""

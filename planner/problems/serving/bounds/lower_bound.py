@@ -9,9 +9,8 @@ tighter the shorter its interval.
 
 import heapq
 import itertools
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
 
 import numpy as np
 
@@ -41,7 +40,6 @@ LEAST = (
 )  # fmt: skip
 LARGEST = ("r_ar", "r_hop", "w_ar", "w_ar_pf", "w_x", "w_x_pf", "w_cp", "w_ring")
 ENDLESS = 1e12  # sequences in flight, more than any replica holds
-StepValues: TypeAlias = Mapping[str, float | np.ndarray]  # of every layout, by symbol
 IDEAL = {"f_pace": 1.0, "r_fill": 1.0}
 
 
@@ -69,11 +67,19 @@ class _Box:
     tried: bool = field(default=False, compare=False)
 
 
-def relaxation(step: Step, outcome: Found, incumbent: float, *, most: int = SOLVES) -> Relaxation:
+def relaxation(
+    step: Step,
+    outcome: Found,
+    incumbent: float,
+    enough: Callable[[Relaxation], bool] | None = None,
+    *,
+    most: int = SOLVES,
+) -> Relaxation:
     """A bound that no layout of `step` beats at any batch, in the unit of the objective.
 
     Layouts that keep no promise at any batch were decided exactly and are left out. The bound is
-    sought up to `incumbent`, the best objective known, with about `most` programs.
+    sought up to `incumbent`, the best objective known, with about `most` programs, and no further
+    once it is `enough`.
     """
     order, heap, solves = itertools.count(), [], 0
     for rows in _groups(step, np.flatnonzero(outcome.largest >= 1)):
@@ -83,24 +89,26 @@ def relaxation(step: Step, outcome: Found, incumbent: float, *, most: int = SOLV
     # Every group is looked at once, however many there are, and some of them are cut.
     most = max(most, len(heap) + most // 2)
     work = _work(step, outcome)
-    # At a batch of any size caches are read as fast as they ever are.
-    values = step.values(np.array([ENDLESS]))
-    while heap[0].bound + work(heap[0].bound) < incumbent * (1 - CLOSE) and solves < most:
+    values = _Extremes.of(step)
+    bound = heap[0].bound
+    while bound + work(bound) < incumbent * (1 - CLOSE) and solves < most:
+        if enough and enough(Relaxation(bound, solves, work(bound))):
+            break
         weakest = heapq.heappop(heap)
         for part in _halves(step, weakest) if weakest.tried else [weakest]:
             if not part.rows.size:
                 continue
             high = max(min(part.high, _most_sequences(step, outcome, part.rows)), part.low * ROOM)
-            bound = _solve(step, values, part.rows, part.low, high, weakest.bound)
+            least = _solve(step, values, part.rows, part.low, high, weakest.bound)
             solves += 1
-            if bound is not None:
-                bound = max(bound, weakest.bound)
+            if least is not None:
+                least = max(least, weakest.bound)
                 heapq.heappush(
-                    heap, _Box(bound, next(order), part.rows, part.low, high, tried=True)
+                    heap, _Box(least, next(order), part.rows, part.low, high, tried=True)
                 )
         if not heap:
             return Relaxation(incumbent, solves)
-    bound = heap[0].bound
+        bound = heap[0].bound
     return Relaxation(min(bound, incumbent), solves, work(bound))
 
 
@@ -276,15 +284,47 @@ def _groups(step: Step, rows: np.ndarray) -> Iterator[np.ndarray]:
         yield from (same[where[same] == place] for place in np.unique(where[same]))
 
 
-def _shared(step: Step, values: StepValues, rows: np.ndarray) -> dict[str, float]:
+@dataclass(frozen=True)
+class _Extremes:
+    """Values that are numbers, and those of every layout that a group takes the extreme of.
+
+    Those of `least` and `most` are of shape (n_symbols, n_layouts).
+    """
+
+    numbers: dict[str, float]
+    least: tuple[list[str], np.ndarray]
+    most: tuple[list[str], np.ndarray]
+
+    @classmethod
+    def of(cls, step: Step) -> "_Extremes":
+        """Of a step at a batch of any size, where caches are read as fast as they ever are."""
+        values, shape = step.values(np.array([ENDLESS])), (len(step.layouts),)
+
+        def rows(names: list[str]) -> tuple[list[str], np.ndarray]:
+            columns = [np.broadcast_to(values[name], shape) for name in names]
+            return names, np.array(columns, dtype=float).reshape(len(names), *shape)
+
+        several = {name for name, value in values.items() if np.ndim(value)}
+        fastest = [name for name in (*EFFICIENCIES, "x_hit") if name in several]
+        return cls(
+            {name: float(value) for name, value in values.items() if name not in several},
+            rows([name for name in LEAST if name in several]),
+            rows([*LARGEST, *fastest]),
+        )
+
+    def at(self, rows: np.ndarray) -> dict[str, float]:
+        """One value of each that favours the objective over these layouts."""
+        least = self.least[1][:, rows].min(axis=1).tolist()
+        most = self.most[1][:, rows].max(axis=1).tolist()
+        names = [*self.least[0], *self.most[0]]
+        return self.numbers | dict(zip(names, [*least, *most], strict=True))
+
+
+def _shared(step: Step, values: _Extremes, rows: np.ndarray) -> dict[str, float]:
     """One set of values that favours the objective over all these layouts."""
     layouts = step.layouts
-    group = {k: float(v) for k, v in values.items() if not np.ndim(v)}
-    group |= {k: float(np.asarray(values[k])[rows].min()) for k in LEAST if np.ndim(values[k])}
-    fastest = [k for k in (*EFFICIENCIES, "x_hit") if np.ndim(values[k])]
-    group |= {k: float(np.asarray(values[k])[rows].max()) for k in (*LARGEST, *fastest)}
     return (
-        group
+        values.at(rows)
         | IDEAL
         | {
             "tp": float(layouts.tp[rows[0]]),
@@ -300,7 +340,7 @@ def _shared(step: Step, values: StepValues, rows: np.ndarray) -> dict[str, float
 
 
 def _solve(
-    step: Step, values: StepValues, rows: np.ndarray, low: float, high: float, whole_bound: float
+    step: Step, values: _Extremes, rows: np.ndarray, low: float, high: float, whole_bound: float
 ) -> float | None:
     """The bound of some layouts on one interval, None if nothing there keeps the promises.
 

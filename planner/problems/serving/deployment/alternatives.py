@@ -18,6 +18,7 @@ from planner.problems.serving.deployment.questions import (
     Point,
     Question,
     TwoPools,
+    best_point,
     questions_of,
     ranked,
 )
@@ -77,15 +78,15 @@ def _in_whole_machines(scenario: Scenario, best: Point, *, why: bool) -> tuple[R
         update={"rent": scenario.rent.model_copy(update={"unit": machine})}
     )
     try:
-        points = ranked(questions_of(resolve(rented)))
+        whole = best_point(questions_of(resolve(rented)))
     except FieldError:
         return ()
-    if not points:
+    if whole is None:
         return ()
-    plan = points[0].candidate.plan()
+    plan = whole.candidate.plan()
     price = f"${plan.usd_per_mtok:.3g}/Mtok"
     kind = f"in whole machines ({plan.chips} chips, {price}; rent.unit={machine})"
-    behind = points[0].score / best.score - 1
+    behind = whole.score / best.score - 1
     return (RivalKind(kind, _short(plan), behind, () if why else None),)
 
 

@@ -58,6 +58,11 @@ COUNTS_POWER = {
 }
 
 
+def drawn(step: Step) -> str | None:
+    """The output that plans are scored by where it hangs on what decoding really draws."""
+    return COUNTS_POWER.get((step.task.objective, step.model.powered))
+
+
 @dataclass(frozen=True)
 class Point:
     """A feasible layout of every pool of a question, not yet evaluated in full.
@@ -140,14 +145,28 @@ class OnePool:
             best.setdefault(layouts.split(int(rows[i])), i)
         return [self.point(i) for i in best.values()]
 
-    def relaxation(self, incumbent: float) -> Relaxation:
-        """A bound over every layout and batch."""
-        bound, task = relaxation(self.step, self.searched, incumbent), self.task
-        least = bound.value
-        if task.loaded and task.objective == "cost" and self.searched.rows.size:
-            spare = task.spare * self.least_chips
-            least = whole_chips(task, task.arrivals or 0.0, least, spare)
-        return Relaxation(min(least + bound.work, incumbent), bound.solves)
+    @property
+    def least_score(self) -> float:
+        """What no point scores less than."""
+        return float(self.searched.score.min(initial=np.inf))
+
+    def relaxation(self, incumbent: float, enough: float = np.inf) -> Relaxation:
+        """A bound over every layout and batch; one beyond `enough` may be less than it could be."""
+        task = self.task
+        paid = task.loaded and task.objective == "cost" and self.searched.rows.size
+
+        def value(bound: Relaxation) -> float:
+            least = bound.value
+            if paid:
+                least = whole_chips(
+                    task, task.arrivals or 0.0, least, task.spare * self.least_chips
+                )
+            return min(least + bound.work, incumbent)
+
+        bound = relaxation(
+            self.step, self.searched, incumbent, lambda so_far: value(so_far) >= enough
+        )
+        return Relaxation(value(bound), bound.solves)
 
     @property
     def least_chips(self) -> int:
@@ -194,7 +213,8 @@ class TwoPools:
     pools: tuple[OnePool, OnePool]
     pairs: list[Pair]
     looked: int
-    carried: Callable[[], float]  # the batch of the best pair, with those of other questions
+    leading: int  # the first pairs, whose batches are worked out with those of other questions
+    carried: Callable[[Pair], float]
 
     @property
     def tasks(self) -> tuple[Task, Task]:
@@ -221,30 +241,49 @@ class TwoPools:
 
     def points(self) -> list[Point]:
         """The best split of the best few pairs, by what decoding really draws where that counts."""
-        points = [self.point(pair) for pair in self.pairs]
-        word = COUNTS_POWER.get((self.task.objective, self.pools[1].step.model.powered))
+        return list(self._settled)
+
+    @cached_property
+    def _settled(self) -> list[Point]:
+        points, word = [self.point(pair) for pair in self.pairs], drawn(self.pools[1].step)
         return best_of([point.settled(word) for point in points]) if word else points
 
-    def relaxation(self, incumbent: float) -> Relaxation:
-        """The sum of what either pool costs at least per request: no split does better."""
+    @property
+    def least_score(self) -> float:
+        """What no point scores less than: where power counts, the rent."""
+        if drawn(self.pools[1].step) is None:
+            return min((pair.score for pair in self.pairs), default=np.inf)
+        rents = np.array([task.price - task.electricity for task in self.tasks])
+        paid = [float(rents @ pair.chips) / pair.requests for pair in self.pairs]
+        return min(paid, default=np.inf) if self.task.objective == "cost" else 0.0
+
+    def relaxation(self, incumbent: float, enough: float = np.inf) -> Relaxation:
+        """The sum of what either pool costs at least per request: no split does better.
+
+        One beyond `enough` may be less than it could be.
+        """
         if not self.pairs:
             return Relaxation(incumbent, 0)
-        bounds = [
-            relaxation(
-                pool.step,
-                pool.searched,
-                float(pool.searched.score.min(initial=incumbent)),
-                most=SOLVES_OF_A_POOL,
-            )
-            for pool in self.pools
-        ]
-        value = sum(bound.value for bound in bounds)
         first, second, load = *self.tasks, self.pair.demand
-        if load is not None and first.objective == "cost" and first.price == second.price:
-            spare = first.spare * sum(pool.least_chips for pool in self.pools)
-            value = whole_chips(first, load, value, spare)
-        value += sum(bound.work for bound in bounds)
-        return Relaxation(min(value, incumbent), sum(bound.solves for bound in bounds))
+        paid = load is not None and first.objective == "cost" and first.price == second.price
+        bounds: list[Relaxation] = []
+
+        def value(*several: Relaxation) -> float:
+            least = sum(bound.value for bound in several)
+            if paid and load is not None:
+                spare = first.spare * sum(pool.least_chips for pool in self.pools)
+                least = whole_chips(first, load, least, spare)
+            return min(least + sum(bound.work for bound in several), incumbent)
+
+        for pool in self.pools:
+            least = float(pool.searched.score.min(initial=incumbent))
+            bounds.append(
+                relaxation(
+                    pool.step, pool.searched, least,
+                    lambda so_far: value(*bounds, so_far) >= enough, most=SOLVES_OF_A_POOL,
+                )
+            )  # fmt: skip
+        return Relaxation(value(*bounds), sum(bound.solves for bound in bounds))
 
     def paced(self, paces: np.ndarray) -> list[Point | None]:
         """The best point at each promise on the time per output token [s]; None where none is."""
@@ -290,7 +329,8 @@ class TwoPools:
     def point(self, pair: Pair) -> Point:
         """One of the pairs found."""
         prefill, decode = self.pools
-        carried = self.carried if self.pairs and pair is self.pairs[0] else None
+        leading = pair in self.pairs[: self.leading]
+        carried = partial(self.carried, pair) if leading else None
         evaluated = partial(evaluate_pair, self.pair, prefill.step, decode.step, pair, carried)
         return Point(pair.score, self.tasks, pair.rows, evaluated)
 
@@ -334,21 +374,23 @@ def double_pools(several: Sequence[TaskPair]) -> list[TwoPools]:
         for pair, (prefill, decode) in zip(several, pools, strict=True)
     ])  # fmt: skip
 
-    served = [number for number, (pairs, _) in enumerate(searched) if pairs]
+    # Where every pair is settled the batches of all are wanted, else those of the best.
+    leading = [
+        len(pairs) if drawn(pools[k][1].step) else 1 for k, (pairs, _) in enumerate(searched)
+    ]
+    served = [(k, pair) for k, (pairs, _) in enumerate(searched) for pair in pairs[: leading[k]]]
 
     @cache
-    def carried() -> dict[int, float]:
-        best = [(several[k], pools[k][1].step, searched[k][0][0]) for k in served]
-        return dict(zip(served, carried_batches(best), strict=True))
+    def carried() -> dict[tuple[int, Pair], float]:
+        every = [(several[k], pools[k][1].step, pair) for k, pair in served]
+        return dict(zip(served, carried_batches(every), strict=True))
 
-    def batch_of(number: int) -> float:
-        return carried()[number]
+    def batch_of(number: int, pair: Pair) -> float:
+        return carried()[number, pair]
 
     return [
-        TwoPools(pair, (prefill, decode), pairs, looked, partial(batch_of, number))
-        for number, (pair, (prefill, decode), (pairs, looked)) in enumerate(
-            zip(several, pools, searched, strict=True)
-        )
+        TwoPools(several[k], pools[k], pairs, looked, leading[k], partial(batch_of, k))
+        for k, (pairs, looked) in enumerate(searched)
     ]
 
 
@@ -375,8 +417,20 @@ def ranked(questions: Sequence[Question]) -> list[Point]:
     return best_of([point for question in questions for point in question.points()])
 
 
+def best_point(questions: Sequence[Question]) -> Point | None:
+    """The first of those `ranked`; questions that cannot hold it are not looked at further."""
+    points: list[list[Point]] = [[] for _ in questions]
+    least, floors = np.inf, [question.least_score for question in questions]
+    for number in np.argsort(floors, kind="stable").tolist():
+        if floors[number] > least * EDGE:
+            break
+        points[number] = questions[number].points()
+        least = min([least, *(point.score for point in points[number])])
+    return next(iter(best_of([point for several in points for point in several])), None)
+
+
 def best_of(points: Sequence[Point]) -> list[Point]:
     """The points, best first."""
-    best = min((point.score for point in points), default=1.0)
+    least = min((point.score for point in points), default=1.0)
     # Within one price the order of the search stands: it puts the faster plan first.
-    return sorted(points, key=lambda point: floor(log(point.score / best) / SAME_PRICE))
+    return sorted(points, key=lambda point: floor(log(point.score / least) / SAME_PRICE))

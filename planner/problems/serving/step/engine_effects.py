@@ -222,6 +222,7 @@ def loop_symbols(
         "n_back": np.multiply(loop.poll, 0.5) + loop.hold,
         "n_rounds": loop.rounds,
         "n_burst": loop.burst,
+        **({} if decodes else {"T_tpot": loop.tpot, "T_dec": loop.step}),
     }
 
 

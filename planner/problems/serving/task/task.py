@@ -41,7 +41,8 @@ class ClosedLoop:
     decodes on, unless their steps are `mixed`, else those that share a pass. The engine looks for
     new ones every `poll` decode steps and holds them back for `hold`; those that memory does not
     hold wait for `rounds` residences of others. A pool that only prefills is reached by `burst`
-    requests at once. Numbers, or arrays of shape (n_layouts,).
+    requests at once; that which decodes takes `tpot` per token and `step` per step [s], and its
+    places are what `rounds` counts. Numbers, or arrays of shape (n_layouts,).
     """
 
     even: bool = True
@@ -50,6 +51,8 @@ class ClosedLoop:
     hold: float | np.ndarray = 0.0
     rounds: float | np.ndarray = 0.0
     burst: float | np.ndarray = 0.0
+    tpot: float | np.ndarray = 0.0
+    step: float | np.ndarray = 0.0
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """Published runs of whole engines: every line is read, layouts and pools are what ran."""
 
+import csv
 from collections import Counter
 
 import numpy as np
@@ -15,6 +16,7 @@ from planner.measurements.published_names import (
     sizes_on,
 )
 from planner.measurements.readers import runs
+from planner.measurements.readers.engine_runs import run
 from planner.measurements.readers.run_layouts import chips_of, parallel_sizes, pools_of
 from planner.measurements.roofline_bound import bounds_of
 from planner.text.errors import InputError
@@ -97,8 +99,6 @@ def test_columns_of_both_exports_mean_ways(columns, experts, ways):
 def test_runs_in_both_exports_have_one_layout():
     """Rows of one run, told apart by nothing but the form of their ways, use the same chips."""
     shared(DATA.name)
-    import csv
-
     with DATA.open(encoding="utf-8", newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["mode"] == "agg"]
     same: dict[tuple[str, ...], set[tuple[int, int]]] = {}
@@ -263,8 +263,6 @@ def test_inferred_workers_are_near_the_given_ones(open_rows):
 
     The median error is nil; the stated range holds nine in ten.
     """
-    import csv
-
     with DATA.open(encoding="utf-8", newline="") as file:
         table = list(csv.DictReader(file))
     ratios, held, copied = [], [], []
@@ -287,6 +285,24 @@ def test_inferred_workers_are_near_the_given_ones(open_rows):
     assert np.mean(np.array(ratios) == 1) > 0.6
     assert np.mean(held) > 0.85
     assert np.mean(copied) > 0.85
+
+
+def test_scripts_start_the_workers_that_the_table_gives():
+    """Runs whose workers the table gives, read as if it did not: scripts start the same."""
+    with DATA.open(encoding="utf-8", newline="") as file:
+        every = list(csv.DictReader(file))
+    table = [row for row in every if row["decode_num_workers"] and row["concurrency"]]
+    counts, layouts = [], []
+    for row in table:
+        bare = {**row, "decode_num_workers": "", "prefill_num_workers": ""}
+        given, read = (run(each, "2", "", [], False)[0].pools for each in (row, bare))
+        if read.decode.stated:
+            counts.append(given.prefill.workers == read.prefill.workers)
+            counts.append(given.decode.workers == read.decode.workers)
+            layouts.append(given.decode.layout == read.decode.layout)
+    assert len(layouts) > 140
+    assert all(counts)
+    assert all(layouts)
 
 
 def open_rows_pools(row):

@@ -8,7 +8,12 @@ import numpy as np
 import pytest
 
 from planner.measurements.readers import runs
-from planner.measurements.readers.script_settings import ScriptSettings, script_settings
+from planner.measurements.readers.script_settings import (
+    ScriptPool,
+    ScriptSettings,
+    script_pools,
+    script_settings,
+)
 from tests.paths import shared
 
 RUN = {
@@ -94,3 +99,28 @@ def test_one_request_more_than_places_waits_for_an_answer():
     assert (len(shares[True]), len(shares[False])) == (24, 17)
     assert np.median(shares[True]) == pytest.approx(1.0, abs=0.15)
     assert np.median(shares[False]) == pytest.approx(0.0, abs=0.15)
+
+
+SWEPT = {
+    **RUN, "engine": "trtllm", "chip": "gb200", "weights": "nvfp4", "requests": 192.0,
+    "pooled": "yes", "day": "2026-03-23",
+}  # fmt: skip
+
+
+def test_a_script_says_how_many_workers_it_starts_and_how_many_requests_they_run():
+    """Four workers of 32 places for 192 requests, as the recipe is called: gen4_tep8_batch32."""
+    (made,) = script_pools(SWEPT)
+    assert (made.drafts, made.chunk) == (0, 16384)
+    assert made.pools == (ScriptPool(1, 4, 4, 4), ScriptPool(4, 8, 1, 8, places=32))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"source": "mine"}, {"pooled": "no"}, {"requests": 193.0}, {"day": "2026-09-01"},
+        {"day": ""}, {"model": "qwen3-32b"}, {"weights": "fp8"},
+    ],
+)  # fmt: skip
+def test_a_run_that_no_script_made_has_no_pools_of_one(change):
+    """Another table, another number of requests, another day."""
+    assert script_pools({**SWEPT, **change}) == []
