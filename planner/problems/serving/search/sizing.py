@@ -225,9 +225,7 @@ def busiest(
     return rows, low
 
 
-def filled_in_part(
-    step: Step, rows: np.ndarray, batch: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def filled_in_part(step: Step, rows: np.ndarray, batch: np.ndarray) -> tuple[np.ndarray, ...]:
     """Layouts, batches and shares of slots that serve more than the full batches of `rows`.
 
     Promises that a full batch keeps may leave room for some requests more, which the next batch
@@ -252,13 +250,10 @@ def filled_in_part(
         parts.append((at[good], batch[good], fill))
         at, rate = at[good][fill == 1], rate[good][fill == 1]
         most[at], turn = rate, turn + 1
-    first, size, share = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return first, size, share
+    return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
 
 
-def shared_batches(
-    step: Step, largest: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def shared_batches(step: Step, largest: np.ndarray) -> tuple[np.ndarray, ...]:
     """Batches given for all replicas of a pool, on each number of them that may share one.
 
     Rows, sequences of the fullest replica, up to the `largest` of each layout, the share of the
@@ -274,8 +269,7 @@ def shared_batches(
             rows = np.flatnonzero(fits & ((layouts.halves == 1) | (total > number * layouts.group)))
             columns = fullest, total / (fullest * number), int(number)
             parts.append((rows, *(np.full(rows.size, value) for value in columns)))
-    rows, batch, fill, count = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return rows, batch, fill, count
+    return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
 
 
 def feasible(question: Task | Step, values: Mapping[str, np.ndarray]) -> np.ndarray:
