@@ -14,9 +14,9 @@ inferred without any measured time.
 Most published rows say how many chips one prefill and one decode worker have, not how many workers
 there are, nor whether the decode workers copy attention: the older export wrote the expert ways of
 the prefill pool for both. Where no script says what decides is how such sweeps are laid out
-(InferenceX, recipes of 2025-12 to 2026-04). Workers share tensors while users are few, several beside one prefill worker;
-once the cache of the requests in flight outweighs the weights, latent attention is copied, because
-its one head cannot be cut, and one wide worker does the work of many.
+(InferenceX, recipes of 2025-12 to 2026-04). Workers share tensors while users are few, several
+beside one prefill worker; once the cache of the requests in flight outweighs the weights, latent
+attention is copied, because its one head cannot be cut, and one wide worker does the work of many.
 """
 
 import math
