@@ -55,6 +55,8 @@ loop_first_token = Equation.of(
 
 _TURN = x_pf * f_stage * T_ahead / (pp * dp * one_seq)  # of one prompt among the ranks
 _ANSWER = L_out * one_seq * T_tpot
+_DEALT = DEALT * sqrt(n_burst * one_seq * (dp - 1)) + one_seq
+_ALONG = one_seq * n_chunks / n_shared
 _MET = maximum(0, n_burst / one_seq - 1) * T_read / (T_ttft + _ANSWER)
 
 pools_loop_first_token = Equation(
@@ -64,23 +66,18 @@ pools_loop_first_token = Equation(
     + maximum(
         T_ttft
         + (1 + n_sched) * T_dec
-        + minimum(1, _MET)
-        * (
-            T_read / 2
-            + maximum(
-                0, DEALT * sqrt(n_burst * one_seq * (dp - 1)) + B - one_seq * n_chunks / n_shared
-            )
-            * _TURN
-        ),
+        + minimum(1, _MET) * (T_read / 2 + maximum(0, _DEALT - _ALONG) * _TURN)
+        + minimum((B - one_seq) * _TURN, maximum(0, n_burst * _TURN - _ANSWER)),
         n_rounds * _ANSWER,
     ),
     assumes=(
         "the first requests come all at once, and the host takes up one behind the other",
         "later ones meet as many others as are read at once: a pass is under way then, and half of "
-        "it still to come, and those of the B that share no pass with them",
+        "it still to come",
         "each is dealt to a rank at random, and the next in its place again: one waits for 2/5 of "
         "the standard deviation of a rank's number, as a simulation finds where the pools keep "
         "each other busy",
+        "those of the B that the pool is behind with wait, of a round at most what is no answer",
         "the pool that decodes takes a request up as late as one pool does, n_sched of its steps, "
         "and tells the token with its next",
         "requests beyond its places wait for others to be answered, and are read meanwhile",

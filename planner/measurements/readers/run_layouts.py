@@ -8,14 +8,15 @@ last digit, which shows both readings: 16 | 4 x 4 is 4 | 1 x 4, and 64 copies | 
 8 copies | 1 x 8. Ways that do not multiply, and weights beyond the memory, cannot have run: such a
 row is refused, with the reading that would make sense.
 
-The two pools of a disaggregated run, their missing numbers inferred without any measured time.
+The two pools of a disaggregated run, their missing numbers read from the script that started it, or
+inferred without any measured time.
 
 Most published rows say how many chips one prefill and one decode worker have, not how many workers
 there are, nor whether the decode workers copy attention: the older export wrote the expert ways of
-the prefill pool for both. What decides is how such sweeps are laid out (InferenceX, recipes of
-2025-12 to 2026-04). Workers share tensors while users are few, several beside one prefill worker;
-once the cache of the requests in flight outweighs the weights, latent attention is copied, because
-its one head cannot be cut, and one wide worker does the work of many.
+the prefill pool for both. Where no script says what decides is how such sweeps are laid out
+(InferenceX, recipes of 2025-12 to 2026-04). Workers share tensors while users are few, several
+beside one prefill worker; once the cache of the requests in flight outweighs the weights, latent
+attention is copied, because its one head cannot be cut, and one wide worker does the work of many.
 """
 
 import math

@@ -1,7 +1,9 @@
 """What the scripts of published runs set, where a table does not say it.
 
 They are rows of `published_scripts.toml`, by the runs that a script made: no run has a name here.
-Of two pools, `published_pools.csv` holds how many workers a script starts, and of which ways.
+Of two pools, `published_pools.csv` holds how many workers a script starts, and of which ways:
+InferenceX, .github/configs/nvidia-master.yaml of 2025-12-05 to 2026-04-14 and the recipes of
+github.com/NVIDIA/srt-slurm that it names, as they were at its days.
 """
 
 import csv
