@@ -198,27 +198,35 @@ class Candidate:
             ttft=late if late < np.inf else None,  # a bound may carry what the estimate does not
         )
 
-    def band(self, plan: ServingPoint) -> ServingBand | None:
-        """Where the profile's left-out rows put the truth of a plan; a bound needs no band."""
+    def band(self, plan: ServingPoint, bound: ServingBound | None = None) -> ServingBand | None:
+        """Where the profile's left-out rows put the truth of a plan; a bound needs no band.
+
+        No end lies below the `bound`, as no implementation does; without it both ends are the
+        rows' own, whose ratio is a spread.
+        """
         if self.task.uses_bound:
             return None
         profile, beyond = self.task.profile, distances(self.pools)
         bands = bands_of(self.pools, plan, beyond)
 
         def ends(name: str, value: float | None) -> tuple[float, float] | None:
-            low, high = bands[name].low, bands[name].high
-            return None if value is None else (value * low, value * high)
+            if value is None:
+                return None
+            floor = min(getattr(bound, name, None) or 0.0, value)
+            return max(value * bands[name].low, floor), max(value * bands[name].high, floor)
 
         # What a request costs in chip time is what throughput lacks.
         rate, price = plan.tokens_per_s, bands["usd_per_mtok"]
+        low, high = ends("usd_per_mtok", plan.usd_per_mtok) or (price.low, price.high)
+        served = None if rate is None else rate * (plan.usd_per_mtok or 1.0)
         return ServingBand(
             coverage=profile.coverage,
             profile=profile.name,
             regime=farther(profile.regime, beyond),
             tpot=ends("tpot", plan.tpot),
             ttft=ends("ttft", plan.ttft),
-            usd_per_mtok=ends("usd_per_mtok", plan.usd_per_mtok),
-            tokens_per_s=None if rate is None else (rate / price.high, rate / price.low),
+            usd_per_mtok=(low, high),
+            tokens_per_s=None if served is None else (served / high, served / low),
             **drawn_bands([pool.task for pool in self.pools], plan, price),
         )
 
