@@ -113,7 +113,7 @@ class ServedMember:
     @cached_property
     def band(self) -> serving.ServingBand | None:
         """Ranges of the serving plan that hold the stated share of measured runs."""
-        band = self.candidate.band(self.plan)
+        band = self.candidate.band(self.plan, self.candidate.floor())
         if band is None or band.usd_per_mtok is None:
             return band
         low, high = (end / self.utilisation for end in band.usd_per_mtok)

@@ -86,7 +86,7 @@ def answer(scenario: Scenario) -> ServingPlan:
     best.recheck()
     least = least_price(scenario)
     chosen, floor = best.plan(), best.floor(least)
-    band = best.band(chosen)
+    band = best.band(chosen, floor)
     if listed is not None:
         tasks = replace(
             tasks,

@@ -211,7 +211,9 @@ def _bands(
             low, high = task.profile.band_ends(name, rests[time], beyond)
             if task.drafts:
                 low, high = with_accepted(task, name, (low, high), prices)
-            ends |= {f"{name}_low": value * low, f"{name}_high": value * high}
+            floor = np.minimum(np.asarray(columns[f"{name}_bound"]), value)
+            ends |= {f"{name}_low": np.maximum(value * low, floor),
+                     f"{name}_high": np.maximum(value * high, floor)}  # fmt: skip
     return {**ends, "outside": outside_column(task, step.layouts, batch, rests)}
 
 

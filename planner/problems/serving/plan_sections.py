@@ -116,7 +116,8 @@ def _next_best(point: ServingPoint, answer: ServingAnswer) -> Iterator[Section]:
 def row_of(best: Candidate, plan: ServingPoint, least: float | None) -> dict[str, object]:
     """The columns of a plan whose load costs at `least`; `gap`, a matter of proof, is empty."""
     layout = vars(plan.layout) if plan.layout else {}
-    band, bound = best.band(plan), best.floor(least)
+    bound = best.floor(least)
+    band = best.band(plan, bound)
     row = {name: getattr(plan, name) for name in (*NUMBERS, *WORDS)}
     row |= {"layout": layout_text(plan), "gap": None, "outside": outside_cell(outside_fit(best))}
     row |= {name: layout.get(name) for name in LAYOUT}

@@ -198,28 +198,32 @@ class Candidate:
             ttft=late if late < np.inf else None,  # a bound may carry what the estimate does not
         )
 
-    def band(self, plan: ServingPoint) -> ServingBand | None:
-        """Where the profile's left-out rows put the truth of a plan; a bound needs no band."""
+    def band(self, plan: ServingPoint, bound: ServingBound | None = None) -> ServingBand | None:
+        """Where the profile's left-out rows put the truth, not below a `bound` that nothing beats.
+
+        Without it both ends are those of the rows, whose ratio is a spread. A bound has no band.
+        """
         if self.task.uses_bound:
             return None
         profile, beyond = self.task.profile, distances(self.pools)
         bands = bands_of(self.pools, plan, beyond)
 
-        def ends(name: str, value: float | None) -> tuple[float, float] | None:
-            low, high = bands[name].low, bands[name].high
-            return None if value is None else (value * low, value * high)
+        def ends(name: str, value: float) -> tuple[float, float]:
+            floor = min(getattr(bound, name, None) or 0.0, value)
+            return max(value * bands[name].low, floor), max(value * bands[name].high, floor)
 
         # What a request costs in chip time is what throughput lacks.
-        rate, price = plan.tokens_per_s, bands["usd_per_mtok"]
+        rate, cost = plan.tokens_per_s, plan.usd_per_mtok
+        price = ends("usd_per_mtok", cost)
         return ServingBand(
             coverage=profile.coverage,
             profile=profile.name,
             regime=farther(profile.regime, beyond),
-            tpot=ends("tpot", plan.tpot),
-            ttft=ends("ttft", plan.ttft),
-            usd_per_mtok=ends("usd_per_mtok", plan.usd_per_mtok),
-            tokens_per_s=None if rate is None else (rate / price.high, rate / price.low),
-            **drawn_bands([pool.task for pool in self.pools], plan, price),
+            tpot=None if plan.tpot is None else ends("tpot", plan.tpot),
+            ttft=None if plan.ttft is None else ends("ttft", plan.ttft),
+            usd_per_mtok=price,
+            tokens_per_s=None if rate is None else (rate * cost / price[1], rate * cost / price[0]),
+            **drawn_bands([pool.task for pool in self.pools], plan, bands["usd_per_mtok"]),
         )
 
     def multipliers(self) -> tuple[tuple[BindingLimit, ...], dict[str, float], tuple[str, ...]]:

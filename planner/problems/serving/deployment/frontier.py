@@ -208,8 +208,8 @@ def frontier(scenario: Scenario, points: int = POINTS) -> Frontier:
 
 
 def _point(candidate: Candidate, plan: ServingPoint, least: float | None) -> FrontierPlan:
-    band, outside = candidate.band(plan), outside_fit(candidate)
-    return FrontierPlan(plan, band, outside, candidate.floor(least), candidate.expected())
+    bound, outside = candidate.floor(least), outside_fit(candidate)
+    return FrontierPlan(plan, candidate.band(plan, bound), outside, bound, candidate.expected())
 
 
 def modes(plans: Sequence[ServingPoint]) -> dict[str, int]:

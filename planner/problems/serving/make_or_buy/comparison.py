@@ -72,7 +72,8 @@ def compared(
     target = spread.quantile / PER_MILLION
     fleets = _fleets(scenario, full, target)
     cost = chosen.usd_per_mtok / PER_MILLION
-    width = spread_of(band.usd_per_mtok, band.coverage) if band else 0.0
+    rows = best.band(chosen)  # whose ends no bound has cut
+    width = spread_of(rows.usd_per_mtok, rows.coverage) if rows else 0.0
     cheaper = chance_of_buying(cost, width, prices)
     met = meeting_point(full.fleet, target)
     economic = [row for row in fleets if row.usd_per_mtok <= spread.quantile]

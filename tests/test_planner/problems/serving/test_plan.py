@@ -69,3 +69,17 @@ def test_another_key_is_no_plan():
     document = planner.solve({**BASE, "choose": {"mode": "decode"}}).document["plan"]
     with pytest.raises(TypeError, match="tpot"):
         typed(ServingPoint, {key: value for key, value in document.items() if key != "tpot"})
+
+
+def test_no_end_of_a_range_lies_below_the_bound_that_nothing_beats():
+    """Chips that are paid whatever they serve: no engine makes a token cheaper, nor serves more."""
+    asked = {**BASE, "workload": {**BASE["workload"], "demand": "1 requests/s"}}
+    plan = planner.solve(asked)
+    low, high = plan.band.usd_per_mtok
+    assert plan.bound.usd_per_mtok == pytest.approx(low) == pytest.approx(plan.cost)
+    assert high > 1.2 * low
+    slowest, fastest = plan.band.tokens_per_s
+    assert fastest == pytest.approx(plan.tokens_per_s)
+    assert slowest * high == pytest.approx(plan.tokens_per_s * plan.cost)
+    for time in ("tpot", "ttft"):
+        assert getattr(plan.band, time)[0] >= getattr(plan.bound, time)

@@ -263,7 +263,9 @@ def test_what_is_not_known_of_accepted_lengths_is_in_the_band():
     low, high = (float(x) / mean for x in re.search(r"have (\S+) to (\S+);", warning).groups())
     for name, scale in (("tpot", told.chosen["tpot"]), ("usd_per_mtok", told.cost)):
         ends = [np.log(np.array(x.document["band"][name]) / scale) for x in (sure, told)]
-        expected = -np.hypot(ends[0][0], np.log(high)), np.hypot(ends[0][1], np.log(low))
+        floor = np.log(told.document["bound"][name] / scale)
+        expected = (max(floor, -np.hypot(ends[0][0], np.log(high))),
+                    np.hypot(ends[0][1], np.log(low)))  # fmt: skip
         assert ends[1] == pytest.approx(expected, abs=5e-3)
     assert told.document["band"]["ttft"] == sure.document["band"]["ttft"]
 
