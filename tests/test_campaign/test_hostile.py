@@ -23,10 +23,11 @@ def test_hostile_cases_end_well(family):
     [
         *("network:867", "network:3438", "table:23", "change:82"),
         *("profile:621", "profile:748", "profile:821", "profile:1905", "scenario:5072"),
+        "saved:154",
     ],
 )
 def test_cases_that_once_ended_badly_end_well(number):
-    """A million chips, thousands of nodes, half a request, 2e30, nine drafts, odd profiles."""
+    """A million chips, thousands of nodes, half a request, 2e30, nine drafts, odd files."""
     family, _, first = number.partition(":")
     _, tally = run_chunk((family, int(first), int(first) + 1))
     assert not tally.failures

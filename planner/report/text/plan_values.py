@@ -5,6 +5,7 @@ its chip and its model where the catalogues have them, in its formats, for one r
 """
 
 import json
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -21,6 +22,7 @@ from planner.text.tables import table
 
 Pool = Mapping[str, Any]
 HOUR = 3600.0
+LARGEST = 10**9  # chips, more than there are
 
 
 def plan_case(file: Path) -> dict[str, float]:
@@ -29,7 +31,7 @@ def plan_case(file: Path) -> dict[str, float]:
     Raises InputError if the file is no such plan.
     """
     answer, _ = _answer(file), by_name()  # which registers every symbol
-    pool = _pool(answer["plan"])
+    pool = _pool(answer["plan"], file)
     case = _looked_up(answer, pool) if pool else {"c_fwd": 2.0, "m_pos": 1.0, "one_param": 1.0}
     whole = {**answer, "POOL": pool or {}}
     for symbol, paths in table("planner.report.text", "plan_symbols.toml")["paths"].items():
@@ -54,20 +56,37 @@ def _answer(file: Path) -> Mapping[str, Any]:
         raise InputError(f"--at {file}: no plan is in it; planner solve --json writes one")
     if answer["plan"] is None:
         raise InputError(f"--at {file}: no plan kept its promises, so there are no values")
+    for name in ("plan", "scenario"):
+        if not isinstance(answer[name], Mapping):
+            raise InputError(f"--at {file}: {name}: a record was expected, as planner solve writes")
     return answer
 
 
-def _pool(plan: Mapping[str, Any]) -> Pool | None:
-    """The pool that decodes, of a plan that has chips."""
-    serving = plan.get("serving") or plan
-    pool = serving.get("decode") or serving
-    return pool if {"chip", "weights", "kv", "chips_used"} <= pool.keys() else None
+def _pool(plan: Mapping[str, Any], file: Path) -> Pool | None:
+    """The pool that decodes, of a plan that has chips.
+
+    Raises InputError where what it is looked up by is of another kind than `planner solve` writes.
+    """
+    pool = plan
+    for name in ("serving", "decode"):
+        pool = pool[name] if isinstance(pool.get(name), Mapping) else pool
+    if not {"chip", "weights", "kv", "chips_used"} <= pool.keys():
+        return None
+    layout = pool.get("layout") if isinstance(pool.get("layout"), Mapping) else {}
+    pool = {"usd_per_hour": None, **pool, "replicas": (layout or {}).get("replicas", 1)}
+    wrong = [name for name in ("chip", "weights", "kv") if not isinstance(pool[name], str)]
+    for name in ("chips_used", "replicas"):
+        if type(pool[name]) is not int or not 1 <= pool[name] <= LARGEST:
+            wrong.append(name)
+    if wrong:
+        words = "a name, or a whole number from 1 for chips and replicas, was expected"
+        raise InputError(f"--at {file}: {', '.join(wrong)} of its plan: {words}")
+    return pool
 
 
 def _looked_up(answer: Mapping[str, Any], pool: Pool) -> dict[str, float]:
     """One replica's chips and model; those that the scenario describes itself are left out."""
-    replicas = pool["layout"]["replicas"] if pool.get("layout") else 1
-    chips = pool["chips_used"] // replicas
+    chips = pool["chips_used"] // pool["replicas"]
     case = {"c_fwd": 2.0, "m_pos": 1.0, "g": 1.0}
     for fmt in (pool["weights"], "bf16"):  # weights without arithmetic of their own go through bf16
         with suppress(CatalogueError):
@@ -81,8 +100,8 @@ def _looked_up(answer: Mapping[str, Any], pool: Pool) -> dict[str, float]:
             case["b_kv"] = counted(model, pool["kv"]).kv_bytes_per_token
             case["n_layers"] = float(counted(model, pool["weights"]).n_attention_layers)
     case["b_w"] = float(dtype(pool["weights"]).bytes)
-    if pool.get("usd_per_hour"):
-        case["p_chip"] = pool["usd_per_hour"] / (HOUR * pool["chips_used"])
+    if paid := _number_at(pool, "usd_per_hour"):
+        case["p_chip"] = paid / (HOUR * pool["chips_used"])
     return case
 
 
@@ -92,7 +111,7 @@ def _number_at(answer: Mapping[str, Any], path: str) -> float | None:
     for key in path.split("."):
         value = value.get(key) if isinstance(value, Mapping) else None
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if number else None
+    return float(value) if number and abs(value) <= sys.float_info.max else None
 
 
 def plan_text(file: Path) -> str:

@@ -9,8 +9,9 @@ tighter the shorter its interval.
 
 import heapq
 import itertools
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 import numpy as np
 
@@ -40,6 +41,7 @@ LEAST = (
 )  # fmt: skip
 LARGEST = ("r_ar", "r_hop", "w_ar", "w_ar_pf", "w_x", "w_x_pf", "w_cp", "w_ring")
 ENDLESS = 1e12  # sequences in flight, more than any replica holds
+StepValues: TypeAlias = Mapping[str, float | np.ndarray]  # of every layout, by symbol
 IDEAL = {"f_pace": 1.0, "r_fill": 1.0}
 
 
@@ -89,7 +91,8 @@ def relaxation(
     # Every group is looked at once, however many there are, and some of them are cut.
     most = max(most, len(heap) + most // 2)
     work = _work(step, outcome)
-    values = _Extremes.of(step)
+    # At a batch of any size caches are read as fast as they ever are.
+    values = step.values(np.array([ENDLESS]))
     bound = heap[0].bound
     while bound + work(bound) < incumbent * (1 - CLOSE) and solves < most:
         if enough and enough(Relaxation(bound, solves, work(bound))):
@@ -284,47 +287,15 @@ def _groups(step: Step, rows: np.ndarray) -> Iterator[np.ndarray]:
         yield from (same[where[same] == place] for place in np.unique(where[same]))
 
 
-@dataclass(frozen=True)
-class _Extremes:
-    """Values that are numbers, and those of every layout that a group takes the extreme of.
-
-    Those of `least` and `most` are of shape (n_symbols, n_layouts).
-    """
-
-    numbers: dict[str, float]
-    least: tuple[list[str], np.ndarray]
-    most: tuple[list[str], np.ndarray]
-
-    @classmethod
-    def of(cls, step: Step) -> "_Extremes":
-        """Of a step at a batch of any size, where caches are read as fast as they ever are."""
-        values, shape = step.values(np.array([ENDLESS])), (len(step.layouts),)
-
-        def rows(names: list[str]) -> tuple[list[str], np.ndarray]:
-            columns = [np.broadcast_to(values[name], shape) for name in names]
-            return names, np.array(columns, dtype=float).reshape(len(names), *shape)
-
-        several = {name for name, value in values.items() if np.ndim(value)}
-        fastest = [name for name in (*EFFICIENCIES, "x_hit") if name in several]
-        return cls(
-            {name: float(value) for name, value in values.items() if name not in several},
-            rows([name for name in LEAST if name in several]),
-            rows([*LARGEST, *fastest]),
-        )
-
-    def at(self, rows: np.ndarray) -> dict[str, float]:
-        """One value of each that favours the objective over these layouts."""
-        least = self.least[1][:, rows].min(axis=1).tolist()
-        most = self.most[1][:, rows].max(axis=1).tolist()
-        names = [*self.least[0], *self.most[0]]
-        return self.numbers | dict(zip(names, [*least, *most], strict=True))
-
-
-def _shared(step: Step, values: _Extremes, rows: np.ndarray) -> dict[str, float]:
+def _shared(step: Step, values: StepValues, rows: np.ndarray) -> dict[str, float]:
     """One set of values that favours the objective over all these layouts."""
     layouts = step.layouts
+    group = {k: float(v) for k, v in values.items() if not np.ndim(v)}
+    group |= {k: float(np.asarray(values[k])[rows].min()) for k in LEAST if np.ndim(values[k])}
+    fastest = [k for k in (*EFFICIENCIES, "x_hit") if np.ndim(values[k])]
+    group |= {k: float(np.asarray(values[k])[rows].max()) for k in (*LARGEST, *fastest)}
     return (
-        values.at(rows)
+        group
         | IDEAL
         | {
             "tp": float(layouts.tp[rows[0]]),
@@ -340,7 +311,7 @@ def _shared(step: Step, values: _Extremes, rows: np.ndarray) -> dict[str, float]
 
 
 def _solve(
-    step: Step, values: _Extremes, rows: np.ndarray, low: float, high: float, whole_bound: float
+    step: Step, values: StepValues, rows: np.ndarray, low: float, high: float, whole_bound: float
 ) -> float | None:
     """The bound of some layouts on one interval, None if nothing there keeps the promises.
 

@@ -8,13 +8,25 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.problems.serving.step.kernels import BILLED, FOLLOWS
+from planner.problems.serving.step.kernels import BILLED, COUNTED, FOLLOWS
 
 if TYPE_CHECKING:
     from planner.catalogue.profile import Band
     from planner.problems.serving.point import ServingPoint
     from planner.problems.serving.step.step import Step
     from planner.problems.serving.task.task import Task
+
+# Outputs by what is made small and where power comes from, which hang on what decoding draws.
+COUNTS_POWER = {
+    ("energy", COUNTED): "joule_per_request",
+    ("energy", BILLED): "joule_per_request",
+    ("cost", BILLED): "usd_per_request",
+}
+
+
+def drawn(step: Step) -> str | None:
+    """The output that plans are scored by where it hangs on what decoding really draws."""
+    return COUNTS_POWER.get((step.task.objective, step.model.powered))
 
 
 def power_from(tasks: Sequence[Task]) -> str | None:

@@ -16,8 +16,15 @@ from planner.problems.serving.answer import current_layout, least_price, provena
 from planner.problems.serving.deployment.beyond_fit import outside_fit
 from planner.problems.serving.deployment.candidate import Candidate
 from planner.problems.serving.deployment.missed_promises import missed_promises
-from planner.problems.serving.deployment.pool import ROOFS
-from planner.problems.serving.deployment.questions import EDGE, best_of, questions_of, ranked
+from planner.problems.serving.deployment.pool import ROOFS, least_value
+from planner.problems.serving.deployment.questions import (
+    EDGE,
+    Question,
+    TwoPools,
+    best_of,
+    questions_of,
+    ranked,
+)
 from planner.problems.serving.frontier_text import (
     FrontierRow,
     frontier_page,
@@ -28,6 +35,7 @@ from planner.problems.serving.make_or_buy.listed_tiers import MarkedTier, marked
 from planner.problems.serving.plan import CurrentPoint, ServingProvenance
 from planner.problems.serving.point import ServingBand, ServingBound, ServingEstimate, ServingPoint
 from planner.problems.serving.question import Scenario
+from planner.problems.serving.search.sizing import shared_batches
 from planner.problems.serving.task.requests import modes as modes_of
 from planner.problems.serving.task.resolve import resolve
 from planner.protocol.document import document_of
@@ -39,6 +47,9 @@ POINTS = 25
 MOST = 1000
 # What the lecture's fast mode costs beside the normal one (lecture notes, section 1).
 FAST_PRICE = 6.0
+# The fastest pair is looked for among so many promises at once, so often.
+FINENESS = 32
+ROUNDS = 2
 FULL = 1 - 1e-3  # share of time from which on a pool is called busy
 
 
@@ -174,7 +185,7 @@ def frontier(scenario: Scenario, points: int = POINTS) -> Frontier:
     candidates: list[Candidate] = []
     if cheapest:
         last = cheapest[0].candidate
-        first = min(question.fastest() for question in questions)
+        first = min(fastest(question) for question in questions)
         paces = np.geomspace(first, last.last.chosen_by["tpot"], points)[:-1] * EDGE
         every = zip(*(question.paced(paces) for question in questions), strict=True)
         best = [best_of([point for point in row if point is not None]) for row in every]
@@ -268,3 +279,43 @@ def _cheapest_end(candidate: Candidate) -> CheapestEnd:
     if candidate.joint and candidate.pools[0].utilisation >= FULL:
         binds = (*binds, "prefill queue is stable")
     return CheapestEnd(binds)
+
+
+def fastest(question: Question) -> float:
+    """The least time per output token that keeps the promises [s]; infinite if none does.
+
+    A pair that decodes one sequence at a time, or a given batch, is as fast as its layout that
+    decodes; a given load slows it down, and the promise it still keeps is found by bisection.
+    """
+    if not isinstance(question, TwoPools):
+        return least_value(question.step, "tpot")
+    if not question.pairs:
+        return np.inf
+    prefill, decode = question.pools
+    step = decode.step.with_task(question.task.with_layout(arrivals=None))
+    rows = np.arange(len(step.layouts))
+    batch, fill = np.ones(rows.size), np.ones(rows.size)
+    if step.task.batches is not None:
+        rows, batch, fill, _ = shared_batches(step, np.full(rows.size, np.inf))
+    tpot = step.take(rows)(batch, fill)["tpot"]
+    # Chips of a replica that decodes beside the smallest that reads.
+    beside = step.layouts.replica_chips + prefill.step.layouts.replica_chips.min()
+    fits = beside[rows] <= max(question.task.chips)
+    alone = np.unique(np.broadcast_to(tpot, rows.shape)[fits])
+    low = float(alone[0])
+    # Usually the very fastest has room beside a pool that reads.
+    if question.paced(alone[:1] * EDGE)[0]:
+        return low
+    high = float(question.point(question.pairs[0]).candidate.last.chosen_by["tpot"])
+    for _ in range(ROUNDS):
+        low, high = _turn(question, np.geomspace(low, high, FINENESS))
+    if question.pair.demand is not None:
+        return high
+    return _turn(question, np.array([low, *alone[(alone > low) & (alone < high)], high]))[1]
+
+
+def _turn(question: TwoPools, paces: np.ndarray) -> tuple[float, float]:
+    """The last of some promises that no pair keeps, and the first that one does."""
+    points = question.paced(paces[:-1] * EDGE)
+    k = next((k for k, point in enumerate(points) if point), paces.size - 1)
+    return float(paces[max(k - 1, 0)]), float(paces[k])

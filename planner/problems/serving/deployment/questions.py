@@ -17,7 +17,8 @@ import numpy as np
 
 from planner.problems.serving.bounds.lower_bound import Relaxation, relaxation, whole_chips
 from planner.problems.serving.deployment.candidate import Candidate, carried_batches, evaluate_pair
-from planner.problems.serving.deployment.pool import evaluate, least_value
+from planner.problems.serving.deployment.drawn_power import drawn
+from planner.problems.serving.deployment.pool import evaluate
 from planner.problems.serving.deployment.pool_pairs import (
     Pair,
     alike,
@@ -34,8 +35,6 @@ from planner.problems.serving.search.batch import (
     search_together,
     sized,
 )
-from planner.problems.serving.search.sizing import shared_batches
-from planner.problems.serving.step.kernels import BILLED, COUNTED
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.resolve import ServingTasks
 from planner.problems.serving.task.task import Task, TaskPair
@@ -44,23 +43,7 @@ from planner.text.tolerances import SAME
 ALTERNATIVES = 5
 # Whole replicas leave a gap between two pools that no number of programs closes.
 SOLVES_OF_A_POOL = 24
-# The fastest pair is looked for among so many promises at once, so often.
-FINENESS = 32
-ROUNDS = 2
 EDGE = 1 + SAME  # a promise equal to a plan's own time must not fail by a rounding
-
-
-# Outputs by what is made small and where power comes from, which hang on what decoding draws.
-COUNTS_POWER = {
-    ("energy", COUNTED): "joule_per_request",
-    ("energy", BILLED): "joule_per_request",
-    ("cost", BILLED): "usd_per_request",
-}
-
-
-def drawn(step: Step) -> str | None:
-    """The output that plans are scored by where it hangs on what decoding really draws."""
-    return COUNTS_POWER.get((step.task.objective, step.model.powered))
 
 
 @dataclass(frozen=True)
@@ -189,10 +172,6 @@ class OnePool:
         leading = (np.flatnonzero(pace == k) for k in range(paces.size))
         return [self.point(int(at[0]), tiled, rows) if at.size else None for at in leading]
 
-    def fastest(self) -> float:
-        """The least time per output token that keeps the promises [s]; infinite if none does."""
-        return least_value(self.step, "tpot")
-
     def point(self, i: int, searched: Found | None = None, rows: np.ndarray | None = None) -> Point:
         """One of the points found; `rows` are the layouts' numbers if others were searched."""
         of = searched or self.searched
@@ -290,42 +269,6 @@ class TwoPools:
         every = search_paces(self.pair, *self.steps, paces)
         return [self.point(pairs[0]) if pairs else None for pairs in every]
 
-    def fastest(self) -> float:
-        """The least time per output token that keeps the promises [s]; infinite if none does.
-
-        A pair that decodes one sequence at a time, or a given batch, is as fast as its layout that
-        decodes; a given load slows it down, and the promise it still keeps is found by bisection.
-        """
-        if not self.pairs:
-            return np.inf
-        prefill, decode = self.pools
-        step = decode.step.with_task(self.task.with_layout(arrivals=None))
-        rows = np.arange(len(step.layouts))
-        batch, fill = np.ones(rows.size), np.ones(rows.size)
-        if step.task.batches is not None:
-            rows, batch, fill, _ = shared_batches(step, np.full(rows.size, np.inf))
-        tpot = step.take(rows)(batch, fill)["tpot"]
-        # Chips of a replica that decodes beside the smallest that reads.
-        beside = step.layouts.replica_chips + prefill.step.layouts.replica_chips.min()
-        fits = beside[rows] <= max(self.task.chips)
-        alone = np.unique(np.broadcast_to(tpot, rows.shape)[fits])
-        low = float(alone[0])
-        # Usually the very fastest has room beside a pool that reads.
-        if self.paced(alone[:1] * EDGE)[0]:
-            return low
-        high = float(self.point(self.pairs[0]).candidate.last.chosen_by["tpot"])
-        for _ in range(ROUNDS):
-            low, high = self._turn(np.geomspace(low, high, FINENESS))
-        if self.pair.demand is not None:
-            return high
-        return self._turn(np.array([low, *alone[(alone > low) & (alone < high)], high]))[1]
-
-    def _turn(self, paces: np.ndarray) -> tuple[float, float]:
-        """The last of some promises that no pair keeps, and the first that one does."""
-        points = self.paced(paces[:-1] * EDGE)
-        k = next((k for k, point in enumerate(points) if point), paces.size - 1)
-        return float(paces[max(k - 1, 0)]), float(paces[k])
-
     def point(self, pair: Pair) -> Point:
         """One of the pairs found."""
         prefill, decode = self.pools
@@ -368,7 +311,8 @@ def double_pools(several: Sequence[TaskPair]) -> list[TwoPools]:
     for pair in several:
         tasks = [task.with_layout(arrivals=None) for task in (pair.prefill, pair.decode)]
         steps = [Step(task, layouts_of(task), bound=task.uses_bound) for task in tasks]
-        pools.append(tuple(OnePool(step.task, step) for step in steps))
+        prefill, decode = (OnePool(step.task, step) for step in steps)
+        pools.append((prefill, decode))
     searched = search_pools_together([
         (pair, prefill.step.with_task(pair.prefill), decode.step)
         for pair, (prefill, decode) in zip(several, pools, strict=True)

@@ -17,7 +17,7 @@ import pytest
 
 import planner
 from planner.cli.app import main
-from planner.problems.serving.deployment.frontier import FAST_PRICE, modes
+from planner.problems.serving.deployment.frontier import FAST_PRICE, fastest, modes
 from planner.problems.serving.deployment.pool_pairs import search_pools
 from planner.problems.serving.deployment.questions import double_pools
 from planner.problems.serving.frontier_text import frontier_text, rows_of
@@ -86,7 +86,7 @@ def test_every_point_is_the_best_of_all_layouts_and_batches(case):
         task = task.with_layout(promises={"ttft": case["late"] * float(first)})
     tpot, price = every_point(task, 200)
     pool = one_pool(task)
-    assert pool.fastest() == pytest.approx(tpot.min(), rel=1e-12)
+    assert fastest(pool) == pytest.approx(tpot.min(), rel=1e-12)
     paces = np.geomspace(tpot.min(), tpot[price.argmin()], 9) * EDGE
     for pace, point in zip(paces, pool.paced(paces), strict=True):
         assert point.score == pytest.approx(price[tpot <= pace].min(), rel=1e-8)
@@ -103,7 +103,7 @@ def test_given_batches_leave_the_choice_of_layouts():
     values = pool.step.take(rows)(batch, fill)
     kept = feasible(task, values)
     tpot, price = values["tpot"][kept], values["usd_per_request"][kept]
-    assert pool.fastest() == pytest.approx(tpot.min(), rel=1e-12)
+    assert fastest(pool) == pytest.approx(tpot.min(), rel=1e-12)
     paces = np.geomspace(tpot.min(), tpot.max(), 6) * EDGE
     for pace, point in zip(paces, pool.paced(paces), strict=True):
         assert point.score == pytest.approx(price[tpot <= pace].min(), rel=1e-8)
@@ -134,7 +134,7 @@ def test_promises_searched_at_once_find_what_each_finds_alone(promises, demand, 
     pools = replace(pools, decode=pools.decode.with_layout(batches=batches))
     found = double_pools([pools])[0]
     reading, decoding = found.steps
-    paces = np.geomspace(found.fastest(), 3 * found.fastest(), 4) * EDGE
+    paces = np.geomspace(fastest(found), 3 * fastest(found), 4) * EDGE
     for pace, point in zip(paces, found.paced(paces), strict=True):
         promising = replace(pools, decode=pools.decode.promising(float(pace)))
         alone, _ = search_pools(promising, reading, decoding)
