@@ -25,7 +25,7 @@ from planner.problems.serving.deployment.pool import (
     recomputed,
 )
 from planner.problems.serving.deployment.pool_matching import shards
-from planner.problems.serving.deployment.pool_pairs import Pair, alike
+from planner.problems.serving.deployment.pool_pairs import Pair, alike, pools_symbols
 from planner.problems.serving.point import (
     PER_MILLION,
     CacheTransfer,
@@ -35,12 +35,7 @@ from planner.problems.serving.point import (
     ServingPoint,
 )
 from planner.problems.serving.search.sizing import carrying, quickest_pass
-from planner.problems.serving.step.kernels import (
-    load_share,
-    pools_recomputed,
-    pools_values,
-    replica_rates,
-)
+from planner.problems.serving.step.kernels import load_share, pools_recomputed, pools_values
 from planner.problems.serving.step.runnable import engines_of
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import Task, TaskPair
@@ -353,42 +348,6 @@ def evaluate_pair(
 
     outputs = Later(lambda: pools_values(tasks.load, symbols))
     return Candidate(pools, JointPools(tasks, pair, transfer, symbols, outputs, Later(bound)))
-
-
-def pools_symbols(
-    tasks: TaskPair,
-    pools: Sequence[EvaluatedPool],
-    values: Sequence[Mapping[str, float]],
-    transfer: float,
-    pair: Pair | None,
-    slots: tuple[float, float],
-) -> dict[str, float]:
-    """Every symbol that the outputs of two pools need.
-
-    `slots` are the times a replica of either pool spends per request at its most; without a `pair`
-    no replica is spare and none is idle, as the roofline has it.
-    """
-    task = pools[-1].task
-    symbols = {
-        "one_seq": 1.0, "L_in": task.input_tokens, "L_out": task.output_tokens,
-        "L_dec": task.output_tokens - 1.0, "T_move": transfer,
-        "T_ttft": values[0]["first"], "T_wait": values[0].get("wait", 0.0),
-        "T_tpot": values[1]["tpot"], "m_grid": 1.0 if task.carbon is None else task.carbon,
-    }  # fmt: skip
-    for name, pool, drawn, slot, fill in zip(
-        ("pf", "dec"), pools, values, slots, pair.fills if pair else (1.0, 1.0), strict=True
-    ):
-        task = pool.task
-        spare, free = (task.spare, task.headroom) if pair else (0, 0.0)
-        symbols |= {
-            f"p_chip_{name}": drawn.get("chip_price", task.price),
-            f"p_power_{name}": drawn.get("chip_power_price", task.electricity),
-            f"n_chips_{name}": float(pool.layouts.chips[0]),
-            f"n_{name}": float(pool.replicas) - spare,
-            f"X_{name}": float(replica_rates(np.array([slot]), fill, free)[0]),
-            **({f"P_chip_{name}": drawn["watts"]} if "watts" in drawn else {}),
-        }
-    return symbols if tasks.demand is None else {**symbols, "X_arr": tasks.demand}
 
 
 def _decoding(tasks: TaskPair, decoding: Step, pair: Pair) -> Step:
