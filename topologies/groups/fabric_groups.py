@@ -156,7 +156,7 @@ class FabricGroups:
     """
 
     def __init__(self, G: Fabric, order: Sequence[Hashable] | None = None) -> None:
-        self.fabric = G.copy()
+        self.fabric: Fabric = nx.freeze(G.copy())  # its arrays and paths serve groups of every size
         chips = filling(G) if order is None else list(order)
         self.name = f"fabric {G.graph.get('name')!r}"
         self.domains = list(by_domain(G, _sound(self.name, G, chips)).values())

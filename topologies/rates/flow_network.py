@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
+from weakref import WeakKeyDictionary
 
 import networkx as nx
 import numpy as np
@@ -49,6 +50,18 @@ class FlowNetwork:
         ends = (self.starts, self.head)
         return csr_array((np.ones(self.tail.size), ends), shape=(self.places,) * 2)
 
+    @cached_property
+    def first(self) -> Ints:
+        """Number of the first arc of each node, and how many arcs there are."""
+        return np.searchsorted(self.tail, np.arange(len(self.nodes) + 1))
+
+    def leaving(self, places: Ints, nodes: Ints) -> tuple[Ints, Ints]:
+        """The arcs that leave each of some nodes, and the place of each in their list `places`."""
+        count = self.first[nodes + 1] - self.first[nodes]
+        ends = np.cumsum(count)
+        skip = np.repeat(self.first[nodes] - ends + count, count)
+        return np.repeat(places, count), skip + np.arange(skip.size)
+
     def arc(self, number: int) -> Arc:
         """The ends of an arc by name."""
         return self.nodes[self.tail[number]], self.nodes[self.head[number]]
@@ -75,13 +88,25 @@ def involved(G: Fabric, members: Collection[Node]) -> Fabric:
 
 
 def network(G: Fabric) -> FlowNetwork:
-    """The arrays of a fabric.
+    """The arrays of a fabric; those of a frozen one (`networkx.freeze`) are made once.
 
     Raises TopologyError when a bandwidth or a relay permission is unsound; everything else that is
     wrong with the fabric is then listed too.
     """
     if not isinstance(G, nx.DiGraph) or G.is_multigraph():
         check(G)
+    if G not in _frozen:
+        made = _arrays(G)
+        if not nx.is_frozen(G):
+            return made
+        _frozen[G] = made
+    return _frozen[G]
+
+
+_frozen: WeakKeyDictionary[Fabric, FlowNetwork] = WeakKeyDictionary()
+
+
+def _arrays(G: Fabric) -> FlowNetwork:
     nodes = list(G)
     index = dict(zip(nodes, range(len(nodes)), strict=True))
     heads: list[Node] = []

@@ -15,7 +15,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from weakref import WeakKeyDictionary
 
+import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import shortest_path
@@ -75,7 +77,7 @@ class NetworkPaths:
                     f"fabric {self.name!r}", f"no permitted path from {a!r} to {b!r}"
                 )
             mass[row, part.sources] += part.weights * part.times
-        shortest = self._shortest_arcs(targets, away)
+        shortest = self._shortest_arcs(targets, away, mass > 0)
         worth = self.cables[shortest.arcs]
         if by_path:
             worth = worth * shortest.paths(worth, away.ravel() == 0)[shortest.heads]
@@ -89,18 +91,40 @@ class NetworkPaths:
         away[np.arange(targets.size), targets] = 0.0
         return np.asarray(away)
 
-    def _shortest_arcs(self, targets: Ints, away: Floats) -> _ShortestArcs:
-        """For each target the arcs that lie on a shortest path to it."""
+    def _shortest_arcs(self, targets: Ints, away: Floats, sends: NDArray[np.bool_]) -> _ShortestArcs:
+        """For each target the arcs on shortest paths to it from where anything is sent to it."""
         net, n = self.net, len(self.net.nodes)
-        # One row a node, so that what an arc looks at lies together.
-        hops = np.ascontiguousarray(np.where(np.isfinite(away), away, UNREACHED).T, np.int32)
-        nearer = hops[net.tail] == hops[net.head] + 1
-        nearer &= net.forwards[net.head, None] | (net.head[:, None] == targets)
-        rows, arcs = np.nonzero(np.ascontiguousarray(nearer.T))
+        hops = np.where(np.isfinite(away), away, UNREACHED).astype(np.int32)
+        followed = np.count_nonzero(sends) <= FOLLOWED * sends.size
+        rows, arcs = self._followed(hops, sends) if followed else self._nearer(hops, targets)
         shortest = _ShortestArcs(
             arcs, rows * n + net.tail[arcs], rows * n + net.head[arcs], away.ravel()
         )
         return shortest.soonest(self.latency) if np.ptp(self.latency) > 0 else shortest
+
+    def _nearer(self, hops: NDArray[np.int32], targets: Ints) -> tuple[Ints, ...]:
+        """Rows and arcs that lead one hop nearer to the target of a row, in order."""
+        net = self.net
+        # One row a node, so that what an arc looks at lies together.
+        hops = np.ascontiguousarray(hops.T)
+        nearer = hops[net.tail] == hops[net.head] + 1
+        nearer &= net.forwards[net.head, None] | (net.head[:, None] == targets)
+        return np.nonzero(np.ascontiguousarray(nearer.T))
+
+    def _followed(self, hops: NDArray[np.int32], sends: NDArray[np.bool_]) -> tuple[Ints, ...]:
+        """The same, of those arcs alone that are met on the way from where anything is sent."""
+        net, n = self.net, len(self.net.nodes)
+        hops, met = hops.ravel(), sends.ravel().copy()
+        front, taken = np.flatnonzero(met), [np.empty(0, dtype=np.int64)]
+        while front.size:
+            tails, arcs = net.leaving(front, front % n)
+            heads = tails - tails % n + net.head[arcs]
+            nearer = hops[tails] == hops[heads] + 1
+            nearer &= net.forwards[net.head[arcs]] | (hops[heads] == 0)
+            taken.append(tails[nearer] // n * net.tail.size + arcs[nearer])
+            front = np.unique(heads[nearer][~met[heads[nearer]]])
+            met[front] = True
+        return np.divmod(np.sort(np.concatenate(taken)), net.tail.size)
 
 
 class _ShortestArcs:
@@ -147,6 +171,8 @@ SPLITS = ("hop", "path")
 BATCH = 2_000_000
 # What one look at an arc costs in a search for symmetries, in looks of the shortest paths.
 SEARCH_LOOK = 4
+# Part of the nodes that send to a target up to which their paths are followed one by one.
+FOLLOWED = 0.05
 # Arcs whose loads are this near to the fullest are full too.
 NEAR = 1e-9
 
@@ -239,6 +265,7 @@ class ShortestPaths:
 
     def __init__(self, G: Fabric) -> None:
         self.net = network(G)
+        self._rows: dict[int, Ints] = {}  # hops from a node to each place
         self.latency = np.array([arc["latency"] for *_, arc in G.edges(data=True)], dtype=float)
 
     def distances(self, sources: Sequence[Node], targets: Sequence[Node]) -> Distances:
@@ -279,10 +306,17 @@ class ShortestPaths:
         """Hops to each place (-1: no path), for a part of the sources at a time."""
         net, rows = self.net, max(1, CHUNK // max(1, self.latency.size))
         for part in np.split(self._numbers(sources), range(rows, len(sources), rows)):
-            away = shortest_path(net.graph, method="D", unweighted=True, indices=net.origin[part])
-            # Where a chip does not relay, the place that others reach is the chip all the same.
-            away[np.arange(part.size), part] = 0
-            yield np.where(np.isfinite(away), away, -1).astype(np.int64)
+            new = np.array([i for i in part.tolist() if i not in self._rows], dtype=np.int64)
+            if new.size:
+                origins = net.origin[new]
+                away = shortest_path(net.graph, method="D", unweighted=True, indices=origins)
+                # Where a chip does not relay, the place that others reach is the chip all the same.
+                away[np.arange(new.size), new] = 0
+                hops = np.where(np.isfinite(away), away, -1).astype(np.int64)
+                self._rows |= zip(new.tolist(), hops, strict=True)
+            yield np.array([self._rows[i] for i in part.tolist()])
+            if len(self._rows) * net.places > CHUNK:
+                self._rows = {}
 
     def _levels(self, hops: Ints) -> list[tuple[Ints, Ints]]:
         """Rows and arcs that lead one hop farther, by level."""
@@ -295,3 +329,15 @@ class ShortestPaths:
         order = np.argsort(level, kind="stable")
         cuts = np.flatnonzero(np.diff(level[order])) + 1
         return [(row[i], arc[i]) for i in np.split(order, cuts)]
+
+
+def shortest_paths(G: Fabric) -> ShortestPaths:
+    """The shortest paths of a fabric; of a frozen one (`networkx.freeze`) they are remembered."""
+    if not nx.is_frozen(G):
+        return ShortestPaths(G)
+    if G not in _frozen:
+        _frozen[G] = ShortestPaths(G)
+    return _frozen[G]
+
+
+_frozen: WeakKeyDictionary[Fabric, ShortestPaths] = WeakKeyDictionary()
