@@ -240,7 +240,9 @@ def _parts(what: NodeDemand, symmetry: Orbits) -> list[Sent]:
     _, first, times = np.unique(symmetry.nodes[targets], return_index=True, return_counts=True)
     parts = []
     for target, count in zip(targets[first].tolist(), times.tolist(), strict=True):
-        weights = pairs[:, [target]].toarray()[:, 0]
+        sent = slice(pairs.indptr[target], pairs.indptr[target + 1])
+        weights = np.zeros(what.size)
+        weights[pairs.indices[sent]] = pairs.data[sent]
         for g in of.get(target, []):
             weights[what.groups[g]] += what.weights[g]
         weights[target] = 0.0
