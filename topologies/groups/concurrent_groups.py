@@ -37,7 +37,7 @@ def served(G: Fabric, traffic: Traffic, *, routing: str = "optimal") -> Concurre
         routed = ecmp(G, traffic)
         if routing != "optimal" or confirmed(G, traffic, routed.rate, routed.binding):
             return ConcurrentRate(routed.rate, routed.binding, "paths and cut")
-    flow = concurrent_flow(G, traffic, routing=routing)
+    flow = concurrent_flow(G, traffic, routing=routing, shortest=False)
     arcs = tuple(arc for cause in flow.binding for arc in cause.arcs)
     return ConcurrentRate(flow.rate, arcs, "flow")
 

@@ -213,7 +213,9 @@ class Flow:
     exact: bool = True
 
 
-def concurrent_flow(G: Fabric, traffic: Traffic, *, routing: str = "optimal") -> Flow:
+def concurrent_flow(
+    G: Fabric, traffic: Traffic, *, routing: str = "optimal", shortest: bool = True
+) -> Flow:
     """The largest rate at which all of `traffic` flows at once, per unit of weight.
 
     On a large fabric without symmetry an upper bound, which its `engine` says.
@@ -226,6 +228,7 @@ def concurrent_flow(G: Fabric, traffic: Traffic, *, routing: str = "optimal") ->
     traffic : Made by `all_to_all` and `pairs`, and sums of these.
     routing : {"optimal", "shortest_ecmp"}. Any permitted paths in the best proportions, or shortest
         ones in equal parts.
+    shortest : Whether a bound may be met by shortest paths; False if they are seen not to.
 
     >>> from topologies import torus
     >>> G = torus((4, 4), link=64e9)
@@ -248,7 +251,7 @@ def concurrent_flow(G: Fabric, traffic: Traffic, *, routing: str = "optimal") ->
     senders = np.unique(symmetry.nodes[what.sources()]).size
     loads = senders * np.unique(symmetry.arcs).size
     if size > SOLVED and _rounds(size, loads) < LEAST_ROUNDS:
-        return _bounded(G, traffic, size)
+        return _bounded(G, traffic, size, shortest=shortest and size <= ROUTED)
     program = ReducedProgram(net, what, symmetry, G.graph.get("name"))
     solution = _solved(program)
     rate = solution.theta * program.unit
@@ -280,9 +283,9 @@ def _size(net: FlowNetwork, what: NodeDemand, symmetry: Orbits) -> int:
     return int(np.unique(symmetry.nodes[what.sources()]).size) * net.tail.size
 
 
-def _bounded(G: Fabric, traffic: Traffic, size: int) -> Flow:
+def _bounded(G: Fabric, traffic: Traffic, size: int, *, shortest: bool) -> Flow:
     """What shortest paths reach if a cut confirms it; else the narrowest of some cuts."""
-    if size <= ROUTED:
+    if shortest:
         routed = ecmp(G, traffic)
         if confirmed(G, traffic, routed.rate, routed.binding):
             engine = "shortest paths in equal parts, confirmed by a cut"

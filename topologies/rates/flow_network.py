@@ -4,6 +4,8 @@ A node that does not forward is two places: where its own traffic starts and whe
 it ends. No path leads from the second to the first, which is the whole relay rule.
 """
 
+from __future__ import annotations
+
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,6 +25,26 @@ from topologies.rates.traffic import Traffic
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 SparseMatrix: TypeAlias = "csr_array[np.float64, tuple[int, int]]"
+
+
+@dataclass(frozen=True, eq=False)
+class IncidentArcs:
+    """Arcs sorted by the node at one end, and where those of each node begin."""
+
+    arcs: Ints
+    first: Ints
+
+    @classmethod
+    def of(cls, ends: Ints, nodes: int) -> IncidentArcs:
+        """The arcs that have such ends among so many nodes."""
+        order = np.argsort(ends, kind="stable")
+        return cls(order, np.searchsorted(ends[order], np.arange(nodes + 1)))
+
+    def at(self, nodes: Ints) -> tuple[Ints, Ints]:
+        """The arcs of each of some nodes, and the place in `nodes` that each is of."""
+        count = self.first[nodes + 1] - self.first[nodes]
+        skip = np.repeat(self.first[nodes] - np.cumsum(count) + count, count)
+        return self.arcs[skip + np.arange(skip.size)], np.repeat(np.arange(nodes.size), count)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,16 +73,14 @@ class FlowNetwork:
         return csr_array((np.ones(self.tail.size), ends), shape=(self.places,) * 2)
 
     @cached_property
-    def first(self) -> Ints:
-        """Number of the first arc of each node, and how many arcs there are."""
-        return np.searchsorted(self.tail, np.arange(len(self.nodes) + 1))
+    def by_tail(self) -> IncidentArcs:
+        """The arcs that leave each node."""
+        return IncidentArcs.of(self.tail, len(self.nodes))
 
-    def leaving(self, places: Ints, nodes: Ints) -> tuple[Ints, Ints]:
-        """The arcs that leave each of some nodes, and the place of each in their list `places`."""
-        count = self.first[nodes + 1] - self.first[nodes]
-        ends = np.cumsum(count)
-        skip = np.repeat(self.first[nodes] - ends + count, count)
-        return np.repeat(places, count), skip + np.arange(skip.size)
+    @cached_property
+    def by_head(self) -> IncidentArcs:
+        """The arcs that enter each place."""
+        return IncidentArcs.of(self.head, self.places)
 
     def arc(self, number: int) -> Arc:
         """The ends of an arc by name."""

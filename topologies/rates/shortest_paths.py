@@ -91,7 +91,9 @@ class NetworkPaths:
         away[np.arange(targets.size), targets] = 0.0
         return np.asarray(away)
 
-    def _shortest_arcs(self, targets: Ints, away: Floats, sends: NDArray[np.bool_]) -> _ShortestArcs:
+    def _shortest_arcs(
+        self, targets: Ints, away: Floats, sends: NDArray[np.bool_]
+    ) -> _ShortestArcs:
         """For each target the arcs on shortest paths to it from where anything is sent to it."""
         net, n = self.net, len(self.net.nodes)
         hops = np.where(np.isfinite(away), away, UNREACHED).astype(np.int32)
@@ -117,7 +119,8 @@ class NetworkPaths:
         hops, met = hops.ravel(), sends.ravel().copy()
         front, taken = np.flatnonzero(met), [np.empty(0, dtype=np.int64)]
         while front.size:
-            tails, arcs = net.leaving(front, front % n)
+            arcs, of = net.by_tail.at(front % n)
+            tails = front[of]
             heads = tails - tails % n + net.head[arcs]
             nearer = hops[tails] == hops[heads] + 1
             nearer &= net.forwards[net.head[arcs]] | (hops[heads] == 0)
@@ -293,6 +296,9 @@ class ShortestPaths:
         """The arcs that lie on shortest permitted paths from any source to any target."""
         used = np.zeros(self.latency.size, dtype=bool)
         for hops in self._hops(sources):
+            if len(targets) <= FOLLOWED * self.net.places:
+                used[self._led(hops, self._numbers(targets))] = True
+                continue
             led = np.zeros(hops.shape, dtype=bool)
             led[:, self._numbers(targets)] = True
             for row, arc in reversed(self._levels(hops)):
@@ -300,6 +306,21 @@ class ShortestPaths:
                 used[arc[on]] = True
                 led[row[on], self.net.starts[arc[on]]] = True
         return [self.net.arc(i) for i in np.flatnonzero(used).tolist()]
+
+    def _led(self, hops: Ints, targets: Ints) -> Ints:
+        """The arcs on shortest paths to the targets, followed back from these."""
+        net, size = self.net, self.net.places
+        near = np.where(hops < 0, UNREACHED, hops).ravel()
+        front = (np.arange(len(hops))[:, None] * size + targets).ravel()
+        met, taken = np.zeros(near.size, dtype=bool), [np.empty(0, dtype=np.int64)]
+        while front.size:
+            met[front] = True
+            arcs, of = net.by_head.at(front % size)
+            tails = front[of] - front[of] % size + net.starts[arcs]
+            led = near[front[of]] == near[tails] + 1
+            taken.append(np.unique(arcs[led]))
+            front = np.unique(tails[led & ~met[tails]])
+        return np.concatenate(taken)
 
     def _numbers(self, nodes: Sequence[Node]) -> Ints:
         return np.array([self.net.index[node] for node in nodes])
