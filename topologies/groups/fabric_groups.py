@@ -156,7 +156,8 @@ class FabricGroups:
     """
 
     def __init__(self, G: Fabric, order: Sequence[Hashable] | None = None) -> None:
-        self.fabric: Fabric = nx.freeze(G.copy())  # its arrays and paths serve groups of every size
+        # Frozen, so that its arrays and paths serve groups of every size.
+        self.fabric: Fabric = G if nx.is_frozen(G) else nx.freeze(G.copy())
         chips = filling(G) if order is None else list(order)
         self.name = f"fabric {G.graph.get('name')!r}"
         self.domains = list(by_domain(G, _sound(self.name, G, chips)).values())

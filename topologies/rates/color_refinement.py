@@ -83,15 +83,19 @@ def mixed(values: Ints | Colours, seed: int = 0) -> Colours:
 
 def refined(arcs: ColoredArcs, colours: Colours, seed: int = 0) -> tuple[Colours, int]:
     """The stable colouring, refined by the colours of in- and out-neighbours; rounds it took."""
-    seen, rounds = np.unique(colours).size, 0
+    seen, rounds = _distinct(colours), 0
     while seen < arcs.size:
         finer = mixed(colours * _ODD[2] + around(arcs, colours, seed), seed)
         rounds += 1
-        now = np.unique(finer).size
+        now = _distinct(finer)
         if now <= seen:
             break
         colours, seen = finer, now
     return colours, rounds
+
+
+def _distinct(colours: Colours) -> int:
+    return 1 + int(np.count_nonzero(np.diff(np.sort(colours))))
 
 
 def around(arcs: ColoredArcs, colours: Colours, seed: int = 0) -> Colours:

@@ -25,7 +25,7 @@ from scipy.sparse.csgraph import dijkstra
 
 from topologies.fabric.fabric import SCALE_UP, Arc, Fabric, Node, accelerators
 from topologies.fabric.limits import TopologyError, closest
-from topologies.fabric.measure import between, halvings
+from topologies.fabric.measure import halves
 from topologies.rates.automorphisms import Orbits
 from topologies.rates.flow_network import Floats, FlowNetwork, NodeDemand, demand, network
 from topologies.rates.flow_program import FlowSolution, ReducedProgram, by_program, maximum
@@ -309,11 +309,11 @@ def narrowest(G: Fabric, traffic: Traffic) -> TrafficCut:
 
 def _halved(G: Fabric, traffic: Traffic) -> Iterator[TrafficCut]:
     chips = accelerators(G)
-    for _, half in halvings(G, chips):
+    for _, half, rates in halves(G):
         rest = set(chips) - half
         out, into = crossing(traffic, {chip: chip in half for chip in chips})
         sides = ((out[True], (half, rest)), (into[True], (rest, half)))
-        for rate, (weight, ends) in zip(between(G, half, rest), sides, strict=True):
+        for rate, (weight, ends) in zip(rates, sides, strict=True):
             if weight:
                 straight = [(u, v) for u in ends[0] for v in G.succ[u] if v in ends[1]]
                 alone = sum(G.edges[arc]["bandwidth"] for arc in straight) >= rate * (1 - SAME)

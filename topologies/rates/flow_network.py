@@ -10,14 +10,13 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
-from weakref import WeakKeyDictionary
 
 import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from topologies.fabric.fabric import Arc, Fabric, Node
+from topologies.fabric.fabric import Arc, Fabric, Node, remembered
 from topologies.fabric.limits import TopologyError, rate_fault
 from topologies.fabric.soundness import check
 from topologies.rates.traffic import Traffic
@@ -107,6 +106,7 @@ def involved(G: Fabric, members: Collection[Node]) -> Fabric:
     return part if part.number_of_edges() else G  # members apart: an error names them
 
 
+@remembered
 def network(G: Fabric) -> FlowNetwork:
     """The arrays of a fabric; those of a frozen one (`networkx.freeze`) are made once.
 
@@ -115,18 +115,6 @@ def network(G: Fabric) -> FlowNetwork:
     """
     if not isinstance(G, nx.DiGraph) or G.is_multigraph():
         check(G)
-    if G not in _frozen:
-        made = _arrays(G)
-        if not nx.is_frozen(G):
-            return made
-        _frozen[G] = made
-    return _frozen[G]
-
-
-_frozen: WeakKeyDictionary[Fabric, FlowNetwork] = WeakKeyDictionary()
-
-
-def _arrays(G: Fabric) -> FlowNetwork:
     nodes = list(G)
     index = dict(zip(nodes, range(len(nodes)), strict=True))
     heads: list[Node] = []

@@ -15,14 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from weakref import WeakKeyDictionary
 
-import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import shortest_path
 
-from topologies.fabric.fabric import Arc, Fabric, Node
+from topologies.fabric.fabric import Arc, Fabric, Node, remembered
 from topologies.fabric.limits import TopologyError, closest
 from topologies.rates.automorphisms import Orbits
 from topologies.rates.flow_network import Floats, FlowNetwork, Ints, NodeDemand, demand, network
@@ -354,13 +352,5 @@ class ShortestPaths:
         return [(row[i], arc[i]) for i in np.split(order, cuts)]
 
 
-def shortest_paths(G: Fabric) -> ShortestPaths:
-    """The shortest paths of a fabric; of a frozen one (`networkx.freeze`) they are remembered."""
-    if not nx.is_frozen(G):
-        return ShortestPaths(G)
-    if G not in _frozen:
-        _frozen[G] = ShortestPaths(G)
-    return _frozen[G]
-
-
-_frozen: WeakKeyDictionary[Fabric, ShortestPaths] = WeakKeyDictionary()
+# The shortest paths of a fabric; those of a frozen one serve all who ask.
+shortest_paths = remembered(ShortestPaths)
