@@ -224,6 +224,9 @@ def unreachable(G: Fabric) -> Iterator[Arc]:
     Accelerators are first gathered into classes that see the same parts of the forwarding
     network, so that a rack of a thousand chips is one question and not a million.
     """
+    chips = accelerators(G)
+    if len(chips) < 2:
+        return
     relays = [node for node, forward in G.nodes(data="forward") if forward]
     part_of = _strong_parts(G, relays)
     parts: nx.DiGraph[int] = nx.DiGraph()
@@ -233,7 +236,7 @@ def unreachable(G: Fabric) -> Iterator[Arc]:
         parts.add_edges_from((a, b) for a, b in ends if a != b)
     beyond = {part: nx.descendants(parts, part) | {part} for part in parts}
     classes: dict[tuple[frozenset[int], frozenset[int]], list[Node]] = defaultdict(list)
-    for chip in accelerators(G):
+    for chip in chips:
         # A forwarding chip is itself a place in the network; so are the relays beside any chip.
         here = {part_of[chip]} if chip in part_of else set()
         first = here | {part_of[v] for v in G.succ[chip] if v in part_of}

@@ -301,8 +301,8 @@ def _even(n: int, room: Sequence[int]) -> list[int]:
     while left:
         for share, i in enumerate(open_):
             more = -(-left // (len(open_) - share))
-            counts[i] += min(more, room[i] - counts[i])
-            left = n - sum(counts)
+            added = min(more, room[i] - counts[i])
+            counts[i], left = counts[i] + added, left - added
         open_ = [i for i in open_ if counts[i] < room[i]]
     return counts
 
