@@ -150,11 +150,12 @@ def _share_of(
     G: Fabric, small: AggregatedFabric, lanes: Sequence[Arc], users: Mapping[Arc, int]
 ) -> Fabric:
     """The subgraph of a group's shortest paths, each arc at the group's share of its bandwidth."""
-    part = fabric(str(G.graph.get("name")))
-    for lane in lanes:
-        for u, v in small.whole([lane]):
-            arc = G.edges[u, v]
-            part.add_edge(u, v, **arc | {"bandwidth": arc["bandwidth"] / users[lane]})
+    part, beside = fabric(str(G.graph.get("name"))), dict(G.adjacency())
+    behind = ((u, v, users[lane]) for lane in lanes for u, v in small.arcs.get(lane, [lane]))
+    part.add_edges_from(
+        (u, v, {**beside[u][v], "bandwidth": beside[u][v]["bandwidth"] / times})
+        for u, v, times in behind
+    )
     for node, data in part.nodes.items():
         data.update(G.nodes[node])
     return part

@@ -81,6 +81,11 @@ class FlowNetwork:
         """The arcs that enter each place."""
         return IncidentArcs.of(self.head, self.places)
 
+    @cached_property
+    def arcs(self) -> tuple[Arc, ...]:
+        """The ends of every arc by name."""
+        return tuple(map(self.arc, range(self.tail.size)))
+
     def arc(self, number: int) -> Arc:
         """The ends of an arc by name."""
         return self.nodes[self.tail[number]], self.nodes[self.head[number]]

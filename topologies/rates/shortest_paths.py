@@ -54,6 +54,7 @@ class NetworkPaths:
             for name, usual in (("count", 1), ("latency", 0.0))
         )
 
+    @cached_property
     def alike(self) -> FlowNetwork:
         """The network with a number for all that is known of an arc in place of its bandwidth."""
         kind = np.zeros(self.cables.size)
@@ -126,6 +127,9 @@ class NetworkPaths:
             front = np.unique(heads[nearer][~met[heads[nearer]]])
             met[front] = True
         return np.divmod(np.sort(np.concatenate(taken)), net.tail.size)
+
+
+network_paths = remembered(NetworkPaths)
 
 
 class _ShortestArcs:
@@ -212,10 +216,10 @@ def ecmp(G: Fabric, traffic: Traffic, *, split: str = "hop") -> Routed:
     if split not in SPLITS:
         raise TopologyError("ecmp", f"unknown split {split!r}; {closest(split, SPLITS)}")
     traffic_checked(G, traffic)
-    paths = NetworkPaths(G)
+    paths = network_paths(G)
     what = demand(paths.net, traffic)
     # A search for symmetries is worth no more looks at arcs than it takes to send without it.
-    symmetry = orbits(paths.alike(), what, looks=paths.cables.size // SEARCH_LOOK)
+    symmetry = orbits(paths.alike, what, looks=paths.cables.size // SEARCH_LOOK)
     parts = _parts(what, symmetry)
     load = np.zeros(paths.cables.size)
     size = max(1, BATCH // load.size)
@@ -227,7 +231,7 @@ def ecmp(G: Fabric, traffic: Traffic, *, split: str = "hop") -> Routed:
     used = load > 0
     bandwidth = paths.net.bandwidth
     rate = float((bandwidth[used] / load[used]).min())
-    return Routed(rate, tuple(map(paths.net.arc, range(load.size))), load, bandwidth)
+    return Routed(rate, paths.net.arcs, load, bandwidth)
 
 
 def _parts(what: NodeDemand, symmetry: Orbits) -> list[Sent]:
