@@ -175,7 +175,8 @@ def test_paths_followed_one_by_one_are_those_of_a_look_at_every_arc(
     """Loads and lanes are the same to the bit, whichever way the arcs are looked for."""
     G = FABRICS[name]
     chips = accelerators(G)
-    sent = pairs(dict(zip(zip(chips, [*chips[2:], *chips[:2]], strict=True), [1.0, 3.0] * 99)))
+    partners = zip(chips, [*chips[2:], *chips[:2]], strict=True)
+    sent = pairs({arc: 1.0 + 2 * (i % 2) for i, arc in enumerate(partners)})
     answers = []
     for share in (0.0, 1.0):
         monkeypatch.setattr(paths, "FOLLOWED", share)
