@@ -173,7 +173,8 @@ class AutomorphismSearch:
         real = self.what.demand.size
         order = np.argsort(self.base[:real], kind="stable")
         cuts = np.flatnonzero(np.diff(self.base[:real][order])) + 1
-        classes = [c for c in np.split(order, cuts) if np.unique(self.orbits.nodes[c]).size > 1]
+        several = [c for c in np.split(order, cuts) if c.size > 1]
+        classes = [c for c in several if np.ptp(self.orbits.nodes[c])]
         sends = np.zeros(real, dtype=bool)
         sends[self.what.demand.sources()] = True
         return sorted(classes, key=lambda c: (not sends[c[0]], c.size, c[0]))

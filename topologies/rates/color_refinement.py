@@ -45,7 +45,7 @@ class ArcEnds:
         """Hashes of the colours of each arc and of the node at its end."""
         if self.place is None:
             return mixed(nodes[self.end] ^ self.colours, seed)
-        return mixed(nodes ^ self.colours[:, None], seed).ravel()[self.place]
+        return np.take(mixed(nodes ^ self.colours[:, None], seed), self.place)
 
 
 @dataclass(frozen=True, eq=False)

@@ -257,6 +257,7 @@ def _parts(what: NodeDemand, symmetry: Orbits) -> list[Sent]:
 
 
 CHUNK = 8_000_000  # sources times arcs looked at together: 64 MB of latencies
+REMEMBERED = 4_000_000  # hops that are remembered of a fabric: 16 MB
 
 
 @dataclass(frozen=True)
@@ -272,7 +273,7 @@ class ShortestPaths:
 
     def __init__(self, G: Fabric) -> None:
         self.net = network(G)
-        self._rows: dict[int, Ints] = {}  # hops from a node to each place
+        self._rows: dict[int, NDArray[np.int32]] = {}  # hops from a node to each place
         self.latency = np.array([arc["latency"] for *_, arc in G.edges(data=True)], dtype=float)
 
     def distances(self, sources: Sequence[Node], targets: Sequence[Node]) -> Distances:
@@ -337,10 +338,10 @@ class ShortestPaths:
                 away = shortest_path(net.graph, method="D", unweighted=True, indices=origins)
                 # Where a chip does not relay, the place that others reach is the chip all the same.
                 away[np.arange(new.size), new] = 0
-                hops = np.where(np.isfinite(away), away, -1).astype(np.int64)
+                hops = np.where(np.isfinite(away), away, -1).astype(np.int32)
                 self._rows |= zip(new.tolist(), hops, strict=True)
-            yield np.array([self._rows[i] for i in part.tolist()])
-            if len(self._rows) * net.places > CHUNK:
+            yield np.array([self._rows[i] for i in part.tolist()], dtype=np.int64)
+            if len(self._rows) * net.places > REMEMBERED:
                 self._rows = {}
 
     def _levels(self, hops: Ints) -> list[tuple[Ints, Ints]]:

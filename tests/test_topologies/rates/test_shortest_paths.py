@@ -203,5 +203,5 @@ def test_hops_asked_for_again_are_those_of_the_first_time(monkeypatch: pytest.Mo
     chips, several = accelerators(G), ShortestPaths(G)
     first = several.distances(chips[:3], chips).hops
     assert (several.distances(chips[4:1:-1], chips).hops[-1] == first[2]).all()
-    monkeypatch.setattr(paths, "CHUNK", 1)
+    monkeypatch.setattr(paths, "REMEMBERED", 1)
     assert (ShortestPaths(G).distances(chips[:3], chips).hops == first).all()
