@@ -38,8 +38,8 @@ class ArcEnds:
     def of(cls, size: int, end: Ints, colour: Colours) -> ArcEnds:
         """Of arcs between `size` nodes."""
         colours, which = np.unique(colour, return_inverse=True)
-        few = colours.size * size < end.size
-        return cls(end, colours if few else colour, which * size + end if few else None)
+        shared = colours.size * size < end.size
+        return cls(end, colours if shared else colour, which * size + end if shared else None)
 
     def mixed(self, nodes: Colours, seed: int) -> Colours:
         """Hashes of the colours of each arc and of the node at its end."""
