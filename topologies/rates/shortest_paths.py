@@ -48,6 +48,7 @@ class NetworkPaths:
     def __init__(self, G: Fabric) -> None:
         self.net = network(G)
         self.name = G.graph.get("name")
+        self._rows: dict[int, NDArray[np.float32]] = {}  # hops from each node to a target
         data = [arc for *_, arc in G.edges(data=True)]
         self.cables, self.latency = (
             np.fromiter((arc.get(name, usual) for arc in data), float, len(data))
@@ -85,10 +86,16 @@ class NetworkPaths:
 
     def _hops(self, targets: Ints) -> Floats:
         """Arcs on the shortest permitted path from every node to each of the targets."""
-        away = shortest_path(self.net.graph.T, method="D", unweighted=True, indices=targets)
-        away = away[:, self.net.origin]
-        away[np.arange(targets.size), targets] = 0.0
-        return np.asarray(away)
+        new = np.array([t for t in targets.tolist() if t not in self._rows], dtype=np.int64)
+        if new.size:
+            far = shortest_path(self.net.graph.T, method="D", unweighted=True, indices=new)
+            far = far[:, self.net.origin].astype(np.float32)
+            far[np.arange(new.size), new] = 0.0
+            self._rows |= zip(new.tolist(), far, strict=True)
+        away = np.array([self._rows[t] for t in targets.tolist()], dtype=np.float64)
+        if len(self._rows) * len(self.net.nodes) > REMEMBERED:
+            self._rows = {}
+        return away
 
     def _shortest_arcs(
         self, targets: Ints, away: Floats, sends: NDArray[np.bool_]
