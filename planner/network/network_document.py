@@ -67,8 +67,8 @@ def measured(
     group_sizes = sorted(set(sizes) or {n for n in (domain, 2 * domain, chips) if n <= chips})
     adding = sum(bool(sums) for _, sums in G.nodes(data="in_network_reduce"))
     since = of.machine.reduce_from if of.machine else None
-    half = bisection(G) if chips > 1 else None
     rates = Rates(of, domain, routing)
+    half = bisection(rates.fabric) if chips > 1 else None
     return {
         "name": of.name,
         "title": of.machine.title if of.machine else plain(G.graph.get("name") or of.name),
@@ -200,7 +200,7 @@ class Rates:
 
     def _explained(self, n: int, formula: float) -> dict[str, object]:
         """What the flow and cut engines say of the same groups; `formula` all-to-all [byte/s]."""
-        G = self._inner if n <= self.domain else self.of.fabric
+        G = self._inner if n <= self.domain else self.fabric
         groups = self._groups(n)
         flow = concurrent_flow(G, all_to_all(*groups), routing=self.routing)
         rate = flow.rate * (n - 1)
@@ -235,8 +235,13 @@ class Rates:
 
     def _groups(self, n: int) -> list[tuple[Node, ...]]:
         if n == self.chips:
-            return [tuple(accelerators(self.of.fabric))]
+            return [tuple(accelerators(self.fabric))]
         return [tuple(group) for group in self._grouped.groups(n)]
+
+    @property
+    def fabric(self) -> Fabric:
+        """The fabric that its groups look at, so that what is seen of it serves all questions."""
+        return self.of.fabric if self.of.machine else self._grouped.fabric
 
     @cached_property
     def _grouped(self) -> FabricGroups:
@@ -246,7 +251,7 @@ class Rates:
     @cached_property
     def _inner(self) -> Fabric:
         """The fabric without what joins its domains."""
-        G = self.of.fabric
+        G = self.fabric
         out = [(u, v) for u, v, data in G.edges(data=True) if data["tier"] == SCALE_OUT]
         if not out:
             return G

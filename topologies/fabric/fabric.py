@@ -5,8 +5,10 @@ directions may differ. Whether a node may relay the traffic of others is said on
 (`forward`): a switch does, a chip of a torus does, a chip behind a switch does not.
 """
 
-from collections.abc import Hashable, Iterable
-from typing import Any, TypeAlias
+from collections.abc import Callable, Hashable, Iterable
+from functools import wraps
+from typing import Any, TypeAlias, TypeVar
+from weakref import WeakKeyDictionary
 
 import networkx as nx
 
@@ -17,6 +19,7 @@ Arc: TypeAlias = tuple[Node, Node]
 Group: TypeAlias = tuple[Node, ...]  # members in the order in which they talk
 Attributes: TypeAlias = dict[str, Any]  # of a node, an arc or a graph, as networkx keeps them
 Fabric: TypeAlias = "nx.DiGraph[Any]"
+Answer = TypeVar("Answer")
 
 SCHEMA_VERSION = 1
 
@@ -109,6 +112,21 @@ def link(
     for u, v, label in arcs:
         arc = {"bandwidth": bandwidth * count, "latency": latency, "tier": tier, "count": count}
         G.add_edge(u, v, **arc, **({} if label is None else {"orbit": label}))
+
+
+def remembered(of: Callable[[Fabric], Answer]) -> Callable[[Fabric], Answer]:
+    """`of`, asked once of a frozen fabric (`networkx.freeze`), whose answer must not hold it."""
+    answers: WeakKeyDictionary[Fabric, Answer] = WeakKeyDictionary()
+
+    @wraps(of)
+    def answer(G: Fabric) -> Answer:
+        if not nx.is_frozen(G):
+            return of(G)
+        if G not in answers:
+            answers[G] = of(G)
+        return answers[G]
+
+    return answer
 
 
 def without_orbits(G: Fabric) -> Fabric:

@@ -28,6 +28,7 @@ from topologies.fabric.fabric import (
     Node,
     accelerators,
     by_domain,
+    remembered,
 )
 from topologies.fabric.limits import TopologyError
 
@@ -162,11 +163,19 @@ def bisection(G: Fabric) -> Bisection:
     chips = accelerators(G)
     if len(chips) < 2:
         raise TopologyError(f"fabric {G.graph.get('name')!r}", "one accelerator has no halves")
-    bisections = []
-    for across, half in halvings(G, chips):
-        rest = set(chips) - half
-        bisections.append(Bisection(min(between(G, half, rest)), min(len(half), len(rest)), across))
+    bisections = [
+        Bisection(min(rates), min(len(half), len(chips) - len(half)), across)
+        for across, half, rates in halves(G)
+    ]
     return min(bisections, key=lambda cut: cut.rate)
+
+
+@remembered
+def halves(G: Fabric) -> list[tuple[str, set[Node], tuple[float, float]]]:
+    """Each of `halvings`, and the narrowest cuts there and back between the halves. [byte/s]"""
+    chips = accelerators(G)
+    halved = halvings(G, chips)
+    return [(across, half, between(G, half, set(chips) - half)) for across, half in halved]
 
 
 def halvings(G: Fabric, chips: list[Node]) -> Iterator[tuple[str, set[Node]]]:

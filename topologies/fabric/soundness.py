@@ -1,11 +1,14 @@
 """Validation of a fabric: every fault, each with its place, in one error."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
-from itertools import islice, product
+from collections.abc import Hashable, Iterator, Mapping
+from itertools import chain, islice, product
 from numbers import Integral
 
 import networkx as nx
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
 
 from topologies.fabric import limits
 from topologies.fabric.fabric import (
@@ -25,6 +28,7 @@ from topologies.fabric.fabric import (
 from topologies.fabric.limits import TopologyError, closest, quoted
 
 ISLANDS = 16  # of which a member is named
+PLAIN = {bool, int, float, str}  # types of which a value equal to another is as sound
 SPREAD = 1e12  # of bandwidths: a solver of flows tells no more apart
 
 
@@ -141,11 +145,15 @@ def _of_nodes(G: Fabric) -> Iterator[str]:
 
 def _of_arcs(G: Fabric) -> Iterator[str]:
     orbits = bool(G.graph.get("orbits"))
+    alike: dict[Hashable, list[str]] = {}  # faults of the arcs of which the same is said
     for u, v, data in G.edges(data=True):
-        place = f"arc {u!r} -> {v!r}"
         if u == v:
-            yield f"{place}: a node cannot be linked to itself"
-        yield from (f"{place}: {fault}" for fault in arc_faults(data, orbits=orbits))
+            yield f"arc {u!r} -> {v!r}: a node cannot be linked to itself"
+        types = tuple(map(type, data.values()))
+        key = (*data, *types, *data.values()) if PLAIN.issuperset(types) else (u, v)
+        if key not in alike:
+            alike[key] = [*arc_faults(data, orbits=orbits)]
+        yield from (f"arc {u!r} -> {v!r}: {fault}" for fault in alike[key])
 
 
 def _is_place(value: object) -> bool:
@@ -168,8 +176,8 @@ def _unknown(attributes: Attributes, vocabulary: Mapping[str, str]) -> Iterator[
 
 def _reach_faults(G: Fabric) -> Iterator[str]:
     chips = set(accelerators(G))
-    islands = [part & chips for part in nx.strongly_connected_components(G) if part & chips]
-    if len(islands) > 1:
+    if len({*map(_strong_parts(G, list(G)).__getitem__, chips)}) > 1:
+        islands = [part & chips for part in nx.strongly_connected_components(G) if part & chips]
         sizes = Counter(map(len, islands))
         sample = ", ".join(repr(min(island, key=repr)) for island in islands[:ISLANDS])
         more = f" and {len(islands) - ISLANDS} more" if len(islands) > ISLANDS else ""
@@ -199,18 +207,36 @@ def _spread_faults(G: Fabric) -> Iterator[str]:
         )
 
 
+def _strong_parts(G: Fabric, nodes: list[Node]) -> dict[Node, int]:
+    """The number of the part of each of some nodes, within which they reach each other."""
+    number = {node: i for i, node in enumerate(nodes)}
+    heads = [[number[v] for v in G.succ[u] if v in number] for u in nodes]
+    at = np.cumsum([0, *map(len, heads)])
+    head = np.fromiter(chain.from_iterable(heads), np.int32, at[-1])
+    arcs = csr_array((np.ones(head.size), head, at), shape=(len(nodes),) * 2)
+    _, part = connected_components(arcs, connection="strong")
+    return dict(zip(nodes, part.tolist(), strict=True))
+
+
 def unreachable(G: Fabric) -> Iterator[Arc]:
     """Ordered pairs of accelerators with no path whose inner nodes all forward.
 
     Accelerators are first gathered into classes that see the same parts of the forwarding
     network, so that a rack of a thousand chips is one question and not a million.
     """
+    chips = accelerators(G)
+    if len(chips) < 2:
+        return
     relays = [node for node, forward in G.nodes(data="forward") if forward]
-    parts: nx.DiGraph[int] = nx.condensation(G.subgraph(relays))
-    part_of = parts.graph["mapping"]
+    part_of = _strong_parts(G, relays)
+    parts: nx.DiGraph[int] = nx.DiGraph()
+    parts.add_nodes_from(part_of.values())
+    if len(parts) > 1:
+        ends = ((part_of[u], part_of[v]) for u in relays for v in G.succ[u] if v in part_of)
+        parts.add_edges_from((a, b) for a, b in ends if a != b)
     beyond = {part: nx.descendants(parts, part) | {part} for part in parts}
     classes: dict[tuple[frozenset[int], frozenset[int]], list[Node]] = defaultdict(list)
-    for chip in accelerators(G):
+    for chip in chips:
         # A forwarding chip is itself a place in the network; so are the relays beside any chip.
         here = {part_of[chip]} if chip in part_of else set()
         first = here | {part_of[v] for v in G.succ[chip] if v in part_of}

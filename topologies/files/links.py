@@ -9,8 +9,9 @@ keep the last of two links and invent the ends that are missing.
 import json
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator
 from numbers import Integral, Real
+from typing import Any
 
 from topologies.fabric.fabric import (
     ARC_ATTRIBUTES,
@@ -136,8 +137,12 @@ def _block(lines: list[str]) -> str:
     return ",\n".join(f"  {line}" for line in lines) + ("\n" if lines else "")
 
 
-def _line(record: Mapping[str, object]) -> str:
-    return json.dumps({key: listed(value) for key, value in record.items()}, allow_nan=False)
+def _number(value: Any) -> int | float:
+    return int(value) if isinstance(value, Integral) else float(value)
+
+
+# Of the numbers of arrays; it writes tuples as lists.
+_line = json.JSONEncoder(allow_nan=False, default=_number).encode
 
 
 def listed(value: object) -> object:

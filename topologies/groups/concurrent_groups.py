@@ -21,7 +21,7 @@ from topologies.rates.concurrent_collectives import ConcurrentRate, joint_rate_w
 from topologies.rates.cut import Cut, all_gather_rate
 from topologies.rates.equal_domains import GroupRate
 from topologies.rates.flow import ROUTED, ROUTINGS, concurrent_flow, program_size
-from topologies.rates.shortest_paths import Distances, ShortestPaths, ecmp
+from topologies.rates.shortest_paths import Distances, ShortestPaths, ecmp, shortest_paths
 from topologies.rates.traffic import SAME, Traffic, all_to_all, confirmed, pairs, parts
 
 EVENLY = "divided evenly"  # the engine of a gather that may go faster
@@ -37,7 +37,7 @@ def served(G: Fabric, traffic: Traffic, *, routing: str = "optimal") -> Concurre
         routed = ecmp(G, traffic)
         if routing != "optimal" or confirmed(G, traffic, routed.rate, routed.binding):
             return ConcurrentRate(routed.rate, routed.binding, "paths and cut")
-    flow = concurrent_flow(G, traffic, routing=routing)
+    flow = concurrent_flow(G, traffic, routing=routing, shortest=False)
     arcs = tuple(arc for cause in flow.binding for arc in cause.arcs)
     return ConcurrentRate(flow.rate, arcs, "flow")
 
@@ -58,7 +58,7 @@ class AggregatedFabric:
     # Arcs of equivalent chips are summed; chips in no group are gone unless they relay.
     fabric: Fabric
     groups: tuple[tuple[AggregateNode, ...], ...]  # the nodes that make up each group
-    arcs: dict[Arc, list[Arc]]  # the arcs of the whole fabric behind each arc
+    arcs: dict[Arc, list[Arc]]  # of the whole fabric behind each arc that stands for others
 
     @property
     def smaller(self) -> bool:
@@ -77,22 +77,23 @@ class AggregatedFabric:
 
     def whole(self, arcs: Sequence[Arc]) -> tuple[Arc, ...]:
         """The arcs of the whole fabric behind these."""
-        return tuple(each for arc in arcs for each in self.arcs[arc])
+        return tuple(each for arc in arcs for each in self.arcs.get(arc, [arc]))
 
 
 def aggregate_nodes(G: Fabric, groups: Sequence[Group]) -> AggregatedFabric:
-    """`G` with the equivalent chips of every group as one node."""
-    start: dict[Node, Node] = {}
-    end: dict[Node, Node] = {}
-    drawn = []
+    """`G` with the equivalent chips of every group as one node; `G` itself where none are."""
+    drawn: list[list[Group]] = []
     for group in groups:
         alike: dict[Node, list[Node]] = {}
         for chip in group:
             alike.setdefault(_surroundings(G, chip), []).append(chip)
-        drawn.append(tuple(_aggregate(G, tuple(chips)) for chips in alike.values()))
-        for aggregate in drawn[-1]:
-            start |= dict.fromkeys(aggregate.chips, aggregate.start)
-            end |= dict.fromkeys(aggregate.chips, aggregate.end)
+        drawn.append([tuple(chips) for chips in alike.values()])
+    if all(len(chips) == 1 for group in drawn for chips in group):
+        alone = (tuple(AggregateNode(chips, *chips, *chips) for chips in group) for group in drawn)
+        return AggregatedFabric(G, tuple(alone), {})
+    aggregates = tuple(tuple(_aggregate(G, chips) for chips in group) for group in drawn)
+    start = {chip: node.start for group in aggregates for node in group for chip in node.chips}
+    end = {chip: node.end for group in aggregates for node in group for chip in node.chips}
     small = fabric(str(G.graph.get("name")))
     for node, data in G.nodes(data=True):
         if node in start:
@@ -109,7 +110,7 @@ def aggregate_nodes(G: Fabric, groups: Sequence[Group]) -> AggregatedFabric:
         data = dict(G.edges[arcs[0]])
         data["bandwidth"] = sum(G.edges[arc]["bandwidth"] for arc in arcs)
         small.add_edge(a, b, **data)
-    return AggregatedFabric(small, tuple(drawn), behind)
+    return AggregatedFabric(small, aggregates, behind)
 
 
 def _aggregate(G: Fabric, chips: Group) -> AggregateNode:
@@ -149,11 +150,12 @@ def _share_of(
     G: Fabric, small: AggregatedFabric, lanes: Sequence[Arc], users: Mapping[Arc, int]
 ) -> Fabric:
     """The subgraph of a group's shortest paths, each arc at the group's share of its bandwidth."""
-    part = fabric(str(G.graph.get("name")))
-    for lane in lanes:
-        for u, v in small.arcs[lane]:
-            arc = G.edges[u, v]
-            part.add_edge(u, v, **arc | {"bandwidth": arc["bandwidth"] / users[lane]})
+    part, beside = fabric(str(G.graph.get("name"))), dict(G.adjacency())
+    behind = ((u, v, users[lane]) for lane in lanes for u, v in small.arcs.get(lane, [lane]))
+    part.add_edges_from(
+        (u, v, {**beside[u][v], "bandwidth": beside[u][v]["bandwidth"] / times})
+        for u, v, times in behind
+    )
     for node, data in part.nodes.items():
         data.update(G.nodes[node])
     return part
@@ -204,7 +206,7 @@ class GroupPaths:
     @cached_property
     def paths(self) -> ShortestPaths:
         """Shortest permitted paths of the small fabric."""
-        return ShortestPaths(self.small.fabric)
+        return shortest_paths(self.small.fabric)
 
     def exchange(self, *, routing: str = "optimal") -> ConcurrentRate:
         """All-to-all in every group at once, per ordered pair. [byte/s]"""

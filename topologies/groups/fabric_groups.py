@@ -156,7 +156,8 @@ class FabricGroups:
     """
 
     def __init__(self, G: Fabric, order: Sequence[Hashable] | None = None) -> None:
-        self.fabric = G.copy()
+        # Frozen, so that its arrays and paths serve groups of every size.
+        self.fabric: Fabric = G if nx.is_frozen(G) else nx.freeze(G.copy())
         chips = filling(G) if order is None else list(order)
         self.name = f"fabric {G.graph.get('name')!r}"
         self.domains = list(by_domain(G, _sound(self.name, G, chips)).values())
@@ -300,8 +301,8 @@ def _even(n: int, room: Sequence[int]) -> list[int]:
     while left:
         for share, i in enumerate(open_):
             more = -(-left // (len(open_) - share))
-            counts[i] += min(more, room[i] - counts[i])
-            left = n - sum(counts)
+            added = min(more, room[i] - counts[i])
+            counts[i], left = counts[i] + added, left - added
         open_ = [i for i in open_ if counts[i] < room[i]]
     return counts
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 from math import inf, prod
 
@@ -66,7 +67,7 @@ class SwitchTree:
         """Per ordered pair of members in different domains. [byte/s]"""
         bounds = [inf]
         for level in self.levels[:-1]:
-            pairs = self._crossings(level, groups).pairs
+            pairs = _crossings(self, level, tuple(groups)).pairs
             bounds += _bounds(level, pairs, pairs)
         return min(bounds)
 
@@ -87,7 +88,7 @@ class SwitchTree:
                     bounds.append(sum(map(cards.up.__getitem__, chips)) / len(chips))
                     bounds.append(sum(map(cards.down.__getitem__, chips)) / others)
         for level in self.levels[1:-1]:
-            across = self._crossings(level, groups)
+            across = _crossings(self, level, tuple(groups))
             if self.nested:
                 bounds += _bounds(level, across.leave, across.enter)
                 continue
@@ -103,14 +104,9 @@ class SwitchTree:
         """From every chip to the one half its group away, where that is in another domain."""
         bounds = [inf]
         for level in self.levels[:-1]:
-            across = self._crossings(level, groups)
+            across = _crossings(self, level, tuple(groups))
             bounds += _bounds(level, across.sent, across.taken)
         return min(bounds)
-
-    def _crossings(self, level: Level, groups: Sequence[Group]) -> Crossings:
-        return Crossings.of(
-            [(self.domain[chip], level.part[chip]) for chip in group] for group in groups
-        )
 
     def farthest(self, groups: Sequence[Group]) -> tuple[int, float]:
         """Arcs and seconds between members of different domains that are farthest apart."""
@@ -119,6 +115,11 @@ class SwitchTree:
             if any(len({level.part[chip] for chip in group}) > 1 for group in groups):
                 top = height + 1
         return 2 * top, 2 * sum(level.latency for level in self.levels[:top])
+
+
+@lru_cache(maxsize=8)  # levels: exchange, gather and send of the same groups
+def _crossings(tree: SwitchTree, level: Level, groups: tuple[Group, ...]) -> Crossings:
+    return Crossings.of([(tree.domain[c], level.part[c]) for c in group] for group in groups)
 
 
 def tree_of(G: Fabric, domains: Sequence[Sequence[Node]]) -> SwitchTree | None:

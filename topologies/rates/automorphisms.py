@@ -173,7 +173,8 @@ class AutomorphismSearch:
         real = self.what.demand.size
         order = np.argsort(self.base[:real], kind="stable")
         cuts = np.flatnonzero(np.diff(self.base[:real][order])) + 1
-        classes = [c for c in np.split(order, cuts) if np.unique(self.orbits.nodes[c]).size > 1]
+        several = [c for c in np.split(order, cuts) if c.size > 1]
+        classes = [c for c in several if np.ptp(self.orbits.nodes[c])]
         sends = np.zeros(real, dtype=bool)
         sends[self.what.demand.sources()] = True
         return sorted(classes, key=lambda c: (not sends[c[0]], c.size, c[0]))
@@ -181,10 +182,10 @@ class AutomorphismSearch:
     def _class(self, members: Ints) -> None:
         """Search a symmetry between the orbits of one class of nodes."""
         firsts: dict[bytes, list[tuple[int, Colours]]] = defaultdict(list)
-        nodes: set[int] = set()
+        nodes: list[int] = []
         for node in self._near_first(members):
             here = self.orbits.nodes
-            if here[node] in {here[first] for first in nodes}:
+            if here[node] in here[nodes]:
                 continue
             if self.spent > self.budget:
                 return
@@ -193,7 +194,7 @@ class AutomorphismSearch:
             alike = firsts[np.sort(view).tobytes()]
             if not any(self._alike(a, left, node, view) for a, left in alike):
                 alike.append((node, view))
-                nodes.add(node)
+                nodes.append(node)
 
     def _near_first(self, members: Ints) -> list[int]:
         """The members by their distance from the first: near images join most nodes."""

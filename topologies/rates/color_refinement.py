@@ -23,16 +23,40 @@ _SHIFTS = np.array([30, 27, 31], dtype=np.uint64)
 
 
 @dataclass(frozen=True, eq=False)
+class ArcEnds:
+    """The node at one end of each arc, and the colour of the arc.
+
+    `colours` are those that arcs have and `place` an arc's colour and end in their product with
+    the nodes, where that is smaller than the arcs are many; else `colours` are one for each arc.
+    """
+
+    end: Ints
+    colours: Colours
+    place: Ints | None
+
+    @classmethod
+    def of(cls, size: int, end: Ints, colour: Colours) -> ArcEnds:
+        """Of arcs between `size` nodes."""
+        colours, which = np.unique(colour, return_inverse=True)
+        shared = colours.size * size < end.size
+        return cls(end, colours if shared else colour, which * size + end if shared else None)
+
+    def mixed(self, nodes: Colours, seed: int) -> Colours:
+        """Hashes of the colours of each arc and of the node at its end."""
+        if self.place is None:
+            return mixed(nodes[self.end] ^ self.colours, seed)
+        return np.take(mixed(nodes ^ self.colours[:, None], seed), self.place)
+
+
+@dataclass(frozen=True, eq=False)
 class ColoredArcs:
     """Coloured arcs between `size` nodes, sorted by tail and by head."""
 
     size: int
     out_at: Ints
-    out_head: Ints
-    out_colour: Colours
+    outward: ArcEnds
     in_at: Ints
-    in_tail: Ints
-    in_colour: Colours
+    inward: ArcEnds
 
     @classmethod
     def of(cls, size: int, tail: Ints, head: Ints, colour: Colours) -> ColoredArcs:
@@ -42,12 +66,10 @@ class ColoredArcs:
         return cls(
             size,
             np.r_[0, np.cumsum(np.bincount(tail, minlength=size))],
-            head[by_tail],
-            hashes[by_tail],
+            ArcEnds.of(size, head[by_tail], hashes[by_tail]),
             np.r_[0, np.cumsum(np.bincount(head, minlength=size))],
-            tail[by_head],
             # An arc that enters must not look like one that leaves.
-            mixed(hashes)[by_head],
+            ArcEnds.of(size, tail[by_head], mixed(hashes)[by_head]),
         )
 
 
@@ -61,21 +83,25 @@ def mixed(values: Ints | Colours, seed: int = 0) -> Colours:
 
 def refined(arcs: ColoredArcs, colours: Colours, seed: int = 0) -> tuple[Colours, int]:
     """The stable colouring, refined by the colours of in- and out-neighbours; rounds it took."""
-    seen, rounds = np.unique(colours).size, 0
+    seen, rounds = _distinct(colours), 0
     while seen < arcs.size:
         finer = mixed(colours * _ODD[2] + around(arcs, colours, seed), seed)
         rounds += 1
-        now = np.unique(finer).size
+        now = _distinct(finer)
         if now <= seen:
             break
         colours, seen = finer, now
     return colours, rounds
 
 
+def _distinct(colours: Colours) -> int:
+    return 1 + int(np.count_nonzero(np.diff(np.sort(colours))))
+
+
 def around(arcs: ColoredArcs, colours: Colours, seed: int = 0) -> Colours:
     """Hashes of the in- and out-neighbours of each node and of the arcs between, not of itself."""
-    leaving = _sums(mixed(colours[arcs.out_head] ^ arcs.out_colour, seed), arcs.out_at)
-    entering = _sums(mixed(colours[arcs.in_tail] ^ arcs.in_colour, seed), arcs.in_at)
+    leaving = _sums(arcs.outward.mixed(colours, seed), arcs.out_at)
+    entering = _sums(arcs.inward.mixed(colours, seed), arcs.in_at)
     return leaving * _ODD[0] + entering * _ODD[1]
 
 

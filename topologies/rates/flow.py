@@ -25,7 +25,7 @@ from scipy.sparse.csgraph import dijkstra
 
 from topologies.fabric.fabric import SCALE_UP, Arc, Fabric, Node, accelerators
 from topologies.fabric.limits import TopologyError, closest
-from topologies.fabric.measure import between, halvings
+from topologies.fabric.measure import halves
 from topologies.rates.automorphisms import Orbits
 from topologies.rates.flow_network import Floats, FlowNetwork, NodeDemand, demand, network
 from topologies.rates.flow_program import FlowSolution, ReducedProgram, by_program, maximum
@@ -213,7 +213,9 @@ class Flow:
     exact: bool = True
 
 
-def concurrent_flow(G: Fabric, traffic: Traffic, *, routing: str = "optimal") -> Flow:
+def concurrent_flow(
+    G: Fabric, traffic: Traffic, *, routing: str = "optimal", shortest: bool = True
+) -> Flow:
     """The largest rate at which all of `traffic` flows at once, per unit of weight.
 
     On a large fabric without symmetry an upper bound, which its `engine` says.
@@ -226,6 +228,7 @@ def concurrent_flow(G: Fabric, traffic: Traffic, *, routing: str = "optimal") ->
     traffic : Made by `all_to_all` and `pairs`, and sums of these.
     routing : {"optimal", "shortest_ecmp"}. Any permitted paths in the best proportions, or shortest
         ones in equal parts.
+    shortest : Whether a bound may be met by shortest paths; False if they are seen not to.
 
     >>> from topologies import torus
     >>> G = torus((4, 4), link=64e9)
@@ -248,7 +251,7 @@ def concurrent_flow(G: Fabric, traffic: Traffic, *, routing: str = "optimal") ->
     senders = np.unique(symmetry.nodes[what.sources()]).size
     loads = senders * np.unique(symmetry.arcs).size
     if size > SOLVED and _rounds(size, loads) < LEAST_ROUNDS:
-        return _bounded(G, traffic, size)
+        return _bounded(G, traffic, size, shortest=shortest and size <= ROUTED)
     program = ReducedProgram(net, what, symmetry, G.graph.get("name"))
     solution = _solved(program)
     rate = solution.theta * program.unit
@@ -280,9 +283,9 @@ def _size(net: FlowNetwork, what: NodeDemand, symmetry: Orbits) -> int:
     return int(np.unique(symmetry.nodes[what.sources()]).size) * net.tail.size
 
 
-def _bounded(G: Fabric, traffic: Traffic, size: int) -> Flow:
+def _bounded(G: Fabric, traffic: Traffic, size: int, *, shortest: bool) -> Flow:
     """What shortest paths reach if a cut confirms it; else the narrowest of some cuts."""
-    if size <= ROUTED:
+    if shortest:
         routed = ecmp(G, traffic)
         if confirmed(G, traffic, routed.rate, routed.binding):
             engine = "shortest paths in equal parts, confirmed by a cut"
@@ -306,11 +309,11 @@ def narrowest(G: Fabric, traffic: Traffic) -> TrafficCut:
 
 def _halved(G: Fabric, traffic: Traffic) -> Iterator[TrafficCut]:
     chips = accelerators(G)
-    for _, half in halvings(G, chips):
+    for _, half, rates in halves(G):
         rest = set(chips) - half
         out, into = crossing(traffic, {chip: chip in half for chip in chips})
         sides = ((out[True], (half, rest)), (into[True], (rest, half)))
-        for rate, (weight, ends) in zip(between(G, half, rest), sides, strict=True):
+        for rate, (weight, ends) in zip(rates, sides, strict=True):
             if weight:
                 straight = [(u, v) for u in ends[0] for v in G.succ[u] if v in ends[1]]
                 alone = sum(G.edges[arc]["bandwidth"] for arc in straight) >= rate * (1 - SAME)

@@ -4,6 +4,8 @@ A node that does not forward is two places: where its own traffic starts and whe
 it ends. No path leads from the second to the first, which is the whole relay rule.
 """
 
+from __future__ import annotations
+
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from topologies.fabric.fabric import Arc, Fabric, Node
+from topologies.fabric.fabric import Arc, Fabric, Node, remembered
 from topologies.fabric.limits import TopologyError, rate_fault
 from topologies.fabric.soundness import check
 from topologies.rates.traffic import Traffic
@@ -22,6 +24,26 @@ from topologies.rates.traffic import Traffic
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 SparseMatrix: TypeAlias = "csr_array[np.float64, tuple[int, int]]"
+
+
+@dataclass(frozen=True, eq=False)
+class IncidentArcs:
+    """Arcs sorted by the node at one end, and where those of each node begin."""
+
+    arcs: Ints
+    first: Ints
+
+    @classmethod
+    def of(cls, ends: Ints, nodes: int) -> IncidentArcs:
+        """The arcs that have such ends among so many nodes."""
+        order = np.argsort(ends, kind="stable")
+        return cls(order, np.searchsorted(ends[order], np.arange(nodes + 1)))
+
+    def at(self, nodes: Ints) -> tuple[Ints, Ints]:
+        """The arcs of each of some nodes, and the place in `nodes` that each is of."""
+        count = self.first[nodes + 1] - self.first[nodes]
+        skip = np.repeat(self.first[nodes] - np.cumsum(count) + count, count)
+        return self.arcs[skip + np.arange(skip.size)], np.repeat(np.arange(nodes.size), count)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +71,21 @@ class FlowNetwork:
         ends = (self.starts, self.head)
         return csr_array((np.ones(self.tail.size), ends), shape=(self.places,) * 2)
 
+    @cached_property
+    def by_tail(self) -> IncidentArcs:
+        """The arcs that leave each node."""
+        return IncidentArcs.of(self.tail, len(self.nodes))
+
+    @cached_property
+    def by_head(self) -> IncidentArcs:
+        """The arcs that enter each place."""
+        return IncidentArcs.of(self.head, self.places)
+
+    @cached_property
+    def arcs(self) -> tuple[Arc, ...]:
+        """The ends of every arc by name."""
+        return tuple(map(self.arc, range(self.tail.size)))
+
     def arc(self, number: int) -> Arc:
         """The ends of an arc by name."""
         return self.nodes[self.tail[number]], self.nodes[self.head[number]]
@@ -74,8 +111,9 @@ def involved(G: Fabric, members: Collection[Node]) -> Fabric:
     return part if part.number_of_edges() else G  # members apart: an error names them
 
 
+@remembered
 def network(G: Fabric) -> FlowNetwork:
-    """The arrays of a fabric.
+    """The arrays of a fabric; those of a frozen one (`networkx.freeze`) are made once.
 
     Raises TopologyError when a bandwidth or a relay permission is unsound; everything else that is
     wrong with the fabric is then listed too.

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import shortest_path
 
-from topologies.fabric.fabric import Arc, Fabric, Node
+from topologies.fabric.fabric import Arc, Fabric, Node, remembered
 from topologies.fabric.limits import TopologyError, closest
 from topologies.rates.automorphisms import Orbits
 from topologies.rates.flow_network import Floats, FlowNetwork, Ints, NodeDemand, demand, network
@@ -48,12 +48,14 @@ class NetworkPaths:
     def __init__(self, G: Fabric) -> None:
         self.net = network(G)
         self.name = G.graph.get("name")
+        self._rows: dict[int, NDArray[np.float32]] = {}  # hops from each node to a target
         data = [arc for *_, arc in G.edges(data=True)]
         self.cables, self.latency = (
             np.fromiter((arc.get(name, usual) for arc in data), float, len(data))
             for name, usual in (("count", 1), ("latency", 0.0))
         )
 
+    @cached_property
     def alike(self) -> FlowNetwork:
         """The network with a number for all that is known of an arc in place of its bandwidth."""
         kind = np.zeros(self.cables.size)
@@ -75,7 +77,7 @@ class NetworkPaths:
                     f"fabric {self.name!r}", f"no permitted path from {a!r} to {b!r}"
                 )
             mass[row, part.sources] += part.weights * part.times
-        shortest = self._shortest_arcs(targets, away)
+        shortest = self._shortest_arcs(targets, away, mass > 0)
         worth = self.cables[shortest.arcs]
         if by_path:
             worth = worth * shortest.paths(worth, away.ravel() == 0)[shortest.heads]
@@ -84,23 +86,57 @@ class NetworkPaths:
 
     def _hops(self, targets: Ints) -> Floats:
         """Arcs on the shortest permitted path from every node to each of the targets."""
-        away = shortest_path(self.net.graph.T, method="D", unweighted=True, indices=targets)
-        away = away[:, self.net.origin]
-        away[np.arange(targets.size), targets] = 0.0
-        return np.asarray(away)
+        new = np.array([t for t in targets.tolist() if t not in self._rows], dtype=np.int64)
+        if new.size:
+            far = shortest_path(self.net.graph.T, method="D", unweighted=True, indices=new)
+            far = far[:, self.net.origin].astype(np.float32)
+            far[np.arange(new.size), new] = 0.0
+            self._rows |= zip(new.tolist(), far, strict=True)
+        away = np.array([self._rows[t] for t in targets.tolist()], dtype=np.float64)
+        if len(self._rows) * len(self.net.nodes) > REMEMBERED:
+            self._rows = {}
+        return away
 
-    def _shortest_arcs(self, targets: Ints, away: Floats) -> _ShortestArcs:
-        """For each target the arcs that lie on a shortest path to it."""
+    def _shortest_arcs(
+        self, targets: Ints, away: Floats, sends: NDArray[np.bool_]
+    ) -> _ShortestArcs:
+        """For each target the arcs on shortest paths to it from where anything is sent to it."""
         net, n = self.net, len(self.net.nodes)
-        # One row a node, so that what an arc looks at lies together.
-        hops = np.ascontiguousarray(np.where(np.isfinite(away), away, UNREACHED).T, np.int32)
-        nearer = hops[net.tail] == hops[net.head] + 1
-        nearer &= net.forwards[net.head, None] | (net.head[:, None] == targets)
-        rows, arcs = np.nonzero(np.ascontiguousarray(nearer.T))
+        hops = np.where(np.isfinite(away), away, UNREACHED).astype(np.int32)
+        followed = np.count_nonzero(sends) <= FOLLOWED * sends.size
+        rows, arcs = self._followed(hops, sends) if followed else self._nearer(hops, targets)
         shortest = _ShortestArcs(
             arcs, rows * n + net.tail[arcs], rows * n + net.head[arcs], away.ravel()
         )
         return shortest.soonest(self.latency) if np.ptp(self.latency) > 0 else shortest
+
+    def _nearer(self, hops: NDArray[np.int32], targets: Ints) -> tuple[Ints, ...]:
+        """Rows and arcs that lead one hop nearer to the target of a row, in order."""
+        net = self.net
+        # One row a node, so that what an arc looks at lies together.
+        hops = np.ascontiguousarray(hops.T)
+        nearer = hops[net.tail] == hops[net.head] + 1
+        nearer &= net.forwards[net.head, None] | (net.head[:, None] == targets)
+        return np.nonzero(np.ascontiguousarray(nearer.T))
+
+    def _followed(self, hops: NDArray[np.int32], sends: NDArray[np.bool_]) -> tuple[Ints, ...]:
+        """The same, of those arcs alone that are met on the way from where anything is sent."""
+        net, n = self.net, len(self.net.nodes)
+        hops, met = hops.ravel(), sends.ravel().copy()
+        front, taken = np.flatnonzero(met), [np.empty(0, dtype=np.int64)]
+        while front.size:
+            arcs, of = net.by_tail.at(front % n)
+            tails = front[of]
+            heads = tails - tails % n + net.head[arcs]
+            nearer = hops[tails] == hops[heads] + 1
+            nearer &= net.forwards[net.head[arcs]] | (hops[heads] == 0)
+            taken.append(tails[nearer] // n * net.tail.size + arcs[nearer])
+            front = np.unique(heads[nearer][~met[heads[nearer]]])
+            met[front] = True
+        return np.divmod(np.sort(np.concatenate(taken)), net.tail.size)
+
+
+network_paths = remembered(NetworkPaths)
 
 
 class _ShortestArcs:
@@ -147,6 +183,8 @@ SPLITS = ("hop", "path")
 BATCH = 2_000_000
 # What one look at an arc costs in a search for symmetries, in looks of the shortest paths.
 SEARCH_LOOK = 4
+# Part of the nodes that send to a target up to which their paths are followed one by one.
+FOLLOWED = 0.05
 # Arcs whose loads are this near to the fullest are full too.
 NEAR = 1e-9
 
@@ -185,10 +223,10 @@ def ecmp(G: Fabric, traffic: Traffic, *, split: str = "hop") -> Routed:
     if split not in SPLITS:
         raise TopologyError("ecmp", f"unknown split {split!r}; {closest(split, SPLITS)}")
     traffic_checked(G, traffic)
-    paths = NetworkPaths(G)
+    paths = network_paths(G)
     what = demand(paths.net, traffic)
     # A search for symmetries is worth no more looks at arcs than it takes to send without it.
-    symmetry = orbits(paths.alike(), what, looks=paths.cables.size // SEARCH_LOOK)
+    symmetry = orbits(paths.alike, what, looks=paths.cables.size // SEARCH_LOOK)
     parts = _parts(what, symmetry)
     load = np.zeros(paths.cables.size)
     size = max(1, BATCH // load.size)
@@ -200,7 +238,7 @@ def ecmp(G: Fabric, traffic: Traffic, *, split: str = "hop") -> Routed:
     used = load > 0
     bandwidth = paths.net.bandwidth
     rate = float((bandwidth[used] / load[used]).min())
-    return Routed(rate, tuple(map(paths.net.arc, range(load.size))), load, bandwidth)
+    return Routed(rate, paths.net.arcs, load, bandwidth)
 
 
 def _parts(what: NodeDemand, symmetry: Orbits) -> list[Sent]:
@@ -214,7 +252,9 @@ def _parts(what: NodeDemand, symmetry: Orbits) -> list[Sent]:
     _, first, times = np.unique(symmetry.nodes[targets], return_index=True, return_counts=True)
     parts = []
     for target, count in zip(targets[first].tolist(), times.tolist(), strict=True):
-        weights = pairs[:, [target]].toarray()[:, 0]
+        sent = slice(pairs.indptr[target], pairs.indptr[target + 1])
+        weights = np.zeros(what.size)
+        weights[pairs.indices[sent]] = pairs.data[sent]
         for g in of.get(target, []):
             weights[what.groups[g]] += what.weights[g]
         weights[target] = 0.0
@@ -224,6 +264,7 @@ def _parts(what: NodeDemand, symmetry: Orbits) -> list[Sent]:
 
 
 CHUNK = 8_000_000  # sources times arcs looked at together: 64 MB of latencies
+REMEMBERED = 4_000_000  # hops that are remembered of a fabric: 16 MB
 
 
 @dataclass(frozen=True)
@@ -239,6 +280,7 @@ class ShortestPaths:
 
     def __init__(self, G: Fabric) -> None:
         self.net = network(G)
+        self._rows: dict[int, NDArray[np.int32]] = {}  # hops from a node to each place
         self.latency = np.array([arc["latency"] for *_, arc in G.edges(data=True)], dtype=float)
 
     def distances(self, sources: Sequence[Node], targets: Sequence[Node]) -> Distances:
@@ -264,6 +306,9 @@ class ShortestPaths:
         """The arcs that lie on shortest permitted paths from any source to any target."""
         used = np.zeros(self.latency.size, dtype=bool)
         for hops in self._hops(sources):
+            if len(targets) <= FOLLOWED * self.net.places:
+                used[self._led(hops, self._numbers(targets))] = True
+                continue
             led = np.zeros(hops.shape, dtype=bool)
             led[:, self._numbers(targets)] = True
             for row, arc in reversed(self._levels(hops)):
@@ -272,6 +317,21 @@ class ShortestPaths:
                 led[row[on], self.net.starts[arc[on]]] = True
         return [self.net.arc(i) for i in np.flatnonzero(used).tolist()]
 
+    def _led(self, hops: Ints, targets: Ints) -> Ints:
+        """The arcs on shortest paths to the targets, followed back from these."""
+        net, size = self.net, self.net.places
+        near = np.where(hops < 0, UNREACHED, hops).ravel()
+        front = (np.arange(len(hops))[:, None] * size + targets).ravel()
+        met, taken = np.zeros(near.size, dtype=bool), [np.empty(0, dtype=np.int64)]
+        while front.size:
+            met[front] = True
+            arcs, of = net.by_head.at(front % size)
+            tails = front[of] - front[of] % size + net.starts[arcs]
+            led = near[front[of]] == near[tails] + 1
+            taken.append(np.unique(arcs[led]))
+            front = np.unique(tails[led & ~met[tails]])
+        return np.concatenate(taken)
+
     def _numbers(self, nodes: Sequence[Node]) -> Ints:
         return np.array([self.net.index[node] for node in nodes])
 
@@ -279,10 +339,17 @@ class ShortestPaths:
         """Hops to each place (-1: no path), for a part of the sources at a time."""
         net, rows = self.net, max(1, CHUNK // max(1, self.latency.size))
         for part in np.split(self._numbers(sources), range(rows, len(sources), rows)):
-            away = shortest_path(net.graph, method="D", unweighted=True, indices=net.origin[part])
-            # Where a chip does not relay, the place that others reach is the chip all the same.
-            away[np.arange(part.size), part] = 0
-            yield np.where(np.isfinite(away), away, -1).astype(np.int64)
+            new = np.array([i for i in part.tolist() if i not in self._rows], dtype=np.int64)
+            if new.size:
+                origins = net.origin[new]
+                away = shortest_path(net.graph, method="D", unweighted=True, indices=origins)
+                # Where a chip does not relay, the place that others reach is the chip all the same.
+                away[np.arange(new.size), new] = 0
+                hops = np.where(np.isfinite(away), away, -1).astype(np.int32)
+                self._rows |= zip(new.tolist(), hops, strict=True)
+            yield np.array([self._rows[i] for i in part.tolist()], dtype=np.int64)
+            if len(self._rows) * net.places > REMEMBERED:
+                self._rows = {}
 
     def _levels(self, hops: Ints) -> list[tuple[Ints, Ints]]:
         """Rows and arcs that lead one hop farther, by level."""
@@ -295,3 +362,7 @@ class ShortestPaths:
         order = np.argsort(level, kind="stable")
         cuts = np.flatnonzero(np.diff(level[order])) + 1
         return [(row[i], arc[i]) for i in np.split(order, cuts)]
+
+
+# The shortest paths of a fabric; those of a frozen one serve all who ask.
+shortest_paths = remembered(ShortestPaths)

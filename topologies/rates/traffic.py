@@ -11,11 +11,12 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from numbers import Real
 from typing import TypeAlias
 
 import numpy as np
-from scipy.sparse import coo_array
+from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from topologies.fabric.fabric import ACCELERATOR, Arc, Fabric, Group, Node, accelerators
@@ -228,10 +229,11 @@ def parted(G: Fabric, traffic: Traffic, part: Mapping[Node, int]) -> TrafficCut:
     """The narrowest of the cuts around each of the parts."""
     leaves: defaultdict[int, float] = defaultdict(float)
     enters: defaultdict[int, float] = defaultdict(float)
-    for u, v, arc in G.edges(data=True):
-        if part[u] != part[v]:
-            leaves[part[u]] += arc["bandwidth"]
-            enters[part[v]] += arc["bandwidth"]
+    for u, beside in G.adjacency():
+        for v, arc in beside.items():
+            if part[u] != part[v]:
+                leaves[part[u]] += arc["bandwidth"]
+                enters[part[v]] += arc["bandwidth"]
     out, into = crossing(traffic, part)
     bounds = [(leaves[i] / weight, i, 0) for i, weight in out.items() if weight]
     bounds += [(enters[i] / weight, i, 1) for i, weight in into.items() if weight]
@@ -261,8 +263,10 @@ def crossing(traffic: Traffic, part: Mapping[Node, int]) -> tuple[Weights, Weigh
 def parts(G: Fabric, without: Collection[Arc]) -> dict[Node, int]:
     """The number of the part that each node is in when these arcs, and those back, are gone."""
     number = dict(zip(G, range(len(G)), strict=True))
-    left = [(u, v) for u, v in G.edges if (u, v) not in without and (v, u) not in without]
-    ends = np.array([(number[u], number[v]) for u, v in left], dtype=np.int64).reshape(-1, 2).T
-    joined = coo_array((np.ones(len(left)), (ends[0], ends[1])), shape=(len(G), len(G)))
+    gone = {*without, *((v, u) for u, v in without)}
+    heads = [[number[v] for v in beside if (u, v) not in gone] for u, beside in G.adjacency()]
+    at = np.cumsum([0, *map(len, heads)])
+    head = np.fromiter(chain.from_iterable(heads), np.int64, at[-1])
+    joined = csr_array((np.ones(head.size), head, at), shape=(len(G), len(G)))
     _, part = connected_components(joined, directed=False)
     return dict(zip(G, part.tolist(), strict=True))

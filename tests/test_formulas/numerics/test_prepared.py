@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from formulas.nomenclature.symbols import SymbolError
+from formulas.numerics.block_executor import BLOCK
 from formulas.numerics.evaluate import kernel
 from formulas.numerics.kernel import Kernel
 from formulas.numerics.tape import Tape
@@ -62,3 +63,14 @@ def test_a_tape_survives_a_file() -> None:
     tape = Tape.of_plain(json.loads(json.dumps(made.tape.plain())))
     again = Kernel(tape, made.names)(**values)
     assert all((again[name] == made(**values)[name]).all() for name in OUTPUTS)
+
+
+def test_more_rows_than_a_block_give_the_same_to_the_bit() -> None:
+    """Two blocks and a part of a third, one batch for all included."""
+    made, values = decode()
+    rows = np.random.default_rng(5).integers(0, 40, 2 * BLOCK + 7)
+    ready = made.prepared(["B"], **{k: v for k, v in values.items() if k != "B"}).take(rows)
+    batch = np.random.default_rng(6).uniform(1, 99, rows.size)
+    taken = {k: v[rows] if isinstance(v, np.ndarray) else v for k, v in values.items()}
+    whole, some = made(**{**taken, "B": batch}), ready(B=batch)
+    assert all((some[name] == whole[name]).all() for name in OUTPUTS)

@@ -615,3 +615,15 @@ def test_bandwidths_that_no_solver_tells_apart_are_refused(tmp_path):
     assert problem.startswith("arc ")
     assert "has 4.5e+11 byte/s" in problem
     assert problem.endswith(" 0.1: at most 1e+12 times as much can be told apart")
+
+
+def test_a_value_equal_to_a_sound_one_of_another_type_is_still_refused():
+    G = switch(3, up=1e9)
+    first, second, third, *_ = G.edges
+    G.edges[first]["count"], G.edges[second]["count"], G.edges[third]["count"] = 1, 1.0, True
+    with pytest.raises(TopologyError) as error:
+        check(G)
+    assert [problem.split(":")[1] for problem in error.value.problems] == [
+        " count is 1.0; a whole number of at least 1 was expected",
+        " count is True; a whole number of at least 1 was expected",
+    ]

@@ -16,7 +16,9 @@ from topologies.builders.switches import dragonfly
 from topologies.builders.torus import twisted_torus
 from topologies.fabric.fabric import ACCELERATOR, SWITCH, Fabric, accelerators, fabric, link
 from topologies.rates import closed_forms
-from topologies.rates.shortest_paths import ecmp
+from topologies.rates import shortest_paths as paths
+from topologies.rates.flow_network import network
+from topologies.rates.shortest_paths import ShortestPaths, ecmp
 from topologies.rates.traffic import all_to_all, pairs
 
 
@@ -164,3 +166,42 @@ def test_no_path_is_a_mistake() -> None:
         ecmp(G, pairs({((0,), (3,)): 1.0}))
     with pytest.raises(TopologyError, match="unknown split 'hops'; did you mean 'hop'"):
         ecmp(G, pairs({((0,), (1,)): 1.0}), split="hops")
+
+
+@pytest.mark.parametrize("name", FABRICS)
+def test_paths_followed_one_by_one_are_those_of_a_look_at_every_arc(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Loads and lanes are the same to the bit, whichever way the arcs are looked for."""
+    G = FABRICS[name]
+    chips = accelerators(G)
+    partners = zip(chips, [*chips[2:], *chips[:2]], strict=True)
+    sent = pairs({arc: 1.0 + 2 * (i % 2) for i, arc in enumerate(partners)})
+    answers = []
+    for share in (0.0, 1.0):
+        monkeypatch.setattr(paths, "FOLLOWED", share)
+        routed, lanes = ecmp(G, sent), ShortestPaths(G).lanes(chips[:2], chips[-3:])
+        answers.append((routed.rate, routed.load.tolist(), lanes))
+    assert answers[0] == answers[1]
+
+
+def test_a_frozen_fabric_is_looked_at_once() -> None:
+    """Of one that may change, arrays and paths are made anew."""
+    G = torus((4,), link=1.0)
+    first = network(G)
+    G.edges[(0,), (1,)]["bandwidth"] = 2.0
+    assert first.bandwidth.max() == 1 < network(G).bandwidth.max()
+    frozen = nx.freeze(G.copy())
+    assert network(frozen) is network(frozen)
+    assert paths.shortest_paths(frozen) is paths.shortest_paths(frozen)
+    assert network(nx.freeze(G.copy())) is not network(frozen)
+
+
+def test_hops_asked_for_again_are_those_of_the_first_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also in another order, and where none are remembered."""
+    G = dragonfly(1, 3, 1, up=4.0, local=2.0, out=1.0)
+    chips, several = accelerators(G), ShortestPaths(G)
+    first = several.distances(chips[:3], chips).hops
+    assert (several.distances(chips[4:1:-1], chips).hops[-1] == first[2]).all()
+    monkeypatch.setattr(paths, "REMEMBERED", 1)
+    assert (ShortestPaths(G).distances(chips[:3], chips).hops == first).all()

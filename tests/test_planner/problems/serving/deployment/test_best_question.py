@@ -1,0 +1,66 @@
+"""The best of several questions, and the bound over them, without looking at those that lose."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from planner.problems.serving import answer
+from planner.problems.serving.bounds.lower_bound import Relaxation
+from planner.problems.serving.deployment.questions import Decided, best_point
+
+
+@dataclass
+class Searched:
+    """A question with points of these scores, and a bound that takes some programs."""
+
+    scores: list[float]
+    least_score: float = 0.0
+    bound: float = 1.0
+    solves: int = 50
+    looks: list[float] = field(default_factory=list)
+
+    @property
+    def decided(self) -> Decided:
+        """One layout."""
+        return Decided(1, 2, 3)
+
+    def points(self) -> list[Any]:
+        """Its points."""
+        self.looks.append(self.least_score)
+        return [SimpleNamespace(score=score) for score in self.scores]
+
+    def relaxation(self, incumbent: float, enough: float) -> Relaxation:
+        """The bound, which stops after one program where it is beyond what is enough."""
+        self.looks.append(enough)
+        short = self.bound >= enough
+        return Relaxation(enough if short else self.bound, 1 if short else self.solves)
+
+
+def test_questions_that_cannot_hold_the_best_point_are_not_settled() -> None:
+    """The least floor comes first; a floor above the best so far ends the search."""
+    scores, floors = ([9.0], [5.0, 3.0], [4.0], [3.2]), (8.0, 2.0, 2.5, 3.1)
+    many = [Searched(*question) for question in zip(scores, floors, strict=True)]
+    best = best_point(cast(Any, many))
+    assert best is not None
+    assert best.score == 3.0
+    assert [len(question.looks) for question in many] == [0, 1, 1, 0]
+    assert best_point(cast(Any, [Searched([], 0.0)])) is None
+
+
+def test_a_certificate_of_many_programs_stops_with_bounds_that_are_not_the_least() -> None:
+    """Beyond so many programs a question need only show that its bound is no less."""
+    made = SimpleNamespace(usd_per_mtok=20.0)
+    best = SimpleNamespace(score=10.0, candidate=made, objective="cost")
+    bounds = [9.0, 8.0, 9.5, 9.5, 7.0, 7.5]
+    many = [Searched([], bound=bound) for bound in bounds]
+    proof = answer._certificate(cast(Any, many), cast(Any, best))
+    assert proof.relaxation == pytest.approx(2 * min(bounds))
+    assert proof.gap == pytest.approx(0.3)
+    # Three in full pass the 120; then one that stops, one that is the least, one that stops.
+    assert proof.programs_solved == 3 * 50 + 1 + 50 + 1
+    assert [question.looks[0] for question in many] == [float("inf")] * 3 + [8.0, 8.0, 7.0]
+    assert proof.layouts_considered == len(many)
