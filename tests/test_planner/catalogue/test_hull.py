@@ -17,7 +17,7 @@ INSIDE = {
 }  # fmt: skip
 BEYOND = {
     "model": "another", "chip": "another on vllm", "engine": "another", "version": "vllm 0.0",
-    "engine_chip": "b300 on trtllm", "format": "mxfp4 weights on vllm", "attention": "another",
+    "engine_chip": "mi355x on vllm", "format": "mxfp4 weights on vllm", "attention": "another",
     "overlap": "two-batch", "batch": 4096.0, "context": 1e6, "prompt": 20.0, "ep": 256.0,
     "chips": 256.0, "domains": 9.0, "drafts": 3.0,
 }  # fmt: skip

@@ -45,8 +45,10 @@ function loadedPools({ bind, nearby, passSizes, replicasMost, winning, LARGEST, 
       const need = (batch) => b.at("needed", i, batch)[0] <= b.limits.need;
       b.room[i] = nearby(need, b.pool.rooms[i] || 1);
       b.pool.rooms[i] = b.room[i];
-      const most = Math.max(b.room[i], 1), whole = b.at("paced", i, most)[0];
-      const grows = Math.min(STEEPEST, Math.max(EVEN, (1 - b.at("paced", i, BESIDE * most)[0] / whole) / (1 - BESIDE)));
+      const group = b.pool.group[i], most = Math.max(Math.floor(b.room[i] / group), 1) * group;
+      const less = most > group ? Math.floor(BESIDE * most / group) * group : BESIDE * most;
+      const [time] = b.at("paced", i, most);
+      const grows = Math.min(STEEPEST, Math.max(EVEN, (1 - b.at("paced", i, less)[0] / time) / (1 - less / most)));
       b.flat[i] = most * (1 / grows - 1);
     }
     return b.room[i];

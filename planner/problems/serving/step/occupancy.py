@@ -75,12 +75,15 @@ class Occupancy:
         room = np.full(rows.size, float(LARGEST_BATCH))
         at = rows[full(rows, room)]
         room[at] = first(lambda part, batch: full(at[part], batch), np.zeros(at.size), room[at]) - 1
-        most = np.maximum(room, 1.0)
+        # Ranks hold whole sequences: between two numbers of them that all share alike.
+        group = step.layouts.group * 1.0
+        most = np.maximum(np.floor(room / group), 1.0) * group
+        beside = np.where(most > group, np.floor(BESIDE * most / group) * group, BESIDE * most)
         # The bound knows no step, only the time per output token.
         word = "tpot" if step.bound else "step"
-        paces = [alone.only((word,), batch)[word] for batch in (most, BESIDE * most)]
+        paces = [alone.only((word,), batch)[word] for batch in (most, beside)]
         ratio = np.broadcast_to(paces[0] / paces[1], most.shape)
-        grows = np.clip((1 - 1 / ratio) / (1 - BESIDE), EVEN, STEEPEST)
+        grows = np.clip((1 - 1 / ratio) / (1 - beside / most), EVEN, STEEPEST)
         return cls(room, most * (1 / grows - 1))
 
     def take(self, rows: np.ndarray) -> Occupancy:
