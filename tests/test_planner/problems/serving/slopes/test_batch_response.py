@@ -177,6 +177,9 @@ def test_the_batch_carries_its_load_and_moves_with_it(case):
     assert none.values["batch"] == 1.0
     beyond = replace(pool, task=replace(pool.task, arrivals=load * 1e6)).response({})
     assert beyond.values["batch"] == 300.0
+    few = up * (1 - pool.task.headroom) / smooth(pool, 1.8)["slot"]
+    carried = replace(pool, task=replace(pool.task, arrivals=few)).response({}).values["batch"]
+    assert carried == pytest.approx(1.8, rel=1e-9) or case == "bound"
 
 
 def test_a_pool_that_follows_another_carries_its_rate():
