@@ -61,6 +61,7 @@ CLOSE = {
     "prefill": ({"mode": "prefill", "objective": "energy"}, 1e-4),
     "bound": ({"estimate": "bound", "share": 1.3}, 1e-4),
     "given batch": ({"batches": (24,)}, 0.06),
+    "alone": ({"mode": "decode", "share": 1.0005, "chips": (1,)}, 1e-3),
 }  # fmt: skip
 
 
@@ -70,18 +71,18 @@ def test_the_bound_is_close_to_the_best_of_all_plans(case):
     changes, gap = CLOSE[case]
     share = changes.get("share")
     changes = {name: value for name, value in changes.items() if name != "share"}
-    task = question(MODELS["dense"], batch=21.0, chips=(8,), **changes)
+    task = question(MODELS["dense"], batch=21.0, **{"chips": (8,), **changes})
     if share:
         fastest = searched(task)(np.ones(len(searched(task).layouts)))
-        task = replace(
-            task, promises={p: float(fastest[p].min()) * share for p in ("tpot", "ttft")}
-        )
+        names = ("tpot", "ttft") if task.mode == "aggregated" else ("tpot",)
+        task = replace(task, promises={p: float(fastest[p].min()) * share for p in names})
     step = searched(task)
     found = search(step)
+    assert (found.largest.max() == 1) == (case == "alone")
     best = decided(task, int(found.largest.max()) + 1).best
     bound = relaxation(step, found, 2 * best)
     assert best * (1 - gap) < bound.value <= best * ROUNDING
-    assert 60 <= bound.solves <= 61
+    assert 60 <= bound.solves <= 61 or case == "alone"
     # No further than the best known, and no more programs than are wanted.
     assert relaxation(step, found, best / 2).value == best / 2
     near = relaxation(step, found, best)
@@ -103,7 +104,7 @@ def test_a_bound_is_sought_until_it_is_enough():
 
     def enough(bound) -> bool:
         told.append(bound.value)
-        assert bound.solves == len(told) - 1 or bound.solves > len(told) - 1
+        assert bound.solves >= len(told) - 1
         return bound.value > 0.5 * float(found.score[0])
 
     bound = relaxation(step, found, 2 * float(found.score[0]), enough)
