@@ -98,6 +98,8 @@ def test_bars_are_the_toy_solved_again():
     for bar in bars.values():
         assert (bar["less"], bar["more"]) == pytest.approx((0.9 * PRICE, 1.1 * PRICE), rel=1e-9)
         assert (bar["solved"], bar["swing"]) == (True, 0.1)
+    alone = elasticity_table(TOY, switches=False, swing=0.1).document["bars"]
+    assert all(bar["solved"] for bar in alone)
 
 
 def test_a_toy_without_a_plan_has_no_table():
@@ -163,6 +165,12 @@ def test_a_tornado_has_a_bar_of_all_that_matters(monkeypatch):
     # Beyond one and a half nothing keeps the promises; the bar still has its other side.
     (far,) = tornado_bars(parameters[:1], rows[1:2], document, 0.6)
     assert (far["less"], far["more"]) == (pytest.approx(7 * 0.4**3), None)
+    # The longest first, whichever side it is on.
+    for rows, order in (
+        ([row("x", 0.0, 1.9), row("y", -1.8, 0.0)], ["y", "x"]),
+        ([row("x", 3.0, 0.0), row("y", 0.0, 2.0)], ["x", "y"]),
+    ):
+        assert [bar["path"] for bar in tornado_bars([], rows, document, 0.2)] == order
     many = [row(f"r{k}", 1.0 - k / 100) for k in range(20)]
     assert [bar["path"] for bar in tornado_bars([], many, document, 0.1)] == [
         f"r{k}" for k in range(14)

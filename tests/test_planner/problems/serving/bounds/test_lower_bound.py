@@ -21,6 +21,7 @@ from planner.problems.serving.bounds.lower_bound import (
     _groups,
     _halves,
     _most_sequences,
+    _power_of_work,
     _work,
     alone,
     declared,
@@ -145,6 +146,33 @@ def test_work_is_what_power_beyond_the_least_takes(objective, mode):
     for other in ({"draw": None}, {"objective": "throughput"}, {"objective": "latency"}):
         asked = searched(replace(task, electricity=0.0, **other))
         assert _work(asked, found)(1.0) == 0.0
+
+
+def test_power_drawn_is_a_monomial_of_what_work_asks_for():
+    """It touches where the work is, by its value and slope; chips of no replica idle beside it."""
+    task = question(MODELS["dense"], mode="decode", chips=(3,),
+                    limits_of={"tp": (2,), "pp": (1,), "dp_attention": (1,)})  # fmt: skip
+    draw = replace(chip_power(task.chip), rated=250.0)
+    step = searched(replace(task, draw=draw, site=1.2))
+    found = _power_of_work(step, 24.0)
+    mean = float(step(np.array([24.0]))["watts"][0]) / 1.2
+    # Two of three chips work: what they draw beyond idling is three halves of the mean's.
+    works = draw.idle + (mean - draw.idle) * 3 / 2
+
+    def limited(asked: float) -> float:
+        return asked / (1 + (asked / draw.rated) ** draw.soft) ** (1 / draw.soft)
+
+    asked = brentq(lambda x: limited(x) - works, works, 10 * works)
+    assert asked > 1.02 * works
+    at = found["drawn"] * asked ** found["given_way"]
+    assert at + found["unused"] * draw.idle == pytest.approx(mean, rel=1e-9)
+    slope = math.log(limited(asked * (1 + STEP)) / limited(asked * (1 - STEP))) / (2 * STEP)
+    assert found["given_way"] == pytest.approx(slope, rel=1e-6)
+    assert found["not_given_way"] == pytest.approx(1 - slope, rel=1e-6)
+    assert found["unused"] == pytest.approx(1 / 3)
+    whole = searched(replace(task, draw=draw, chips=(2,)))
+    assert _power_of_work(whole, 24.0)["unused"] == pytest.approx(0, abs=1e-11)
+    assert _power_of_work(searched(task), 24.0) == {}
 
 
 def test_chips_are_paid_whole():

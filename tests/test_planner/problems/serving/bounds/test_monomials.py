@@ -7,7 +7,7 @@ import pytest
 
 import planner
 from planner.problems.serving.bounds.monomials import chords, least_unsaved, tangents, unsaved
-from tests.cases.serving import dense, question, searched
+from tests.cases.serving import dense, question, searched, sparse
 
 VALUES = {
     "cp": 1.0, "k_experts": 8.0, "n_experts": 256.0, "m_pos": 1.0, "g": 1.0, "L_dec": 20.0,
@@ -106,10 +106,10 @@ def test_the_least_share_that_on_chip_memory_leaves_by_hand():
     assert least_unsaved({**SHARES, "M_sram": 2e9}) == 1e-9
 
 
-def of_a_bound(sram, **changes):
+def of_a_bound(sram):
     """The bound's step of a dense model on two stages."""
-    limits = {"tp": (1,), "pp": (2,)}
-    asked = question(dense(), estimate="bound", limits_of=limits, chips=(2,), **changes)
+    limits = {"tp": (1,), "pp": (2,), "dp_attention": (1,)}
+    asked = question(dense(), estimate="bound", limits_of=limits, chips=(2,))
     step = searched(asked)
     row = {**step.values(np.ones(1)), "M_sram": sram}
     step.values = lambda batch: {**row, "B": batch}
@@ -126,6 +126,22 @@ def test_what_on_chip_memory_leaves_of_a_step_by_hand():
     assert found["steep"] == pytest.approx(read / left, rel=1e-9)
     assert found["unsaved"] * read ** found["steep"] == pytest.approx(left, rel=1e-9)
     assert found["most_moved"] > read
+
+
+def test_ranks_and_parts_read_their_sequences_caches():
+    """Three ranks of two parts have a third of 24 sequences each, half of every context."""
+    limits = {"tp": (1,), "pp": (1,), "dp_attention": (3,), "cp": (2,), "ep": (3,)}
+    step = searched(question(sparse(), estimate="bound", limits_of=limits, chips=(6,), sram=1e5))
+    assert len(step.layouts) == 1
+    row = {**step.values(np.ones(1)), "R_state": 7e4}
+    step.values = lambda batch: {**row, "B": batch}
+    read = (
+        row["S_fixed"] + row["S_routed"] * 2 / 8 / 3
+        + 8 * row["b_kv"] * row["L_ctx"] * float(row["f_heads"][0]) / 2 + 4 * 2 * 7e4
+    )  # fmt: skip
+    found = unsaved(step, 24.0)
+    assert found["steep"] == pytest.approx(read / (read - 1e5), rel=1e-9)
+    assert found["unsaved"] * read ** found["steep"] == pytest.approx(read - 1e5, rel=1e-9)
 
 
 def test_what_on_chip_memory_leaves_is_a_number_whatever_it_holds():

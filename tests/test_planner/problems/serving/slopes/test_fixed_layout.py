@@ -224,6 +224,7 @@ def test_replicas_are_real_numbers_where_they_are_many_and_may_change():
         ([many, few], False, True, True), ([free], True, True, True),
         ([paid], False, True, False), ([many, given], False, True, False),
         ([given, many], True, True, True), ([given], True, False, False),
+        ([paid, many], False, True, False), ([many, many, given], False, True, False),
     ):  # fmt: skip
         bound = bound_by(*pools)
         assert (bound.resized, bound.counted, bound.may_follow) == (resized, counted, follows)
@@ -291,6 +292,74 @@ def test_pools_that_follow_stay_in_balance():
     requests, chips, _, _ = _shared(bound_by(*loaded, follows=True), moves, GIVEN)
     assert requests == pytest.approx(level(0, 1))
     assert chips[1] == pytest.approx(level(0.3, 1.2))
+
+
+def test_slopes_of_a_plan_are_those_of_its_pools(monkeypatch):
+    """One pool by its own response; of two what they share; held where replicas follow a load."""
+    parameters = [Parameter("a", None, "", "", symbols=("W_chip",)), Parameter("b", None, "", "")]
+    limits = {"tp": (1,), "pp": (2,), "dp_attention": (1,)}
+    asked: list[Any] = []
+
+    class Pool(FixedLayout):
+        def response(self, directions: Any) -> Any:
+            return SimpleNamespace(values=self.free, directions=directions, pool=self)
+
+    def pool(**changes: Any) -> FixedLayout:
+        task = question(SMALL["dense"], limits_of=limits, **changes)
+        return Pool(task, searched(task).layouts, 24.0, True)
+
+    def single(pool: Any, response: Any, directions: Any, *, resized: bool) -> Any:
+        assert response.pool is pool
+        assert response.directions == directions
+        asked.append((directions, resized))
+        return "slopes"
+
+    monkeypatch.setattr(fixed_layout, "one_pool_slopes", single)
+    for changes, follows, free, resized in (
+        ({}, True, True, False), ({}, False, True, False),
+        ({"arrivals": 1.0}, True, False, True), ({"arrivals": 1.0}, False, True, False),
+    ):  # fmt: skip
+        bound = bound_by(pool(**changes), follows=follows)
+        assert elasticities(bound, parameters) == (free, "slopes")
+        assert asked.pop() == ({"a": {"W_chip": 1.0}, "b": {}}, resized)
+    known = [({"e_w": 1.0},), ({},)]
+    elasticities(bound, parameters, known)
+    assert asked.pop()[0] == {"a": {"e_w": 1.0}, "b": {}}
+
+    def shared(bound: Any, moves: Any, directions: Any) -> Any:
+        assert [move.directions for move in moves] == directions
+        return "requests", "chips", moves, "weights"
+
+    def double(pools: Any, moves: Any, directions: Any, *rest: Any) -> Any:
+        assert [move.pool for move in moves] == list(pools)
+        *named, (moved, late) = rest
+        assert named == ["requests", "chips", "weights"]
+        return directions, moved, list(late)
+
+    monkeypatch.setattr(fixed_layout, "_shared", shared)
+    monkeypatch.setattr(fixed_layout, "two_pool_slopes", double)
+    monkeypatch.setattr(fixed_layout, "_later", lambda bound, given: len(given.symbols))
+    bound = bound_by(pool(), pool(mode="decode"), moved=0.5)
+    directions, moved, late = elasticities(bound, parameters, [({"x": 1.0}, {"y": 2.0}), ({}, {})])
+    assert directions == [{"a": {"x": 1.0}, "b": {}}, {"a": {"y": 2.0}, "b": {}}]
+    assert (moved, late) == (0.5, [1, 0])
+
+
+def test_a_plan_is_bound_to_its_question():
+    """Questions of one pool come first by their number, those of two after them."""
+    first, second = (question(SMALL["dense"], mode=mode) for mode in ("prefill", "decode"))
+    pair = SimpleNamespace(prefill=first, decode=second, demand=3.0)
+    varied: Any = SimpleNamespace(tasks=["a", "b", "c"], pools=["d", pair])
+    pools = [SimpleNamespace(task=task, layouts=task.mode, batch=64.0) for task in (first, second)]
+    candidate = SimpleNamespace(resized=lambda: pools, transfer=0.25)
+    bound = bound_to("scenario", 4, SimpleNamespace(candidate=candidate))  # type: ignore[arg-type]
+    assert (bound.scenario, bound.number, bound.moved, bound.follows) == ("scenario", 4, 0.25, None)
+    assert [(pool.task, pool.layouts, pool.free) for pool in bound.pools] == [
+        (first, "prefill", False), (second, "decode", True)]  # fmt: skip
+    assert bound.tasks(varied) == (
+        replace(first, arrivals=3.0), replace(second, arrivals=3.0))  # fmt: skip
+    assert bound._pools(varied) is pair
+    assert replace(bound, number=1, pools=bound.pools[:1]).tasks(varied) == ("b",)
 
 
 def test_a_symbol_moves_by_its_power():

@@ -54,7 +54,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         return {}, {"ttft": table, "usd_per_mtok": -2 * table}
 
     monkeypatch.setattr(serving, "_bound", lambda scenario: (bounds[0], GIVENS))
-    monkeypatch.setattr(serving, "symbol_powers", lambda bound, givens: "powers")
+    monkeypatch.setattr(
+        serving, "symbol_powers", lambda bound, givens: givens is GIVENS and "powers"
+    )
     monkeypatch.setattr(serving, "elasticities", slopes)
     monkeypatch.setattr(serving, "search", lambda scenario: scenario)
     return bounds
@@ -103,3 +105,19 @@ def test_prices_with_the_layout_held_are_asked_for_where_they_differ(asked):
     assert layout_held(None, ["a"]) == {"a": (2.0, 1.0)}
     asked[0].pools[0].task.loaded = False
     assert layout_held(None, ["a"]) == {}
+
+
+def test_a_plan_is_bound_to_the_question_that_won(monkeypatch):
+    """The best point of all questions, with every quantity of the scenario and its machines."""
+    monkeypatch.setattr(serving, "resolve", lambda scenario: f"resolved {scenario}")
+    monkeypatch.setattr(serving, "questions_of", lambda resolved: [resolved])
+    monkeypatch.setattr(serving, "ranked", lambda questions: ["best", "second"])
+    monkeypatch.setattr(serving, "hardware_of", lambda scenario: f"machines of {scenario}")
+    monkeypatch.setattr(serving, "serving_parameters", lambda *asked: [asked])
+    monkeypatch.setattr(
+        serving, "winner", lambda questions, best: SimpleNamespace(question=(questions, best))
+    )
+    monkeypatch.setattr(serving, "bound_to", lambda *asked: asked)
+    bound, givens = serving._bound("it")
+    assert bound == ("it", (["resolved it"], "best"), "best")
+    assert givens == [("it", "machines of it")] == serving.parameters_of("it")
