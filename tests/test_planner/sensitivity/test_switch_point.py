@@ -306,5 +306,12 @@ def test_a_break_even_of_toys_in_closed_form(toy):
     (given,) = break_even(TOY, "promise=80 ms,40 ms", "weights=200 GB,10 GB,120 GB")
     assert given["looked_at"] == [10e9, 200e9]
     assert given["ends"] == ["either", "80 ms"]
+    # From 160 GB on both need the big chip: the first leads by less than half below.
+    (upper,) = break_even(TOY, "promise=80 ms,40 ms", "weights=120 GB,170 GB")
+    (crossing,) = upper["crossings"]
+    assert crossing["below"]["value"] <= 160e9 * (1 + 1e-12)
+    assert crossing["above"]["value"] >= 160e9
+    assert (crossing["better_below"], crossing["better_above"]) == ("80 ms", "40 ms")
+    assert upper["ends"] == ["80 ms", "either"]
     with pytest.raises(planner.InputError, match="two or more numbers"):
         break_even(TOY, "promise=80 ms,40 ms", "weights=200 GB")
