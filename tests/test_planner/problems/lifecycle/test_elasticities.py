@@ -235,7 +235,8 @@ class Asked:
 class Served:
     """A layout whose memory and promise end at a size of 8.
 
-    Bytes grow with the size, times with its square root; more memory or time is less short.
+    Bytes grow with the size, times with its square root; memory counts by its square, so that twice
+    as much is a quarter as short. A promise of no size is short by as much for all.
     """
 
     task: Asked = Asked()
@@ -251,7 +252,7 @@ class Served:
         return [(SimpleNamespace(task=self.task), None, None)]
 
     def tangent(self, size: float) -> tuple[float, float]:
-        short = {"memory": size / self.task.chip.memory,
+        short = {"memory": size / 8 * (8 / self.task.chip.memory) ** 2, "tpot": 1.5,
                  "ttft": 0.5 * math.sqrt(size / 8) / self.task.promises["ttft"],
                  "prefill keeps up": 2.0}  # fmt: skip
         if short["memory"] <= 1:
@@ -307,17 +308,20 @@ def test_serving_counts_by_its_share_of_a_life(trained):
     alone = Served(machine="mi300x")
     others = lifecycle_elasticities(settled_by_hand(served=alone))
     assert not [name for name in others if name.startswith("together")]
+    rent = lifecycle_elasticities(settled_by_hand(price_elasticities={"price": 1.0}))
+    assert rent["together.h100.flops"] == -0.6
     held = lifecycle_elasticities(settled_by_hand(size_bound=-0.2))
     assert held["choose.largest"] == -0.2
     assert "serving.system.memory" not in held
 
 
 def test_more_of_what_ends_the_sizes_is_room_for_larger_ones(trained):
-    """Memory for as many percent; time, which grows with the root of the size, for twice."""
+    """By twice as many percent of memory, and of time, which grows with the root of the size."""
     worth = lifecycle_elasticities(
         settled_by_hand(size_bound=-0.2, full=True, price_elasticities={"system.memory": -0.1})
     )
-    assert worth["serving.system.memory"] == pytest.approx(-0.2 - 0.03, rel=1e-6)
+    assert worth["serving.system.memory"] == pytest.approx(-0.4 - 0.03, rel=1e-6)
+    assert "serving.promises.tpot" not in worth
     assert worth["serving.promises.ttft"] == pytest.approx(-0.4, rel=1e-6)
     assert worth["choose.largest"] == -0.2
     fits = settled_by_hand(size_bound=-0.2, full=True)

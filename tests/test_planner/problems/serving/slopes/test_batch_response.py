@@ -15,6 +15,7 @@ from planner.problems.serving.slopes.batch_response import (
     LIMIT,
     FixedLayout,
     Response,
+    _total,
     waits,
     with_wait,
 )
@@ -143,6 +144,42 @@ def test_of_two_limits_the_first_met_holds_the_batch():
     # One promise longer is held by the other; one shorter is met.
     assert (grows[1, 2:] == 0).all()
     assert (grows[0, 2:] > 0).all()
+
+
+KINKED = np.array([[0.5, -0.5, 0.2], [0.5, -0.5, 0.4]])  # by two givens, and by the batch
+
+
+def test_at_a_kink_a_batch_that_grows_has_its_right_slope():
+    """Whichever way the given goes: one that lets it grow when it falls, and one when it rises."""
+    grows = np.array([[-1.0, 1.0], [-1.0, 1.0]])
+    total = _total({"x": KINKED}, grows)
+    assert total["x"] == pytest.approx(np.array([[0.5 - 0.4, -0.5 + 0.2], [0.5 - 0.2, -0.5 + 0.4]]))
+    assert total["batch"] is grows
+    pool = pool_of(promises={"tpot": 1.0})
+    values = {"need": 0.0, "mixed": 0.0, "tpot": 1.0}
+    growth = pool._growth(24.0, values, {"tpot": KINKED}, {"a": {}, "b": {}})
+    assert growth == pytest.approx(np.array([[-0.5 / 0.4, 0.5 / 0.2], [-0.5 / 0.2, 0.5 / 0.4]]))
+    # Short of every limit, or where no batch changes what is limited, nothing moves it.
+    for less, flat in ((1 - 1e-6, KINKED), (1.0, KINKED * [1, 1, 0])):
+        short = pool._growth(24.0, {**values, "tpot": less}, {"tpot": flat}, {"a": {}, "b": {}})
+        assert (short == 0).all()
+    # A limit that holds it on one side alone lets it go as far as that side tells.
+    level = KINKED * [1, 1, 0] + [[0, 0, 0.0], [0, 0, 0.4]]
+    growth = pool._growth(24.0, values, {"tpot": level}, {"a": {}, "b": {}})
+    assert growth == pytest.approx(np.array([[-0.5 / 0.4, 0.5 / 0.4]] * 2))
+
+    class Kinked(FixedLayout):
+        def _at(self, batch: float, directions: Any) -> Any:
+            return {"slot": 1.0}, {"slot": KINKED * [1, 1, -1]}
+
+        def _carries(self, load: float) -> float:
+            return 24.0
+
+    carried = Kinked(pool.task, pool.layouts, 24.0, True).carrying(
+        {"a": {}, "b": {}}, 1.0, np.array([0.1, 0.1])
+    )
+    expected = np.array([[0.6 / 0.2, -0.4 / 0.4], [0.6 / 0.4, -0.4 / 0.2]])
+    assert carried.slopes["batch"] == pytest.approx(expected)
 
 
 def test_a_batch_that_is_held_does_not_move():
