@@ -326,7 +326,7 @@ def test_of_a_given_batch_each_kind_stands_for_its_slower_layouts(objective):
 
 @pytest.mark.parametrize("case", product(demand=(None, 2.0), spare=(0, 1), paired=(True, False)))
 def test_symbols_of_two_pools_are_those_of_their_layouts(case):
-    """Chips, replicas that are up, prices and rates of either pool, times of the one they are of."""
+    """Chips, replicas that are up, prices and rates of either pool, and the times of both."""
     paired = case.pop("paired")
     pools = pools_of(MODEL, chips=(6,), headroom=0.25, carbon=2e-4, **case)
     steps, pairs = solved(pools)
