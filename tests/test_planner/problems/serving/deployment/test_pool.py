@@ -115,8 +115,10 @@ def test_the_limits_that_one_more_on_every_rank_exceeds():
         tight = replace(task, promises={"tpot": limit})
         assert pool(tight, row, 25.0).exceeded_by_one_more() == names
         assert pool(replace(tight, batches=(48,)), row, 25.0).exceeded_by_one_more() == ()
-    need = [outputs(Step(task, layouts, bound=False), 25.0 + n)["need"] for n in (0, 6)]
-    small = replace(task, chip=replace(task.chip, memory=sum(need) / 2))
+    used = [outputs(Step(task, layouts, bound=False), 25.0 + n) for n in (0, 6)]
+    need = [values["need"] - values["memory.reserved"] for values in used]
+    # A tenth of the memory is in reserve.
+    small = replace(task, chip=replace(task.chip, memory=sum(need) / 2 / 0.9))
     assert pool(small, row, 25.0).exceeded_by_one_more() == ("memory",)
 
 
