@@ -280,15 +280,12 @@ class Candidate:
         slots = again[0]["slot"], again[1]["slot"]
         if self.demand is None and chosen:
             # Of pools at their most: the pass that is quickest at the load may read fewer prompts.
-            full = [
-                Step(task.with_layout(arrivals=None), pool.layouts, bound=bound)
-                for task, pool in zip(
-                    (joint.tasks.prefill, joint.tasks.decode), self.pools, strict=True
-                )
-            ]
+            reading, decoding = (
+                Step(c.task.with_layout(arrivals=None), c.layouts, bound=bound) for c in self.pools
+            )
             slots = (
-                recomputed(full[0], pair.reads, pair.fills[0])["slot"],
-                recomputed(full[1], pair.batch, pair.fills[1])["slot"],
+                recomputed(reading, pair.reads)["slot"],
+                recomputed(decoding, pair.batch)["slot"],
             )
         chosen |= self.task.batches is not None
         return pools_symbols(
