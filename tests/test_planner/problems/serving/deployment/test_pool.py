@@ -12,7 +12,6 @@ import pytest
 
 from planner.architecture import sizes
 from planner.catalogue.models import load
-from planner.problems.serving.deployment import pool as pools
 from planner.problems.serving.deployment.pool import (
     EvaluatedPool,
     agree,
@@ -403,8 +402,3 @@ def test_bands_hold_the_accepted_drafts_too(drafts):
             low = -math.hypot(low, share * math.log(1.25))
             high = math.hypot(high, share * math.log(0.8))
         assert (bands[name].low, bands[name].high) == pytest.approx((math.exp(low), math.exp(high)))
-
-
-def test_seconds_of_an_hour():
-    """Prices of a pool are per hour."""
-    assert pools.HOUR == 60 * 60
