@@ -48,13 +48,17 @@ PHASES = ("prefill", "decode")
 
 @dataclass(frozen=True)
 class JointPools:
-    """Two pools together: how they were matched, the cache's way [s], their outputs."""
+    """Two pools together: how they were matched, the cache's way [s], their outputs.
+
+    `outputs` are those that the plan was chosen on, beside the profile's and the pure roofline's.
+    """
 
     tasks: TaskPair
     pair: Pair
     transfer: float
     symbols: Mapping[str, float]
     outputs: Mapping[str, float]
+    estimate: Mapping[str, float]
     bound: Mapping[str, float]
 
 
@@ -186,7 +190,7 @@ class Candidate:
             return None
         first, last = self.pools[0], self.last
         late = first.estimate["ttft"] + self.transfer if first.prefills else np.inf
-        price = (self.joint.outputs if self.joint else last.estimate)["usd_per_token"]
+        price = (self.joint or last).estimate["usd_per_token"]
         return ServingEstimate(
             usd_per_mtok=price * PER_MILLION,
             tpot=last.estimate["tpot"] if last.decodes else None,
@@ -332,19 +336,22 @@ def evaluate_pair(
     pools = (prefill, evaluate(step.task, step.layouts, batch, sized=step))
     chips = shards(reading)[pair.rows[0]], shards(decoding)[pair.rows[1]]
     transfer = float(tasks.transfer(*chips))
+
+    def together(values: Sequence[Mapping[str, float]], made: Pair | None) -> dict[str, float]:
+        slots = values[0]["slot"], values[1]["slot"]
+        return pools_values(tasks.load, pools_symbols(tasks, pools, values, transfer, made, slots))
+
     symbols = Later(
         lambda: pools_symbols(
             tasks, pools, [pool.chosen_by for pool in pools], transfer, pair, pair.slots
         )
     )
-
-    def bound() -> dict[str, float]:
-        values = [pool.bound for pool in pools]
-        slots, made = (values[0]["slot"], values[1]["slot"]), pair if step.task.batches else None
-        return pools_values(tasks.load, pools_symbols(tasks, pools, values, transfer, made, slots))
-
-    outputs = Later(lambda: pools_values(tasks.load, symbols))
-    return Candidate(pools, JointPools(tasks, pair, transfer, symbols, outputs, Later(bound)))
+    outputs = estimate = Later(lambda: pools_values(tasks.load, symbols))
+    if task.uses_bound:
+        estimate = Later(lambda: together([pool.estimate for pool in pools], pair))
+    made = pair if step.task.batches else None
+    bound = Later(lambda: together([pool.bound for pool in pools], made))
+    return Candidate(pools, JointPools(tasks, pair, transfer, symbols, outputs, estimate, bound))
 
 
 def _decoding(tasks: TaskPair, decoding: Step, pair: Pair) -> Step:

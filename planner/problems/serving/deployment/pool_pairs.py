@@ -36,6 +36,7 @@ from planner.problems.serving.search.replica_counts import (
 from planner.problems.serving.search.sizing import PhaseLayouts
 from planner.problems.serving.step.kernels import replica_rates, split_values
 from planner.problems.serving.step.occupancy import first
+from planner.problems.serving.step.packing import distinct
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import Task, TaskPair
 
@@ -209,16 +210,14 @@ def _fewest(
 
 def _split(tasks: TaskPair, a: PhaseLayouts, b: PhaseLayouts, chips: np.ndarray) -> list[Pair]:
     """The best split of each pair over all numbers of chips paid; the best few pairs."""
-    spare = tasks.prefill.spare
     pairs: dict[tuple[int, int], Pair] = {}
     for n, m in replica_counts(tasks, a, b, chips):
         chips_read = chips_taken(tasks, a, n)
         served, score = _scored(tasks, a, b, n, m, chips)
-        good = np.flatnonzero((n > spare) & (m > spare) & (served > 0))
+        good = np.flatnonzero(served > 0)
         order = good[np.argsort(score[good], kind="stable")]
         # Of each pair the number of chips that is best for it; equals count, the search settles.
-        number = a.rows[order] * (int(b.rows.max(initial=0)) + 1) + b.rows[order]
-        _, leading = np.unique(number, return_index=True)
+        leading, _ = distinct(a.rows[order], b.rows[order])
         for k in _leading(score, b.rows, order[np.sort(leading)][:MOST_TIED]):
             rows = (int(a.rows[k]), int(b.rows[k]))
             if rows not in pairs or score[k] < pairs[rows].score * (1 - SAME_PRICE):
@@ -328,7 +327,7 @@ def pools_symbols(
     `slots` are the times a replica of either pool spends per request at its most; without a `pair`
     no replica is spare and none is idle, as the roofline has it.
     """
-    task = pools[-1].task
+    task = tasks.decode
     symbols = {
         "one_seq": 1.0, "L_in": task.input_tokens, "L_out": task.output_tokens,
         "L_dec": task.output_tokens - 1.0, "T_move": transfer,

@@ -209,6 +209,13 @@ def test_the_roofline_and_the_estimate_of_a_plan_stand_beside_it():
     assert estimate.usd_per_mtok == pytest.approx(two.usd_per_mtok)
     assert estimate.tpot == last.estimate["tpot"]
     assert estimate.ttft == pytest.approx(first.estimate["ttft"] + two.transfer)
+    # A plan chosen on the bound, of which each pool takes as long as the profile has it.
+    ideal = planned(asked({}, estimate="bound"))
+    served = min(pool.replicas / pool.estimate["slot"] for pool in ideal.pools)
+    estimate = ideal.expected()
+    assert estimate is not None
+    assert estimate.usd_per_mtok == pytest.approx(4 * 3.5 / 3600 / served / 1200 * 1e6)
+    assert estimate.usd_per_mtok > ideal.usd_per_mtok
     for mode, read, decoded in [("decode", False, True), ("prefill", True, False)]:
         one = single(question(sparse(), mode=mode, estimate="bound"), ONE, 1.0)
         bound, estimate = one.floor(), one.expected()
@@ -280,7 +287,7 @@ def of_two(objective: str, demand: float | None = None, **latencies: float) -> C
         made.append(pool)
     pair = Pair(1.0, 1.0, (0, 0), (3, 2), (4, 5), 1.0, 48.0, 1.0, (1.0, 1.0), (1.0, 1.0))
     none: dict[str, float] = {}
-    return Candidate(tuple(made), JointPools(pools, pair, 0.0, none, none, none))
+    return Candidate(tuple(made), JointPools(pools, pair, 0.0, none, none, none, none))
 
 
 @pytest.mark.parametrize("objective", ["cost", "energy", "latency", "throughput"])

@@ -193,18 +193,32 @@ def test_of_splits_that_are_alike_those_near_the_best_of_each_decoding_layout_le
 @pytest.mark.parametrize("demand", [None, 3.0])
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_a_split_is_scored_by_the_slower_pool_without_the_spare_replicas(objective, demand):
-    """One spare replica of each: none of one pool, one more, several; chips for all of them."""
-    a = phase(rate=[2.0] * 4, weight=[1.0] * 4, stage=[2] * 4, latency=[0.25] * 4)
-    b = phase(rate=[3.0] * 4, weight=[4.0] * 4, latency=[2.0] * 4)
-    n, m, chips = np.array([1, 3, 3, 0]), np.array([2, 1, 4, 0]), np.array([9, 9, 12, 9])
+    """One spare replica of each: none of one pool, one more, several; more than chips hold."""
+    a = phase(rate=[2.0] * 5, weight=1.0, stage=2, latency=0.25)
+    b = phase(rate=[3.0] * 5, weight=4.0, latency=2.0)
+    n, m, chips = np.array([1, 3, 3, 0, 5]), np.array([2, 1, 4, 0, -1]), np.array([9, 9, 12, 9, 9])
     pools = question(objective=objective, demand=demand, spare=1)
     served, score = pool_pairs._scored(pools, a, b, n, m, chips)
-    expected = [demand * up if demand else up * 4.0 for up in (0, 0, 1, 0)]
+    expected = [demand * up if demand else up * 4.0 for up in (0, 0, 1, 0, 0)]
     np.testing.assert_allclose(served, expected)
     works = served > 0
     bills = (2 * n + 4.0 * (chips - 2 * n))[works]
     by_hand = {"cost": bills / served[works], "throughput": 1 / served[works], "latency": [2.25]}
     np.testing.assert_allclose(score[works], by_hand[objective])
+
+
+def test_splits_that_share_the_best_score_are_so_many_at_most():
+    """Layouts that decode alike are as many pairs, of which a few are enough."""
+    many = phase(rate=np.full(80, 4.0))
+    a, b, chips = phase(rate=np.full(80, 4.0), rows=0), many, np.full(80, 2)
+    assert len(pool_pairs._split(question(), a, b, chips)) == pool_pairs.MOST_TIED == 64
+
+
+def test_of_splits_that_cost_the_same_the_one_that_reads_sooner_stays():
+    """Of three replicas two may read or two decode: one request a second either way."""
+    a = phase(rate=[1.0], weight=[1.0])
+    (split,) = pool_pairs._split(question(), a, a, np.array([3]))
+    assert (split.replicas, split.requests) == ((2, 1), 1.0)
 
 
 def test_energy_is_scored_by_what_chips_draw():
