@@ -129,7 +129,7 @@ def test_the_pool_that_decodes_has_the_least_batch_that_carries(load):
 
 
 def test_prompts_that_wait_are_read_in_the_quickest_pass():
-    """Short prompts may share a pass: as many as make the first token come soonest."""
+    """Short prompts may share a pass: as many as make the first token come soonest, or are best."""
     pools = asked({"arrivals": np.inf}, input_tokens=100.0)
     steps, pairs = solved(pools)
     first = evaluate_pair(pools, *steps, pairs[0]).pools[0]
@@ -139,6 +139,9 @@ def test_prompts_that_wait_are_read_in_the_quickest_pass():
     keeps = {n: x["ttft"] for n, x in times.items() if x["readers"] <= first.task.busiest}
     assert len(keeps) > 1
     assert first.batch == min(keeps, key=keeps.__getitem__)
+    free = asked({}, input_tokens=100.0)
+    steps, pairs = solved(free)
+    assert evaluate_pair(free, *steps, pairs[0]).pools[0].batch == pairs[0].reads > 1
 
 
 @pytest.mark.parametrize("mode", ["aggregated", "decode", "prefill"])

@@ -300,12 +300,12 @@ def test_what_another_layout_betters_is_left_out(objective, demand, batches):
 def test_who_may_be_the_fastest_is_judged_among_layouts_of_one_room_and_way():
     """Stage, stages, receivers, whether more chips send than receive, engines, question."""
     pools = pools_of(MODEL)
-    reading = [Step(pools.prefill, columns(ROWS * 3), bound=False)] * 2
+    reading = [Step(pools.prefill, columns(ROWS * 4), bound=False)] * 2
     numbers = np.array([1, 2])
     ways = [_Receiving.of(pool_matching.shards(step), numbers) for step in reading]
     at = np.concatenate([way.layouts for way in ways])
-    layouts = columns(ROWS * 3).take(at)
-    bits = np.array([0b01, 0b10])[(at >= 10) * 1]
+    layouts = columns(ROWS * 4).take(at)
+    bits = np.array([-1, -1, 0b01, 0b10])[at // 5]
     layouts = replace(layouts, engines=bits)
     ahead = pool_matching._ahead([pools, pools], reading, layouts, ways)
     assert ahead is not None
