@@ -308,7 +308,7 @@ def carried_batches(questions: Sequence[tuple[TaskPair, Step, Pair]]) -> list[fl
     steps = [_decoding(*question) for question in questions]
     for numbers in alike([(step,) for step in steps]):
         together = Step.joined([steps[number] for number in numbers])
-        carried = carrying(together, np.floor(batches[numbers]))
+        carried = carrying(together, batches[numbers])
         # The load a pool was sized for may lie a rounding beside what it carries.
         batches[numbers] = np.where(carried > 0, carried, batches[numbers])
     return batches.tolist()

@@ -255,19 +255,16 @@ def _scored(
         "X_pf": a.rate, "X_dec": b.rate, "n_chips_pf": taken,
         "n_chips_dec": np.maximum(chips - taken, 0),
     }  # fmt: skip
-    word, paid = "usd_per_request", "p_chip"
-    if prefill.objective == "energy":
-        word, paid = "joule_per_request", "P_chip"
     rates = symbols["n_pf"] * a.rate, symbols["n_dec"] * b.rate
     served = np.minimum(*rates) if tasks.demand is None else np.full(n.shape, tasks.demand)
-    symbols[f"{paid}_pf"] = _drawn(prefill, a, rates[0], served)
-    symbols[f"{paid}_dec"] = b.weight
+    # What chips count, USD or J, adds up alike.
+    symbols |= {"p_chip_pf": _drawn(prefill, a, rates[0], served), "p_chip_dec": b.weight}
     load = "none"
     serves = np.minimum(symbols["n_pf"], symbols["n_dec"]) > 0
     if tasks.demand is not None:
         load, symbols["X_arr"] = "given", np.where(serves, tasks.demand, 0.0)
-    values = split_values(load, word, symbols)
-    score, served = values[word], np.broadcast_to(values["requests"], n.shape)
+    values = split_values(load, symbols)
+    score, served = values["usd_per_request"], np.broadcast_to(values["requests"], n.shape)
     if prefill.objective == "latency":
         score = a.latency + b.latency
     elif prefill.objective == "throughput":

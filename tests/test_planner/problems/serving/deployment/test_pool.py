@@ -36,6 +36,7 @@ ROW = (2, 2, 2, 3, 1, 1, 2, 50, 1)
 ONE = (1, 1, 1, 1, 1, 1, 3, 4, 1)
 MODEL = dense(5)
 NEMOTRON = sizes(load("nemotron-3-nano-30b-a3b"))
+WINDOWS = sizes(load("gpt-oss-120b"))  # half of its caches grow, half stop at a window
 
 
 def pool(task: Task, row: tuple[int, ...] = ONE, batch: float = 8.0, **of: Any) -> EvaluatedPool:
@@ -72,7 +73,7 @@ def test_recurrent_states_are_those_of_the_sequences_of_a_chip(batch):
 
 
 @pytest.mark.parametrize("mode", ["aggregated", "decode", "prefill"])
-@pytest.mark.parametrize("model", [MODEL, NEMOTRON], ids=["dense", "recurrent"])
+@pytest.mark.parametrize("model", [MODEL, NEMOTRON, WINDOWS], ids=lambda model: model.name)
 def test_full_contexts_fit_where_their_caches_have_room(mode, model):
     """Caches grow from the mean context to the longest; states do not."""
     task = question(model, mode=mode, input_tokens=2000.0, output_tokens=1000.0, context=1500.0)

@@ -407,6 +407,24 @@ def test_a_promise_on_the_whole_leaves_each_reader_its_own_time_to_decode(monkey
         assert expected or pace < 0.0014
 
 
+def test_of_the_readers_of_many_parts_only_the_fastest_count_where_no_time_does(monkeypatch):
+    """Beside a promise on the whole, or where times are to be small, the quick ones stay."""
+    readers = phase(rate=[1.0, 2.0], latency=[1.0, 2.0])
+    monkeypatch.setattr(pool_matching, "_receivers", lambda *_: [readers])
+    monkeypatch.setattr(pool_matching, "_beside", lambda _, reads, steps: [(*reads, *steps)])
+    for objective, promises, expected in [
+        ("cost", {}, [1]), ("throughput", {"tpot": 1.0}, [1]), ("latency", {}, [0, 1]),
+        ("cost", {"e2e": 1.0}, [0, 1]), ("latency", {"e2e": 1.0}, [0, 1]),
+    ]:  # fmt: skip
+        pools = pools_of(MODEL, objective=objective, promises=promises)
+        parts = [np.array([3, 0]), np.array([2])]
+        matched: Any = [*pool_matching.matched_parts(pools, *steps(pools), parts)]
+        for part, (rows, (reads, step)) in zip(parts, matched, strict=True):
+            assert reads.rows.tolist() == expected
+            assert rows is part
+            assert step.layouts.tp.tolist() == [ROWS[row][0] for row in part]
+
+
 @pytest.mark.parametrize("objective", ["cost", "latency"])
 @pytest.mark.parametrize("promises", [{"tpot": 0.0016}, {"e2e": 0.4}])
 def test_parts_of_the_layouts_that_decode_have_the_best_of_all(objective, promises):

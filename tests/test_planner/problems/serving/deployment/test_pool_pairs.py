@@ -201,6 +201,20 @@ def test_a_split_is_scored_by_the_slower_pool_without_the_spare_replicas(objecti
     np.testing.assert_allclose(score[works], by_hand[objective])
 
 
+def test_energy_of_readers_that_wait_is_that_of_chips_in_part_idle():
+    """Three replicas read 6 requests/s at most, two decode 5: readers work five sixths of it."""
+    draw = chip_power(chip("h200"))
+    assert draw is not None
+    a, b = phase(rate=[2.0], weight=[300.0]), phase(rate=[2.5], weight=[500.0])
+    idle = draw.idle
+    for demand, served in ((None, 5.0), (3.0, 3.0)):
+        pools = question(objective="energy", draw=draw, demand=demand)
+        counts = np.array([3]), np.array([2]), np.array([8])
+        _, score = pool_pairs._scored(pools, a, b, *counts)
+        watts = idle + served / 6.0 * (300.0 - idle)
+        np.testing.assert_allclose(score, (3 * watts + 5 * 500.0) / served)
+
+
 def test_splits_that_share_the_best_score_are_so_many_at_most():
     """Layouts that decode alike are as many pairs, of which a few are enough."""
     many = phase(rate=np.full(80, 4.0))
