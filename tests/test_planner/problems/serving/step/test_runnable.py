@@ -14,21 +14,39 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import planner
+from planner.architecture.counts import InnerWidth
 from planner.catalogue import models
 from planner.engines import ENGINES, export
 from planner.engines.deployment import checkpoint, deployments
 from planner.problems.serving.search.batch import layouts_of
 from planner.problems.serving.step.engine_rules import RULES, engine_tables
+from planner.problems.serving.step.layouts import Layouts
+from planner.problems.serving.step.runnable import (
+    copies_dense,
+    engines_of,
+    feed_forward_shared,
+    loaded_by,
+    misfit,
+    pool_of,
+    refusals,
+    refused,
+    run_by,
+    stamps,
+    unfit_for,
+)
 from planner.problems.serving.task.resolve import resolve
 from planner.scenario import checked
 from planner.scenario.tree import Tree
 from planner.text.errors import Infeasible, InputError
+from tests.cases.engine_pools import FULL, H100, MI300, MODEL, pool_with
+from tests.cases.serving import dense, question, sparse
 from tests.paths import ROOT
 
 MODELS = (
@@ -38,6 +56,177 @@ MODELS = (
 SYSTEMS = ("hgx-h100", "hgx-h200", "hgx-b200", "gb200-nvl72", "mi300x-8")
 EVEN = {"vllm": False, "sglang": True, "trtllm": True}
 KV = {"vllm": {"bf16", "fp16", "fp8"}, "sglang": {"bf16", "fp8"}, "trtllm": {"bf16", "fp8"}}
+
+
+WHOLE = {"inner": ()}  # widths are not known, so nothing is cut
+VLLM, SGLANG, TRTLLM = (1 << place for place in range(3))
+
+
+def rows(*layouts: Mapping[str, int]) -> Layouts:
+    """A table of layouts, one chip of everything that is not said."""
+    return Layouts.joined([Layouts.of(**each) for each in layouts])
+
+
+def reasons(changes: dict[str, Any], layout: dict[str, int], engine: str) -> list[tuple[str, str]]:
+    """Why an engine refuses a layout of a pool, each with what would work."""
+    return [*refusals(pool_with(changes), Layouts.of(**layout), engine_tables()[engine])]
+
+
+def test_a_column_of_layouts_is_judged_at_once():
+    """A bit for each engine that was asked about and runs the layout, whatever it loads."""
+    table = rows({}, {"tp": 2, "dp_attention": 2, "ep": 2, "tp_expert": 2}, {"tp": 5})
+    pool = pool_with({**WHOLE, "weights": "fp8"})
+    assert tuple(engine_tables()) == ("vllm", "sglang", "trtllm")
+    every = run_by(pool, table, ("vllm", "sglang", "trtllm"))
+    assert every.tolist() == [VLLM + SGLANG + TRTLLM, SGLANG, 0]
+    assert run_by(pool, table, ("vllm", "trtllm")).tolist() == [VLLM + TRTLLM, 0, 0]
+    assert loaded_by(pool, ["trtllm", "vllm"]) == ("vllm",)  # it converts no bf16 checkpoint
+    assert loaded_by(pool_with({}), ["trtllm", "vllm"]) == ("trtllm", "vllm")
+    assert stamps(["vllm"]) == f"vLLM {engine_tables()['vllm'].version}"
+    assert stamps([]).startswith("none of those read")
+
+
+def drafting(**changes: Any) -> Any:
+    """A question to all engines of a model that drafts with blocks of its own."""
+    model = replace(MODEL, family="deepseek_v3", mtp_blocks=1, inner=(),
+                    **{"max_context": None, **changes.pop("model", {})})  # fmt: skip
+    every = {"engines": ("vllm", "sglang", "trtllm"), "chip": H100, "positions_per_step": 3.0}
+    task = question(sparse(), **{**every, **changes})
+    bf16 = dict.fromkeys(model.weight_dtype, "bf16")
+    return replace(task, sizes=replace(model, weight_dtype=bf16), chip=H100)
+
+
+def test_all_pools_of_a_plan_are_run_by_one_engine():
+    """Requests of 1000 tokens, 200 more and two drafts beyond them fit the model, or none does."""
+    plain, odd = Layouts.of(), Layouts.of(tp=2, dp_attention=2, ep=4)
+    names = ("vllm", "sglang", "trtllm")
+    assert engines_of([(drafting(), plain)]) == names
+    assert engines_of([(drafting(), plain), (drafting(), odd)]) == names[:2]
+    assert engines_of([(drafting(), odd), (drafting(engines=None), plain)]) is None
+    assert engines_of([(drafting(engines=("sglang",)), plain)]) == ("sglang",)
+    assert engines_of([(drafting(engines=()), plain)]) == ()
+    assert engines_of([(drafting(model={"max_context": 1202}), plain)]) == names
+    assert engines_of([(drafting(model={"max_context": 1201}), plain)]) == ()
+    longer = drafting(input_tokens=1001.0, model={"max_context": 1202})
+    assert engines_of([(replace(longer, input_tokens=1000.0), plain), (longer, plain)]) == ()
+    # Without blocks that predict, nobody loads it for drafting.
+    assert engines_of([(drafting(model={"mtp_blocks": 0}), plain)]) == ()
+
+
+def test_a_pool_is_asked_about_in_the_words_of_rules():
+    """Its role where it does one phase alone, the weights of its experts, copies and drafts."""
+    task = drafting(redundant=2, drafting="eagle")
+    pool = pool_of(task)
+    assert (pool.role, pool.copies, pool.drafts, pool.method) == ("", 2, 2, "eagle")
+    assert pool_of(replace(task, mode="decode")).role == "decode"
+    kinds = {**MODEL.weight_dtype, "routed": "fp4", "dense_ffn": "fp8"}
+    model = replace(MODEL, weight_dtype=kinds)
+    assert pool_of(replace(task, sizes=model)).weights == "fp4"
+    assert pool_of(replace(task, sizes=replace(model, n_experts=0))).weights == "fp8"
+
+
+def test_an_engine_says_what_would_work():
+    """The next smaller and the next larger size that break no rule, and a word where none does."""
+    # Of 12 heads and 4 KV heads tp may be 1, 2, 4 or 12; 3 blocks of an expert leave 1.
+    assert ("choose.tp=4, or choose.tp=12") in reasons(WHOLE, {"tp": 5}, "vllm")[0][1]
+    (said, remedy), *others = reasons({}, {"tp": 5}, "vllm")
+    assert said == f"tp 5 does not divide the 12 attention heads of {MODEL.name}"
+    assert remedy == "choose.tp=1"
+    cut = {"tp": 5, "tp_expert": 5}
+    (expert,) = [each for each in reasons({}, cut, "vllm") if "width of an expert" in each[0]]
+    assert expert[1] == "another model, or another engine"  # no ep is whole beside tp 5
+    assert any("768 in blocks of 128, is not whole on each of tp 5" in text for text, _ in others)
+    narrow = {"inner": (InnerWidth("dense_ffn", 768, 1), InnerWidth("shared", 768, 1))}
+    texts = [text for text, _ in reasons(narrow, {"tp": 5}, "vllm")]
+    assert "the feed-forward width, 768, is not whole on each of tp 5 chips" in texts
+    # Experts that lie over the whole stage follow it: eight of them over four chips, not twelve.
+    spread = reasons(WHOLE, {"tp": 5, "ep": 5}, "trtllm")
+    assert spread[0][1] == "choose.tp=4 with choose.ep=4"
+    # Of twelve chips 1, 2, 4 share eight experts evenly, and 3 do not.
+    (even,) = reasons(WHOLE, {"tp": 12, "ep": 3, "tp_expert": 4}, "trtllm")
+    assert even == ("8 experts do not divide over ep 3", "choose.ep=2, or choose.ep=4")
+    assert reasons({"chip": MI300, "kv_dtype": "int8"}, {}, "trtllm") == [
+        (f"{MI300.title} is not among the chips its options were read for (NVIDIA)",
+         "a system with chips of NVIDIA"),
+        (f"it has no int8 KV cache for {MODEL.name}", "choose.kv=bf16 or fp8"),
+    ]  # fmt: skip
+    (converts,) = reasons({"weights": "fp8"}, {}, "trtllm")
+    assert "the plan takes fp8 weights" in converts[0]
+    engine, pool = engine_tables()["trtllm"], pool_with({"weights": "fp8"})
+    assert not [*refusals(pool, Layouts.of(), engine, checkpoint=False)]
+    # Seven heads over seven chips, but a width of half a block over one alone.
+    alone = {"inner": (InnerWidth("dense_ffn", 1, 2),), "n_experts": 0, "family": "llama",
+             "n_q_heads": 7, "caches": (replace(FULL, heads=7),), "vocab": 374}  # fmt: skip
+    assert reasons(alone, {"tp": 7}, "trtllm")[0][1] == "choose.tp=1"
+    for layout, remedy in (({"halves": 2}, "choose.overlap=none"), ({"cp": 2}, "choose.cp=1")):
+        assert [text for _, text in reasons(WHOLE, layout, "trtllm")] == [remedy]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [({"mtp_blocks": 0}, "has no blocks for multi-token prediction"),
+     ({"mtp_blocks": 1}, "does not run the multi-token prediction blocks of mixtral"),
+     ({"mtp_blocks": 1, "method": "mtp"}, "prediction blocks of mixtral"),
+     ({"mtp_blocks": 1, "method": "eagle"}, "drafting by eagle is not written")],
+)  # fmt: skip
+def test_an_engine_says_why_it_does_not_draft(changes, said):
+    """No blocks, blocks that it does not run, or a method that is not written."""
+    (reason,) = reasons({"drafts": 1, **changes}, {}, "vllm")
+    assert said in reason[0]
+
+
+def test_all_engines_refuse_by_the_layout_that_each_comes_nearest_to():
+    """Of a layout that breaks two rules and one that breaks one, the latter's is told."""
+    table = rows({"tp": 5, "halves": 2}, {"halves": 2})
+    said = refused(pool_with(WHOLE), table, ["trtllm"])
+    stamp = engine_tables()["trtllm"].stamp
+    assert said == (
+        f"no engine that was read runs this; {stamp}: {stamp} has no option that lets two "
+        "half-batches overlap; what would work: choose.overlap=none; "
+        "or engine: none, for your own"
+    )
+    both = refused(pool_with(WHOLE), rows({"tp": 5}), ["vllm", "sglang"])
+    names = " and ".join(engine_tables()[name].stamp for name in ("vllm", "sglang"))
+    assert f"; {names}: tp 5 does not divide" in both
+    task = drafting(model={"kv_dtype": "int8"})
+    assert "no int8 KV cache" in unfit_for(task)
+    assert unfit_for(drafting()) == unfit_for(replace(task, engines=None)) == ""
+    assert unfit_for(replace(task, any_layout=True)) == unfit_for(replace(task, engines=())) == ""
+
+
+def test_an_error_stands_where_the_remedy_does():
+    """At the choice that was made and would mend it, else at the first made, else at the remedy."""
+    words = "tp 3; what would work: choose.ep=2, or choose.tp=4"
+    assert misfit(["kv", "tp"], words) == ("choose.tp", words)
+    assert misfit(["kv", "mode"], words)[0] == "choose.kv"
+    assert misfit([], words)[0] == "choose.ep"
+    assert misfit([], "another model")[0] == "choose"
+
+
+def test_attention_of_a_dense_model_is_copied_where_something_does():
+    """SGLang does for Llama, a mesh of one's own for any whose widths are known."""
+    task = question(dense())
+    assert copies_dense(task)
+    assert copies_dense(replace(task, engines=("vllm", "sglang")))
+    assert not copies_dense(replace(task, engines=("vllm",)))
+    assert copies_dense(replace(task, engines=("vllm",), any_layout=True))
+    assert not copies_dense(replace(task, lecture=True))
+    assert not copies_dense(replace(task, sizes=replace(task.sizes, inner=())))
+    assert not copies_dense(question(sparse()))
+
+
+def test_a_feed_forward_part_is_shared_by_the_copies_of_attention():
+    """Four copies hold a fourth of it each beside all the rest."""
+    task = question(dense())
+    whole, part = 1e12, task.sizes.weight_bytes["dense_ffn"]
+    values = {"S_fixed": whole, "M_fixed": 2 * whole, "M_routed": 0.0}
+    layouts = rows({}, {"dp_attention": 4})
+    shared = feed_forward_shared(task, layouts, values)
+    assert shared["S_fixed"].tolist() == [whole, whole - part * 3 / 4]
+    assert shared["M_fixed"].tolist() == [2 * whole, 2 * whole - part * 3 / 4]
+    assert set(shared) == {"S_fixed", "M_fixed"}
+    assert feed_forward_shared(task, rows({"tp": 4}), values) == {}
+    assert feed_forward_shared(question(sparse()), layouts, values) == {}
 
 
 def starts(engine: str, config: Mapping[str, Any], x: Mapping[str, int], role: str, kv: str) -> str:
