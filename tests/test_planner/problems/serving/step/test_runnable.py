@@ -88,8 +88,8 @@ def test_a_column_of_layouts_is_judged_at_once():
 
 def drafting(**changes: Any) -> Any:
     """A question to all engines of a model that drafts with blocks of its own."""
-    model = replace(MODEL, family="deepseek_v3", mtp_blocks=1, inner=(),
-                    **{"max_context": None, **changes.pop("model", {})})  # fmt: skip
+    own = {"family": "deepseek_v3", "mtp_blocks": 1, "inner": (), "max_context": None}
+    model = replace(MODEL, **{**own, **changes.pop("model", {})})
     every = {"engines": ("vllm", "sglang", "trtllm"), "chip": H100, "positions_per_step": 3.0}
     task = question(sparse(), **{**every, **changes})
     bf16 = dict.fromkeys(model.weight_dtype, "bf16")
