@@ -102,7 +102,9 @@ def test_parts_of_a_context_inside_a_domain():
     parts, stages = np.array([4, 1, 8]), np.array([8, 8, 8])
     each = rounds(HGX, "h100", parts, stages, DECODE)
     for place, n in ((0, 4), (2, 8)):
-        both = [law(HGX, "h100", n, name, "library", DECODE) for name in ("all-gather", "all-to-all")]
+        both = [
+            law(HGX, "h100", n, name, "library", DECODE) for name in ("all-gather", "all-to-all")
+        ]
         assert row(each, place) == pytest.approx(after_each_other(both, (0.5, 0.5)), rel=1e-12)
     assert row(each, 1) == (0, 1, 0)
     each = rounds(HGX, "h100", parts, stages, PREFILL)

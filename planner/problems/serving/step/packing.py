@@ -145,9 +145,7 @@ def _upper_sides(first: int, second: int, domain: int) -> tuple[tuple[int, int, 
         while len(hull) > 1 and _turns_left(hull[-2], hull[-1], corner):
             hull.pop()
         hull.append(corner)
-    return tuple(
-        (u - x, y - v, (u - x) * y + (y - v) * x) for (x, y), (u, v) in pairwise(hull)
-    )
+    return tuple((u - x, y - v, (u - x) * y + (y - v) * x) for (x, y), (u, v) in pairwise(hull))
 
 
 def _turns_left(a: tuple[int, int], b: tuple[int, int], c: tuple[int, int]) -> bool:

@@ -77,7 +77,9 @@ def test_a_drafter_in_symbols_by_hand():
     assert 0 < dense_["k_draft"] < dense_["e_draft"]  # a share that stays finite
     nothing = drafter_values(SMALL)
     assert nothing.keys() == values.keys()
-    assert {x for name, x in nothing.items() if name not in ("k_draft", "e_draft", "h_draft")} == {0}
+    assert {x for name, x in nothing.items() if name not in ("k_draft", "e_draft", "h_draft")} == {
+        0
+    }
     assert 0 < nothing["k_draft"] < nothing["e_draft"]
     assert resident(SMALL) == {}
 
