@@ -132,5 +132,5 @@ def test_rows_of_a_table():
     assert row["seconds"] == pytest.approx(
         float(collective_time(group_of(HGX, 8), "all-gather", 1e6).seconds)
     )
-    with pytest.raises(InputError, match="hgx-h100|accelerators"):
+    with pytest.raises(InputError, match="9 "):
         timed(fabric, "all-gather", [9], [1e6])

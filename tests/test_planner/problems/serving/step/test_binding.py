@@ -1,7 +1,7 @@
 """The values of a step's symbols, by hand: of a model, a chip, a workload and a layout."""
 
 from dataclasses import replace
-from math import ceil, comb, log, sqrt
+from math import comb, log, sqrt
 from types import SimpleNamespace
 
 import numpy as np
@@ -281,12 +281,11 @@ def hybrid():
 def test_a_model_by_hand():
     """Counts, bytes and arithmetic of one whose caches are full, windowed and sparse."""
     values = shared_values(replace(question(SPARSE), sizes=hybrid()))
-    counted = {name: values[name] for name in (
-        "N_attn", "N_ffn", "N_exp", "N_head", "S_fixed", "S_routed", "M_fixed", "M_routed")}  # fmt: skip
-    assert counted == {
+    counted = {
         "N_attn": 250 + 16e3 + 32e3, "N_ffn": 500 + 1000, "N_exp": 2000, "N_head": 8000,
         "S_fixed": 231e3, "S_routed": 8e3, "M_fixed": 247e3, "M_routed": 8e3,
     }  # fmt: skip
+    assert {name: values[name] for name in counted} == counted
     # Of a context of 1100 and a prompt of 1000 tokens; the mean token of a prompt sees less.
     seen, sparse_seen = 400 - 400**2 / 2000, 200 - 200**2 / 2000
     assert values["b_kv"] == 20

@@ -109,7 +109,8 @@ BREAKS = {
         ({"role": "decode"}, {"pp": 2}),
         *[({"role": "prefill", **mixed}, {"pp": 2}) for mixed in (WINDOWS, CHUNKS, STATE)],
     ],
-    "no drafts in a pipeline": [({"drafts": 1, "role": role}, {"pp": 2}) for role in ("", "decode")],
+    "no drafts in a pipeline": [({"drafts": 1}, {"pp": 2}),
+                                ({"drafts": 1, "role": "decode"}, {"pp": 2})],
     "drafts in whole rounds": [({"mtp_blocks": 2, "drafts": drafts}, {}) for drafts in (3, 5)],
     "maker": [({"chip": MI300}, {}, "trtllm")],
     "cache dtype": [

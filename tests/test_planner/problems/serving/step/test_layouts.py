@@ -86,7 +86,8 @@ def test_replicas_are_no_larger_than_any_that_was_published_unless_asked_for(
 
 def test_a_layout_in_plain_numbers():
     """tp 2, three copies of attention on five parts of a context, seven stages."""
-    row = dict(tp=2, pp=7, cp=5, dp_attention=3, ep=6, tp_expert=1, replicas=4, chips=900, halves=2)
+    row = {"tp": 2, "pp": 7, "cp": 5, "dp_attention": 3, "ep": 6, "tp_expert": 1, "replicas": 4,
+           "chips": 900, "halves": 2}  # fmt: skip
     one = Layouts.of(**row)
     assert (one.whole[0], one.stage[0], one.replica_chips[0]) == (6, 30, 210)
     assert one.group[0] == 7 * 3 * 5  # one sequence for each part of each copy on each stage

@@ -1,4 +1,4 @@
-"""Shares of times that rest on coefficients, and the numbers of a pool that a fit is asked about."""
+"""Shares of times that rest on coefficients, and what a fit is asked about of a pool."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -37,7 +37,7 @@ def test_all_of_a_time_of_nothing_rests_on_nothing():
     """Coefficients that take no time have no share, whatever the time."""
     step = Step(question(sparse(), plain=True), LAYOUT, bound=False)
     shares = resting_on(step, np.array([8.0]))
-    assert all((0 <= rows).all() and (rows <= 1).all() for rows in shares.values())
+    assert all((rows >= 0).all() and (rows <= 1).all() for rows in shares.values())
     zero = {**step.task.profile.values, "t_hop": 0.0}
     profile = replace(step.task.profile, values=zero)
     shares = resting_on(step.with_task(replace(step.task, profile=profile)), np.array([8.0]))
@@ -45,7 +45,7 @@ def test_all_of_a_time_of_nothing_rests_on_nothing():
 
 
 def test_numbers_of_a_pool_by_hand():
-    """Replicas of 8 and of 20 chips in domains of 8, two copies of attention, 24 and 1 sequences."""
+    """Replicas of 8 and 20 chips in domains of 8, two copies of attention, 24 and 1 sequences."""
     layouts = columns([(2, 2, 1, 2, 4, 1, 1, 8), (5, 2, 1, 2, 1, 10, 1, 20)])
     batch = np.array([24.0, 1.0])
     task = question(sparse(), cached_input=0.25, positions_per_step=3.0)

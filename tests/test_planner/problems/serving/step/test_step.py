@@ -142,7 +142,7 @@ def test_which_equations_answer():
 
 
 def test_how_busy_replicas_are_by_hand():
-    """Without a load the share of slots; under one the replicas that run, and what they may carry."""
+    """Without a load the share of slots; under one the replicas that run, and their busy share."""
     assert step_of("plain").values(BATCH, 0.5)["r_fill"] == 0.5
     given = step_of("given").values(BATCH)
     assert given["n_up"].tolist() == [3, 1, FEW, 2]
