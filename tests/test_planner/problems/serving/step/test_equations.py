@@ -10,6 +10,7 @@ import sympy as sp
 
 from formulas.algebra.notation import P_chip, T_first, T_pf_busy, T_slot, n_chips, x_pf
 from formulas.numerics.evaluate import kernel
+from formulas.serving.queues import ROOM
 from planner.problems.serving.step import equations
 from planner.problems.serving.step.equations import ALONE, tabled
 from planner.problems.serving.step.kernels import StepModel, fed, lowered
@@ -163,4 +164,4 @@ def test_what_a_page_computes_is_what_the_step_does(mode, load, arrivals):
     for name in room:
         assert np.ravel(values[name]) == pytest.approx(np.ravel(flight[name]), rel=1e-9)
     bare = {equation.symbol.name for equation in tabled("page_outputs", *step.model.key)[0]}
-    assert bare == names - set(room)
+    assert bare == names - {equation.symbol.name for equation in ROOM}
