@@ -245,7 +245,7 @@ def _collectives(task: Task, layouts: Layouts) -> dict[str, np.ndarray]:
         reduced = reductions(task.network, task.chip.name, layouts.tp, within)
         exchanged = exchanges(task.network, task.chip.name, layouts.whole, within, there)
         # Where nothing is sent, a copy keeps the root of its bytes above zero.
-        sends = copies(task.sizes, layouts.ep) * ways if sparse else ways * 1.0
+        sends = copies(task.sizes, layouts.ep) * ways if sparse else ways.astype(float)
         if phase and sparse:
             # One copy for each domain, which passes it on inside.
             nodes = copies_to_domains(task.sizes, exchanged.domains)

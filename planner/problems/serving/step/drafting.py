@@ -76,8 +76,8 @@ def draft_collectives(task: Task, layouts: Layouts) -> dict[str, np.ndarray]:
     copied = layouts.dp_attention > 1
     sums = np.where(copied, 2 * layers - sparse, 2 * layers)
     return {
-        "n_draft_ar": np.where(layouts.tp > 1, sums, 0) * 1.0,
-        "n_draft_a2a": np.where(copied, sparse, 0) * 1.0,
+        "n_draft_ar": np.where(layouts.tp > 1, sums, 0).astype(float),
+        "n_draft_a2a": np.where(copied, sparse, 0).astype(float),
     }
 
 

@@ -147,7 +147,6 @@ def enumerate_layouts(
     tp = _allowed(_divisors(heads), free.get("tp"))
     dp = _allowed(np.arange(1, largest + 1 if experts or copied else 2), free.get("dp_attention"))
     table = _cross(tp[tp <= largest, None], dp)
-    # Parts of a context are one, unless others are asked for.
     table = _cross(table[table.prod(axis=1) <= largest], np.unique(free.get("cp") or (1,)))
     table = table[(table.prod(axis=1) <= largest) & _aligned(table, domain, tiled)]
 

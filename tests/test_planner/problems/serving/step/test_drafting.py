@@ -105,7 +105,7 @@ def test_drafts_that_cost_nothing_more_for_a_sequence_always_pay():
     """Just as much for each sequence as its tokens bring, and times that fall count as fixed."""
 
     class Even(Timed):
-        passes, checks = (0.4, 0.0625), (0.2, 0.0625)
+        passes, checks = (0.5, 0.0625), (0.25, 0.0625)
 
     task = replace(SMALL, drafter=DRAFTER, tokens_per_step=1.75)
     assert break_even(Even(task, columns([(1,) * 8]), bound=False), 8.0) == np.inf
