@@ -103,7 +103,7 @@ def break_even(step: Step, batch: float) -> float:
         "g": task.tokens_per_step, "one_seq": 1.0, "one_token": 1.0,
     }  # fmt: skip
     gain = task.tokens_per_step - 1.0
-    if drafts * (checked[1] + passes[1]) <= gain * t_each:
+    if drafts * (checked[1] + passes[1]) < gain * t_each:
         return np.inf
     return max(float(fed(lowered("break_even"), symbols)["B_even"]), 0.0)
 

@@ -110,6 +110,12 @@ def test_drafts_that_cost_nothing_more_for_a_sequence_always_pay():
     task = replace(SMALL, drafter=DRAFTER, tokens_per_step=1.75)
     assert break_even(Even(task, columns([(1,) * 8]), bound=False), 8.0) == np.inf
 
+    class Dear(Even):
+        passes = (5.0, 0.0625)
+
+    # As even, but the fixed part of three drafts is more than that of what they bring.
+    assert break_even(Dear(task, columns([(1,) * 8]), bound=False), 8.0) == 0
+
     class Falling(Timed):
         plain, passes, checks = (10.0, -0.1), (0.4, 0.0), (0.2, 0.1)
 
