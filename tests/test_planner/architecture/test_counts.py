@@ -314,16 +314,20 @@ def test_a_model_without_experts_has_none_and_its_own_width() -> None:
 
 
 def test_a_tied_head_is_a_look_up_that_is_counted_once() -> None:
-    """The embedding of fp32 is the head: read, multiplied with, and stored once."""
-    tied = replace(
-        BY_HAND, tied=True, weights=(EMBEDDING, Weight("lm_head", "head", 0, 80, True)),
-        precision=DTYPES["fp32"],
-    )  # fmt: skip
-    found = sizes(tied)
-    assert found.n_total == 816 - 80
-    assert found.n_active["all"] == found.n_active["no_input_embedding"] == 816 - 72 - 80
-    assert found.n_active["no_embedding_no_head"] == 816 - 72 - 80 - 80
-    assert (found.streamed_bytes["head"], found.streamed_bytes["embedding"]) == (80 * 4, 0)
+    """The embedding of words is the head: read, multiplied with, and stored once, in fp32.
+
+    Its bias is stored beside it, and embeddings of 2 positions are looked up alone.
+    """
+    weights = (EMBEDDING, Weight("positions", "embedding", 2 * 8, 0, False),
+               Weight("lm_head", "head", 0, 80, True), vector("lm_head.bias", "head", 10))  # fmt: skip
+    found = sizes(replace(BY_HAND, tied=True, weights=weights, precision=DTYPES["fp32"]))
+    others = 320 + 136 + 16 + 144 + 32 + 8
+    assert found.n_total == others + 80 + 16 + 10
+    assert found.n_active == {
+        "all": others - 72 + 80 + 10 + 16, "no_input_embedding": others - 72 + 80 + 10,
+        "no_embedding_no_head": others - 72,
+    }  # fmt: skip
+    assert (found.streamed_bytes["head"], found.streamed_bytes["embedding"]) == (4 * 90, 0)
 
 
 def test_prediction_blocks_are_beside_the_counts() -> None:
