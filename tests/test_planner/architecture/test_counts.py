@@ -318,8 +318,12 @@ def test_a_tied_head_is_a_look_up_that_is_counted_once() -> None:
 
     Its bias is stored beside it, and embeddings of 2 positions are looked up alone.
     """
-    weights = (EMBEDDING, Weight("positions", "embedding", 2 * 8, 0, False),
-               Weight("lm_head", "head", 0, 80, True), vector("lm_head.bias", "head", 10))  # fmt: skip
+    weights = (
+        EMBEDDING,
+        Weight("positions", "embedding", 2 * 8, 0, False),
+        Weight("lm_head", "head", 0, 80, True),
+        vector("lm_head.bias", "head", 10),
+    )
     found = sizes(replace(BY_HAND, tied=True, weights=weights, precision=DTYPES["fp32"]))
     others = 320 + 136 + 16 + 144 + 32 + 8
     assert found.n_total == others + 80 + 16 + 10
@@ -345,6 +349,8 @@ def test_inner_widths_are_what_a_part_multiplies_down_from(weights: str | None) 
     assert found == tuple(InnerWidth(group, width, block) for group, width in expected)
     assert {type(one.width) for one in found} == {int}
     assert {one.block for one in sizes(BY_HAND, weights=weights).inner} == {1}
+    left = quantised(unquantized=Patterns(("layers.4.mlp.down_proj",)))
+    assert sizes(left).inner[-1] == InnerWidth("dense_ffn", 7, 1)
 
 
 def test_formats_of_a_quantised_model_made_by_hand() -> None:

@@ -130,7 +130,7 @@ def test_a_model_that_drafts_is_read_and_passed_as_it_is() -> None:
 
 
 def test_numbers_of_drafts_are_one_or_tried() -> None:
-    """None without speculation; up to eight where they are free, or as deep as lengths are given."""
+    """None without speculation; up to eight where they are free, or as deep as lengths go."""
     assert depths(None) == (0,)
     assert depths(Speculation(drafts=3)) == (3,)
     assert depths(Speculation(drafts=12, accepted=(1.5, 2.0))) == (12,)
