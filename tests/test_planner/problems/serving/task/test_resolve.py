@@ -14,7 +14,12 @@ from planner.catalogue import models
 from planner.catalogue.chips import chip, chip_power
 from planner.catalogue.profile import profile
 from planner.problems.serving.profiled import LECTURE
-from planner.problems.serving.task.resolve import ServingTasks, handful_warning, resolve
+from planner.problems.serving.task.resolve import (
+    ServingTasks,
+    handful_warning,
+    hardware_of,
+    resolve,
+)
 from planner.problems.serving.task.task import Task
 from planner.text.errors import FieldError
 from tests.cases.scenarios import small
@@ -332,6 +337,7 @@ def test_on_chip_memory_that_is_not_known_is_told() -> None:
 def test_systems_that_nobody_rents_out_are_left_aside() -> None:
     """Unless a price is given."""
     kinds: dict[str, Any] = {"system": ["hgx-h100", "cloudmatrix384"], "price": None}
+    assert [one.chip.name for one in hardware_of(small(**kinds))] == ["h100"]
     found = asked(**kinds)
     assert [task.chip.name for task in found.tasks] == ["h100"]
     assert [words.split(" ")[0] for words in found.warnings] == ["cloudmatrix384"]
