@@ -15,7 +15,9 @@ SMALL: dict[str, Any] = {
 
 def small(**changes: Any) -> Scenario:
     """The small scenario with some values changed; mappings are merged."""
-    return load(small_values(**changes))
+    found = load(small_values(**changes))
+    assert isinstance(found, Scenario)
+    return found
 
 
 def small_values(**changes: Any) -> dict[str, Any]:

@@ -216,7 +216,10 @@ def test_layouts_that_no_engine_was_read_for_are_checked_by_arithmetic() -> None
     several = asked(model=FEW, system=["hgx-h100", "hgx-h200"])
     assert words.format("h100 and h200") in several.warnings
     assert words.format("gaudi3") in asked(system=["hgx-h100", "gaudi3-8"]).warnings
-    for changes in ({}, {"engine": "none", "model": FEW}, {**LECTURE_OF, "model": FEW}):
+    silent: list[dict[str, Any]] = [
+        {}, {"engine": "none", "model": FEW}, {**LECTURE_OF, "model": FEW}
+    ]  # fmt: skip
+    for changes in silent:
         assert not any("no engine was read" in each for each in asked(**changes).warnings)
 
 
