@@ -324,9 +324,9 @@ def _memory_takes_over(step: Step, most: np.ndarray) -> np.ndarray:
     part, turn = step.take(rows), np.zeros(most.size)
 
     def highest(at: np.ndarray, number: np.ndarray) -> np.ndarray:
-        some = part.take(at)
-        batch = number * some.layouts.group
-        values, value = some(batch), some.values(batch)
+        tested = part.take(at)
+        batch = number * tested.layouts.group
+        values, value = tested(batch), tested.values(batch)
         memory = value["L_dec"] * values["roof.memory"] / (value["g"] * batch)
         return np.asarray(memory >= values["slot"] * (1 - SAME_PRICE))
 

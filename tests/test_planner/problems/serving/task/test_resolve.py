@@ -24,7 +24,7 @@ from planner.problems.serving.task.task import Task
 from planner.text.errors import FieldError
 from tests.cases.scenarios import small
 
-LOAD = {"demand": "2 requests/s"}
+LOAD: dict[str, Any] = {"demand": "2 requests/s"}
 TWO = {"mode": "disaggregated"}
 LECTURE_OF: dict[str, Any] = {"assumptions": "lecture"}
 SPARSE: dict[str, Any] = {"model": "deepseek-v3", "system": "hgx-h200", "chips": 8}
@@ -254,24 +254,24 @@ def test_what_contradicts_itself_is_refused_by_its_key(
     assert words in faults[key]
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        LECTURE_OF,
-        {"memory_utilisation": 0.8},
-        {"choose": {"batch": 8}},
-        {"workload": LOAD, "promises": {"ttft_p95": "9 s", "ttft_p99": "9 s", "cache_fits": 0.9}},
-        {"workload": {"concurrency": 8}},
-        {"chips": 2, "choose": TWO},
-        {"chips": [1, 1, 2], "choose": TWO},
-        {"chips": [1, 4, 8], "workload": {**LOAD, "spare_replicas": 6}},
-        {"workload": {**LOAD, "spare_replicas": 3}},
-        {"choose": {**TWO, "prefill": {"tp": 2}, "decode": {"tp": [1, 2, 4], "pp": 2}}},
-        {"choose": {**TWO, "prefill": {"tp": 2}, "decode": {"tp": 2}}},
-        {"choose": {"prefill": {"tp": 2}}},
-        {"workload": {"input_tokens": 130_972, "output_tokens": 100}, "engine": "vllm"},
-    ],
-)
+AGREES: list[dict[str, Any]] = [
+    LECTURE_OF,
+    {"memory_utilisation": 0.8},
+    {"choose": {"batch": 8}},
+    {"workload": LOAD, "promises": {"ttft_p95": "9 s", "ttft_p99": "9 s", "cache_fits": 0.9}},
+    {"workload": {"concurrency": 8}},
+    {"chips": 2, "choose": TWO},
+    {"chips": [1, 1, 2], "choose": TWO},
+    {"chips": [1, 4, 8], "workload": {**LOAD, "spare_replicas": 6}},
+    {"workload": {**LOAD, "spare_replicas": 3}},
+    {"choose": {**TWO, "prefill": {"tp": 2}, "decode": {"tp": [1, 2, 4], "pp": 2}}},
+    {"choose": {**TWO, "prefill": {"tp": 2}, "decode": {"tp": 2}}},
+    {"choose": {"prefill": {"tp": 2}}},
+    {"workload": {"input_tokens": 130_972, "output_tokens": 100}, "engine": "vllm"},
+]
+
+
+@pytest.mark.parametrize("changes", AGREES)
 def test_what_agrees_with_itself_is_answered(changes: dict[str, Any]) -> None:
     """At the very edge of what would be refused."""
     found = asked(**changes)
