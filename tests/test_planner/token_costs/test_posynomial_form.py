@@ -86,6 +86,14 @@ def test_a_sum_of_no_terms_is_zero():
     assert not found.slope.any()
 
 
+def test_terms_of_any_height_are_added():
+    """Whose logarithms no number has: the higher is the sum, the other nothing of it."""
+    high = replace(budgets(), cost=np.array([[1500.0, -1500.0], [-1500.0, 1500.0]]))
+    found = high.costs(np.zeros((2, 3)))
+    assert found.value.tolist() == [1500.0, 1500.0]
+    assert found.shares.tolist() == [[1.0, 0.0], [0.0, 1.0]]
+
+
 @pytest.mark.parametrize("choice", ["n_active", "pretrain", "rl"])
 def test_a_choice_that_is_held_leaves_the_sums_as_they_are(choice):
     """At its value both sums are those with the choice, knees included; its column is gone."""
@@ -140,7 +148,7 @@ def test_a_knee_counts_as_the_equations_of_repetition_say():
         assert bend == pytest.approx((steeper - flatter) / (2 * step), abs=1e-6)
     assert np.exp(curve.ceiling) == pytest.approx(knee * (1 + reach))
     assert curve.at(np.log([1e9]))[0] == pytest.approx(curve.ceiling, rel=1e-14)
-    assert np.isinf(curve.inverse(curve.ceiling + [1e-9])).all()
+    assert np.isinf(curve.inverse(curve.ceiling + 1e-9)).all()
 
 
 def test_without_knees_a_choice_is_worth_itself():
