@@ -14,9 +14,10 @@ from planner.laws.law_forms import Term, Terms
 from planner.laws.laws import scaling_law
 from planner.scenario import load
 from planner.text.errors import SolverError
+from planner.token_costs import outputs as module
 from planner.token_costs.budget_task import compute_optimal_tokens
-from planner.token_costs.outputs import _loss as loss_expression
 from planner.token_costs.outputs import (
+    OUTPUTS,
     at_limit,
     by,
     life_point,
@@ -26,7 +27,9 @@ from planner.token_costs.outputs import (
     overtraining_of_pools,
     recheck_shared,
     refuse,
+    value_of,
 )
+from planner.token_costs.outputs import _loss as loss_expression
 from planner.token_costs.phase_costs import SizedShare, spending, symbol_values
 from planner.token_costs.phase_keys import RewardedLoss
 from planner.token_costs.spending import PhaseTokens
@@ -141,6 +144,15 @@ def test_what_is_wrong_in_a_plan_is_refused(name):
                 recheck_shared(WRONGS[name](right), task)
 
 
+def test_a_loss_is_checked_without_what_computed_it(monkeypatch):
+    """Walked: a kernel that is off by a millionth is found out."""
+    monkeypatch.setattr(module, "value_of", lambda *e, **x: WRONG * value_of(*e, **x))
+    off = replace(point(), n_total=SIZE, tokens_per_parameter=75.0)
+    assert off.loss == pytest.approx(LOSS * WRONG, rel=1e-12)
+    with pytest.raises(SolverError, match="loss is"):
+        recheck_shared(off, TASK)
+
+
 @pytest.mark.parametrize("reward", [0.0, 3e22])
 def test_pools_ask_for_the_tokens_that_the_optimum_has(reward):
     """Over compute-optimal ones; arithmetic of a reward does not grow with the size."""
@@ -215,10 +227,23 @@ def test_a_loss_is_printed_as_it_is_computed(plan):
     expression = loss_expression(plan)
     again = expression.subs({x: values[x.name] for x in expression.free_symbols})
     assert float(again) == pytest.approx(best.loss, rel=1e-9)
-    plain = planner.solve(QUESTION)
-    assert "B_rl" not in {x.name for x in loss_expression(plain).free_symbols}
-    expected = expression - loss_expression(plain)
-    assert {x.name for x in expected.free_symbols} == {"B_rl", "beta_rl", "D_rl", "one_token"}
+    asked = SimpleNamespace(law=("besiroglu-2024", "kaplan-2020"), rl=SimpleNamespace(loss=None))
+    alone = loss_expression(replace(plan, question=asked))  # of several laws the first
+    again = alone.subs({x: values[x.name] for x in alone.free_symbols})
+    taken_off = values["B_rl"] * values["D_rl"] ** -values["beta_rl"]
+    assert float(again) == pytest.approx(best.loss - taken_off, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("in_usd", "rated", "totals"),
+    [(True, True, ["usd"]), (True, False, ["usd"]), (False, True, ["flop_paid", "flop"]),
+     (False, False, ["flop"])],
+)  # fmt: skip
+def test_a_cost_is_limited_in_what_it_is_counted_in(in_usd, rated, totals):
+    """USD where it is money; else FLOP, and those of the peak where its share is known."""
+    asked = SimpleNamespace(in_usd=in_usd, rated=rated)
+    costs = [x for x in OUTPUTS if x.promise == "cost" and x.applies(asked)]
+    assert [x.name for x in costs] == [f"cost.total.{column}" for column in totals]
 
 
 def test_a_limit_is_asked_for_in_its_own_unit():
