@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from planner.laws.model_family import ModelFamily
+from planner.problems import serving
 from planner.problems.lifecycle.members import FamilyRule, Formats
 from planner.problems.lifecycle.question import Serving
 from planner.problems.lifecycle.serving_cost import (
@@ -182,6 +183,24 @@ def test_the_cheapest_of_formats_and_machines_is_taken(turned):
     assert best.plan.weights == cheapest[0]
     assert best.member.sizes.weight_dtype == alone[cheapest].member.sizes.weight_dtype
     assert best.candidate.task.chip.name == alone[cheapest].candidate.task.chip.name
+
+
+def test_the_best_plan_of_the_best_format_is_taken(monkeypatch):
+    """The first of each, which is its cheapest; a format without any is passed over."""
+    ranked = {"bf16": [5.0, 6.0, 9.0], "fp8": [2.0, 7.0], "nvfp4": [], "int4": [3.0, 8.0]}
+    points = iter([[SimpleNamespace(score=x, candidate=(name, x)) for x in scores]
+                   for name, scores in ranked.items()])  # fmt: skip
+    question = serving_question(Serving.model_validate(GIVEN))
+    monkeypatch.setattr(ServingQuestion, "_questions", lambda *_: iter(()))
+    monkeypatch.setattr(
+        ServingQuestion, "_formats",
+        lambda _: [(Formats(weights=name), None, 0, 0) for name in ranked],
+    )  # fmt: skip
+    monkeypatch.setattr(serving, "ranked", lambda _: next(points))
+    best = question.cheapest(FamilyRule(ModelFamily()), N, 1.0)
+    assert best.candidate == ("fp8", 2.0)
+    assert best.member.sizes.weight_dtype["attention"] == "fp8"
+    assert best.utilisation == 1.0
 
 
 def test_every_format_is_tried_with_every_way_to_prefill():
