@@ -119,7 +119,7 @@ class PhaseLayouts:
         number = np.unique(kind[order], return_inverse=True)[1]
         rank = np.unique(key, return_inverse=True)[1][order] - number * key.size
         best = np.minimum.accumulate(rank)
-        stays = rank < np.concatenate([[1 + key.size], best[:-1]])[: key.size]
+        stays = rank < np.concatenate([[key.size], best[:-1]])[: key.size]
         number = number[stays]
         return order[stays], np.arange(number.size) - np.searchsorted(number, number)
 
@@ -133,8 +133,7 @@ class PhaseLayouts:
     def _first_of_each_room(self, key: np.ndarray, of: np.ndarray | int = 0) -> np.ndarray:
         room = self._kinds(of)
         order = np.lexsort((key, room))
-        new = np.diff(room[order], prepend=-1) != 0
-        return np.asarray(order[new])
+        return np.asarray(order[np.unique(room[order], return_index=True)[1]])
 
 
 def carrying(step: Step, largest: int | np.ndarray) -> np.ndarray:
@@ -149,7 +148,7 @@ def carrying(step: Step, largest: int | np.ndarray) -> np.ndarray:
     if step.task.mode == "prefill":
         return quickest_pass(step)
     batches = np.zeros(len(layouts))
-    group = layouts.group * 1.0
+    group = layouts.group
     most = np.maximum(np.floor(largest / group), 1)
     rows = np.flatnonzero(_carries(step, most * group))
     if not rows.size:
@@ -169,7 +168,7 @@ def _piece(step: Step, before: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     beyond the last of these is a piece of its own.
     """
     layouts = step.layouts
-    cell, full = layouts.pp * layouts.dp_attention * 1.0, layouts.pp * layouts.cp * 1.0
+    cell, full = layouts.pp * layouts.dp_attention, layouts.pp * layouts.cp
     start, end = before.copy(), before + layouts.group
     unknown = np.ones(before.size, dtype=bool)
     for number in range(1, int(layouts.cp.max()) + 1):
@@ -177,7 +176,7 @@ def _piece(step: Step, before: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         low = before[rows] + (number - 1) * cell[rows]
         high, none = low + cell[rows], np.floor(low / full[rows])
         most = np.floor(high / full[rows])
-        last = np.maximum(most * full[rows], 1)
+        last = np.maximum(most, 1) * full[rows]
         inside = (most > none) & _carries(step.take(rows), last)
         at = rows[inside]
         whole = first(_carried(step.take(at), full[at]), none[inside], most[inside])
@@ -350,7 +349,7 @@ def pass_sizes(step: Step) -> tuple[np.ndarray, np.ndarray]:
     Shapes (n_points,); every layout has one prompt per rank and stage as its first.
     """
     layouts = step.layouts
-    ranks = (layouts.pp * layouts.dp_attention) * 1.0
+    ranks = layouts.pp * layouts.dp_attention
     # No roof has anything that a pass costs once.
     room = np.ones(len(layouts)) if step.bound else step.prompts_of_a_pass
     rows, sizes = [np.arange(len(layouts))], [np.ones(len(layouts))]
