@@ -123,15 +123,15 @@ class PhaseLayouts:
         number = number[stays]
         return order[stays], np.arange(number.size) - np.searchsorted(number, number)
 
-    def _kinds(self, of: np.ndarray | int = 0) -> np.ndarray:
+    def _kinds(self, *of: np.ndarray) -> np.ndarray:
         """Numbers of the group, room, count and `of` of each row, groups in their order."""
         kind = self.group
-        for column in (self.stage, self.stages, self.count, of):
+        for column in (self.stage, self.stages, self.count, *of):
             kind = kind * (np.max(column, initial=0) + 1) + column
         return kind
 
-    def _first_of_each_room(self, key: np.ndarray, of: np.ndarray | int = 0) -> np.ndarray:
-        room = self._kinds(of)
+    def _first_of_each_room(self, key: np.ndarray, *of: np.ndarray) -> np.ndarray:
+        room = self._kinds(*of)
         order = np.lexsort((key, room))
         return np.asarray(order[np.unique(room[order], return_index=True)[1]])
 

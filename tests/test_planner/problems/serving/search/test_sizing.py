@@ -13,17 +13,20 @@ import numpy as np
 import pytest
 
 from planner.problems.serving.search import sizing
+from planner.problems.serving.search.batch import chosen, largest_feasible
 from planner.problems.serving.search.sizing import (
     NEXT_TO_NOTHING,
     busiest,
     carrying,
     evaluated,
     feasible,
-    fitted,
+    filled_in_part,
     keeping,
     shared_batches,
 )
 from planner.problems.serving.step.layouts import Layouts
+from planner.problems.serving.step.step import Step
+from tests.cases.serving import MODELS, question, searched
 
 
 def layouts(**columns: Any) -> Layouts:
@@ -220,6 +223,68 @@ def test_rows_behind_at_once_are_never_tried():
     assert rows.tolist() == list(range(1, 10))
 
 
+# -- the most that can be served -----------------------------------------------------------------
+
+
+def most_by_trying(step: Step, most: int) -> np.ndarray:
+    """Requests a second of a replica that any batch serves within every promise, by layout.
+
+    A batch serves what no smaller one carries, up to all of its own.
+    """
+    count = len(step.layouts)
+    rows, batch = np.repeat(np.arange(count), most), np.tile(np.arange(1.0, most + 1), count)
+    at, free = step.take(rows).filled(batch), 1 - step.task.headroom
+    rate = free / np.broadcast_to(at(1.0)["slot"], rows.shape)
+    best = np.maximum.accumulate(rate.reshape(count, most), axis=1)
+    smaller = np.hstack([np.zeros((count, 1)), best[:, :-1]]).ravel()
+
+    def keeps(fill: np.ndarray) -> np.ndarray:
+        values = at(fill)
+        limits = step.task.limits.items()
+        return np.all([np.broadcast_to(values[k] <= x, fill.shape) for k, x in limits], axis=0)
+
+    low, high = np.clip(smaller / rate * (1 + 1e-12), NEXT_TO_NOTHING, 1), np.ones(rows.size)
+    serves = (rate > smaller) & keeps(low)
+    low = np.where(keeps(high), high, low)
+    for _ in range(50):
+        middle = (low + high) / 2
+        good = keeps(middle)
+        low, high = np.where(good, middle, low), np.where(good, high, middle)
+    return np.where(serves, low * rate, 0).reshape(count, most).max(axis=1)
+
+
+@pytest.mark.parametrize(("model", "batch", "changes", "parts"), [
+    ("dense", 0.5, {"promises": {"cache_fits": 0.05}, "limits_of": {"cp": (1, 2)}}, 13),
+    ("dense", 9.0, {"promises": {"ttft_p95": 0.012}, "output_tokens": 20.0}, 8),
+    ("sparse", 9.0, {"promises": {"ttft_p99": 0.02}, "spare": 1, "headroom": 0.25}, 7),
+    ("sparse", 9.0, {"promises": {"cache_fits": 0.02}, "mode": "decode"}, 20),
+])  # fmt: skip
+def test_batches_filled_in_part_serve_the_most_of_all(model, batch, changes, parts):
+    """With the full ones beside them they serve what trying every batch and share does."""
+    task = question(MODELS[model], batch=batch, domain=4, arrivals=np.inf, objective="throughput",
+                    **changes)  # fmt: skip
+    step = searched(task)
+    step = step.take(np.flatnonzero(step.layouts.replicas > task.spare))
+    full = chosen(step, largest_feasible(step)[0])
+    partly = filled_in_part(step, *full[:2])
+    assert partly[0].size >= parts
+    rows, batches, fill = map(np.concatenate, zip(full, partly, strict=True))
+    values = step.take(rows)(batches, fill)
+    served = fill * (1 - task.headroom) / np.broadcast_to(values["slot"], rows.shape)
+    best = np.zeros(len(step.layouts))
+    np.maximum.at(best, rows, np.where(feasible(task, values), served, 0))
+    assert best == pytest.approx(most_by_trying(step, 100), rel=1e-10)
+    assert best.any()
+
+
+def test_replicas_that_are_all_spare_serve_nothing():
+    """Nothing is filled in part where none is up."""
+    task = question(MODELS["dense"], arrivals=np.inf, spare=4, promises={"ttft_p95": 0.03})
+    step = searched(task)
+    full = chosen(step, largest_feasible(step)[0])
+    assert [column.size for column in filled_in_part(step, *full[:2])] == [0, 0, 0]
+
+
 # -- batches given for all replicas -------------------------------------------------------------
 
 
@@ -249,7 +314,7 @@ def test_batches_for_all_replicas_by_loops(asked):
     assert len(rows) > 50
 
 
-# -- what many rows say, and the fewest chips ----------------------------------------------------
+# -- what many rows say ----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -289,53 +354,3 @@ def test_every_limit_must_be_kept_up_to_itself():
     step: Any = SimpleNamespace(limits_at=lambda rows: SimpleNamespace(limits={"need": own[rows]}))
     assert keeping(step)(values, np.array([3, 2, 0])).tolist() == [True, True, True]
     assert keeping(step)(values, np.array([1, 3, 2])).tolist() == [True, False, False]
-
-
-@dataclass(frozen=True)
-class Chips:
-    """A step of which only layouts and the chips asked about matter."""
-
-    layouts: Layouts
-    chips: tuple[int, ...]
-
-    @property
-    def task(self) -> Any:
-        return SimpleNamespace(chips=self.chips, machine=SimpleNamespace(chips_per_domain=8))
-
-    def take(self, rows: np.ndarray) -> Chips:
-        return replace(self, layouts=self.layouts.take(rows))
-
-    def on(self, table: Layouts) -> Chips:
-        return replace(self, layouts=table)
-
-
-@pytest.mark.parametrize("chips", [(4, 8, 16, 24, 40), (16, 4, 16), (8,)])
-def test_the_fewest_chips_that_are_approved_by_trying_all(chips):
-    """Of each layout; those that none approves stay on the most, with the replicas of it."""
-    tp = np.array([1, 2, 4, 1, 2, 4, 1, 8])
-    needs = np.array([1, 1, 1, 15, 7, 9, 50, 1])  # replicas
-    step = Chips(layouts(tp=tp), chips)
-
-    def keeps(part: Chips) -> np.ndarray:
-        of = {int(n): needs[(tp == n)] for n in set(tp)}
-        return np.array([r >= of[int(n)][k] for n, r, k in
-                         zip(part.layouts.tp, part.layouts.replicas, part.layouts.cp - 1,
-                             strict=True)])  # fmt: skip
-
-    # Layouts of one tp are told apart by their parts, which take no chips here.
-    seen = [list(tp[:i]).count(n) for i, n in enumerate(tp)]
-    step = replace(step, layouts=replace(step.layouts, cp=np.array(seen) + 1))
-    part = fitted(step, keeps)
-    stage = tp * (np.array(seen) + 1)
-    for row, need in enumerate(needs):
-        enough = [n for n in sorted(chips) if held(n, int(stage[row])) >= need]
-        paid = enough[0] if enough else max(chips)
-        assert part.layouts.chips[row] == paid
-        assert part.layouts.replicas[row] == held(paid, int(stage[row]))
-
-
-def held(chips: int, stage: int) -> int:
-    """Replicas of one stage on so many chips in domains of eight."""
-    if stage > 8:
-        return chips // stage
-    return chips // 8 * (8 // stage) + chips % 8 // stage
