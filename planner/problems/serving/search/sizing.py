@@ -169,9 +169,9 @@ def _piece(step: Step, before: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
     layouts = step.layouts
     cell, full = layouts.pp * layouts.dp_attention, layouts.pp * layouts.cp
-    start, end = before.copy(), before + layouts.group
+    start, end = np.zeros((2, before.size))
     unknown = np.ones(before.size, dtype=bool)
-    for number in range(1, int(layouts.cp.max()) + 1):
+    for number in 1 + np.arange(layouts.cp.max()):
         rows = np.flatnonzero(unknown & (layouts.cp >= number))
         low = before[rows] + (number - 1) * cell[rows]
         high, none = low + cell[rows], np.floor(low / full[rows])
@@ -180,10 +180,10 @@ def _piece(step: Step, before: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         inside = (most > none) & _carries(step.take(rows), last)
         at = rows[inside]
         whole = first(_carried(step.take(at), full[at]), none[inside], most[inside])
-        start[at], end[at] = np.maximum(low[inside], (whole - 1) * full[at]), whole * full[at]
+        end[at] = whole * full[at]
+        start[at] = end[at] - full[at]
         beyond = ~inside & _carries(step.take(rows), high)
-        start[rows[beyond]] = np.maximum(low, most * full[rows])[beyond]
-        end[rows[beyond]] = high[beyond]
+        start[rows[beyond]], end[rows[beyond]] = low[beyond], high[beyond]
         unknown[rows[inside | beyond]] = False
     return start, end
 
@@ -260,13 +260,13 @@ def shared_batches(step: Step, largest: np.ndarray) -> tuple[np.ndarray, ...]:
     """
     task, layouts, parts = step.task, step.layouts, []
     for total in task.batches or ():
-        numbers = np.arange(1.0, 1 + min(total, int(layouts.replicas.max(initial=0))))
+        numbers = 1 + np.arange(layouts.replicas.max(initial=0))
         fewest = numbers[np.unique(np.ceil(total / numbers), return_index=True)[1]]
         for number in task.limits_of.get("replicas", fewest):
             fullest = np.ceil(total / number)
             fits = (layouts.replicas >= number) & (fullest <= largest)
             rows = np.flatnonzero(fits & ((layouts.halves == 1) | (total > number * layouts.group)))
-            columns = fullest, total / (fullest * number), int(number)
+            columns = fullest, total / (fullest * number), number
             parts.append((rows, *(np.full(rows.size, value) for value in columns)))
     return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
 
@@ -354,8 +354,7 @@ def pass_sizes(step: Step) -> tuple[np.ndarray, np.ndarray]:
     room = np.ones(len(layouts)) if step.bound else step.prompts_of_a_pass
     rows, sizes = [np.arange(len(layouts))], [np.ones(len(layouts))]
     number = 1.0
-    while number < room.max(initial=1.0):
-        at = np.flatnonzero(room > number)
+    while (at := np.flatnonzero(room > number)).size:
         number = np.floor(number * STEP) if number >= EVERY else number + 1
         rows.append(at)
         sizes.append(np.minimum(number, room[at]))

@@ -186,6 +186,28 @@ def test_shares_at_which_waits_reach_their_limit(limit):
     assert fill[-1] == 1 or limit is not None
 
 
+def test_readers_alone_end_where_they_are_busy_enough_without_halving():
+    """A rounding below their limit, and at all there is where they never reach it."""
+    step = replace(waiting(readers=0.75), late=np.zeros(12))
+    shares = []
+
+    def keeps(values: dict[str, np.ndarray], rows: np.ndarray) -> np.ndarray:
+        shares.append(values["readers"] / step.reads[rows])
+        return step.keeps(values, rows)
+
+    _, fill = busiest(step, np.ones(12), keeps)
+    by_hand = 1 / np.maximum(step.reads / 0.75 * (1 + 2.0**-40), 1)
+    assert fill == pytest.approx(by_hand, rel=1e-14)
+    assert len(shares) == 2, "next to nothing, and the most"
+
+
+def test_rows_of_which_none_may_be_filled():
+    """All of them are halved until they are near their limits."""
+    step = waiting().take(np.arange(3))
+    _, fill = busiest(step, np.ones(3), step.keeps)
+    assert fill == pytest.approx(2 / (2 + step.late), rel=1e-10)
+
+
 def test_rows_that_keep_no_promise_at_the_least_share_are_left_out():
     """Of those that are left the share lies between the least and the most."""
     step = waiting()
