@@ -230,16 +230,16 @@ def filled_in_part(step: Step, rows: np.ndarray, batch: np.ndarray) -> tuple[np.
     Promises that a full batch keeps may leave room for some requests more, which the next batch
     that carries them serves with slots to spare.
     """
-    free, group = 1 - step.task.headroom, step.layouts.group
+    free = 1 - step.task.headroom
     up, most = step.layouts.replicas - step.task.spare, np.full(len(step.layouts), NEXT_TO_NOTHING)
     values = evaluated(step, rows, batch, np.ones(rows.size))
     keeps = feasible(step.take(rows), values)
     np.maximum.at(most, rows[keeps], free / values["slot"][keeps])
     parts = [(rows[:0], batch[:0], batch[:0])]
-    at, turn = np.flatnonzero(up > 0), 0
-    # Chances turn with every rank that has one more: what a batch breaks one up to a group
-    # larger may keep.
-    while (at := at[group[at] > turn]).size:
+    at = np.flatnonzero(up > 0)
+    # Waits and chances turn with every rank that has one more: what a batch breaks a larger one
+    # may keep.
+    while at.size:
         load = most[at] * up[at] * (1 + SAME)
         batch = carrying(step.take(at).bearing(load), LARGEST_BATCH)
         at, batch = at[batch > 0], batch[batch > 0]
@@ -247,8 +247,8 @@ def filled_in_part(step: Step, rows: np.ndarray, batch: np.ndarray) -> tuple[np.
         rate = free / np.broadcast_to(part.filled(batch)(1.0)["slot"], at.shape)
         good, fill = busiest(part, batch, keeping(part), least=most[at] / rate)
         parts.append((at[good], batch[good], fill))
-        at, rate = at[good][fill == 1], rate[good][fill == 1]
-        most[at], turn = rate, turn + 1
+        at = at[good]
+        most[at] = rate[good]
     return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
 
 

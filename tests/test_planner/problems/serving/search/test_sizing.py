@@ -238,13 +238,6 @@ def test_rows_that_fall_behind_are_left_out_where_they_are_many(behind, left):
     assert high - low == pytest.approx(np.zeros(left), abs=1e-9)
 
 
-def test_rows_behind_at_once_are_never_tried():
-    """However few they are."""
-    step = waiting(10)
-    rows, _ = busiest(step, np.ones(10), step.keeps, lambda rows, _, high: (rows > 0) & (high > 0))
-    assert rows.tolist() == list(range(1, 10))
-
-
 # -- the most that can be served -----------------------------------------------------------------
 
 
@@ -275,13 +268,15 @@ def most_by_trying(step: Step, most: int) -> np.ndarray:
     return np.where(serves, low * rate, 0).reshape(count, most).max(axis=1)
 
 
-@pytest.mark.parametrize(("model", "batch", "changes", "parts"), [
-    ("dense", 0.5, {"promises": {"cache_fits": 0.05}, "limits_of": {"cp": (1, 2)}}, 13),
-    ("dense", 9.0, {"promises": {"ttft_p95": 0.012}, "output_tokens": 20.0}, 8),
-    ("sparse", 9.0, {"promises": {"ttft_p99": 0.02}, "spare": 1, "headroom": 0.25}, 7),
-    ("sparse", 9.0, {"promises": {"cache_fits": 0.02}, "mode": "decode"}, 20),
+@pytest.mark.parametrize(("model", "batch", "parts", "changes"), [
+    ("dense", 0.5, 13, {"promises": {"cache_fits": 0.05}, "limits_of": {"cp": (1, 2)}}),
+    ("dense", 9.0, 8, {"promises": {"ttft_p95": 0.012}, "output_tokens": 20.0}),
+    ("sparse", 9.0, 7, {"promises": {"ttft_p99": 0.02}, "spare": 1, "headroom": 0.25}),
+    # One batch more keeps them for a part of its load, and the next for all that it carries.
+    ("sparse", 2.0, 20, {"promises": {"cache_fits": 0.008, "ttft_p95": 0.0486},
+                         "input_spread": 1.0, "chips": (4,)}),
 ])  # fmt: skip
-def test_batches_filled_in_part_serve_the_most_of_all(model, batch, changes, parts):
+def test_batches_filled_in_part_serve_the_most_of_all(model, batch, parts, changes):
     """With the full ones beside them they serve what trying every batch and share does."""
     task = question(MODELS[model], batch=batch, domain=4, arrivals=np.inf, objective="throughput",
                     **changes)  # fmt: skip
@@ -299,12 +294,36 @@ def test_batches_filled_in_part_serve_the_most_of_all(model, batch, changes, par
     assert best.any()
 
 
-def test_replicas_that_are_all_spare_serve_nothing():
-    """Nothing is filled in part where none is up."""
-    task = question(MODELS["dense"], arrivals=np.inf, spare=4, promises={"ttft_p95": 0.03})
+def test_slots_of_many_seconds_are_filled_as_far_as_promises_hold():
+    """All of them, of a request that takes minutes: readers are idle, as little as arrives."""
+    task = question(MODELS["dense"], batch=60.0, chips=(1,), arrivals=np.inf, slow="memory",
+                    input_tokens=4000.0, output_tokens=200_000.0)  # fmt: skip
     step = searched(task)
+    batch = np.full(len(step.layouts), 40.0)
+    values = step.filled(batch)(1.0)
+    assert (values["slot"] > 200).all()
+    assert (values["readers"] < 0.1).all()
+    rows, fill = busiest(step, batch, keeping(step))
+    assert (rows.tolist(), fill.tolist()) == ([0], [1.0])
+
+
+def filled(**changes: Any) -> list[int]:
+    """How many are filled in part of a small question."""
+    step = searched(question(MODELS["dense"], arrivals=np.inf, **changes))
     full = chosen(step, largest_feasible(step)[0])
-    assert [column.size for column in filled_in_part(step, *full[:2])] == [0, 0, 0]
+    return [column.size for column in filled_in_part(step, *full[:2])]
+
+
+def test_replicas_that_are_all_spare_serve_nothing():
+    """Nothing is filled in part where none is up, or where even more are to be spare."""
+    for spare in (4, 5):
+        assert filled(spare=spare, promises={"ttft_p95": 0.03}) == [0, 0, 0]
+    assert sum(filled(spare=3, output_tokens=20.0, promises={"ttft_p95": 0.012}))
+
+
+def test_beyond_the_largest_batch_none_is_filled_in_part():
+    """Where memory holds more than is ever tried, and no promise is made."""
+    assert filled(batch=1e8, chips=(1,), mode="decode") == [0, 0, 0]
 
 
 # -- batches given for all replicas -------------------------------------------------------------
