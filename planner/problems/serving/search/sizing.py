@@ -119,22 +119,21 @@ class PhaseLayouts:
         number = np.unique(kind[order], return_inverse=True)[1]
         rank = np.unique(key, return_inverse=True)[1][order] - number * key.size
         best = np.minimum.accumulate(rank)
-        stays = rank < np.concatenate([[1 + key.size], best[:-1]])[: key.size]
+        stays = rank < np.concatenate([[key.size], best[:-1]])[: key.size]
         number = number[stays]
         return order[stays], np.arange(number.size) - np.searchsorted(number, number)
 
-    def _kinds(self, of: np.ndarray | int = 0) -> np.ndarray:
+    def _kinds(self, *of: np.ndarray) -> np.ndarray:
         """Numbers of the group, room, count and `of` of each row, groups in their order."""
         kind = self.group
-        for column in (self.stage, self.stages, self.count, of):
+        for column in (self.stage, self.stages, self.count, *of):
             kind = kind * (np.max(column, initial=0) + 1) + column
         return kind
 
-    def _first_of_each_room(self, key: np.ndarray, of: np.ndarray | int = 0) -> np.ndarray:
-        room = self._kinds(of)
+    def _first_of_each_room(self, key: np.ndarray, *of: np.ndarray) -> np.ndarray:
+        room = self._kinds(*of)
         order = np.lexsort((key, room))
-        new = np.diff(room[order], prepend=-1) != 0
-        return np.asarray(order[new])
+        return np.asarray(order[np.unique(room[order], return_index=True)[1]])
 
 
 def carrying(step: Step, largest: int | np.ndarray) -> np.ndarray:
@@ -149,7 +148,7 @@ def carrying(step: Step, largest: int | np.ndarray) -> np.ndarray:
     if step.task.mode == "prefill":
         return quickest_pass(step)
     batches = np.zeros(len(layouts))
-    group = layouts.group * 1.0
+    group = layouts.group
     most = np.maximum(np.floor(largest / group), 1)
     rows = np.flatnonzero(_carries(step, most * group))
     if not rows.size:
@@ -169,22 +168,22 @@ def _piece(step: Step, before: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     beyond the last of these is a piece of its own.
     """
     layouts = step.layouts
-    cell, full = layouts.pp * layouts.dp_attention * 1.0, layouts.pp * layouts.cp * 1.0
-    start, end = before.copy(), before + layouts.group
+    cell, full = layouts.pp * layouts.dp_attention, layouts.pp * layouts.cp
+    start, end = np.zeros((2, before.size))
     unknown = np.ones(before.size, dtype=bool)
-    for number in range(1, int(layouts.cp.max()) + 1):
+    for number in 1 + np.arange(layouts.cp.max()):
         rows = np.flatnonzero(unknown & (layouts.cp >= number))
         low = before[rows] + (number - 1) * cell[rows]
         high, none = low + cell[rows], np.floor(low / full[rows])
         most = np.floor(high / full[rows])
-        last = np.maximum(most * full[rows], 1)
+        last = np.maximum(most, 1) * full[rows]
         inside = (most > none) & _carries(step.take(rows), last)
         at = rows[inside]
         whole = first(_carried(step.take(at), full[at]), none[inside], most[inside])
-        start[at], end[at] = np.maximum(low[inside], (whole - 1) * full[at]), whole * full[at]
+        end[at] = whole * full[at]
+        start[at] = end[at] - full[at]
         beyond = ~inside & _carries(step.take(rows), high)
-        start[rows[beyond]] = np.maximum(low, most * full[rows])[beyond]
-        end[rows[beyond]] = high[beyond]
+        start[rows[beyond]], end[rows[beyond]] = low[beyond], high[beyond]
         unknown[rows[inside | beyond]] = False
     return start, end
 
@@ -231,16 +230,16 @@ def filled_in_part(step: Step, rows: np.ndarray, batch: np.ndarray) -> tuple[np.
     Promises that a full batch keeps may leave room for some requests more, which the next batch
     that carries them serves with slots to spare.
     """
-    free, group = 1 - step.task.headroom, step.layouts.group
+    free = 1 - step.task.headroom
     up, most = step.layouts.replicas - step.task.spare, np.full(len(step.layouts), NEXT_TO_NOTHING)
     values = evaluated(step, rows, batch, np.ones(rows.size))
     keeps = feasible(step.take(rows), values)
     np.maximum.at(most, rows[keeps], free / values["slot"][keeps])
     parts = [(rows[:0], batch[:0], batch[:0])]
-    at, turn = np.flatnonzero(up > 0), 0
-    # Chances turn with every rank that has one more: what a batch breaks one up to a group
-    # larger may keep.
-    while (at := at[group[at] > turn]).size:
+    at = np.flatnonzero(up > 0)
+    # Waits and chances turn with every rank that has one more: what a batch breaks a larger one
+    # may keep.
+    while at.size:
         load = most[at] * up[at] * (1 + SAME)
         batch = carrying(step.take(at).bearing(load), LARGEST_BATCH)
         at, batch = at[batch > 0], batch[batch > 0]
@@ -248,8 +247,8 @@ def filled_in_part(step: Step, rows: np.ndarray, batch: np.ndarray) -> tuple[np.
         rate = free / np.broadcast_to(part.filled(batch)(1.0)["slot"], at.shape)
         good, fill = busiest(part, batch, keeping(part), least=most[at] / rate)
         parts.append((at[good], batch[good], fill))
-        at, rate = at[good][fill == 1], rate[good][fill == 1]
-        most[at], turn = rate, turn + 1
+        at = at[good]
+        most[at] = rate[good]
     return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
 
 
@@ -261,13 +260,13 @@ def shared_batches(step: Step, largest: np.ndarray) -> tuple[np.ndarray, ...]:
     """
     task, layouts, parts = step.task, step.layouts, []
     for total in task.batches or ():
-        numbers = np.arange(1.0, 1 + min(total, int(layouts.replicas.max(initial=0))))
+        numbers = 1 + np.arange(layouts.replicas.max(initial=0))
         fewest = numbers[np.unique(np.ceil(total / numbers), return_index=True)[1]]
         for number in task.limits_of.get("replicas", fewest):
             fullest = np.ceil(total / number)
             fits = (layouts.replicas >= number) & (fullest <= largest)
             rows = np.flatnonzero(fits & ((layouts.halves == 1) | (total > number * layouts.group)))
-            columns = fullest, total / (fullest * number), int(number)
+            columns = fullest, total / (fullest * number), number
             parts.append((rows, *(np.full(rows.size, value) for value in columns)))
     return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
 
@@ -350,13 +349,12 @@ def pass_sizes(step: Step) -> tuple[np.ndarray, np.ndarray]:
     Shapes (n_points,); every layout has one prompt per rank and stage as its first.
     """
     layouts = step.layouts
-    ranks = (layouts.pp * layouts.dp_attention) * 1.0
+    ranks = layouts.pp * layouts.dp_attention
     # No roof has anything that a pass costs once.
     room = np.ones(len(layouts)) if step.bound else step.prompts_of_a_pass
     rows, sizes = [np.arange(len(layouts))], [np.ones(len(layouts))]
     number = 1.0
-    while number < room.max(initial=1.0):
-        at = np.flatnonzero(room > number)
+    while (at := np.flatnonzero(room > number)).size:
         number = np.floor(number * STEP) if number >= EVERY else number + 1
         rows.append(at)
         sizes.append(np.minimum(number, room[at]))

@@ -76,7 +76,7 @@ class Occupancy:
         at = rows[full(rows, room)]
         room[at] = first(lambda part, batch: full(at[part], batch), np.zeros(at.size), room[at]) - 1
         # Ranks hold whole sequences: between two numbers of them that all share alike.
-        group = step.layouts.group * 1.0
+        group = step.layouts.group
         most = np.maximum(np.floor(room / group), 1.0) * group
         beside = np.where(most > group, np.floor(BESIDE * most / group) * group, BESIDE * most)
         # The bound knows no step, only the time per output token.
@@ -95,7 +95,7 @@ class Occupancy:
         where = layouts.dp_attention * layouts.replicas if task.routed else np.ones(len(layouts))
         return np.asarray(lowered("prefix_hits")(
             x_same=task.cached_input, n_room=np.floor(self.room / layouts.dp_attention),
-            n_where=where * 1.0, n_conv=float(task.conversations),
+            n_where=where, n_conv=float(task.conversations),
         )["x_hit"])  # fmt: skip
 
     def crowding(self, symbols: Mapping[str, object]) -> tuple[np.ndarray, np.ndarray]:
@@ -178,7 +178,7 @@ def _quantiles(values: dict) -> np.ndarray:
     """
     kernel = lowered("wait_quantile")
     dimensions = max(np.ndim(values[name]) for name in kernel.names if name in values)
-    shares = np.array(list(TAILS.values())).reshape(-1, *[1] * dimensions)
+    shares = np.array(list(TAILS.values()))[(..., *[None] * dimensions)]
     at = {**values, "rho_pf": np.maximum(values["rho_pf"], shares), "x_tail": shares}
     return np.asarray(fed(kernel, at)["T_tail"])
 
@@ -206,7 +206,7 @@ def first(
         open_rows = np.flatnonzero(high - low > 1)
         if not open_rows.size:
             return high
-        middle = np.floor((low[open_rows] + high[open_rows]) / 2)
+        middle = (low[open_rows] + high[open_rows]) // 2
         good = holds(open_rows, middle)
         high[open_rows[good]] = middle[good]
         low[open_rows[~good]] = middle[~good]

@@ -1,333 +1,397 @@
-"""Fleets for a load against an exhaustive search over chips, layouts and whole batches."""
+"""Batches, shares and replicas that a search for a load finds, against trying every one.
+
+Steps are made up of a few ceilings, so that all their batches can be tried at once.
+"""
 
 from __future__ import annotations
 
-import math
-from dataclasses import replace
-from functools import cache
+from dataclasses import dataclass, fields, replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from formulas.numerics.evaluate import Kernel, kernel
-from formulas.serving.queues import QUEUE
-from planner.problems.serving.deployment.missed_promises import shortfalls
-from planner.problems.serving.search.sizing import carrying
-from planner.problems.serving.step.equations import BOUND, ESTIMATE
-from planner.problems.serving.step.occupancy import LARGEST_BATCH
+from planner.problems.serving.search import sizing
+from planner.problems.serving.search.batch import chosen, largest_feasible
+from planner.problems.serving.search.sizing import (
+    NEXT_TO_NOTHING,
+    busiest,
+    carrying,
+    evaluated,
+    feasible,
+    filled_in_part,
+    keeping,
+    shared_batches,
+)
+from planner.problems.serving.step.layouts import Layouts
 from planner.problems.serving.step.step import Step
-from planner.problems.serving.task.task import BUSIEST, Task
-from tests.cases.serving import MODELS, all_layouts, columns, one_pool, question, searched
-from tests.sizes import examples
-
-MOST = 1000  # the largest batch that is tried one by one
-TAILS = {"ttft_p95": 0.05, "ttft_p99": 0.01}
-NAMES = {
-    False: ("T_tpot", "T_ttft", "M_need", "phi_mixed", "T_slot", "T_pf_busy"),
-    True: ("T_tpot_bound", "T_ttft_bound", "M_need", "T_slot_bound", "T_pf_busy_bound"),
-}
-WAITS = ("T_line", "T_join", "S_occ", "v_occ", "S_step", "x_heavy", "r_both")
+from tests.cases.serving import MODELS, question, searched
 
 
-@cache
-def times(mode: str, *, bound: bool) -> Kernel:
-    return kernel(BOUND if bound else ESTIMATE[mode], NAMES[bound])
+def layouts(**columns: Any) -> Layouts:
+    """Layouts of these columns, one chip of everything else."""
+    count = max(np.size(column) for column in columns.values())
+    names = [each.name for each in fields(Layouts) if each.name != "engines"]
+    given = {name: np.broadcast_to(columns.get(name, 1), count).astype(np.int64) for name in names}
+    return Layouts(**given)
 
 
-@cache
-def queues(mode: str, *names: str) -> Kernel:
-    return kernel((*ESTIMATE[mode], *QUEUE), names)
+# -- the batch of a load ------------------------------------------------------------------------
 
 
-def points(task: Task, row: tuple[int, ...]) -> dict[str, Any]:
-    """Every whole batch of one layout: times, memory, rate of a replica, from the equations."""
-    step = Step(task, columns([row]), bound=task.uses_bound)
-    batch = np.arange(1.0, MOST + 1)
-    if task.mode == "prefill":
-        new = task.input_tokens * (1 - task.cached_input)
-        room = 1 if task.uses_bound else max(math.ceil(task.chunk * row[2] / new), 1)
-        batch = batch[:room] * row[1] * row[3]
-    values = {k: float(np.ravel(v)[0]) for k, v in step.values(np.ones(1)).items()} | {"B": batch}
-    compiled = times(task.mode, bound=task.uses_bound)
-    found = compiled(**{name: values[name] for name in compiled.names})
-    end = "_bound" if task.uses_bound else ""
-    slot = found[f"T_pf_busy{end}" if task.mode == "prefill" else f"T_slot{end}"]
-    whole = {
-        "B": batch, "ttft": found[f"T_ttft{end}"], "tpot": found[f"T_tpot{end}"], "slot": slot,
-        "need": found["M_need"], "mixed": found.get("phi_mixed", 0.0),
-    }  # fmt: skip
-    return {k: np.broadcast_to(v, batch.shape) for k, v in whole.items()} | {"values": values}
+@dataclass(frozen=True)
+class Ceilings:
+    """Steps whose time is a constant and so much for the fullest rank, expert and part.
+
+    `times` are those of the step, of a sequence of a rank, of an expert, of a part and of any,
+    shape (5, n). As much as carries the load may a sequence take: `most`, shape (n,).
+    """
+
+    layouts: Layouts
+    times: np.ndarray
+    most: np.ndarray
+    mode: str = "decode"
+
+    @property
+    def task(self) -> Any:
+        return SimpleNamespace(mode=self.mode)
+
+    @property
+    def limits(self) -> dict[str, np.ndarray]:
+        return {"load": self.most}
+
+    def take(self, rows: np.ndarray) -> Ceilings:
+        return replace(self, layouts=self.layouts.take(rows), times=self.times[:, rows],
+                       most=self.most[rows])  # fmt: skip
+
+    def only(self, words: tuple[str, ...], batch: np.ndarray) -> dict[str, np.ndarray]:
+        assert words == ("load",)
+        pp, dp, cp = (getattr(self.layouts, name) for name in ("pp", "dp_attention", "cp"))
+        alike = (pp * dp * cp, pp * dp, pp * cp)
+        fixed, *each, any_ = self.times
+        full = sum(time * np.ceil(batch / n) for time, n in zip(each, alike, strict=True))
+        return {"load": (fixed + full + any_ * batch) / np.maximum(batch, 1)}
 
 
-def waits(task: Task, at: dict[str, Any], index: int, rate: float) -> dict[str, float]:
-    """How long requests wait where `rate` of them come to a replica per second."""
-    if task.uses_bound or task.mode == "decode":
-        return {"readers": 0.0, "wait": 0.0, **dict.fromkeys(TAILS, 0.0)}
-    given_ = {**at["values"], "B": float(at["B"][index]), "x_load": rate}
-    compiled, busy_only = queues(task.mode, *WAITS), queues(task.mode, "rho_pf")
-    busy = float(busy_only(**{n: given_[n] for n in busy_only.names})["rho_pf"])
-    if busy >= BUSIEST * (1 + 1e-12):
-        return {"readers": busy, "wait": math.inf, **dict.fromkeys(TAILS, math.inf)}
-    found = compiled(**{n: given_[n] for n in compiled.names})
-    late = {
-        name: found["T_line"]
-        + found["T_join"]
-        + math.hypot(
-            max(
-                found["x_heavy"]
-                * found["T_line"]
-                * max(0.0, math.log(busy / share))
-                / max(busy, share)
-                + found["T_join"]
-                - found["T_line"],
-                found["S_step"]
-                - max(share - found["r_both"], 0) * given_["dp"] / rate
-                - found["T_join"]
-                - found["T_line"],
-                0.0,
-            ),
-            found["v_occ"] * found["S_occ"] * (math.log(1 / share) - 1),
-        )
-        for name, share in TAILS.items()
-    }
-    return {"readers": busy, "wait": found["T_line"] + found["T_join"], **late}
+def ceilings(seed: int, count: int = 60, most: int = 6) -> tuple[Ceilings, np.ndarray]:
+    """Random ones, each just carrying its load at one batch, and those batches."""
+    rng = np.random.default_rng(seed)
+    pp, dp, cp = (rng.integers(1, n, count) for n in (4, 6, 5))
+    table = layouts(pp=pp, dp_attention=dp, cp=cp)
+    times = rng.integers(0, 6, (5, count)) * 1.0
+    times[0] += 1
+    step = Ceilings(table, times, np.ones(count))
+    batch = np.ceil(rng.random(count) * table.group * most)
+    return replace(step, most=step.only(("load",), batch)["load"]), batch
 
 
-def kept(task: Task, at: dict[str, Any], index: int, rate: float) -> tuple[bool, float]:
-    """Whether the promises hold at one batch and rate, and the time from arrival to the end."""
-    late = waits(task, at, index, rate)
-    ttft, tpot = float(at["ttft"][index]), float(at["tpot"][index])
-    emitted = task.output_tokens - (task.mode == "aggregated")
-    e2e = {
-        "aggregated": ttft + late["wait"] + emitted * tpot, "decode": emitted * tpot,
-        "prefill": ttft + late["wait"],
-    }[task.mode]  # fmt: skip
-    made = {
-        "ttft": ttft + late["wait"], "tpot": tpot, "e2e": e2e,
-        **{name: ttft + late[name] for name in TAILS},
-    }  # fmt: skip
-    good = all(made[name] <= limit for name, limit in task.promises.items())
-    good &= float(at["need"][index]) <= task.chip.memory and late["readers"] <= BUSIEST
-    good &= task.mode != "aggregated" or task.uses_bound or float(at["mixed"][index]) <= 1
-    return bool(good), e2e
+def least_batches(step: Ceilings, most: int) -> np.ndarray:
+    """Of each layout the first batch of `most` that carries the load, 0 where none does."""
+    least = np.zeros(len(step.layouts))
+    for batch in np.arange(most, 0, -1.0):
+        every = np.full(least.size, batch)
+        least[step.only(("load",), every)["load"] <= step.most] = batch
+    return least
 
 
-def smallest(task: Task, row: tuple[int, ...], at: dict[str, Any]) -> int | None:
-    """The first batch whose slots carry the load, as an index; None where none does."""
-    up = row[6] - task.spare
-    if up < 1:
-        return None
-    enough = (task.arrivals or 0.0) * at["slot"] / up <= 1 - task.headroom
-    return int(np.argmax(enough)) if enough.any() else None
+@pytest.mark.parametrize("seed", range(4))
+def test_the_least_batch_is_that_of_trying_every_one(seed):
+    """Of ranks, stages and parts in all numbers; a load that a batch just carries is carried."""
+    step, batch = ceilings(seed)
+    found = carrying(step, 4000)
+    assert found.tolist() == least_batches(step, int(batch.max())).tolist()
+    assert (found <= batch).all()
+    assert len(set(found / step.layouts.group % 1)) > 10, "no batch lies within a group"
 
 
-def exhaustive(task: Task) -> float:
-    """The least objective over all numbers of chips and all layouts, infinite where none."""
-    best = math.inf
-    for chips in task.chips:
-        for row in all_layouts(replace(task, chips=(chips,))):
-            at = points(task, row)
-            index = smallest(task, row, at)
-            if index is None:
-                continue
-            good, e2e = kept(task, at, index, (task.arrivals or 0.0) / (row[6] - task.spare))
-            if good:
-                score = {"cost": task.price * chips / (task.arrivals or 1.0), "latency": e2e}
-                best = min(best, score[task.objective])
-    return best
+def test_no_batch_beyond_the_largest_is_found():
+    """Full groups up to the largest of each, and one of them in any case."""
+    step, _ = ceilings(7)
+    group, every = step.layouts.group, least_batches(step, 1000)
+    for largest in (1, 40, np.where(np.arange(group.size) % 2, 2 * group, 3 * group + 1)):
+        most = np.maximum(np.floor(largest / group), 1) * group
+        assert carrying(step, largest).tolist() == np.where(every <= most, every, 0).tolist()
 
 
-def chips_of(task: Task) -> float:
-    """Chips of the plan, infinite where there is none."""
-    found = one_pool(task).points()
-    return float(found[0].candidate.pools[0].layouts.chips[0]) if found else math.inf
+def test_a_load_beyond_any_batch_has_none():
+    """Zero for every layout, or for that one alone."""
+    step, _ = ceilings(3)
+    least = step.times[1:].sum(axis=0) * 0
+    assert not carrying(replace(step, most=least), 100).any()
+    least[5] = step.most[5]
+    assert np.flatnonzero(carrying(replace(step, most=least), 4000)).tolist() == [5]
 
 
-@st.composite
-def fleets(draw: st.DrawFn) -> Task:
-    """Small questions with a load, near what some of the chips carry."""
-    mode = draw(st.sampled_from(["aggregated", "aggregated", "decode", "prefill"]))
-    changes: dict[str, Any] = {
-        "chips": draw(st.sampled_from([(1, 2, 3, 4), (2, 4, 8), (4, 6, 12), (3,)])),
-        "domain": draw(st.sampled_from([2, 4])),
-        "mode": mode,
-        "estimate": draw(st.sampled_from(["calibrated", "calibrated", "bound"])),
-        "output_tokens": draw(st.sampled_from([20.0, 200.0])),
-        "slow": draw(st.sampled_from(["", "memory"])),
-        "spare": draw(st.sampled_from([0, 0, 1])),
-        "headroom": draw(st.sampled_from([0.0, 0.25])),
-        "input_spread": draw(st.sampled_from([0.0, 0.8])),
-        "chunk": draw(st.sampled_from([256.0, 512.0, 4096.0])),
-        "objective": draw(st.sampled_from(["cost", "cost", "latency"])),
-        "arrivals": 1.0,
-    }
-    model = MODELS[draw(st.sampled_from(["dense", "sparse"]))]
-    task = question(model, batch=draw(st.sampled_from([9.0, 60.0])), **changes)
-    step = searched(replace(task, chips=(1,)))
-    fast = step(np.full(len(step.layouts), 4.0))
-    rate = float(1 / np.min(np.broadcast_to(fast["slot"], len(step.layouts))))
-    task = replace(task, arrivals=draw(st.sampled_from([0.21, 0.83, 2.7])) * rate)
-    tight = draw(st.sampled_from([None, 1.09, 1.6, 4.1]))
-    if tight is None:
-        return task
-    names = {"aggregated": ("tpot", "ttft", "ttft_p95"), "decode": ("tpot",),
-             "prefill": ("ttft", "ttft_p99")}[mode]  # fmt: skip
-    name = draw(st.sampled_from(names))
-    own = name.split("_")[0]
-    return replace(task, promises={name: tight * float(np.min(fast[own]))})
+# -- how busy a layout may be -------------------------------------------------------------------
 
 
-@examples(7, 30)
-@given(fleets())
-def test_a_fleet_equals_exhaustive_search(task: Task) -> None:
-    """Fewest chips, or least latency, over all numbers of chips, layouts and batches."""
-    found = one_pool(task).points()
-    best = found[0].score if found else math.inf
-    assert best == pytest.approx(exhaustive(task), rel=1e-9)
+@dataclass(frozen=True)
+class Waits:
+    """Layouts whose wait is `late` fill/(1 - fill), and whose readers are `reads` fill busy."""
+
+    late: np.ndarray
+    reads: np.ndarray
+    slot: np.ndarray
+    limits: dict[str, Any]
+
+    @property
+    def layouts(self) -> np.ndarray:
+        return self.late
+
+    def take(self, rows: np.ndarray) -> Waits:
+        limits = {k: v[rows] if np.ndim(v) else v for k, v in self.limits.items()}
+        return Waits(self.late[rows], self.reads[rows], self.slot[rows], limits)
+
+    def filled(self, batch: np.ndarray) -> Any:
+        assert batch.shape == self.late.shape
+
+        def at(fill: np.ndarray) -> dict[str, np.ndarray]:
+            free = np.maximum(1 - fill, 1e-300)
+            return {
+                "slot": self.slot,
+                "readers": self.reads * fill,
+                "wait": self.late * fill / free,
+            }
+
+        return at
+
+    def keeps(self, values: dict[str, np.ndarray], rows: np.ndarray) -> np.ndarray:
+        good = values["wait"] <= 2.0
+        if "readers" in self.limits:
+            good &= (
+                values["readers"] <= np.broadcast_to(self.limits["readers"], self.late.shape)[rows]
+            )
+        return good
 
 
-@examples(6, 25)
-@given(fleets())
-def test_the_batch_is_the_smallest_that_carries_the_load(task: Task) -> None:
-    """Of every layout, found by bisection, against trying one batch after the other."""
-    if task.mode == "prefill":
-        return
-    rows = all_layouts(replace(task, chips=task.chips[-1:]))
-    found = carrying(Step(task, columns(rows), bound=task.uses_bound), LARGEST_BATCH)
-    for row, batch in zip(rows, found, strict=True):
-        index = smallest(task, row, points(task, row))
-        assert (batch if 0 < batch <= MOST else None) == (None if index is None else index + 1)
+def waiting(count: int = 12, **limits: Any) -> Waits:
+    """Waits that bind at shares from a tenth on, and the last row that never waits."""
+    late = np.geomspace(18, 0.2, count)
+    late[-1] = 0.0
+    return Waits(late, np.linspace(0.1, 3, count), np.geomspace(0.2, 9, count), limits)
 
 
-@examples(3, 15)
-@given(fleets())
-def test_a_load_that_is_too_large_is_short_by_what_it_exceeds_the_most(task: Task) -> None:
-    """Divided by the factor reported the load is carried, a millionth above it is not."""
-    heavy = replace(task, arrivals=50 * (task.arrivals or 0.0), objective="cost")
-    asked = one_pool(heavy)
-    if asked.searched.rows.size:
-        return
-    missed = shortfalls(asked.step)
-    if [name for name, _ in missed] != ["load"]:
-        # Not even a single request keeps the promises.
-        easy = replace(heavy, arrivals=1e-9)
-        assert not one_pool(easy).searched.rows.size
-        return
-    factor = missed[0][1]
-    for slack, carried in ((1 - 1e-9, True), (1 + 1e-6, False)):
-        eased = replace(heavy, arrivals=(heavy.arrivals or 0.0) / factor * slack)
-        assert bool(one_pool(eased).searched.rows.size) is carried
+@pytest.mark.parametrize("limit", [None, 0.75, 0.99])
+def test_shares_at_which_waits_reach_their_limit(limit):
+    """late f/(1 - f) = 2 at f = 2/(2 + late), and no more than what readers can read."""
+    step = waiting(**({} if limit is None else {"readers": limit}))
+    by_hand = 2 / (2 + step.late)
+    if limit is not None:
+        by_hand = np.minimum(by_hand, limit / step.reads)
+    rows, fill = busiest(step, np.ones(12), step.keeps)
+    assert rows.tolist() == list(range(12))
+    assert fill == pytest.approx(by_hand, rel=1e-10)
+    assert (fill <= by_hand * (1 + 1e-12)).all()
+    assert fill[-1] == 1 or limit is not None
 
 
-def most_kept(task: Task, at: dict[str, Any], index: int, least: float, rate: float) -> float:
-    """The largest rate from `least` to `rate` that keeps the promises, 0 if `least` does not."""
-    if not kept(task, at, index, least)[0]:
-        return 0.0
-    if kept(task, at, index, rate)[0]:
-        return rate
-    low, high = least, rate
+def test_readers_alone_end_where_they_are_busy_enough_without_halving():
+    """A rounding below their limit, and at all there is where they never reach it."""
+    step = replace(waiting(readers=0.75), late=np.zeros(12))
+    shares = []
+
+    def keeps(values: dict[str, np.ndarray], rows: np.ndarray) -> np.ndarray:
+        shares.append(values["readers"] / step.reads[rows])
+        return step.keeps(values, rows)
+
+    _, fill = busiest(step, np.ones(12), keeps)
+    by_hand = 1 / np.maximum(step.reads / 0.75 * (1 + 2.0**-40), 1)
+    assert fill == pytest.approx(by_hand, rel=1e-14)
+    assert len(shares) == 2, "next to nothing, and the most"
+
+
+def test_rows_of_which_none_may_be_filled():
+    """All of them are halved until they are near their limits."""
+    step = waiting().take(np.arange(3))
+    _, fill = busiest(step, np.ones(3), step.keeps)
+    assert fill == pytest.approx(2 / (2 + step.late), rel=1e-10)
+
+
+def test_rows_that_keep_no_promise_at_the_least_share_are_left_out():
+    """Of those that are left the share lies between the least and the most."""
+    step = waiting()
+    by_hand = 2 / (2 + step.late)
+    least = np.where(np.arange(12) % 3, 0.5, by_hand * 0.9)
+    rows, fill = busiest(step, np.ones(12), step.keeps, least=least)
+    assert rows.tolist() == np.flatnonzero(least <= by_hand).tolist()
+    assert fill == pytest.approx(by_hand[rows], rel=1e-10)
+
+
+@pytest.mark.parametrize(("behind", "left"), [(1, 10), (2, 10), (3, 7), (4, 6)])
+def test_rows_that_fall_behind_are_left_out_where_they_are_many(behind, left):
+    """Rates that are compared are shares over slots; up to two of ten that fall behind stay."""
+    step = waiting(10)
+    seen = []
+
+    def ahead(rows: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        seen.append((low * step.slot[rows], high * step.slot[rows]))
+        return (rows >= behind) | (len(seen) == 1)
+
+    rows, fill = busiest(step, np.ones(10), step.keeps, ahead)
+    assert rows.tolist() == list(range(10 - left, 10))
+    assert fill == pytest.approx(2 / (2 + step.late[rows]), rel=1e-10)
+    assert seen[0][0] / NEXT_TO_NOTHING == pytest.approx(np.ones(10))
+    assert seen[0][1] == pytest.approx(np.ones(10))
+    low, high = seen[-1]
+    assert (low <= fill).all()
+    assert high - low == pytest.approx(np.zeros(left), abs=1e-9)
+
+
+# -- the most that can be served -----------------------------------------------------------------
+
+
+def most_by_trying(step: Step, most: int) -> np.ndarray:
+    """Requests a second of a replica that any batch serves within every promise, by layout.
+
+    A batch serves what no smaller one carries, up to all of its own.
+    """
+    count = len(step.layouts)
+    rows, batch = np.repeat(np.arange(count), most), np.tile(np.arange(1.0, most + 1), count)
+    at, free = step.take(rows).filled(batch), 1 - step.task.headroom
+    rate = free / np.broadcast_to(at(1.0)["slot"], rows.shape)
+    best = np.maximum.accumulate(rate.reshape(count, most), axis=1)
+    smaller = np.hstack([np.zeros((count, 1)), best[:, :-1]]).ravel()
+
+    def keeps(fill: np.ndarray) -> np.ndarray:
+        values = at(fill)
+        limits = step.task.limits.items()
+        return np.all([np.broadcast_to(values[k] <= x, fill.shape) for k, x in limits], axis=0)
+
+    low, high = np.clip(smaller / rate * (1 + 1e-12), NEXT_TO_NOTHING, 1), np.ones(rows.size)
+    serves = (rate > smaller) & keeps(low)
+    low = np.where(keeps(high), high, low)
     for _ in range(50):
         middle = (low + high) / 2
-        low, high = (middle, high) if kept(task, at, index, middle)[0] else (low, middle)
-    return low
+        good = keeps(middle)
+        low, high = np.where(good, middle, low), np.where(good, high, middle)
+    return np.where(serves, low * rate, 0).reshape(count, most).max(axis=1)
 
 
-@examples(10, 40)
-@given(fleets())
-def test_the_most_that_can_be_served_equals_exhaustive_search(task: Task) -> None:
-    """demand: max finds the layout, batch and load of the highest rate within the promises.
-
-    A batch carries what no smaller one does, from the most of those up to its own.
-    """
-    most = replace(task, arrivals=math.inf, objective="throughput", chips=task.chips[-1:])
-    best = 0.0
-    for row in all_layouts(most):
-        at = points(most, row)
-        up = row[6] - most.spare
-        rates = (1 - most.headroom) / at["slot"]
-        smaller = np.maximum.accumulate(np.concatenate([[0.0], rates[:-1]]))
-        if most.mode == "prefill":
-            smaller = 0.0 * rates
-        carries = (at["need"] <= most.chip.memory) & (rates > smaller) & (up > 0)
-        for index in sorted(np.flatnonzero(carries), key=lambda index: -rates[index]):
-            if up * rates[index] <= best:
-                break
-            least = max(float(smaller[index]), best / up, 1e-9) * (1 + 1e-12)
-            rate = most_kept(most, at, index, least, float(rates[index]))
-            best = max(best, up * rate)
-    found = one_pool(most).searched
-    served = 1 / float(found.score[0]) if found.rows.size else 0.0
-    assert served == pytest.approx(best, rel=1e-9)
+@pytest.mark.parametrize(("model", "batch", "parts", "changes"), [
+    ("dense", 0.5, 13, {"promises": {"cache_fits": 0.05}, "limits_of": {"cp": (1, 2)}}),
+    ("dense", 9.0, 8, {"promises": {"ttft_p95": 0.012}, "output_tokens": 20.0}),
+    ("sparse", 9.0, 7, {"promises": {"ttft_p99": 0.02}, "spare": 1, "headroom": 0.25}),
+    # One batch more keeps them for a part of its load, and the next for all that it carries.
+    ("sparse", 2.0, 20, {"promises": {"cache_fits": 0.008, "ttft_p95": 0.0486},
+                         "input_spread": 1.0, "chips": (4,)}),
+])  # fmt: skip
+def test_batches_filled_in_part_serve_the_most_of_all(model, batch, parts, changes):
+    """With the full ones beside them they serve what trying every batch and share does."""
+    task = question(MODELS[model], batch=batch, domain=4, arrivals=np.inf, objective="throughput",
+                    **changes)  # fmt: skip
+    step = searched(task)
+    step = step.take(np.flatnonzero(step.layouts.replicas > task.spare))
+    full = chosen(step, largest_feasible(step)[0])
+    partly = filled_in_part(step, *full[:2])
+    assert partly[0].size >= parts
+    rows, batches, fill = map(np.concatenate, zip(full, partly, strict=True))
+    values = step.take(rows)(batches, fill)
+    served = fill * (1 - task.headroom) / np.broadcast_to(values["slot"], rows.shape)
+    best = np.zeros(len(step.layouts))
+    np.maximum.at(best, rows, np.where(feasible(task, values), served, 0))
+    assert best == pytest.approx(most_by_trying(step, 100), rel=1e-10)
+    assert best.any()
 
 
-CHIPS = tuple(range(1, 17))
+def test_slots_of_many_seconds_are_filled_as_far_as_promises_hold():
+    """All of them, of a request that takes minutes: readers are idle, as little as arrives."""
+    task = question(MODELS["dense"], batch=60.0, chips=(1,), arrivals=np.inf, slow="memory",
+                    input_tokens=4000.0, output_tokens=200_000.0)  # fmt: skip
+    step = searched(task)
+    batch = np.full(len(step.layouts), 40.0)
+    values = step.filled(batch)(1.0)
+    assert (values["slot"] > 200).all()
+    assert (values["readers"] < 0.1).all()
+    rows, fill = busiest(step, batch, keeping(step))
+    assert (rows.tolist(), fill.tolist()) == ([0], [1.0])
 
 
-def fleet(**changes: Any) -> Task:
-    """One question of a fleet whose answer is some chips of two dozen."""
-    given_ = {"chips": CHIPS, "batch": 30.0, "arrivals": 500.0, "promises": {"ttft": 0.08}}
-    return question(MODELS["sparse"], **{**given_, **changes})
+def filled(**changes: Any) -> list[int]:
+    """How many are filled in part of a small question."""
+    step = searched(question(MODELS["dense"], arrivals=np.inf, **changes))
+    full = chosen(step, largest_feasible(step)[0])
+    return [column.size for column in filled_in_part(step, *full[:2])]
 
 
-def paid(changes: list[dict[str, Any]]) -> list[float]:
-    """Chips of the answers to one question asked in several ways."""
-    found = [chips_of(fleet(**each)) for each in changes]
-    assert len(set(found)) > 1, "every answer is the same, which tests nothing"
-    return found
+def test_replicas_that_are_all_spare_serve_nothing():
+    """Nothing is filled in part where none is up, or where even more are to be spare."""
+    for spare in (4, 5):
+        assert filled(spare=spare, promises={"ttft_p95": 0.03}) == [0, 0, 0]
+    assert sum(filled(spare=3, output_tokens=20.0, promises={"ttft_p95": 0.012}))
 
 
-def test_more_load_never_takes_fewer_chips():
-    """The fewest chips over a range of loads, one of them too large."""
-    found = paid([{"arrivals": float(load)} for load in np.geomspace(100, 2e4, 7)])
-    assert found == sorted(found)
-    assert found[-1] == math.inf
+def test_beyond_the_largest_batch_none_is_filled_in_part():
+    """Where memory holds more than is ever tried, and no promise is made."""
+    assert filled(batch=1e8, chips=(1,), mode="decode") == [0, 0, 0]
 
 
-@pytest.mark.slow
-def test_a_looser_promise_never_takes_more_chips():
-    """Time to first token, its tail, and time per token."""
-    for name, limits in (
-        ("ttft", np.geomspace(0.015, 0.05, 6)),
-        ("ttft_p99", np.geomspace(0.02, 0.1, 5)),
-        ("tpot", np.geomspace(0.0012, 0.01, 5)),
-    ):
-        found = paid([{"promises": {name: float(limit)}} for limit in limits])
-        assert found == sorted(found, reverse=True)
+# -- batches given for all replicas -------------------------------------------------------------
 
 
-@pytest.mark.slow
-def test_more_room_to_spare_never_takes_fewer_chips():
-    """Replicas that may be down, slots that stay free, prompts of more varied lengths."""
-    for name, values in (
-        ("spare", (0, 1, 3)),
-        ("headroom", (0.0, 0.3, 0.6)),
-        ("input_spread", (0.0, 1.0, 3.0)),
-    ):
-        found = paid([{name: value, "promises": {"ttft_p95": 0.03}} for value in values])
-        assert found == sorted(found)
+@pytest.mark.parametrize("asked", [None, (3, 5)])
+def test_batches_for_all_replicas_by_loops(asked):
+    """Each number of replicas with fewer sequences than any smaller one has, or those asked for."""
+    rng = np.random.default_rng(5)
+    count = 40
+    replicas, halves, ranks, stages = (rng.integers(1, n, count) for n in (14, 3, 4, 3))
+    table = layouts(replicas=replicas, halves=halves, dp_attention=ranks, pp=stages)
+    largest = rng.integers(1, 13, count) * 1.0
+    limits = {} if asked is None else {"replicas": asked}
+    task = SimpleNamespace(batches=(1, 7, 12, 24), limits_of=limits)
+    rows = []
+    for total in (1, 7, 12, 24):
+        each: dict[int, int] = {}  # the fewest replicas of so many sequences
+        for number in range(1, min(total, int(table.replicas.max())) + 1):
+            each.setdefault(-(-total // number), number)
+        for number in each.values() if asked is None else asked:
+            fullest = -(-total // number)
+            for row in range(count):
+                halved = table.halves[row] == 1 or total > number * table.group[row]
+                if number <= table.replicas[row] and fullest <= largest[row] and halved:
+                    rows.append((row, fullest, total / (number * fullest), number))
+    found = shared_batches(SimpleNamespace(task=task, layouts=table), largest)
+    assert sorted(zip(*map(np.ndarray.tolist, found), strict=True)) == sorted(rows)
+    assert len(rows) > 50
 
 
-def test_with_the_spare_replicas_down_the_rest_carry_the_load():
-    """Without them the same layout and batch keep every promise, and one fewer does not."""
-    task = fleet(spare=2, promises={"ttft_p95": 0.06, "tpot": 0.004})
-    plan = one_pool(task).points()[0].candidate.last
-    layouts = plan.layouts
-    rest = replace(layouts, replicas=layouts.replicas - 2)
-    alone = Step(replace(task, spare=0), rest, bound=False)(np.array([plan.batch]))
-    whole = Step(task, layouts, bound=False)(np.array([plan.batch]))
-    for name in ("ttft", "ttft_p95", "tpot", "load", "readers"):
-        assert float(alone[name][0]) == pytest.approx(float(whole[name][0]), rel=1e-12)
-    fewer = replace(rest, replicas=rest.replicas - 1)
-    short = Step(replace(task, spare=0), fewer, bound=False)
-    batch = carrying(short, LARGEST_BATCH)
-    limits = replace(task, spare=0).limits
-    values = short(np.maximum(batch, 1))
-    assert not batch[0] or any(values[name][0] > limit for name, limit in limits.items())
+# -- what many rows say ----------------------------------------------------------------------------
 
 
-def test_spare_replicas_are_all_there_is_where_there_are_no_more():
-    """A fleet of one replica has none to spare."""
-    assert chips_of(fleet(spare=1, chips=(1,))) == math.inf
+@dataclass(frozen=True)
+class Told:
+    """A step that says its row number beside batch and share, and that no more may be computed."""
+
+    number: np.ndarray
+
+    def take(self, rows: np.ndarray) -> Told:
+        return Told(self.number[rows])
+
+    def __call__(self, batch: np.ndarray, fill: np.ndarray) -> dict[str, Any]:
+        assert self.number.size <= 3
+        return {"row": self.number, "batch": batch, "fill": fill, "same": np.float64(4.0)}
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 4, 10])
+def test_rows_are_computed_a_few_at_a_time(monkeypatch, count):
+    """Each once, in their order; what is one number for all stands in every row."""
+    monkeypatch.setattr(sizing, "POINTS", 3)
+    rows = np.arange(count)[::-1] * 2
+    values = evaluated(Told(np.arange(100)), rows, rows + 0.5, rows / 10)
+    assert values["row"].tolist() == rows.tolist()
+    assert values["batch"].tolist() == (rows + 0.5).tolist()
+    assert values["fill"].tolist() == (rows / 10).tolist()
+    assert values["same"].tolist() == [4.0] * count
+
+
+def test_every_limit_must_be_kept_up_to_itself():
+    """Of a task one limit for all rows; of a step those of the rows that are asked about."""
+    values = {"need": np.array([1.0, 2.0, 3.0]), "ttft": np.array([0.5, 0.5, 0.1]), "tpot": 9.0}
+    task: Any = SimpleNamespace(limits={"need": 2.0, "ttft": 0.4})
+    assert feasible(task, values).tolist() == [False, False, False]
+    task.limits["ttft"] = 0.5
+    assert feasible(task, values).tolist() == [True, True, False]
+    own = np.array([5.0, 3.0, 2.0, 1.0])
+    step: Any = SimpleNamespace(limits_at=lambda rows: SimpleNamespace(limits={"need": own[rows]}))
+    assert keeping(step)(values, np.array([3, 2, 0])).tolist() == [True, True, True]
+    assert keeping(step)(values, np.array([1, 3, 2])).tolist() == [True, False, False]

@@ -1,119 +1,317 @@
-"""How often caches of random arrivals find no room: against sums, moments and a simulation."""
+"""Room of replicas, growth of a step, hits, crowding and queues, each worked out by hand."""
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
+from scipy import stats
 
-from formulas.numerics.evaluate import scalar
-from formulas.serving.queues import (
-    context_spread,
-    met_sequences,
-    occupancy_spread,
-    reading_line,
-    reading_spread,
-    room_spread,
+from planner.problems.serving.step.layouts import Layouts
+from planner.problems.serving.step.occupancy import (
+    Occupancy,
+    arriving,
+    crowded_again,
+    exceeding,
+    first,
+    queue,
 )
-from planner.problems.serving.step.occupancy import exceeding
-from tests.cases.arrivals import Followed, Rank, lengths, witnessed
 
 
-def given(prompt: float, spread: float, answer: float, answer_spread: float) -> dict[str, float]:
-    """The symbols of the lengths."""
-    context = prompt + answer * (1 + answer_spread**2) / 2
-    return {"L_in": prompt, "v_in": spread, "L_out": answer, "v_out": answer_spread,
-            "L_ctx": context, "dp": 1.0, "x_var": 1.0, "x_read": 1.0}  # fmt: skip
+@dataclass(frozen=True)
+class Line:
+    """A step whose memory is a straight line of its sequences, its time one of full units of them.
+
+    Time is `idle` + `each` a sequence between `turns` [sequences], and stands still beside them.
+    A `unit` is a group unless it is given.
+    """
+
+    group: np.ndarray
+    weights: np.ndarray
+    cache: np.ndarray
+    idle: np.ndarray
+    each: np.ndarray
+    turns: tuple[float, float] = (0.0, math.inf)
+    unit: float | None = None
+    word: str = "step"
+    arrivals: float | None = 7.0
+
+    @property
+    def task(self) -> Any:
+        return SimpleNamespace(with_layout=lambda arrivals: arrivals)
+
+    def with_task(self, arrivals: float | None) -> Line:
+        return replace(self, arrivals=arrivals)
+
+    @property
+    def bound(self) -> bool:
+        return self.word == "tpot"
+
+    @property
+    def layouts(self) -> Any:
+        one = np.ones(self.group.size, np.int64)
+        return Layouts(one, one, one, self.group, *[one] * 5)
+
+    @property
+    def limits(self) -> dict[str, float]:
+        return {"need": 1000.0}
+
+    def take(self, rows: np.ndarray) -> Line:
+        columns = ("group", "weights", "cache", "idle", "each")
+        return replace(self, **{name: getattr(self, name)[rows] for name in columns})
+
+    def only(self, words: tuple[str, ...], batch: np.ndarray) -> dict[str, np.ndarray]:
+        assert self.arrivals is None, "memory is counted without a load"
+        unit = self.unit or self.group
+        whole = np.ceil(batch / unit) * unit
+        time = self.idle + self.each * np.clip(whole, *self.turns)
+        every = {"need": self.weights + self.cache * batch, self.word: time}
+        return {word: every[word] for word in words}
 
 
-def alone(
-    rank: Rank, rate: float, prompt: tuple[float, float], answer: tuple[float, float]
-) -> Followed:
-    """One pool of one rank."""
-    return Followed(rank, rank, (1, 1), rate, (0.0, 0.0), (0.0, 0.0), prompt, answer)
+def line(group: int, weights: float, cache: float, idle: float, each: float, **more: Any) -> Line:
+    """One row of it."""
+    return Line(*(np.array([x]) for x in (group, weights, cache, idle, each)), **more)
 
 
-@pytest.mark.parametrize("spreads", [(0.0, 0.0), (0.8, 0.0), (0.0, 0.8), (0.6, 0.5)])
-def test_contexts_met_at_an_even_moment_of_their_answers(spreads):
-    """Drawn one by one: answers as often as they are long, met at an even moment."""
-    draw = np.random.default_rng(1)
-    prompts = lengths(1000, spreads[0], 400_000, draw)
-    answers = lengths(600, spreads[1], 400_000, draw)
-    met = draw.choice(answers, answers.size, p=answers / answers.sum())
-    contexts = prompts + met * draw.random(met.size)
-    found = scalar([context_spread], ["v_ctx"], given(1000, spreads[0], 600, spreads[1]))["v_ctx"]
-    assert found == pytest.approx(contexts.std() / contexts.mean(), rel=0.02)
+def test_room_is_what_memory_holds_beside_the_weights():
+    """(1000 - weights) / cache to the last whole one that fits exactly, of rows apart."""
+    step = Line(np.array([1, 2, 4, 1, 64]), np.array([200.0, 300.0, 999.0, 100.0, 0.0]),
+                np.array([80.0, 99.9, 2.0, 0.0, 20.0]), *np.full((2, 5), 0.5))  # fmt: skip
+    room = Occupancy.of(step).room
+    assert room.tolist() == [800 // 80, 700 // 99.9, 0, 2**20, 1000 // 20]
 
 
-@pytest.mark.parametrize("square", [0.0, 0.4, 1.0])
-def test_time_that_grows_with_the_square_of_a_length_varies_more(square):
-    """Times of drawn lengths, of which a share goes as their square."""
-    drawn = lengths(100_000, 0.5, 2_000_000, np.random.default_rng(2)) / 100_000
-    times = (1 - square) * drawn + square * drawn**2 / 1.25
-    found = scalar([occupancy_spread], ["v_occ"], {"r_quad": square, "v_in": 0.5})["v_occ"]
-    assert found == pytest.approx(times.std() / times.mean(), rel=0.02)
+@pytest.mark.parametrize("word", ["step", "tpot"])
+@pytest.mark.parametrize(("group", "cache"), [(1, 10.0), (4, 23.5), (5, 24.0), (3, 330.0)])
+def test_sequences_that_add_as_much_as_an_idle_step(word, group, cache):
+    """Of a line idle + each n that is idle / each, between numbers that fill every rank."""
+    step = line(group, 10.0, cache, 30.0, 0.4, word=word)
+    full = Occupancy.of(step)
+    assert full.room[0] > group or group == 3
+    if full.room[0] > group:
+        assert full.flat[0] == pytest.approx(30.0 / 0.4)
 
 
-@pytest.mark.parametrize("grows", [0.0, 0.3, 0.7])
-def test_the_share_of_time_with_too_many_in_flight(grows):
-    """Against the product of n/(x T(n)) summed term by term, T(n) = a + b n."""
-    number = np.arange(1, 2000)
-    mean_wanted, each = 40.0, grows / (1 - grows) / 40.0
-    low, high = 0.0, 1 / each if each else 1e3
-    for _ in range(100):
-        load = (low + high) / 2
-        terms = np.concatenate([[0.0], np.cumsum(np.log(load * (1 + each * number) / number))])
-        share = np.exp(terms - terms.max())
-        share /= share.sum()
-        mean = float(share @ np.arange(share.size))
-        low, high = (load, high) if mean < mean_wanted else (low, load)
-    for room in (40, 55, 80):
-        exact = float(share[room + 1 :].sum())
-        found = exceeding(*map(np.array, (mean_wanted, 1 / (1 - grows), room)))
-        assert float(found) == pytest.approx(exact, rel=0.15, abs=1e-3)
+def test_steps_of_one_full_group_grow_within_it():
+    """Where memory holds no two groups three quarters of one stand beside it."""
+    within = line(8, 100.0, 95.0, 30.0, 0.4)
+    assert Occupancy.of(within).room[0] == 9
+    assert Occupancy.of(within).flat[0] == pytest.approx(8 * (1e6 - 1))  # one ceiling for both
+    for unit in (1.0, 2.0, 6.0):
+        growing = replace(within, unit=unit, turns=(5.0, 8.0))
+        assert Occupancy.of(growing).flat[0] == pytest.approx(30.0 / 0.4)
 
 
-@pytest.mark.parametrize(("spreads", "each"), [((0.0, 0.0), 0.0), ((1.0, 0.5), 0.0),
-                                               ((0.5, 0.5), 1e-4)])  # fmt: skip
-def test_the_cache_of_a_rank_is_too_small_as_often_as_simulated(spreads, each):
-    """Every cached token of requests at random, where steps grow with them and where not."""
-    steps = 10e-3 + each * np.arange(1000)
-    mean, prompt, answer = 60.0, 800.0, 200.0
-    symbols = given(prompt, spreads[0], answer, spreads[1])
-    grows = each * mean / (10e-3 + each * mean)
-    spread = scalar([context_spread, room_spread], ["x_need"],
-                    {**symbols, "x_var": 1 / (1 - grows)})["x_need"]  # fmt: skip
-    rate = mean / ((answer - 1) * float(steps[60]))
-    for room in (75, 85):
-        rank = Rank(steps, room * symbols["L_ctx"], np.zeros(1))
-        seen = witnessed(
-            alone(rank, rate, (prompt, spreads[0]), (answer, spreads[1])), 30_000, room
-        )
-        at = [np.array(x) for x in (seen.decoding, spread, room - 0.5)]
-        share = float(exceeding(*at))
-        assert seen.decoding == pytest.approx(mean, rel=0.05)
-        assert share == pytest.approx(seen.crowded, rel=0.3, abs=4 * seen.crowded_error)
+@pytest.mark.parametrize("group", [1, 5])
+def test_growth_is_measured_over_the_last_quarter(group):
+    """A step that grows up to half of what memory holds, or beyond it, does not grow there."""
+    for turns in ((0.0, 50.0), (100.0, 200.0)):
+        still = line(group, 0.0, 10.0, 30.0, 0.4, turns=turns)
+        assert Occupancy.of(still).flat[0] == pytest.approx(100 * (1e6 - 1))
+    late = line(group, 0.0, 10.0, 30.0, 0.4, turns=(75.0, 100.0))
+    assert Occupancy.of(late).flat[0] == pytest.approx(30.0 / 0.4)
 
 
-@pytest.mark.parametrize(("busy", "spread", "chunk", "grows"), [
-    (0.3, 0.0, 8192, 0.3), (0.6, 0.5, 8192, 0.3), (0.8, 0.5, 8192, 0.3), (0.6, 0.0, 256, 0.0),
+def test_a_step_that_only_grows_stays_below_its_end():
+    """Without an idle part 99 of 100 parts grow, as far as anything is steady."""
+    assert Occupancy.of(line(1, 0.0, 10.0, 0.0, 0.4)).flat[0] == pytest.approx(100 / 99)
+    steep = line(1, 0.0, 10.0, 0.4, 0.4)  # at 100 sequences 40 parts of 40.4 grow: 0.99009...
+    assert Occupancy.of(steep).flat[0] == pytest.approx(100 / 99)
+    below = line(1, 0.0, 10.0, 2.0, 0.4)
+    assert Occupancy.of(below).flat[0] == pytest.approx(2.0 / 0.4)
+
+
+def test_rows_of_an_occupancy():
+    """Room and growth of the rows taken, each its own."""
+    whole = Occupancy(np.array([3.0, 5.0, 8.0]), np.array([0.1, 0.2, 0.4]))
+    part = whole.take(np.array([2, 0]))
+    assert (part.room.tolist(), part.flat.tolist()) == ([8.0, 3.0], [0.4, 0.1])
+
+
+def test_conversations_met_again_are_those_that_room_holds():
+    """Whole sequences of a rank; of all ranks and replicas where requests find their own."""
+    one = np.ones(3, np.int64)
+    ranks, replicas = np.array([1, 2, 3]), np.array([2, 3, 1])
+    layouts = Layouts(one, one, one, ranks, one, one, replicas, one, one)
+    room = Occupancy(np.array([7.0, 7.0, 2.0]), np.zeros(3))
+    for routed, held in ((False, [7, 3, 0]), (True, [7 * 2, 3 * 6, 0])):
+        for many in (40, 4):
+            task = SimpleNamespace(cached_input=0.6, routed=routed, conversations=many)
+            by_hand = [0.6 * min(1, number / many) for number in held]
+            assert room.hits(task, layouts) == pytest.approx(np.array(by_hand))
+
+
+SYMBOLS = {"L_in": 1000.0, "v_in": 0.0, "L_out": 1e-6, "v_out": 0.0, "L_ctx": 1000.0,
+           "L_dec": 200.0, "one_seq": 1.0, "r_pf": 0.0}  # fmt: skip
+
+
+@pytest.mark.parametrize("ranks", [1.0, 4.0])
+@pytest.mark.parametrize("flat", [1e12, 60.0])
+def test_crowding_of_ranks_by_hand(ranks, flat):
+    """Little's law, and the tail of a Poisson or negative binomial number of a rank's own part.
+
+    Of a step 1 + n/flat times as long the variance over mean of n is 1/(1 - n/(n + flat)).
+    """
+    load, pace, room = 5.0, 0.03, 38.0
+    symbols = {**SYMBOLS, "x_load": load, "T_tpot": np.array([pace]), "dp": ranks}
+    decoding, late = Occupancy(np.array([room]), np.array([flat])).crowding(symbols)
+    number = load * 200 * pace
+    assert decoding == pytest.approx(number)
+    spread = 1 / (1 - number / (number + flat))
+    mean, variance = number / ranks + (spread - 1) / ranks, 1 + (spread - 1) / ranks
+    fits = math.floor(room / ranks)
+    if flat > 1e9:
+        by_hand = stats.poisson.sf(fits, mean)
+    else:
+        by_hand = stats.nbinom.sf(fits, mean / (variance - 1), 1 / variance)
+    assert late == pytest.approx(by_hand, rel=1e-6)
+
+
+@pytest.mark.parametrize("case", [
+    (2.5, 1.4, 3), (2.5, 2.0, 0), (9.0, 1.0, 12), (9.0, 1.0 + 1e-9, 6), (0.2, 1.0, 0),
+    (0.2, 3.0, 2),
 ])  # fmt: skip
-def test_room_of_ranks_that_read_prompts_as_well(busy, spread, chunk, grows):
-    """Prompts hold up what decodes: mean and variance of the sequences, each with its error."""
-    rate, prompt, answer, pause = 10.0, 1000, 800, 0.005
-    flat = 1e9 if not grows else rate * (answer - 1) * pause / (1 - busy) * (1 - grows) / grows
-    steps = pause * (1 - grows) * (1 + np.arange(20_000) / flat)
-    reading = busy / rate / prompt * np.arange(chunk + 1)
-    rank = Rank(steps, 1e9, reading)
-    dealt = rate * (answer - 1) * pause / (1 - busy)
-    symbols = {"r_pf": busy, "v_in": spread, "v_out": spread, "n_dealt": dealt, "dp": 1.0,
-               "x_var": 1 / (1 - grows), "one_seq": 1.0, "v_ctx": 0.0}  # fmt: skip
-    values = scalar([reading_spread, reading_line, met_sequences, room_spread],
-                    ["n_met", "x_need"], symbols)  # fmt: skip
-    seen = [
-        witnessed(alone(rank, rate, (prompt, spread), (answer, spread)), 40_000, seed)
-        for seed in range(3)
-    ]
-    mean = np.mean([each.decoding for each in seen])
-    ratio = np.mean([each.variance / each.decoding for each in seen])
-    assert mean == pytest.approx(values["n_met"], rel=0.05)
-    assert 0.85 * ratio < values["x_need"] < 1.35 * ratio
+def test_more_in_flight_than_there_is_room_for_term_by_term(case):
+    """One less the sum of all numbers that fit: Poisson, or negative binomial of that variance."""
+    mean, spread, room = case
+    fits = 0.0
+    for n in range(room + 1):
+        if spread - 1 < 1e-6:
+            fits += math.exp(-mean) * mean**n / math.factorial(n)
+        else:
+            shape = mean / (spread - 1)
+            ways = math.gamma(n + shape) / (math.factorial(n) * math.gamma(shape))
+            fits += ways * (1 / spread) ** shape * (1 - 1 / spread) ** n
+    late = exceeding(*map(np.array, (mean, spread, float(room))))
+    assert float(late) == pytest.approx(1 - fits, rel=1e-7)
+
+
+def test_a_hardly_spread_number_is_poisson():
+    """Up to a millionth of the mean the variance is the mean's, beyond it its own."""
+    mean, room = np.full(2, 50.0), np.full(2, 60.0)
+    late = exceeding(mean, 1 + np.array([0.9e-6, 1.2e-6]), room)
+    assert late[0] == stats.gamma.cdf(50.0, 61)
+    assert late[1] == pytest.approx(late[0], rel=1e-4)
+    assert late[1] != late[0]
+
+
+def test_nobody_is_in_flight_where_nothing_arrives():
+    """The share is zero, whatever the spread."""
+    late = exceeding(np.zeros(2), np.array([1.0, 3.0]), np.zeros(2))
+    assert late == pytest.approx([0.0, 0.0], abs=1e-300)
+
+
+def asked(load: str, mode: str = "aggregated", *, bound: bool = False) -> Any:
+    """What `arriving` reads of a step."""
+    return SimpleNamespace(bound=bound, task=SimpleNamespace(load=load, mode=mode, headroom=0.2))
+
+
+def test_the_share_of_time_that_is_read():
+    """Requests a second times the seconds of a prompt, up to 99 of 100; headroom is not offered.
+
+    A load that is given leaves room already; chips that only decode, and the bound, read nothing.
+    """
+    values = {"arrivals": np.array([2.0, 5.0, 40.0]), "tpot": np.ones(3), "busy": np.full(3, 0.1)}
+    free, given_ = arriving(asked("none"), values), arriving(asked("given"), values)
+    assert free["x_load"] == pytest.approx(values["arrivals"] * 0.8)
+    assert free["r_pf"] == pytest.approx([0.16, 0.4, 0.99])
+    assert given_["x_load"].tolist() == [2.0, 5.0, 40.0]
+    assert given_["r_pf"] == pytest.approx([0.2, 0.5, 0.99])
+    for step in (asked("given", "decode"), asked("given", bound=True)):
+        assert arriving(step, values)["r_pf"].tolist() == 0.0
+
+
+def test_crowding_by_walking_the_equations_is_the_same():
+    """Four ranks whose room is no multiple of them; nothing where it is not counted."""
+    room = Occupancy(np.array([38.0]), np.array([60.0]))
+    task = SimpleNamespace(load="given", mode="aggregated")
+    step = SimpleNamespace(crowds=True, bound=False, task=task, occupancy=room)
+    symbols = {**SYMBOLS, "dp": 4.0, "v_in": 0.5, "v_out": 0.2, "L_out": 300.0}
+    again = {"arrivals": 5.0, "tpot": 0.03, "busy": 0.04}
+    _, late = room.crowding({**symbols, "x_load": 5.0, "T_tpot": 0.03, "r_pf": 5.0 * 0.04})
+    assert 0.01 < late[0] < 0.99
+    assert crowded_again(step, symbols, again) == {"crowded": pytest.approx(late[0], rel=1e-12)}
+    step.crowds = False
+    assert crowded_again(step, symbols, again) == {}
+
+
+# Chips that only read, prompts of one length and a chunk that each fills: an M/D/1 queue.
+READERS = {"T_pf_busy": 0.1, "dp": 1.0, "s_mixed": 0.0, "L_in": 512.0, "x_hit": 0.0, "T_dec": 0.0,
+           "pp": 1.0, "c_chunk": 512.0, "one_seq": 1.0, "v_in": 0.0, "a_pf": 0.0, "f_stage": 1.0,
+           "F_sdpa": 1.0, "tp": 1.0, "cp": 1.0, "e_pf_a": 1.0}  # fmt: skip
+
+
+def waits_by_hand(load: float, service: float = 0.1) -> tuple[float, float, float]:
+    """Mean wait and the tails of one and five percent: the line's, and half of a pass beside it."""
+    busy = load * service
+    line_, beside = busy * service / (2 * (1 - busy)), busy**2 * service / 2
+    mean = line_ + beside
+    heavy = math.sqrt(max(busy + 2 * (1 - busy) / 3, 1))
+    tails = []
+    for share in (0.05, 0.01):
+        waiting = heavy * line_ * math.log(max(busy, share) / share) / max(busy, share)
+        rest = service - share / load - mean if load else 0.0
+        tails.append(mean + max(waiting + beside - line_, rest, 0.0))
+    return mean, tails[0], tails[1]
+
+
+def test_queues_of_one_server_by_hand():
+    """Pollaczek and Khinchine's mean, an exponential tail; a table, a row and numbers alike."""
+    loads = np.array([[1.0, 2.0, 0.3], [6.0, 8.0, 9.5]])
+    table = queue({**READERS, "x_load": loads})
+    row = queue({**READERS, "x_load": loads[1]})
+    for place in np.ndindex(loads.shape):
+        load = float(loads[place])
+        number = queue({**READERS, "x_load": load})
+        by_hand = dict(zip(("wait", "ttft_p95", "ttft_p99"), waits_by_hand(load), strict=True))
+        for name, wanted in {"readers": load * 0.1, **by_hand}.items():
+            assert float(table[name][place]) == pytest.approx(wanted, rel=1e-9)
+            assert float(number[name]) == pytest.approx(wanted, rel=1e-9)
+            if place[0] == 1:
+                assert float(row[name][place[1]]) == pytest.approx(wanted, rel=1e-9)
+
+
+def test_nobody_waits_where_nothing_arrives_and_without_end_where_too_much_does():
+    """At a load of one the line has no end; the others of a row are what they are alone."""
+    late = queue({**READERS, "T_pf_busy": 0.125, "x_load": np.array([0.0, 4.0, 8.0, 9.0, 800.0])})
+    assert late["readers"] == pytest.approx([0.0, 0.5, 1.0, 1.125, 100.0])
+    mixed = {**READERS, "T_pf_busy": 0.0625, "s_mixed": 1.0, "T_dec": 0.0625}
+    late_too = queue({**mixed, "x_load": np.array([4.0, 8.0, 9.0])})
+    assert late_too["readers"] == pytest.approx([0.5, 1.0, 1.125])
+    assert np.isinf(late_too["wait"]).tolist() == [False, True, True]
+    by_hand = waits_by_hand(4.0, 0.125)
+    for name, wanted in zip(("wait", "ttft_p95", "ttft_p99"), by_hand, strict=True):
+        assert late[name] == pytest.approx([0.0, wanted, math.inf, math.inf, math.inf])
+
+
+def test_readers_that_are_busy_all_the_time_but_for_a_rounding():
+    """The time that prompts take is all there is; divided by its ranks it is a bit less."""
+    each, load = 0.4946618363463363, 2.021583082669536
+    late = queue({**READERS, "T_pf_busy": each, "dp": 3.0, "x_load": np.array([load, 1.0])})
+    assert each * load == 1 > late["readers"][0]
+    assert np.isinf(late["wait"]).tolist() == [True, False]
+
+
+@pytest.mark.parametrize("turn", [1, 2, 7, 63, 64, 100])
+def test_the_first_whole_number_by_bisection(turn):
+    """From anywhere below to anywhere above; numbers are asked of inside the ends alone."""
+    low, high = (
+        np.array([0.0, 0.0, turn - 1.0, turn // 2, -1.0]),
+        np.array([100.0, turn, turn, 101, 128]),
+    )
+
+    def holds(rows: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+        assert (low[rows] < numbers).all()
+        assert (numbers < high[rows]).all()
+        assert (numbers == np.floor(numbers)).all()
+        return numbers >= turn
+
+    before = low.copy(), high.copy()
+    assert first(holds, low, high).tolist() == [turn] * 5
+    assert (low == before[0]).all()
+    assert (high == before[1]).all()
