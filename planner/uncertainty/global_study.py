@@ -287,7 +287,7 @@ def knowing(
 
 
 def _worth_of_knowing(costs: np.ndarray, share: np.ndarray) -> float:
-    basis = np.polynomial.legendre.legvander(2 * share - 1, DEGREE)
+    basis = np.vander(share, DEGREE + 1)
     weights = np.linalg.lstsq(basis, costs, rcond=None)[0]
     fitted = basis @ weights
     return max(float(fitted.mean(axis=0).min() - fitted.min(axis=1).mean()), 0.0)
