@@ -54,7 +54,8 @@ def tasks(*several: Profile, pairs: tuple[Apart, ...] = ()) -> ServingTasks:
 @pytest.fixture
 def own(monkeypatch):
     """Every question has the profile above."""
-    monkeypatch.setattr(resolve, "resolve", lambda scenario: tasks(PROFILE, PROFILE))
+    other = replace(PROFILE, values=LECTURE.values, intervals={})  # of another chip
+    monkeypatch.setattr(resolve, "resolve", lambda scenario: tasks(PROFILE, other))
 
 
 # -- coefficients -------------------------------------------------------------------------------
@@ -137,7 +138,7 @@ def test_a_question_without_one_profile_is_refused(monkeypatch):
 def test_a_drawn_coefficient_is_that_of_the_first_task():
     """Others have theirs times the same factor; no efficiency exceeds one or its chip's."""
     second = replace(PROFILE, values={**PROFILE.values, "e_w": 0.3, "e_c": 0.8, "t_ar": 1e-6})
-    third = replace(second, ceilings={"e_w": 0.35})
+    third = replace(second, ceilings={"e_w": 0.35, "e_c": 1.02})
     before = tasks(PROFILE, second, third)
     assert profiled(before, {}) is before
     after = profiled(before, {"e_w": 0.9, "e_c": 0.75, "t_ar": 8e-6, "n_sched": 3.0})
@@ -147,6 +148,8 @@ def test_a_drawn_coefficient_is_that_of_the_first_task():
     assert [one["t_ar"] for one in found] == pytest.approx([8e-6, 2e-6, 2e-6])
     assert [one["n_sched"] for one in found] == pytest.approx([3.0, 3.0, 3.0])
     assert all(one["t_hop"] == 2e-6 for one in found)
+    nothing = [one.profile.values["t_moe"] for one in profiled(before, {"t_moe": 1e-6}).tasks]
+    assert (PROFILE.values["t_moe"], nothing) == (0.0, [1e-6] * 3)
 
 
 def test_pools_apart_wait_for_the_hop_that_is_drawn():
@@ -161,15 +164,25 @@ def test_pools_apart_wait_for_the_hop_that_is_drawn():
 # -- limits of a chip ---------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class Head:
+    """What a file says of its device."""
+
+    device: str
+    complete: bool
+    as_of: str = "2026-11-21"
+
+
 @pytest.fixture
 def measured(monkeypatch):
     """A system whose chip was measured to sustain these shares of its peaks."""
 
     def system(most: dict[str, float], *, complete: bool = True) -> SimpleNamespace:
-        head = SimpleNamespace(complete=complete, device="NVIDIA X", as_of="2026-11-21")
+        head = Head("NVIDIA X", complete)
         monkeypatch.setattr(profiles, "read_measured", lambda path: SimpleNamespace(head=head))
-        monkeypatch.setattr(profiles, "ceilings", lambda chip_file, chip, link: most)
-        return SimpleNamespace(measured=Path("my-chip.toml"), chip=None, scale_up=None)
+        limits = {(head, "chip x", 450e9): most}
+        monkeypatch.setattr(profiles, "ceilings", lambda one, *at: limits[(one.head, *at)])
+        return SimpleNamespace(measured=Path("my-chip.toml"), chip="chip x", scale_up=450e9)
 
     return system
 
