@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
@@ -236,6 +237,20 @@ def test_every_draw_is_answered_in_its_order():
     )
     assert found.method == "solved again at each draw"
     assert found.sets == {"small": (), "big": ()}
+
+
+def test_a_bar_goes_from_no_draw_to_all(monkeypatch):
+    """Where it is shown at all."""
+    seen = []
+
+    @contextmanager
+    def bar(total, done, *, shown):
+        seen.extend([total, done, shown])
+        yield seen.append
+
+    monkeypatch.setattr(evaluate_samples, "progress", bar)
+    Draws(*drawn(TOY), "price", shown=True).at(np.array([[0.5], [0.6]]))
+    assert seen == [2, 0, True, 2]
 
 
 def test_changes_are_made_before_a_draw():

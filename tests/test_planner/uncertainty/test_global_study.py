@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -18,6 +19,7 @@ from planner.protocol.parameter import folder_of
 from planner.report.text.sensitivity import KnowingValue, MorrisEffect
 from planner.scenario import kinds, load, opened
 from planner.text.errors import Infeasible
+from planner.uncertainty import evaluate_samples
 from planner.uncertainty.evaluate_samples import Answered, Draws, Marginal, marginals_of
 from planner.uncertainty.global_study import (
     Study,
@@ -591,3 +593,20 @@ def test_a_study_of_a_kind_is_that_of_its_prices(monkeypatch):
     faster = explore(asked, "tpot", ["promise=0.05"], morris=2).document
     assert (faster["of"], faster["sobol"], faster["draws"]) == ("tpot", None, None)
     assert explore(asked, sobol=2).document["seed"] == 0
+
+
+def test_a_bar_is_shown_only_where_it_is_asked_for(monkeypatch):
+    """The same answers with and without one."""
+    monkeypatch.setitem(kinds.ROOMS, "toy", "tests.cases.toy")
+    bars = []
+
+    @contextmanager
+    def bar(total, done, *, shown):
+        bars.append(shown)
+        yield lambda count: None
+
+    monkeypatch.setattr(evaluate_samples, "progress", bar)
+    asked = {"problem": "toy", "uncertain": {"rent": {"uniform": ["$2/hour", "$4/hour"]}}}
+    plain, shown = explore(asked, morris=1), explore(asked, morris=1, shown=True)
+    assert plain.document == shown.document
+    assert bars == [False, True]
