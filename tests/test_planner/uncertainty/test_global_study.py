@@ -266,10 +266,11 @@ def test_counts_of_draws_are_checked():
     with pytest.raises(planner.InputError, match="power of two"):
         explore(HELD, sobol=17)
     with pytest.raises(planner.InputError, match="1 to 174,762, each of which is 6 draws"):
-        explore(HELD, sobol=1 << 18)
+        explore(HELD, sobol=1 << 40)
     with pytest.raises(planner.InputError, match=r"0: expected 1 to 209,715, .* is 5 draws"):
         explore(HELD, morris=0)
     _check_count("--sobol", 1 << 18, 4)
+    _check_count("--sobol", 1, 1)
     with pytest.raises(planner.InputError, match="expected 1 to 262,144, each of which is 4"):
         _check_count("--sobol", (1 << 18) + 1, 4)
     with pytest.raises(planner.InputError, match="uncertain: is missing"):
