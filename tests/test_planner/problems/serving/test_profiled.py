@@ -67,6 +67,7 @@ def test_the_lecture_loses_nothing():
     assert {LECTURE.values[name] for name in COEFFICIENTS if name not in EFFICIENCIES} == {0.0}
     assert set(LECTURE.bands.values()) == {Band(1.0, 1.0)}
     assert (LECTURE.rows, LECTURE.coverage) == (0, 1.0)
+    assert limited(LECTURE, SimpleNamespace(measured=None)) == (LECTURE, None)
 
 
 @pytest.mark.usefixtures("own")
@@ -221,7 +222,6 @@ def test_a_measurement_that_is_of_no_use_is_refused(measured, monkeypatch):
     monkeypatch.setattr(profiles, "ceilings", other)
     with pytest.raises(InputError, match=r"my-chip\.toml: is of another chip"):
         limited(PROFILE, system)
-    assert limited(LECTURE, SimpleNamespace(measured=None)) == (LECTURE, None)
 
 
 # -- two plans ----------------------------------------------------------------------------------
