@@ -35,10 +35,12 @@ from planner.problems.serving.search.replica_counts import (
 )
 from planner.problems.serving.search.sizing import PhaseLayouts
 from planner.problems.serving.step.kernels import replica_rates, split_values
+from planner.problems.serving.step.layouts import Layouts
 from planner.problems.serving.step.occupancy import first
 from planner.problems.serving.step.packing import distinct
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import Task, TaskPair
+from planner.text.tolerances import SAME
 
 if TYPE_CHECKING:
     from planner.problems.serving.deployment.pool import EvaluatedPool
@@ -71,6 +73,24 @@ class Pair:
 
 
 SearchedPairs: TypeAlias = tuple[list[Pair], int]
+
+
+def affordable(pair: TaskPair, layouts: Sequence[Layouts], most: float) -> list[Layouts]:
+    """Layouts of either pool whose chips, beside the least of the other, are paid below a score.
+
+    Those are all where chips are full whatever they cost, or more than their price counts.
+    """
+    if pair.demand is None or pair.prefill.objective != "cost" or most == np.inf:
+        return list(layouts)
+    prices = [task.price - task.electricity for task in (pair.prefill, pair.decode)]
+    paid = np.append(np.unique(np.asarray(pair.prefill.chips, dtype=float)), np.inf)
+    cheap = []
+    for k, of in enumerate(layouts):
+        beside = int(layouts[1 - k].replica_chips.min())
+        whole = paid[np.searchsorted(paid, of.replica_chips + beside)] * min(prices)
+        rent = np.maximum(of.replica_chips * prices[k] + beside * prices[1 - k], whole)
+        cheap.append(of.take(rent / pair.demand < most * (1 - SAME)))
+    return cheap
 
 
 def search_pools(tasks: TaskPair, reading: Step, decoding: Step) -> SearchedPairs:

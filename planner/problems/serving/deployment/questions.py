@@ -21,6 +21,7 @@ from planner.problems.serving.deployment.drawn_power import drawn
 from planner.problems.serving.deployment.pool import evaluate
 from planner.problems.serving.deployment.pool_pairs import (
     Pair,
+    affordable,
     alike,
     search_paces,
     search_pools_together,
@@ -35,7 +36,6 @@ from planner.problems.serving.search.batch import (
     search_together,
     sized,
 )
-from planner.problems.serving.step.layouts import Layouts
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.resolve import ServingTasks
 from planner.problems.serving.task.task import Task, TaskPair
@@ -311,7 +311,7 @@ def double_pools(several: Sequence[TaskPair], most: float = np.inf) -> list[TwoP
     afforded, pools = [], []
     for pair in several:
         tasks = [task.with_layout(arrivals=None) for task in (pair.prefill, pair.decode)]
-        layouts = _affordable(pair, [layouts_of(task) for task in tasks], most)
+        layouts = affordable(pair, [layouts_of(task) for task in tasks], most)
         if not all(map(len, layouts)):
             continue  # not even the smallest two are as cheap
         prefill, decode = (
@@ -343,24 +343,6 @@ def double_pools(several: Sequence[TaskPair], most: float = np.inf) -> list[TwoP
         TwoPools(afforded[k], pools[k], pairs, looked, leading[k], partial(batch_of, k))
         for k, (pairs, looked) in enumerate(searched)
     ]
-
-
-def _affordable(pair: TaskPair, layouts: Sequence[Layouts], most: float) -> list[Layouts]:
-    """Layouts of either pool whose chips, beside the least of the other, are paid below a score.
-
-    Those are all where chips are full whatever they cost, or more than their price counts.
-    """
-    if pair.demand is None or pair.prefill.objective != "cost" or most == np.inf:
-        return list(layouts)
-    prices = [task.price - task.electricity for task in (pair.prefill, pair.decode)]
-    paid = np.append(np.unique(np.asarray(pair.prefill.chips, dtype=float)), np.inf)
-    cheap = []
-    for k, of in enumerate(layouts):
-        beside = int(layouts[1 - k].replica_chips.min())
-        whole = paid[np.searchsorted(paid, of.replica_chips + beside)] * min(prices)
-        rent = np.maximum(of.replica_chips * prices[k] + beside * prices[1 - k], whole)
-        cheap.append(of.take(rent / pair.demand < most * (1 - SAME)))
-    return cheap
 
 
 def rival_questions(tasks: ServingTasks) -> list[Question]:
