@@ -35,8 +35,6 @@ DISTANCES: Mapping[str, tuple[str, ...]] = {
 HALF = np.dtype("<f2")
 # Low and high end in standard deviations, and what known places scatter beside them.
 Quantiles = Mapping[str, Mapping[str, tuple[float, float, float]]]
-
-
 # Whether kinds of distance hold, for all of several times alike or for each.
 Holds = Mapping[str, "np.ndarray | np.bool_"]
 NOWHERE: Holds = MappingProxyType({})

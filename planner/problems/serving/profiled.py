@@ -58,10 +58,9 @@ def coefficient(scenario: Scenario, path: str) -> UncertainCoefficient | None:
         hint = did_you_mean(name, COEFFICIENTS) or f" (known: {', '.join(COEFFICIENTS)})"
         raise _refused(path, f"a profile has no coefficient {quoted(name)}{hint}")
     profile = _profile(scenario, path)
-    ends, listed = profile.intervals.get(name), None
-    if ends and 0 < ends[0] < ends[1]:
-        source = f"{COVERED:.0%} of refits of the profile {profile.name}"
-        listed = ListedRange("lognormal", ends, source, COVERED)
+    low, high = profile.intervals.get(name, (profile.values[name],) * 2)
+    source = f"{COVERED:.0%} of refits of the profile {profile.name}"
+    listed = ListedRange("lognormal", (low, high), source, COVERED) if 0 < low < high else None
     missing = (
         f"the profile {profile.name} has {name} = {profile.values[name]:.4g} here in every refit; "
         "leave it out, or give a distribution"
@@ -106,7 +105,7 @@ def _refused(path: str, words: str) -> FieldError:
 def profiled(tasks: ServingTasks, values: Mapping[str, float]) -> ServingTasks:
     """The question with coefficients of its profile in place of what they are.
 
-    A task elsewhere, whose coefficients are others, has them times the same factor.
+    Other tasks have theirs times the same factor, or as it is drawn where the first has nothing.
     """
     if not values:
         return tasks
@@ -114,7 +113,6 @@ def profiled(tasks: ServingTasks, values: Mapping[str, float]) -> ServingTasks:
 
     def changed(task: Task) -> Task:
         profile, theirs = task.profile, task.profile.values
-        # What is nothing at the first task has no factor.
         drawn = {
             name: _limited(profile, name, theirs[name] * (x / first[name]) if first[name] else x)
             for name, x in values.items()
