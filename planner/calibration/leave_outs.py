@@ -305,7 +305,9 @@ class LeaveOutStudy:
         errors = [score(times, seconds) for times in estimates]
         guesses = (constant(roofs, seconds, part.fold), roofs)
         logs = [group_error(times / seconds, group) for times in (*estimates, *guesses)]
-        medians = [error.median for error in errors]
+        medians, means, near = (
+            [getattr(error, name) for error in errors] for name in ("median", "mean", "within_10")
+        )
         inside, widths = np.zeros(len(seconds)), np.zeros(len(seconds))
         for draw in np.unique(rows.draw):
             here = rows.draw == draw
@@ -319,8 +321,7 @@ class LeaveOutStudy:
         return LeaveOutScore(
             leave.word, quantity, len(seconds), len(np.unique(group)),
             len(np.unique(leave.keys(part.sample))),
-            *(fmean(getattr(error, x) for error in errors) for x in ("median", "mean", "within_10")),
-            fmean(logs[:-2]),
+            fmean(medians), fmean(means), fmean(near), fmean(logs[:-2]),
             score(guesses[0], seconds).median, logs[-2], score(roofs, seconds).median, logs[-1],
             mean_by_group(inside, group), float(np.median(widths)), min(medians), max(medians),
         )  # fmt: skip

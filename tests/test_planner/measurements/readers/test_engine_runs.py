@@ -163,7 +163,7 @@ def test_round_times_are_no_identity(table):
 
 
 def test_an_export_that_rounds_repeats_the_run_that_it_rounds(table):
-    """Its times to the hundredth are those of a fuller row, which counts; others are another run."""
+    """Its times to the hundredth are those of a fuller row, which counts; others are new."""
     full = {"ttft_ms": "338.3364140507183", "tpot_ms": "6.332719125474412"}
     rounded = {"ttft_ms": "338.34", "tpot_ms": "6.33", "measured_on": ""}
     other = {"ttft_ms": "338.34", "tpot_ms": "6.34", "measured_on": ""}
