@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2s
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -168,10 +169,18 @@ def quantities(sample: Sample) -> Mapping[str, np.ndarray]:
     return {"tpot": ~sample.prompts, "ttft": sample.prompts}
 
 
-def folds(groups: Sequence[str] | np.ndarray, count: int = FOLDS, seed: int = SEED) -> np.ndarray:
-    """A fold for every row, whole groups together, shape (n_rows,); at most as many as groups."""
+def folds(groups: Sequence[str] | np.ndarray, count: int = FOLDS, repeat: int = 0) -> np.ndarray:
+    """A fold for every row, whole groups together, shape (n_rows,); at most as many as groups.
+
+    Groups lie in the order of digests of their names, cut into folds of as many groups each: one
+    that joins moves a few across the cuts, and leaves all others where they were. `repeat` draws
+    another order.
+    """
     names, group = np.unique(np.asarray(groups, dtype=str), return_inverse=True)
-    fold: np.ndarray = np.random.default_rng(seed).permutation(len(names))[group] % count
+    digests = [blake2s(f"{repeat} {name}".encode()).digest() for name in names]
+    rank = np.empty(len(names), dtype=int)
+    rank[sorted(range(len(names)), key=digests.__getitem__)] = np.arange(len(names))
+    fold: np.ndarray = (rank * min(count, len(names)) // max(len(names), 1))[group]
     return fold
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 import numpy as np
 
@@ -40,6 +41,7 @@ from planner.catalogue.profile import COVERAGE, Place
 from planner.measurements.measurement import Measurement
 from planner.text.tolerances import TENTH
 
+REPEATS = 5  # draws of folds, over which errors are means
 FEW_DRAWS = 5  # sets left out, from which they tell a band of their own
 FEW_ROWS = 3  # of a group, from which it weighs in a band as much as any
 NODE = 8  # chips
@@ -65,17 +67,19 @@ class LeaveOut:
         pairs = zip(sample.rows, sample.places, strict=True)
         return np.array([self.key(row, place) for row, place in pairs])
 
-    def fold(self, sample: Sample) -> np.ndarray:
+    def fold(self, sample: Sample, repeat: int = 0) -> np.ndarray:
         """A number for what is left out together, below zero for what never is."""
         keys = self.keys(sample)
         if self.by_fifths:
-            return folds(keys)
+            return folds(keys, repeat=repeat)
         fold: np.ndarray = np.where(keys == "", -1, np.unique(keys, return_inverse=True)[1])
         return fold
 
-    def predictions(self, sample: Sample, fit: Fit, sound: np.ndarray | None = None) -> LeftOut:
+    def predictions(
+        self, sample: Sample, fit: Fit, sound: np.ndarray | None = None, repeat: int = 0
+    ) -> LeftOut:
         """The rows that are left out, each predicted by a fit of `sound` rows unlike it."""
-        return leave_out(sample, self.fold(sample), fit, sound)
+        return leave_out(sample, self.fold(sample, repeat), fit, sound)
 
 
 def _range(row: Measurement, _: Place) -> str:
@@ -112,6 +116,8 @@ class LeaveOutScore:
     `draws` counts the values left out. `group_log` is the mean over groups of the median |ln
     (predicted / measured)|; `holds` the share of a group's rows inside a band made of the other
     draws, in the mean over groups, and `width` the median of its high over its low end.
+    What is left out by fifths is so REPEATS times: errors are means over these, whose medians lie
+    from `median_low` to `median_high`; the rest is of the first.
     """
 
     word: str
@@ -129,6 +135,8 @@ class LeaveOutScore:
     roofline_group_log: float
     holds: float
     width: float
+    median_low: float
+    median_high: float
 
 
 @dataclass(frozen=True)
@@ -202,16 +210,20 @@ def _weights_of_groups(group: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nd
 
 @dataclass(frozen=True)
 class LeaveOutStudy:
-    """Every way of leaving rows of a sample out, by word, each row predicted without its like."""
+    """Every way of leaving rows of a sample out, by word, each row predicted without its like.
+
+    `repeats` are the estimates [s] of further draws of folds.
+    """
 
     sample: Sample
     left: Mapping[str, LeftOut]
     residuals: Mapping[tuple[str, str], Residuals]
+    repeats: Mapping[str, Sequence[np.ndarray]]
 
     @classmethod
     def of(cls, sample: Sample, fit: Fit, choosing: Fit | None = None) -> LeaveOutStudy:
         """All fits; `fit` makes one from the rows that it may see, `choosing` its form as well."""
-        left, residuals = {}, {}
+        left, residuals, repeats = {}, {}, {}
         values = values_of(list(dict.fromkeys(sample.places)))
         for leave in (*LEAVE_OUTS, *([CHOSEN] if choosing else [])):
             fold = leave.fold(sample)
@@ -221,9 +233,13 @@ class LeaveOutStudy:
             index = np.flatnonzero(fold >= 0)
             make = choosing if leave is CHOSEN and choosing else fit
             left[leave.word] = made = leave.predictions(sample, make).take(index)
+            further = range(1, REPEATS) if leave.by_fifths and leave is not CHOSEN else ()
+            repeats[leave.word] = [
+                leave.predictions(sample, make, repeat=i).estimate[index] for i in further
+            ]
             for quantity, rows in residuals_of(made, index).items():
                 residuals[leave.word, quantity] = rows
-        return cls(sample, left, residuals)
+        return cls(sample, left, residuals, repeats)
 
     def quantiles(self, assumed: LeftOut | None = None) -> Quantiles:
         """Ends of bands in standard deviations, by kind of distance and quantity.
@@ -285,9 +301,13 @@ class LeaveOutStudy:
         at = np.searchsorted(np.flatnonzero(leave.fold(self.sample) >= 0), rows.row)
         part, group = left.take(at), rows.group
         seconds, roofs = part.sample.seconds, part.sample.columns.roofline
-        error = score(part.estimate, seconds)
-        guesses = (part.estimate, constant(roofs, seconds, part.fold), roofs)
-        logs = [group_error(times / seconds, group) for times in guesses]
+        estimates = [part.estimate, *(times[at] for times in self.repeats[leave.word])]
+        errors = [score(times, seconds) for times in estimates]
+        guesses = (constant(roofs, seconds, part.fold), roofs)
+        logs = [group_error(times / seconds, group) for times in (*estimates, *guesses)]
+        medians, means, near = (
+            [getattr(error, name) for error in errors] for name in ("median", "mean", "within_10")
+        )
         inside, widths = np.zeros(len(seconds)), np.zeros(len(seconds))
         for draw in np.unique(rows.draw):
             here = rows.draw == draw
@@ -301,9 +321,9 @@ class LeaveOutStudy:
         return LeaveOutScore(
             leave.word, quantity, len(seconds), len(np.unique(group)),
             len(np.unique(leave.keys(part.sample))),
-            error.median, error.mean, error.within_10, logs[0],
-            score(guesses[1], seconds).median, logs[1], score(roofs, seconds).median, logs[2],
-            mean_by_group(inside, group), float(np.median(widths)),
+            fmean(medians), fmean(means), fmean(near), fmean(logs[:-2]),
+            score(guesses[0], seconds).median, logs[-2], score(roofs, seconds).median, logs[-1],
+            mean_by_group(inside, group), float(np.median(widths)), min(medians), max(medians),
         )  # fmt: skip
 
 

@@ -25,10 +25,10 @@ from planner.measurements.readers.script_settings import (
 )
 
 QUANTITIES = {"tpot_ms": "tpot", "ttft_ms": "ttft"}
-# What two rows of one run share beside both times. Exports differ in the sixteenth digit; times of
-# fewer than LONG digits agree by chance.
+# What two rows of one run share beside both times. Exports differ in the sixteenth digit, or round
+# to hundredths of a millisecond; times of fewer than DECIMALS in all agree by chance.
 SAME_RUN = ("mode", "system", "backend", "isl", "osl", "concurrency")
-LONG, SAME_DIGITS = 8, 12
+DECIMALS = 3
 OTHER_DAY = ("measured_on", "image", "wip")
 # What a run with speculation shares with one of the plain export, beside the layout.
 SAME_SWEEP = (*SAME_RUN, "backend_version", "gemm_quant_mode")
@@ -115,10 +115,11 @@ def _configuration(row: sheets.Row) -> tuple[object, ...] | None:
 
 
 def _identity(row: sheets.Row) -> tuple[str, ...]:
+    """What rows of one run share: its times to the hundredth, where they are that exact."""
     times = [row.get(column, "") for column in QUANTITIES]
-    if all(sum(map(str.isdigit, time)) >= LONG for time in times):
+    if sum(len(time.partition(".")[2]) for time in times) >= DECIMALS:
         try:
-            rounded = [f"{float(time):.{SAME_DIGITS}g}" for time in times]
+            rounded = [f"{float(time):.2f}" for time in times]
         except ValueError:
             rounded = times
         return (*(row.get(name, "") for name in SAME_RUN), *rounded)

@@ -261,6 +261,12 @@ def _left_out_tables(left_out: Sequence[Mapping[str, Any]]) -> list[str]:
             for row in left_out
             if row["quantity"] == quantity
         ]
+        drawn = [
+            f"{row['word']} {row['median_low']:.1%} to {row['median_high']:.1%}"
+            for row in left_out
+            if row["quantity"] == quantity and row.get("median_low") != row.get("median_high")
+        ]
+        lines += wrapped(f"medians of single draws of folds: {', '.join(drawn)}") if drawn else []
     return [*lines, *wrapped(OF_WAYS)] if lines else []
 
 

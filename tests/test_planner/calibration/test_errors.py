@@ -28,7 +28,7 @@ def sample():
 @pytest.mark.slow
 def test_the_error_on_a_third_left_out_is_the_stated_one(sample):
     """A fit of two thirds of the configurations errs on the last third as the file says."""
-    left = leave_out(sample, folds(sample.configurations, 3, seed=7), fit.fit_of(ERA))
+    left = leave_out(sample, folds(sample.configurations, 3, repeat=7), fit.fit_of(ERA))
     own = left.take(~sample.prompts & ~sample.column("pooled"))
     stated = profile("engines-2026").errors["tpot_median"]
     assert score(own.estimate, own.sample.seconds).median == pytest.approx(stated, abs=0.015)

@@ -149,6 +149,20 @@ def test_a_row_without_a_key_is_never_left_out():
     assert np.isfinite(left.estimate[names == "engine 1"]).all()
 
 
+def test_a_repeat_leaves_other_fifths_out():
+    """Of ten engines, whose rows stay together and are predicted each time."""
+    rows, names = sample_of_engines(np.random.default_rng(2), 10)
+    rows = Bare(**{**vars(rows), "rows": names})
+    leave = LeaveOut("some", lambda name, _: name, "new", by_fifths=True)
+    first, second = (leave.predictions(rows, fit, repeat=i) for i in range(2))
+    assert np.array_equal(first.fold, leave.fold(rows))
+    assert (first.fold != second.fold).any()
+    for left in (first, second):
+        assert len(np.unique(left.fold)) == 5
+        assert all(len(np.unique(left.fold[names == name])) == 1 for name in names)
+        assert np.isfinite(left.estimate).all()
+
+
 def test_an_effect_that_no_row_told_has_its_prior_width():
     """Of an engine that was fitted the band is narrower, of another by its width, all shares."""
     rows, names = sample_of_engines(np.random.default_rng(5), 4)

@@ -80,6 +80,17 @@ def test_the_constant_is_taken_from_other_groups():
         assert found[i] == pytest.approx(roofs[i] * expected)
 
 
+def test_folds_stay_where_groups_join():
+    """Even folds; of 200 groups beside 5 new ones few change theirs, and a repeat draws others."""
+    names = [f"group {i}" for i in range(200)]
+    fold, more = folds(names), folds([*names, *(f"new {i}" for i in range(5))])[:200]
+    assert np.bincount(fold).tolist() == [40] * 5
+    assert (fold != more).sum() <= 5 * 4
+    assert (fold == folds(names, repeat=1)).mean() < 0.4
+    assert folds(names[::-1]).tolist() == fold[::-1].tolist()
+    assert sorted(folds(["a", "b", "c"]).tolist()) == [0, 1, 2]
+
+
 def test_a_single_group_is_scaled_by_itself():
     """There is no other to take the constant from."""
     assert constant(np.ones(3), np.array([1.0, 2.0, 9.0]), folds(["g"] * 3)).tolist() == [
