@@ -418,6 +418,10 @@ def test_parameters_of_serving_are_eased_one_by_one():
     assert rows["serving.promises.ttft"].to(2.0).task.promises == {"ttft": 1.0}
     without = ServedAlso(task=Asked(chip=WideChip(), promises={}))
     eased = rows["serving.promises.ttft"]
+    # Of two pools the one that reads has promised it.
+    both = SimpleNamespace(parts=[*ServedAlso().parts, *without.parts], changed=without.changed)
+    paths = {row.path for row in serving_parameters(settled_by_hand(served=both))}
+    assert "serving.promises.ttft" in paths
     assert "serving.promises.ttft" not in {
         row.path for row in serving_parameters(settled_by_hand(served=without))
     }

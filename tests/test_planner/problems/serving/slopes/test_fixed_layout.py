@@ -264,6 +264,11 @@ def test_pools_that_are_held_serve_what_the_slower_serves():
     ((directions, rate, rising),) = carried
     assert (directions, rate) == (GIVEN[1], 0.5)
     assert rising == pytest.approx(requests)
+    # Rates that are all but level are one: the pool that decodes is as good as full.
+    even = [moves[0], moving(2.0 * (1 - 5e-8), 0.3, 0.2)]
+    requests, _, shared, _ = _shared(bound_by(pools[0], pools[0], follows=False), even, GIVEN)
+    assert shared == even
+    assert requests == pytest.approx(np.array([[-0.3, -0.1], [-0.5, -0.2]]))
     # Of a given batch all is in flight: prompts come in time.
     batch = pool_like(replicas=4.0, batches=(64,))
     requests, _, shared, _ = _shared(bound_by(pools[0], batch, follows=False), moves, GIVEN)
