@@ -253,8 +253,8 @@ def test_a_cache_is_sized_once_for_each_number_of_chips_that_it_moves_between():
 
 def test_pools_are_paired_on_engines_that_run_both():
     """Of each old group, wherever one engine runs the two; as they are where one runs all."""
-    reads = phase(engines=[0b0011, 0b0100, 0b1010], group=[0, 0, 5])
-    decodes = phase(engines=[0b0110, 0b1001, 0b0010, 0b0001], group=[0, 0, 5, 5])
+    reads = phase(engines=[0b0011, 0b0100, 0b1010, 0b0111], group=[0, 0, 4, 1])
+    decodes = phase(engines=[0b0110, 0b1001, 0b0010, 0b0001, 0b1110], group=[0, 0, 4, 4, 1])
     first, second = pool_matching._by_engine(reads, decodes)
     pairs = {
         (int(first.rows[i]), int(second.rows[j]))
