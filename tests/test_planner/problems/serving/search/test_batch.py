@@ -395,6 +395,12 @@ def test_limits_that_admit_no_layout_are_told_with_the_nearest_that_do(
     assert ("overlap takes" in told) == ("halves" in changes["limits_of"])
 
 
+def test_what_was_asked_for_is_no_remedy() -> None:
+    """Halves of one sequence: layouts have them, and the batch leaves none."""
+    with pytest.raises(FieldError, match=r"what would work: choose\.overlap=none$"):
+        layouts_of(asked("sparse", batches=(1,), limits_of={"halves": (2,)}))
+
+
 def halves_of(**changes: Any) -> set[tuple[int, int]]:
     """(halves, sequences of a full group) of the layouts of eight experts on four chips."""
     found = layouts_of(asked("sparse", limits_of={"replicas": (1,)}, **changes))
