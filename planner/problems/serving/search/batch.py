@@ -373,8 +373,7 @@ def fixed_batches(task: Task, layouts: Layouts) -> tuple[np.ndarray, np.ndarray,
 def _ranked(task: Task, layouts: Layouts, values: dict[str, np.ndarray]) -> np.ndarray:
     """Order of candidates: score, then speed, then fewer chips per replica and plainer layouts."""
     score = task.score(values)
-    best = score.min() if score.size else 1.0
-    coarse = np.floor(np.log(score / best) / SAME_PRICE) if score.size else score
+    coarse = np.floor(np.log(score / score.min()) / SAME_PRICE) if score.size else score
     return np.lexsort(
         (
             layouts.halves,

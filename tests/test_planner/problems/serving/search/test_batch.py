@@ -133,14 +133,14 @@ THREE = columns([(1, 2, 2, 3, 1, 1, 2, 24, 1), (2, 1, 1, 2, 1, 1, 3, 12, 1),
                  (4, 1, 1, 1, 1, 1, 1, 4, 1)])  # fmt: skip
 
 
-def imagined(objective: str = "cost", layouts: Layouts = THREE) -> Any:
+def imagined(objective: str = "cost", layouts: Layouts = THREE, *, bound: bool = False) -> Any:
     """What candidates need of a step: its layouts and what is best."""
 
     def take(rows: np.ndarray) -> Any:
-        return imagined(objective, layouts.take(rows))
+        return imagined(objective, layouts.take(rows), bound=bound)
 
     task = SimpleNamespace(objective=objective)
-    return SimpleNamespace(task=task, layouts=layouts, bound=False, take=take)
+    return SimpleNamespace(task=task, layouts=layouts, bound=bound, take=take)
 
 
 def tried(step: Any, *largest: float) -> dict[int, set[float]]:
@@ -159,6 +159,20 @@ def test_batches_worth_pricing_end_groups_cells_and_numbers_of_the_experts() -> 
     assert tried(imagined(), 5, 1, 0) == {0: {1, 4, 5}, 1: {1}}
     assert tried(imagined(), 1, 0, 0) == {0: {1}}
     assert tried(imagined(), 0, 0, 0) == {}
+
+
+def test_the_group_in_which_memory_takes_over_is_priced_as_well(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of the third of five: the end of the second, both cells of it, and whole fours in them."""
+
+    def third(step: Any, most: np.ndarray) -> np.ndarray:
+        assert most.tolist() == [5, 2, 3]  # full groups
+        return np.array([3.0, 0.0, 0.0])
+
+    monkeypatch.setattr(batches, "_memory_takes_over", third)
+    found = tried(imagined(bound=True), 60, 5, 3)
+    assert found == {0: {60} | {24, 28, 30, 36}, 1: {4, 5, 1}, 2: {3, 1}}
 
 
 def test_the_smallest_batch_is_the_fastest() -> None:
@@ -377,8 +391,14 @@ def test_limits_that_admit_no_layout_are_told_with_the_nearest_that_do(
         layouts_of(asked("dense", **changes))
     ((path, told),) = raised.value.faults
     assert path == key
-    assert words in told
+    assert told.endswith(words) if "choose." in words else words in told
     assert ("overlap takes" in told) == ("halves" in changes["limits_of"])
+
+
+def test_what_was_asked_for_is_no_remedy() -> None:
+    """Halves of one sequence: layouts have them, and the batch leaves none."""
+    with pytest.raises(FieldError, match=r"what would work: choose\.overlap=none$"):
+        layouts_of(asked("sparse", batches=(1,), limits_of={"halves": (2,)}))
 
 
 def halves_of(**changes: Any) -> set[tuple[int, int]]:
@@ -394,6 +414,7 @@ def test_passes_are_cut_where_each_half_has_a_sequence() -> None:
     given = halves_of(batches=(3, 4))
     assert {group for halves, group in given if halves == 2} == {g for g in cut if g < 4}
     assert {halves for halves, _ in halves_of(objective="latency")} == {1}
+    assert {halves for halves, _ in halves_of(mode="prefill")} == {1, 2}
     for changes in ({"batches": (1,)}, {"objective": "latency"}):
         assert halves_of(mode="prefill", **changes) == halves_of(mode="prefill")
     # Replicas share a batch, but for those of one of two pools, where fewer may have it.
