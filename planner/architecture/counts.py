@@ -5,6 +5,7 @@ input embedding (a look-up multiplies nothing; the one for FLOP), without embedd
 sizes of a model known only by a few numbers: weights, cache per token, perhaps depth and width.
 """
 
+import math
 from collections import Counter
 from copy import deepcopy
 from dataclasses import dataclass
@@ -112,8 +113,7 @@ class Sizes:
     @property
     def window_bytes_per_sequence(self) -> float:
         """Caches that stop at a window, when full [byte]."""
-        windows = (one for one in self.caches if not one.grows)
-        return sum(one.bytes_per_token * (one.limit or 0) for one in windows)
+        return sum(one.stored_bytes(math.inf) for one in self.caches if not one.grows)
 
     @property
     def attention_flop_per_cached_token(self) -> float:

@@ -51,6 +51,12 @@ class System:
     measured: Path | None = None
     figures: Mapping[str, Figure] = field(default_factory=dict, hash=False, repr=False)
 
+    def source_of_peak(self, dtype: str) -> tuple[str, str]:
+        """Where the chip's dense peak in `dtype` stands, and its date; "given" of a user's own."""
+        unit = MATH[dtype]
+        figure = None if f"flops.{unit}" in self.varied else self.chip.figures.get(unit)
+        return (figure.source, figure.as_of) if figure else ("given", "")
+
 
 def machine_chips(chip: str) -> int:
     """Chips under one operating system."""

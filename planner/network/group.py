@@ -142,12 +142,8 @@ def algorithms(group: Group, operation: str) -> tuple[str, ...]:
         first, others = library(group, operation), ["fused"]
         if group.domains > 1 or group.family == ANY:
             return (first,)
-    return first, *(name for name in others if _largest(group, operation, name) * BEYOND >= group.n)
-
-
-def _largest(group: Group, operation: str, algorithm: str) -> int:
-    curves = collectives().of(group.chip, operation, algorithm)
-    return curves[-1].n if curves else 0
+    curves = {name: collectives().of(group.chip, operation, name) for name in others}
+    return first, *(name for name in others if curves[name][-1].n * BEYOND >= group.n)
 
 
 def named(group: Group, operation: str, algorithm: str) -> str:

@@ -6,7 +6,7 @@ Ten thousand budgets are one call: those of one shape are arrays.
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import numpy as np
@@ -49,10 +49,8 @@ def least_loss(task: BudgetTask) -> float:
     free = assembled([task])
     for name, value in task.fixed_choices.items():
         free = free.fixed(name, np.log([value]))
-    with np.errstate(all="ignore"):
-        side = free.losses(np.full((1, len(free.choices)), ENDLESS))
-    terms = task.terms
-    return terms.floor + math.exp(float(side.value[0])) ** terms.power
+    possible, terms = best_possible(replace(free, aim="cost"))[0], task.terms
+    return terms.floor + math.exp(possible) ** terms.power
 
 
 def nothing(task: BudgetTask, possible: float) -> NoBudget:

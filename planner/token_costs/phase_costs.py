@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
+from operator import itemgetter
 
 import numpy as np
 
@@ -208,13 +209,8 @@ def phase_costs(
         unpriced = f"phases.{name}.system"
         cost = costs[name] = cheapest_phase(name, phase, arithmetic[name], unpriced=unpriced)
         assert cost.system is not None
-        machine = cost.system.chip
-        entry = machine.figures.get(cost.dtype)
-        data.append(
-            DataSource(f"{name}: chip {machine.name}, {cost.dtype} peak",
-                       entry.source if entry else "given", entry.as_of if entry else "")
-        )  # fmt: skip
-        data.append(price_source(cost))
+        peak = f"{name}: chip {cost.system.chip.name}, {cost.dtype} peak"
+        data += [DataSource(peak, *cost.system.source_of_peak(cost.dtype)), price_source(cost)]
     today = datetime.now(UTC).date()
     warnings = [each for cost in costs.values() for each in price_warnings(cost, today)]
     return costs, tuple(dict.fromkeys(warnings)), tuple(data)
@@ -267,9 +263,9 @@ def cheapest_phase(
                 raise FieldError((f"phases.{name}.mfu", str(error))) from error
             mfu = rate.mfu(chip(rate.chip).peak(phase.dtype))
         per_flop = float(price_of_flop(p_chip=price.value, u_peak=mfu, F=peak, n_chips=1.0))
-        costs.append(PhaseCost(name, arithmetic, mfu, per_flop, system, price, phase.dtype,
-                               rate, duration))  # fmt: skip
-    return min(costs, key=lambda cost: cost.usd_per_flop or 0.0)
+        costs.append((per_flop, PhaseCost(name, arithmetic, mfu, per_flop, system, price,
+                                          phase.dtype, rate, duration)))  # fmt: skip
+    return min(costs, key=itemgetter(0))[1]
 
 
 def served_tokens(demand: Inference) -> records.ServedTokens:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import count, product
 from typing import Literal
 
 import numpy as np
@@ -146,8 +146,8 @@ def _stepped(
     multiplier = -(goal.slope * limited.slope).sum(1) / (limited.slope**2).sum(1)
     multiplier = np.clip(multiplier, 1e-3, 1e6)
     error = np.full(len(budgets), np.inf, dtype=np.float64)
-    point, taken = point.copy(), 0
-    for taken in range(most + 1):
+    point = point.copy()
+    for taken in count():
         rest = limited.value - budgets.limit
         stationary = goal.slope + multiplier[:, None] * limited.slope
         slopes = np.abs(goal.slope)
@@ -173,7 +173,7 @@ def _stepped(
 
 def _solved(system: Array, right: Array) -> Array:
     """Solutions of small systems; a singular one, which has no optimum, gives numbers that fail."""
-    size = system.shape[1]
+    size = right.shape[1]
     eased = np.where(np.isfinite(system), system, 0.0)
     volume = np.linalg.det(eased)
     # Up for the choices and down for the multiplier: whatever stands there, it is regular then.

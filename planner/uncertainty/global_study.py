@@ -179,7 +179,7 @@ def sobol_design(count: int, dimensions: int, seed: int) -> np.ndarray:
     from scipy.stats import qmc
 
     if count < 2 or count & (count - 1):
-        near = 1 << max(count, 2).bit_length()
+        near = 1 << max(count, 3).bit_length()
         raise InputError(f"--sobol {count}: expected a power of two such as {near}")
     drawn = qmc.Sobol(2 * dimensions, rng=np.random.default_rng(seed)).random(count)
     first, second = drawn[:, :dimensions], drawn[:, dimensions:]
@@ -287,7 +287,7 @@ def knowing(
 
 
 def _worth_of_knowing(costs: np.ndarray, share: np.ndarray) -> float:
-    basis = np.polynomial.legendre.legvander(2 * share - 1, DEGREE)
+    basis = np.vander(share, DEGREE + 1)
     weights = np.linalg.lstsq(basis, costs, rcond=None)[0]
     fitted = basis @ weights
     return max(float(fitted.mean(axis=0).min() - fitted.min(axis=1).mean()), 0.0)

@@ -95,7 +95,7 @@ def soundness(number: int) -> int:
 
 def engines(number: int) -> Counter[int]:
     """Plans of a question, runners-up among them, by the rules of the engines that they name."""
-    from tests.test_planner.problems.serving.step.test_runnable import judged
+    from tests.test_planner.problems.serving.step.test_engines_own_rules import judged
 
     return Counter({0: judged(10_000 + number, 32)}) or Counter({1: 1})
 

@@ -198,11 +198,12 @@ def _reach_faults(G: Fabric) -> Iterator[str]:
 
 
 def _spread_faults(G: Fabric) -> Iterator[str]:
-    rates = {arc["bandwidth"]: f"{u!r} -> {v!r}" for u, v, arc in G.edges(data=True)}
+    rates = {arc["bandwidth"]: (u, v) for u, v, arc in G.edges(data=True)}
     least, most = min(rates, default=1.0), max(rates, default=1.0)
     if most > SPREAD * least:
+        fast, slow = ("{!r} -> {!r}".format(*rates[rate]) for rate in (most, least))
         yield (
-            f"arc {rates[most]} has {most:.3g} byte/s and arc {rates[least]} {least:.3g}: at most "
+            f"arc {fast} has {most:.3g} byte/s and arc {slow} {least:.3g}: at most "
             f"{SPREAD:g} times as much can be told apart"
         )
 

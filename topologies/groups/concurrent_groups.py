@@ -322,8 +322,9 @@ def group_rates(G: Fabric, groups: Sequence[Group]) -> GroupRate:
     hops, latency = paths.farthest()
     theta, gathered = paths.exchange().rate, paths.gather()
     evenly = gathered.engine == EVENLY
-    # To send a share to each of the others is a way to gather, too.
+    # To send a share to each of the others is a way to gather, too: no rate of it is above a cut.
     alpha = max(gathered.rate, theta) if evenly else gathered.rate
+    theta = min(theta, alpha)
     return GroupRate(
         n,
         all_to_all=theta * (n - 1),

@@ -95,17 +95,17 @@ def _open_rings(
 
 def _fewer(scene: Scene) -> Iterator[Damage]:
     """Nodes with fewer links of a kind than most nodes of their role, seen from below."""
-    G = scene.G
+    named = {node: role(scene.G, node) for node in scene.G}
     has: dict[tuple[str, tuple[str, str], str, str], Counter[Node]] = defaultdict(Counter)
     for link in scene.links:
         if link.kind.axis:
             continue
         for node, neighbour in ((link.a, link.b), (link.b, link.a)):
             if scene.level[node] <= scene.level[neighbour]:
-                has[(*link.kind[:2], role(G, node), role(G, neighbour))][node] += 1
+                has[(*link.kind[:2], named[node], named[neighbour])][node] += 1
     members: dict[str, list[Node]] = defaultdict(list)
-    for node in G:
-        members[role(G, node)].append(node)
+    for node, word in named.items():
+        members[word].append(node)
     # Chips of domains of several sizes have as many peers as their domain gives.
     mixed = len({len(chips) for chips in scene.domains.values()}) > 1
     for (_, _, mine, towards), counts in has.items():

@@ -281,12 +281,13 @@ def _links(G: Fabric) -> Iterator[Link]:
     """Cables once each; where the two ways differ in more than their rate, as two."""
     order = {node: i for i, node in enumerate(G)}
     named = {node: role(G, node) for node in G}
+    coords = {node: tuple(at or ()) for node, at in G.nodes(data="coord")}
     for u, v, there in G.edges(data=True):
         back = G.succ[v].get(u)
         if back is not None and order[u] > order[v]:
             continue
         roles = tuple(sorted((named[u], named[v]), key=lambda r: (r != CHIP, r)))
-        places = [tuple(G.nodes[n].get("coord") or ()) for n in (u, v)]
+        places = coords[u], coords[v]
         axis: tuple[int, ...] = ()
         if len(places[0]) == len(places[1]):
             axis = tuple(d for d, (p, q) in enumerate(zip(*places, strict=True)) if p != q)

@@ -257,6 +257,8 @@ def concurrent_flow(
     rate = solution.theta * program.unit
     if not (math.isfinite(rate) and rate > 0):
         raise TopologyError("concurrent_flow", f"the solver reports a rate of {rate}")
+    if not solution.exact and (cut := narrowest(G, traffic)).rate < rate:
+        return _cut_off(cut, size)
     senders = int(program.share.sum())
     engine = (
         f"{solution.engine}; {program.sources.size} of {senders} sources, "
@@ -294,6 +296,10 @@ def _bounded(G: Fabric, traffic: Traffic, size: int, *, shortest: bool) -> Flow:
     if not 0 < cut.rate < math.inf:
         fault = "no permitted path joins some that talk"
         raise TopologyError(f"fabric {G.graph.get('name')!r}", fault)
+    return _cut_off(cut, size)
+
+
+def _cut_off(cut: TrafficCut, size: int) -> Flow:
     binding = (Bottleneck(cut.arcs, 1.0),) if cut.arcs else ()
     engine = f"narrowest of the cuts around chips, domains and halves; {size:,} variables"
     return Flow(cut.rate, engine, binding, exact=False)

@@ -107,7 +107,9 @@ def involved(G: Fabric, members: Collection[Node]) -> Fabric:
         if node in keep and len(beside) < 2:
             keep.discard(node)
             queue += [v for v in beside if v not in needed]
-    part: Fabric = nx.DiGraph(G.subgraph(keep))
+    part: Fabric = nx.DiGraph(**G.graph)  # in the order of G, which a view of a set has not
+    part.add_nodes_from((node, data) for node, data in G.nodes(data=True) if node in keep)
+    part.add_edges_from((u, v, data) for u in part for v, data in G.succ[u].items() if v in keep)
     return part if part.number_of_edges() else G  # members apart: an error names them
 
 

@@ -235,8 +235,7 @@ def serving_question(part: Serving) -> ServingQuestion:
         scenario = serving.Scenario.model_validate(keys)
     except ValidationError as error:
         faults = [
-            (".".join(("serving", *map(str, one["loc"]))), one["msg"])
-            for one in error.errors(include_url=False)
+            (".".join(("serving", *map(str, one["loc"]))), one["msg"]) for one in error.errors()
         ]
         raise FieldError(*faults) from error
     with _blamed_on("serving"):

@@ -34,6 +34,7 @@ from planner.problems.serving.deployment.questions import (
     best_point,
     questions_of,
     ranked,
+    rival_questions,
 )
 from planner.problems.serving.make_or_buy.comparison import compared
 from planner.problems.serving.make_or_buy.host_prices import HostList, host_list
@@ -123,7 +124,7 @@ def least_price(scenario: Scenario) -> float | None:
     if choose.mode and WHOLE & {*choose.mode} and choose.prefill is choose.decode is None:
         choose = choose.model_copy(update={"mode": None})
     changes = {"estimate": "bound", "objective": "cost", "choose": choose}
-    point = best_point(questions_of(resolve(scenario.model_copy(update=changes))))
+    point = best_point(rival_questions(resolve(scenario.model_copy(update=changes))))
     return None if point is None else point.candidate.usd_per_mtok
 
 

@@ -58,9 +58,10 @@ def coefficient(scenario: Scenario, path: str) -> UncertainCoefficient | None:
         hint = did_you_mean(name, COEFFICIENTS) or f" (known: {', '.join(COEFFICIENTS)})"
         raise _refused(path, f"a profile has no coefficient {quoted(name)}{hint}")
     profile = _profile(scenario, path)
-    low, high = profile.intervals.get(name, (0.0, 0.0))
-    source = f"{COVERED:.0%} of refits of the profile {profile.name}"
-    listed = ListedRange("lognormal", (low, high), source, COVERED) if 0 < low < high else None
+    ends, listed = profile.intervals.get(name), None
+    if ends and 0 < ends[0] < ends[1]:
+        source = f"{COVERED:.0%} of refits of the profile {profile.name}"
+        listed = ListedRange("lognormal", ends, source, COVERED)
     missing = (
         f"the profile {profile.name} has {name} = {profile.values[name]:.4g} here in every refit; "
         "leave it out, or give a distribution"
@@ -110,13 +111,15 @@ def profiled(tasks: ServingTasks, values: Mapping[str, float]) -> ServingTasks:
     if not values:
         return tasks
     first = _tasks(tasks)[0].profile.values
-    factors = {name: value / first[name] for name, value in values.items()}
 
     def changed(task: Task) -> Task:
-        profile, values = task.profile, dict(task.profile.values)
-        for name, factor in factors.items():
-            values[name] = _limited(profile, name, values[name] * factor)
-        return replace(task, profile=replace(profile, values=MappingProxyType(values)))
+        profile, theirs = task.profile, task.profile.values
+        # What is nothing at the first task has no factor.
+        drawn = {
+            name: _limited(profile, name, theirs[name] * (x / first[name]) if first[name] else x)
+            for name, x in values.items()
+        }
+        return replace(task, profile=replace(profile, values=MappingProxyType({**theirs, **drawn})))
 
     pools = []
     for pair in tasks.pools:
@@ -135,7 +138,7 @@ def _limited(profile: Profile, name: str, value: float) -> float:
     """No efficiency exceeds one, nor what a measured chip was seen not to exceed."""
     if name not in EFFICIENCIES:
         return value
-    return min(value, 1.0, profile.ceilings.get(name, 1.0))
+    return min(value, 1.0, profile.ceilings.get(name, value))
 
 
 def limited(profile: Profile, system: System) -> tuple[Profile, DataSource | None]:

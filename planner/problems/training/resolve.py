@@ -241,11 +241,9 @@ def _sources(
     question: TrainingQuestion, system: System, price: Price, stack: TrainingStack
 ) -> Iterator[DataSource]:
     """Where the figures of a case stand."""
-    chip = system.chip
-    peak = chip.figures.get(question.precision)
-    source, dated = (peak.source, peak.as_of) if peak else ("given", "")
-    yield DataSource(f"chip {chip.name}, {question.precision} peak", source, dated)
-    yield DataSource(f"price of {chip.name}", price.source, price.as_of)
+    name, precision = system.chip.name, question.precision
+    yield DataSource(f"chip {name}, {precision} peak", *system.source_of_peak(precision))
+    yield DataSource(f"price of {name}", price.source, price.as_of)
     yield DataSource(f"stack {stack.name}", stack.source, stack.as_of)
 
 

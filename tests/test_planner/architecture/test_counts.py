@@ -3,11 +3,30 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
 
 import pytest
 
-from planner.architecture import Sizes, dtype, sizes
+from planner.architecture import DTYPES, Model, Sizes, dtype, sizes, summary
+from planner.architecture.counts import SUMMARY, InnerWidth, abstract_sizes
+from planner.architecture.layers import (
+    Cache,
+    Experts,
+    FeedForward,
+    Layer,
+    Mixer,
+    PredictionBlocks,
+    State,
+    Weight,
+    matrix,
+    vector,
+)
+from planner.architecture.quantization import Patterns, Quantization
 from planner.catalogue import models
+from planner.scenario.keys.model_keys import ModelDescription
+from planner.text.errors import ModelError
 from tests.cases.elements import kv_elements
 from tests.paths import FACTS
 
@@ -189,3 +208,264 @@ def test_state_flop_is_small_beside_the_weights() -> None:
     """Updating the recurrent states costs less than a tenth of the matrix products."""
     found = sizes(models.load("nemotron-h-56b"))
     assert 0 < found.state_flop_per_token < 0.1 * 2 * found.n_active["no_input_embedding"]
+
+
+# A model of five layers made by hand, 8 wide with 10 words: each kind of part once.
+#   0: full attention beside a dense part that reads the same vector
+#   1: a window, and routed experts with a shared one   2: as 0 with an index of keys, no part
+#   3: a recurrent state                                4: a dense part alone, wider
+# Routed: 4 experts of 3 by 6 inside, up and down, of which a token passes 2.
+ROUTED = Weight("mlp.experts.0.up_proj", "routed", 4 * 6 * 3, 2 * 6 * 3, True)
+HAND_LAYERS = (
+    Layer(
+        Mixer("full", (matrix("attn.qkv", "attention", 8, 12),), (Cache("full", 8, 2, 32, 40),)),
+        FeedForward("dense", (matrix("mlp.up_proj", "dense_ffn", 5, 8),
+                              matrix("mlp.down_proj", "dense_ffn", 8, 5))),
+        (vector("norm", "other", 8),),
+        parallel=True,
+    ),
+    Layer(
+        Mixer("window", (matrix("attn.qkv", "attention", 8, 12),),
+              (Cache("window", 8, 4, 32, 40, limit=16, stored=False),), window=16),
+        FeedForward("moe", (
+            vector("mlp.gate", "router", 4 * 8),
+            ROUTED,
+            replace(ROUTED, module="mlp.experts.0.down_proj"),
+            matrix("mlp.shared.down_proj", "shared", 8, 2),
+        ), Experts(4, 2, 1, 6, 4, 2)),
+    ),
+    Layer(
+        Mixer("sparse", (matrix("attn.qkv", "attention", 8, 12),),
+              (Cache("latent", 6, 1, 24, 20, limit=64), Cache("index", 2, 8, 4, 4, ratio=4))),
+        None,
+    ),
+    Layer(Mixer("state", (matrix("ssm.in", "attention", 8, 4),), state=State(5, 3, 50)), None),
+    Layer(None, FeedForward("dense", (matrix("mlp.down_proj", "dense_ffn", 8, 7),))),
+)  # fmt: skip
+EMBEDDING = Weight("embed", "embedding", 80, 0, False)
+BY_HAND = Model(
+    name="hand", family="by hand", hidden=8, vocab=10, q_heads=4, layers=HAND_LAYERS,
+    weights=(EMBEDDING, matrix("lm_head", "head", 10, 8)), tied=False, max_context=128,
+)  # fmt: skip
+PARAMS = {
+    "attention": 3 * 96 + 32, "dense_ffn": 2 * 40 + 56, "shared": 16, "routed": 2 * 72,
+    "embedding": 80, "head": 80, "router": 32, "other": 8,
+}  # fmt: skip
+# Scales of two bytes for each three weights: 1 + 2/3 byte.
+BLOCKED = DTYPES["fp8"].with_scales(3, Fraction(2))
+
+
+def quantised(**changes: Any) -> Model:
+    """The model made by hand, its linear layers stored with scales."""
+    return replace(BY_HAND, quantization=Quantization(default=BLOCKED, **changes))
+
+
+def test_a_model_made_by_hand_is_counted() -> None:
+    """Parameters and bytes of bf16 by class, and what a token passes: half of the experts."""
+    found = sizes(BY_HAND)
+    assert found.params == PARAMS
+    assert found.n_total == 80 + 80 + 320 + 136 + 16 + 144 + 32 + 8
+    assert found.active == {**PARAMS, "routed": 72, "embedding": 0}
+    assert found.n_active == {
+        "all": 816 - 72, "no_input_embedding": 816 - 72 - 80,
+        "no_embedding_no_head": 816 - 72 - 80 - 80,
+    }  # fmt: skip
+    assert found.weight_bytes == {group: 2.0 * count for group, count in PARAMS.items()}
+    assert found.total_weight_bytes == 2 * 816
+    assert found.streamed_bytes == {**found.weight_bytes, "embedding": 0.0}
+    assert found.weight_mix == {group: {"bf16": count} for group, count in PARAMS.items()}
+    assert found.weight_dtype == dict.fromkeys(PARAMS, "bf16")
+    assert (found.stored, found.stored_kv, found.activation_dtype) == ("bf16", "bf16", "bf16")
+    layers = found.n_layers, found.n_dense_ffn_layers, found.n_moe_layers
+    assert (*layers, found.n_attention_layers, found.n_parallel_layers) == (5, 2, 1, 3, 1)
+    assert (found.n_experts, found.n_experts_active, found.n_shared_experts) == (4, 2, 1)
+    assert (found.expert_width, found.expert_groups, found.expert_groups_active) == (6, 4, 2)
+    assert (found.mtp_blocks, found.mtp_params) == (0, None)
+
+
+def test_caches_and_states_of_a_model_made_by_hand() -> None:
+    """At 100 tokens: what grows, what stops at a window of 16 or 64, and the state."""
+    found = sizes(BY_HAND, kv="fp8")
+    latent, index = 6, 2 / 4
+    state = 5 * 4 + 3 * 2  # recurrent in fp32, the tail in bf16
+    assert found.kv_dtype == "fp8"
+    assert found.stored_kv == "bf16"
+    assert found.kv_bytes_per_token == 8 + latent + index
+    assert found.index_bytes_per_token == index
+    assert found.window_bytes_per_sequence == 16 * 8
+    assert found.state_bytes_per_sequence == state
+    assert found.state_flop_per_token == 50
+    assert found.stored_bytes(100) == 100 * (8 + latent + index) + 16 * 8 + state
+    assert found.read_bytes(100) == 100 * (8 + index) + 64 * latent + 16 * 8 + state
+    assert found.attention_flop_per_cached_token == 32 + 4 / 4
+    assert found.n_kv_heads == 1
+    assert found.latent
+    assert sizes(replace(BY_HAND, layers=HAND_LAYERS[3:])).n_kv_heads == 1
+    assert not sizes(replace(BY_HAND, layers=HAND_LAYERS[:2])).latent
+    assert sizes(replace(BY_HAND, layers=HAND_LAYERS[:2])).n_kv_heads == 2
+
+
+def test_a_model_without_experts_has_none_and_its_own_width() -> None:
+    """What would travel to experts is as wide as the model; groups are one and all."""
+    found = sizes(replace(BY_HAND, layers=HAND_LAYERS[:1]))
+    assert (found.n_experts, found.n_experts_active, found.n_shared_experts) == (0, 0, 0)
+    assert (found.expert_width, found.expert_groups, found.expert_groups_active) == (8, 1, 1)
+    assert (found.n_moe_layers, found.n_dense_ffn_layers) == (0, 1)
+
+
+def test_a_tied_head_is_a_look_up_that_is_counted_once() -> None:
+    """The embedding of words is the head: read, multiplied with, and stored once, in fp32.
+
+    Its bias is stored beside it, and embeddings of 2 positions are looked up alone.
+    """
+    weights = (
+        EMBEDDING,
+        Weight("positions", "embedding", 2 * 8, 0, False),
+        Weight("lm_head", "head", 0, 80, True),
+        vector("lm_head.bias", "head", 10),
+    )
+    found = sizes(replace(BY_HAND, tied=True, weights=weights, precision=DTYPES["fp32"]))
+    others = 320 + 136 + 16 + 144 + 32 + 8
+    assert found.n_total == others + 80 + 16 + 10
+    assert found.n_active == {
+        "all": others - 72 + 80 + 10 + 16, "no_input_embedding": others - 72 + 80 + 10,
+        "no_embedding_no_head": others - 72,
+    }  # fmt: skip
+    assert (found.streamed_bytes["head"], found.streamed_bytes["embedding"]) == (4 * 90, 0)
+
+
+def test_prediction_blocks_are_beside_the_counts() -> None:
+    """Two of them, with as many parameters as published, in no total."""
+    found = sizes(replace(BY_HAND, prediction=PredictionBlocks(2, 99)))
+    assert (found.mtp_blocks, found.mtp_params, found.n_total) == (2, 99, 816)
+
+
+@pytest.mark.parametrize("weights", [None, "fp8", "fp4"])
+def test_inner_widths_are_what_a_part_multiplies_down_from(weights: str | None) -> None:
+    """Whole numbers of blocks, which only the checkpoint's own format has."""
+    block = {None: 3, "fp8": 3, "fp4": 1}[weights]
+    expected = [("dense_ffn", 5), ("routed", 3), ("shared", 2), ("dense_ffn", 7)]
+    found = sizes(quantised(), weights=weights).inner
+    assert found == tuple(InnerWidth(group, width, block) for group, width in expected)
+    assert {type(one.width) for one in found} == {int}
+    assert {one.block for one in sizes(BY_HAND, weights=weights).inner} == {1}
+    left = quantised(unquantized=Patterns(("layers.4.mlp.down_proj",)))
+    assert sizes(left).inner[-1] == InnerWidth("dense_ffn", 7, 1)
+
+
+def test_formats_of_a_quantised_model_made_by_hand() -> None:
+    """Matrices have scales, vectors and the embedding do not; an answer may ask for other bytes."""
+    left = Patterns(("attn.qkv",))
+    model = quantised(unquantized=left, cache=DTYPES["fp8"], activation=DTYPES["fp8"])
+    found = sizes(model)
+    assert found.weight_mix["attention"] == {"bf16": 288, "fp8": 32}
+    assert found.weight_bytes["attention"] == pytest.approx(288 * 2 + 32 * 5 / 3)
+    assert found.weight_bytes["routed"] == pytest.approx(144 * 5 / 3)
+    assert found.weight_dtype["attention"] == "bf16"
+    assert (found.weight_bytes["head"], found.weight_bytes["router"]) == (160, 64)
+    assert (found.stored, found.stored_kv, found.kv_dtype) == ("fp8", "fp8", "fp8")
+    assert found.activation_dtype == "fp8"
+    # The matrices that were left alone stay so in another format.
+    other = sizes(model, weights="int4", kv="bf16")
+    assert other.weight_mix["attention"] == {"bf16": 288, "int4": 32}
+    assert other.weight_bytes["shared"] == 16 * 0.5
+    assert (other.stored, other.stored_kv, other.kv_dtype) == ("fp8", "fp8", "bf16")
+    assert other.activation_dtype == "bf16"
+
+
+def test_formats_of_a_model_that_nobody_quantised() -> None:
+    """Linear layers of the four classes are converted, what else there is stays in bf16."""
+    found = sizes(BY_HAND, weights="fp8")
+    converted = {"attention", "dense_ffn", "shared", "routed"}
+    assert {group for group, name in found.weight_dtype.items() if name == "fp8"} == converted
+    assert found.total_weight_bytes == 2 * 816 - (320 + 136 + 16 + 144)
+    assert found.activation_dtype == "fp8"
+    assert sizes(BY_HAND, weights="INT8").activation_dtype == "bf16"
+    assert sizes(BY_HAND, weights="int8", activations="fp8").activation_dtype == "fp8"
+    # A class without weights has the model's own format.
+    dense = sizes(replace(BY_HAND, layers=HAND_LAYERS[:1], precision=DTYPES["fp16"]))
+    assert (dense.weight_dtype["routed"], dense.stored) == ("fp16", "fp16")
+
+
+def test_what_is_stored_is_that_of_most_weights() -> None:
+    """Of routed experts where there are some, else of dense parts."""
+    wide = Patterns(("layers.4.mlp.down_proj",))
+    model = replace(quantised(unquantized=wide, experts=DTYPES["fp4"]), layers=HAND_LAYERS)
+    assert sizes(model).stored == "fp4"
+    assert sizes(model).weight_dtype["dense_ffn"] == "fp8"  # 80 of 136
+    assert sizes(replace(model, layers=HAND_LAYERS[::4])).stored == "fp8"
+
+
+def test_a_summary_says_what_was_counted() -> None:
+    """Layers by kind in order, experts and blocks; of other counts where these are given."""
+    found = summary(replace(BY_HAND, layers=HAND_LAYERS + HAND_LAYERS[:1], excluded=("vision",)))
+    assert list(found) == list(SUMMARY)
+    kinds = [("full", None, "dense", 2), ("window", 16, "moe", 1), ("sparse", None, None, 1),
+             ("state", None, None, 1), (None, None, "dense", 1)]  # fmt: skip
+    assert found["layers"] == [
+        dict(zip(("mixer", "window", "ffn", "count"), kind, strict=True)) for kind in kinds
+    ]
+    assert found["experts"] == {"routed": 4, "active": 2, "shared": 1}
+    assert (found["mtp"], found["excluded"]) == ({"blocks": 0, "params": None}, ["vision"])
+    assert found["params"] == {**PARAMS, "attention": 416, "dense_ffn": 216, "other": 16}
+    narrow = summary(BY_HAND, sizes(BY_HAND, weights="fp8"))
+    assert narrow["weight_bytes"] == sizes(BY_HAND, weights="fp8").weight_bytes
+
+
+FEW_NUMBERS = ModelDescription(
+    total_params=1000.0, active_params=300.0, weights="fp8", kv="fp16", kv_bytes_per_token=40.0,
+    attention_flops_per_cached_token=12.0, state_bytes_per_sequence=7.0, layers=6, hidden=32,
+)  # fmt: skip
+
+
+def counted_of(model: ModelDescription, **formats: str) -> Sizes:
+    """Sizes of a described model, whose record says all that is read of it, only frozen."""
+    return abstract_sizes(model, **formats)  # type: ignore[arg-type]
+
+
+def test_a_described_model_has_the_numbers_that_it_is_described_by() -> None:
+    """All weights are dense and of one byte; a cache without an end serves all six layers."""
+    found = counted_of(FEW_NUMBERS)
+    nothing = dict.fromkeys(PARAMS, 0)
+    assert (found.n_total, set(found.n_active.values())) == (1000, {300})
+    assert found.params == {**nothing, "dense_ffn": 1000}
+    assert found.active == {**nothing, "dense_ffn": 300}
+    assert found.weight_bytes == found.streamed_bytes == {**nothing, "dense_ffn": 1000.0}
+    assert set(found.weight_dtype.values()) == {"fp8"}
+    assert found.weight_mix == {"dense_ffn": {"fp8": 1000}}
+    assert (found.activation_dtype, found.kv_dtype) == ("fp8", "fp16")
+    assert (found.n_layers, found.n_dense_ffn_layers, found.n_attention_layers) == (6, 6, 6)
+    assert (found.hidden, found.expert_width, found.n_experts) == (32, 32, 0)
+    assert found.kv_bytes_per_token == 40
+    assert found.stored_bytes(100) == found.read_bytes(100) == 4000 + 7
+    assert found.attention_flop_per_cached_token == 12
+    (cache,) = found.caches
+    assert (cache.flop_per_pair_prefill, cache.asked_elements) == (12, 6)
+    # Its heads, of which nothing is said, divide over every number of chips of up to ten.
+    assert [found.n_q_heads % chips for chips in range(1, 11)] == [0] * 10
+    assert found.n_kv_heads == found.n_q_heads
+
+
+def test_a_described_model_of_which_little_is_said() -> None:
+    """A bf16 model of one layer without caches or states that a token passes in full."""
+    found = counted_of(ModelDescription(total_params=10.0))
+    assert (found.n_active["all"], found.weight_bytes["dense_ffn"]) == (10, 20)
+    assert (found.n_layers, found.hidden, found.expert_width) == (1, 0, 0)
+    assert (found.stored_bytes(100), found.attention_flop_per_cached_token) == (0, 0)
+    assert (found.kv_dtype, found.activation_dtype) == ("bf16", "bf16")
+    assert counted_of(ModelDescription()).n_total == 0
+
+
+def test_a_described_model_in_formats_that_are_chosen() -> None:
+    """Weights of another dtype have other bytes; activations are bf16 where nothing multiplies."""
+    described = ModelDescription(total_params=10.0, bytes_per_weight=0.75, weights=None)
+    assert counted_of(described).weight_bytes["dense_ffn"] == 7.5
+    assert counted_of(described, weights="fp8").weight_bytes["dense_ffn"] == 10
+    for name, multiplied in {"int8": "bf16", "int4": "bf16", "fp32": "bf16", "fp4": "fp4"}.items():
+        assert counted_of(FEW_NUMBERS, weights=name).activation_dtype == multiplied
+    assert counted_of(FEW_NUMBERS, activations="bf16").activation_dtype == "bf16"
+    given = ModelDescription(total_params=10.0, activations="fp16")
+    assert counted_of(given).activation_dtype == "fp16"
+    assert counted_of(FEW_NUMBERS, kv="fp16").kv_dtype == "fp16"
+    with pytest.raises(ModelError, match=r"choose\.kv: the model is described by kv_bytes_per_tok"):
+        counted_of(FEW_NUMBERS, kv="fp8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,10 +15,14 @@ from planner.catalogue.coefficient_spread import (
     NEW_MODEL,
     CoefficientSpread,
     EffectFamily,
+    times_at,
     triangle_from,
     triangle_text,
+    values_of,
     variances,
 )
+from planner.catalogue.profile import COEFFICIENTS
+from planner.problems.serving.profiled import LECTURE
 
 QUANTILES = {
     KNOWN: {"tpot": (-1.5, 1.2, 0.1)},
@@ -121,3 +126,111 @@ def test_the_farthest_kind_that_is_new_is_told():
     assert spread.regime(place(architecture="hybrid", chip="b200")) == "new_architecture"
     assert spread.regime(place(engine="sglang")) == "new_engine"
     assert spread.regime(place(engine="")) == KNOWN
+
+
+def test_an_effect_by_the_month_counts_once_for_each():
+    """Of effects those that hold here, each with its own row of the factor; a family once for all.
+
+    Variances 0.04 and 0.09 of "x" and "y", 0.01 a month of the second effect, which is on "y".
+    """
+    factor = np.diag([0.2, 0.3, 5.0, 0.1])
+    family = EffectFamily(("version",), ("y",), 0.7, monthly=True)
+    spread = CoefficientSpread((family,), factor, {}, QUANTILES)
+    effects = [effect(scope={"chip": "b200"}), effect(of=("y",), scope={"version": "1"})]
+    assert times_at(effects[1], place(months=4.0)) == 4.0
+    assert times_at(effects[1], place(version="2")) == 0.0
+    assert times_at(effect(monthly=False, scope={}), place(months=4.0)) == 1.0
+    at = spread.covariance(("x", "y"), effects, place(months=4.0))
+    assert at == pytest.approx(np.diag([0.04, 0.09 + 16 * 0.01]))
+    new = spread.covariance(("x", "y"), effects, place(months=4.0, version="2"))
+    assert new == pytest.approx(np.diag([0.04, 0.09 + 16 * 0.49]))
+
+
+def effect(**changes):
+    """One effect, by the month."""
+    return SimpleNamespace(
+        **{"of": ("x", "y"), "scope": {"chip": "h100"}, "monthly": True, **changes}
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "holds"),
+    [
+        ({}, True),
+        ({"scope": {"chip": "b200"}}, True),
+        ({"scope": {"engine": "vllm"}}, False),
+        ({"scope": {"chip": "b200", "engine": "vllm"}}, False),
+        ({"of": ("x",)}, False),
+        ({"monthly": False}, False),
+    ],
+)
+def test_a_family_has_effects_of_the_same_attributes_and_coefficients(change, holds):
+    """Whatever the value of its attributes."""
+    family = EffectFamily(("chip",), ("x", "y"), 0.3, monthly=True)
+    assert family.holds(effect(**change)) == holds
+
+
+def test_the_table_of_a_file_is_read():
+    """Families with and without months, the triangle, values and quantiles."""
+    factor = np.array([[0.5, 0.0], [0.25, 1.0]])
+    spread = CoefficientSpread.from_table({
+        "families": [{"by": ["chip"], "of": ["x"], "width": 0.3},
+                     {"by": ["engine"], "of": ["x", "y"], "width": 0.1, "monthly": True}],
+        "factor": triangle_text(factor), "values": {NEW_CHIP: ["h100", "h200"]},
+        "quantiles": {KNOWN: {"tpot": [-1.5, 1.2, 0.1]}},
+    })  # fmt: skip
+    assert spread.families == (
+        EffectFamily(("chip",), ("x",), 0.3, monthly=False),
+        EffectFamily(("engine",), ("x", "y"), 0.1, monthly=True),
+    )
+    assert (spread.factor == factor).all()
+    assert spread.values == {NEW_CHIP: ("h100", "h200")}
+    assert spread.quantiles == {KNOWN: {"tpot": (-1.5, 1.2, 0.1)}}
+
+
+def test_a_text_that_is_no_triangle_is_refused():
+    """Neither base 64 nor as many numbers as a triangle has; a zero is written without a sign."""
+    for text in ("AAA!AAAA", triangle_text(np.eye(2))[:4] + "AA=="):
+        with pytest.raises(ValueError, match=r"base64|shape mismatch|broadcast|incorrect"):
+            triangle_from(text)
+    small = np.array([[1.0, 0.0], [-1e-9, 1.0]])
+    assert triangle_text(small) == triangle_text(np.eye(2))
+
+
+def test_values_of_places_are_those_that_all_attributes_are_given_of():
+    """By kind of distance, once each and in order."""
+    places = [place(chip="h200", version=""), place(), place(engine="", chip="b200"), place()]
+    assert values_of(places) == {
+        "new_architecture": ("dense",), "new_chip": ("b200", "h100", "h200"),
+        "new_model": ("70b",), "new_engine": ("vllm",),
+        "new_engine_on_chip": ("vllm h100", "vllm h200"), "new_version": ("vllm 1",),
+    }  # fmt: skip
+    assert values_of([place(engine="")]).keys() == {"new_architecture", "new_chip", "new_model"}
+
+
+def test_pools_apart_and_numbers_worked_out_are_kinds_of_their_own():
+    """The latter first, where the rows told how far either is off; else the distance counts."""
+    both = {**QUANTILES, "assumed": {}, "pooled": {}}
+    spread = CoefficientSpread((), np.eye(1), {NEW_CHIP: ("h100",)}, both)
+    new = {"chip": "b200", "shape": "8b"}
+    assert spread.regime(place(**new, assumed=True, pooled=True)) == "assumed"
+    assert spread.regime(place(**new, pooled=True)) == "pooled"
+    assert spread.regime(place(**new)) == NEW_CHIP
+    assert spread.regime(place(shape="8b")) == KNOWN  # no row says which models it held
+    plain = replace(spread, quantiles=QUANTILES)
+    assert plain.regime(place(**new, assumed=True, pooled=True)) == NEW_CHIP
+
+
+def test_runs_repeated_scatter_by_six_percent():
+    """What is left of a time that rests on no coefficient, or on one that is known."""
+    one = replace(LECTURE, covariance=np.zeros((len(COEFFICIENTS),) * 2))
+    assert one.sigma({}) == pytest.approx(0.06)
+    assert one.sigma({COEFFICIENTS[0]: 0.5}) == pytest.approx(0.06)
+    off = np.zeros((len(COEFFICIENTS),) * 2)
+    off[0, 0] = 0.16**2
+    assert replace(one, covariance=off).sigma({COEFFICIENTS[0]: 0.5}) == pytest.approx(0.1)
+
+
+def test_a_quantity_without_quantiles_has_no_band():
+    """However many kinds of distance hold."""
+    assert SPREAD.widest(KNOWN, {NEW_MODEL: np.True_}, "energy", SIGMA) is None

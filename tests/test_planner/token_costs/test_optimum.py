@@ -12,7 +12,21 @@ from planner.problems.budget.certificate import programmed, proof
 from planner.problems.budget.comparisons import life_cost
 from planner.text.errors import FieldError, SolverError
 from planner.token_costs.budget_task import Required, assembled
-from planner.token_costs.optimum import BudgetOptimum, NoBudget, solve_many, solve_one
+from planner.token_costs.optimum import (
+    BudgetOptimum,
+    NoBudget,
+    _check_fed,
+    allowed,
+    best_of,
+    best_possible,
+    beyond,
+    lagrangian_slope,
+    least_loss,
+    solve_many,
+    solve_one,
+    unsolved,
+    worn_out,
+)
 from planner.token_costs.phase_keys import RewardedLoss
 from planner.token_costs.stationary_points import start, stationary_point, stationary_points
 from tests.cases.budget import brute_force, phases, question, solved
@@ -122,6 +136,76 @@ def test_data_that_runs_out_ends_the_training_where_the_law_knows_no_repetition(
     slope = np.log(more.total / best.total) / np.log(1.0001)
     assert -best.data_bound == pytest.approx(slope, rel=1e-3)
     assert solved(replace(asked, unique=1e14)).total == pytest.approx(free.total)
+
+
+PRICED = {
+    **{name: CASES[name] for name in ("served", "a loss", "a cost", "a small cost", "kaplan",
+                                      "kaplan at a cost", "a reward at a cost", "repeated")},
+    "a large reward": question(served=2e12, rl_flop=3e23),
+    "a given size": question(served=2e12, fixed_choices={"n_active": 7e9}),
+    "data that runs out": question(served=2e12, unique=5e11),
+    "little data for a cost": question(limit=1e24, served=1e12, unique=1e11),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PRICED)
+def test_the_price_of_a_loss_is_what_a_little_more_of_it_saves(name):
+    """Percent of the whole cost per nat, by the answers to a little more and less of the limit."""
+    asked, step = PRICED[name], 1e-4
+    best = solved(asked)
+    if asked.required is None:
+        ends = [solved(replace(asked, limit=asked.limit * (1 + s))) for s in (step, -step)]
+    else:
+        ends = [solved(replace(asked, required=Required(loss=best.loss * (1 + s))))
+                for s in (step, -step)]  # fmt: skip
+    cost = np.log(ends[0].total / ends[1].total)
+    loss = ends[0].loss - ends[1].loss
+    assert best.loss_price == pytest.approx(-cost / loss, rel=1e-5)
+
+
+def test_what_more_data_would_be_worth_where_it_runs_out():
+    """For the best loss at a cost: percent of the loss above the floor per percent of the data."""
+    asked, step = PRICED["little data for a cost"], 1e-4
+    best = solved(asked)
+    floor = asked.terms.floor
+    more, less = (
+        solved(replace(asked, unique=asked.unique * (1 + s))).loss - floor for s in (step, -step)
+    )
+    slope = np.log(more / less) / np.log((1 + step) / (1 - step))
+    assert best.data_bound == pytest.approx(-slope, rel=1e-6)
+    assert best.pretrain == pytest.approx(asked.unique)
+    rewarded = question(served=2e12, rl_flop=3e23, unique=5e11)
+    more, less = (
+        solved(replace(rewarded, unique=rewarded.unique * (1 + s))).total for s in (step, -step)
+    )
+    slope = np.log(more / less) / np.log((1 + step) / (1 - step))
+    assert solved(rewarded).data_bound == pytest.approx(-slope, rel=1e-5)
+    assert solved(CASES["a cost"]).data_bound == solved(CASES["served"]).data_bound == 0.0
+
+
+def test_a_limit_that_leaves_no_choice_has_no_price():
+    """Of the least cost nothing more of the loss would be saved; of the best loss all would."""
+    both = {"n_active": 7e9, "pretrain": 1e12}
+    assert solved(question(required=Required(loss=2.5), fixed_choices=both)).loss_price == 0.0
+    assert solved(question(limit=1e23, fixed_choices=both)).loss_price == np.inf
+
+
+def test_the_conditions_hold_along_choices_that_are_free():
+    """Zero there; along a held one by the sum of both slopes, here by differences."""
+    best, step = solved(CASES["reinforcement"]), 1e-5
+    whole = assembled([best.task])
+    at = best.at(whole.choices)
+    assert np.exp(at[0]) == pytest.approx([best.n_active, best.pretrain])
+    for choice in whole.choices:
+        assert lagrangian_slope(whole, at, choice, best.multiplier) == pytest.approx(0.0, abs=1e-9)
+    ends = [at + s * step * np.array([[0.0, 1.0]]) for s in (1, -1)]
+    cost = np.subtract(*(whole.costs(end).value[0] for end in ends)) / (2 * step)
+    loss = np.subtract(*(whole.losses(end).value[0] for end in ends)) / (2 * step)
+    found = lagrangian_slope(whole, at, "pretrain", 3.0)
+    assert found == pytest.approx(cost + 3.0 * loss, abs=1e-8)
+    limited = replace(best.task, required=None, limit=best.total)
+    found = lagrangian_slope(assembled([limited]), at, "pretrain", 3.0)
+    assert found == pytest.approx(loss + 3.0 * cost, abs=1e-8)
 
 
 def test_choices_that_are_given_are_kept():
@@ -251,3 +335,173 @@ def test_a_budget_of_more_passes_than_anything_changes_is_no_fault():
     """A singular system of equations, at a few dozen tokens, is told as a budget without answer."""
     asked = question("muennighoff-2023", served=3.5e18, unique=83.65, limit=3.3e25)
     assert isinstance(solve_one(asked), NoBudget)
+
+
+# -- why there is none, in numbers ---------------------------------------------------------------
+
+LAW = question().law.values
+FLOOR = LAW["loss_min"]
+
+
+def of_size(n: float) -> float:
+    """What a size leaves of the loss [nat]."""
+    return LAW["A_N"] * n ** -LAW["alpha_N"]
+
+
+def of_tokens(d: float) -> float:
+    """What tokens leave of the loss [nat]."""
+    return LAW["B_D"] * d ** -LAW["beta_D"]
+
+
+REPEATED = question("muennighoff-2023", unique=2e10)
+CEILING = float(REPEATED.law.loss(1e90, 1e90, unique=2e10))
+KAPLAN = question("kaplan-2020").law.values
+KAPLAN_SIZE = (KAPLAN["N_c"] / 1e8) ** KAPLAN["alpha_N"]  # data without end
+
+
+@pytest.mark.parametrize(
+    ("asked", "short_by", "least"),
+    [(question(required=Required(loss=FLOOR / 2)), 2.0, None),
+     (question(required=Required(loss=FLOOR)), 1.0, None),
+     (question(required=Required(loss=2.0), unique=1e9), (FLOOR + of_tokens(1e9)) / 2, None),
+     (replace(REPEATED, required=Required(loss=2.0)), CEILING / 2, CEILING),
+     (question(required=Required(loss=1.9), fixed_choices={"n_active": 1e8}),
+      (FLOOR + of_size(1e8)) / 1.9, FLOOR + of_size(1e8)),
+     (question(required=Required(loss=2.0), fixed_choices={"n_active": 1e9, "pretrain": 2e10}),
+      (FLOOR + of_size(1e9) + of_tokens(2e10)) / 2, FLOOR + of_size(1e9) + of_tokens(2e10)),
+     (question(limit=1e20, rl_flop=1e21), 10.0, FLOOR),
+     (question("kaplan-2020", required=Required(loss=2.0), fixed_choices={"n_active": 1e8}),
+      KAPLAN_SIZE / 2, KAPLAN_SIZE)],
+)  # fmt: skip
+def test_by_how_much_a_limit_falls_short(asked, short_by, least):
+    """Of the least there is of it at no matter what, by the law's own terms."""
+    found = solve_one(asked)
+    assert isinstance(found, NoBudget)
+    assert found.task is asked
+    assert found.promise == ("cost" if asked.required is None else "loss")
+    assert found.short_by == pytest.approx(short_by, rel=1e-9)
+    if least is not None:
+        assert least_loss(asked) == pytest.approx(least, rel=1e-9)
+        assert f"{least:.4g}" in found.reason or asked.required is None
+
+
+def test_the_least_of_what_is_limited_is_without_end_unless_something_is_held():
+    """Nothing of a loss is left at choices without end, nothing of a cost at none."""
+    for asked in (question(), question(limit=1e24)):
+        assert best_possible(assembled([asked]))[0] < -20
+    held = assembled([question()]).fixed("n_active", np.log([1e9]))
+    assert np.exp(best_possible(held)[0]) == pytest.approx(of_size(1e9))
+    paid = assembled([question(limit=1e24, served=1e12)]).fixed("n_active", np.log([1e9]))
+    assert np.exp(best_possible(paid)[0]) == pytest.approx(2 * 1e9 * 1e12)
+
+
+def test_a_cost_that_repeats_data_in_vain():
+    """Past eight times its reach beyond the knee, of tokens and of parameters, by hand."""
+    asked = question("muennighoff-2023", unique=1e10, limit=1e26)
+    x = asked.law.values
+    size = asked.law.fed(1e10) * (1 + 8 * x["R_excess"])
+    useless = 6 * size * 1e10 * (1 + 8 * x["R_half"])
+    found = solve_one(asked)
+    assert isinstance(found, NoBudget)
+    assert (found.promise, found.short_by) == ("data", pytest.approx(1e26 / useless))
+    assert f"{useless:.3g}" in found.reason
+    for factor, worn in ((1.001, True), (0.999, False)):
+        limited = replace(asked, limit=useless * factor)
+        assert (worn_out(limited, assembled([limited])) is not None) == worn
+    wanted = assembled([replace(asked, limit=None, required=Required(loss=3.0))])
+    assert worn_out(asked, wanted) is None  # a loss is limited, no cost
+    row = assembled([asked])
+    assert worn_out(asked, replace(row, curved={})) is None
+    only = replace(row, curved={"pretrain": row.curved["pretrain"]})
+    assert worn_out(asked, only) is None  # a size without a knee is of use without end
+    both = {"n_active": 1e9, "pretrain": 1e11}
+    assert solved(replace(asked, fixed_choices=both)).total == pytest.approx(6e20)
+
+
+@pytest.mark.parametrize(
+    ("aim", "n", "d", "promise", "short_by"),
+    [("quality", 2e3, 5e9, "cost", 5.0), ("quality", 2e9, 2e3, "cost", 5.0),
+     ("quality", 1.01e4, 5e9, None, None), ("quality", 1e9, 1.01e25, "loss", 1.0),
+     ("cost", 2e3, 5e9, None, None), ("cost", 0.99, 5e9, "loss", 1.0),
+     ("cost", 1.01, 0.99e25, None, None), ("cost", 1.01e25, 5e9, "loss", 1.0)],
+)  # fmt: skip
+def test_what_is_no_model_that_anybody_could_train(aim, n, d, promise, short_by):
+    """Less than ten thousand of a cost, less than one or over 1e25 of either."""
+    task = question() if aim == "cost" else question(limit=1e20)
+    found = beyond(task, {"n_active": np.log(n), "pretrain": np.log(d)})
+    assert (found is None) == (promise is None)
+    if found is not None:
+        assert (found.promise, found.short_by) == (promise, pytest.approx(short_by))
+        assert f"{n:.2g} parameters and {d:.2g} tokens" in found.reason
+
+
+def test_what_the_steps_do_not_reach_is_told_of_what_is_limited():
+    """Its promise is the loss, or the cost; by how much it falls short no number says."""
+    for asked, promise in ((question(), "loss"), (question(limit=1.0), "cost")):
+        found = unsolved(asked)
+        assert (found.promise, found.short_by) == (promise, 1.0)
+
+
+def test_sentences_on_a_law_are_warnings_unless_they_are_refused():
+    """Told where nothing is said of them; a fault where the file forbids them."""
+    for extrapolate in (None, True):
+        assert allowed(["far", "out"], extrapolate) == ("far", "out")
+    assert allowed([], False) == ()
+    with pytest.raises(FieldError, match="far; out; extrapolate: true answers all the same"):
+        allowed(["far", "out"], False)
+
+
+def test_a_size_is_fed_to_a_millionth():
+    """Where a size is given and tokens are free: by what is seen of the data, not its repeats."""
+    asked = question("muennighoff-2023", unique=1e11, fixed_choices={"n_active": 1e9},
+                     required=Required(n_active=1e9, tokens=3e10))  # fmt: skip
+    for tokens, seen in ((5e10, 5e10), (4e11, 1e11)):
+        fed = asked.law.fed(seen)
+        _check_fed(asked, fed * (1 + 0.9e-6), tokens)
+        with pytest.raises(FieldError, match="are more than"):
+            _check_fed(asked, fed * (1 + 1.1e-6), tokens)
+    assert solved(asked).n_active == pytest.approx(1e9)
+    everything = replace(asked, unique=None)
+    _check_fed(everything, asked.law.fed(4e11), 4e11)
+    _check_fed(replace(asked, fixed_choices={"n_active": 1e9, "pretrain": 1e9}), 1e15, 1e9)
+    _check_fed(replace(asked, fixed_choices={}), 1e15, 1e9)
+    _check_fed(question(fixed_choices={"n_active": 1e9}), 1e15, 1e9)
+
+
+def test_the_best_of_several_is_the_best_answer_or_the_nearest_miss():
+    """By its score; where none is an answer, by the factor."""
+    dear, cheap = solved(question(served=1e13)), solved(question(served=1e12))
+    miss, near = (solve_one(question(required=Required(loss=x))) for x in (1.0, 1.5))
+    assert best_of([miss, dear, cheap, near]) is cheap
+    assert best_of([miss, near]) is near
+    assert (dear.score, cheap.score) == (dear.total, cheap.total)
+    poor, rich = solved(question(limit=1e22)), solved(question(limit=1e24))
+    assert best_of([poor, rich]) is rich
+    assert (poor.score, rich.score) == (poor.loss, rich.loss)
+    assert poor.total == pytest.approx(1e22)
+    assert sum(poor.cost) == poor.total
+    phases_of = solved(CASES["reinforcement"])
+    assert phases_of.shares == {
+        name: cost / phases_of.total
+        for name, cost in zip(("pretrain", "rl", "inference"), phases_of.cost, strict=True)
+    }
+
+
+def test_what_lies_beyond_a_law_is_told_with_its_passes_over_the_data():
+    """Passes where the law knows repetition, never fewer than one; none are told elsewhere."""
+    seen = []
+
+    class Law:
+        form = "repetition"
+
+        def outside(self, n, d, *, epochs):
+            seen.append((n, d, epochs))
+            return ["far"]
+
+    best = solved(CASES["much repeated"])
+    for unique, form in ((4e10, "repetition"), (1e14, "repetition"), (4e10, "chinchilla")):
+        Law.form = form
+        assert replace(best, task=replace(best.task, law=Law(), unique=unique)).outside == ["far"]
+    n, d = best.n_active, best.pretrain
+    assert d > 4e10
+    assert seen == [(n, d, d / 4e10), (n, d, 1.0), (n, d, None)]

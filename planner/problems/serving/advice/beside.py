@@ -13,7 +13,7 @@ from planner.problems.serving.advice.records import (
     UsedLimit,
 )
 from planner.problems.serving.deployment.missed_promises import missed_promises
-from planner.problems.serving.deployment.questions import best_point, questions_of
+from planner.problems.serving.deployment.questions import best_point, rival_questions
 from planner.problems.serving.task.plan_limits import PROMISES
 from planner.problems.serving.task.resolve import resolve
 from planner.text.errors import InputError
@@ -78,7 +78,9 @@ def fewer_chips(scenario: Scenario, plan: ServingPoint) -> FewerChips | None:
 def _on(scenario: Scenario, plan: ServingPoint, *chips: int) -> FewerChips:
     """What the last of some numbers of chips lacks, or what the best of them costs."""
     try:
-        questions = questions_of(resolve(Change.of(scenario, "chips", chips, chips[-1]).scenario))
+        questions = rival_questions(
+            resolve(Change.of(scenario, "chips", chips, chips[-1]).scenario)
+        )
     except InputError as error:
         return FewerChips(chips[-1], (), str(error), None, None)
     point = best_point(questions)

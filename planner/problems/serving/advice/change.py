@@ -13,7 +13,7 @@ from planner.problems.serving.deployment.questions import (
     Point,
     best_point,
     double_pools,
-    questions_of,
+    rival_questions,
 )
 from planner.problems.serving.search.batch import layouts_of
 from planner.problems.serving.step.step import Step
@@ -62,7 +62,7 @@ class Change:
         if self.point is not None:
             return self.point
         try:
-            return best_point(questions_of(resolve(self.scenario)))
+            return best_point(rival_questions(resolve(self.scenario)))
         except InputError:
             return None
 

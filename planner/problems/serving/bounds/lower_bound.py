@@ -99,8 +99,6 @@ def relaxation(
             break
         weakest = heapq.heappop(heap)
         for part in _halves(step, weakest) if weakest.tried else [weakest]:
-            if not part.rows.size:
-                continue
             high = max(min(part.high, _most_sequences(step, outcome, part.rows)), part.low * ROOM)
             least = _solve(step, values, part.rows, part.low, high, weakest.bound)
             solves += 1

@@ -21,6 +21,7 @@ from planner.problems.serving.deployment.questions import (
     best_point,
     questions_of,
     ranked,
+    rival_questions,
 )
 from planner.problems.serving.deployment.switch_points import Contender, Contest, machines, switches
 from planner.problems.serving.plan import ComparedSystem, RivalKind, ShortPoint, ShortPool
@@ -78,7 +79,7 @@ def _in_whole_machines(scenario: Scenario, best: Point, *, why: bool) -> tuple[R
         update={"rent": scenario.rent.model_copy(update={"unit": machine})}
     )
     try:
-        whole = best_point(questions_of(resolve(rented)))
+        whole = best_point(rival_questions(resolve(rented)))
     except FieldError:
         return ()
     if whole is None:

@@ -48,13 +48,17 @@ PHASES = ("prefill", "decode")
 
 @dataclass(frozen=True)
 class JointPools:
-    """Two pools together: how they were matched, the cache's way [s], their outputs."""
+    """Two pools together: how they were matched, the cache's way [s], their outputs.
+
+    `outputs` are those that the plan was chosen on, beside the profile's and the pure roofline's.
+    """
 
     tasks: TaskPair
     pair: Pair
     transfer: float
     symbols: Mapping[str, float]
     outputs: Mapping[str, float]
+    estimate: Mapping[str, float]
     bound: Mapping[str, float]
 
 
@@ -186,7 +190,7 @@ class Candidate:
             return None
         first, last = self.pools[0], self.last
         late = first.estimate["ttft"] + self.transfer if first.prefills else np.inf
-        price = (self.joint.outputs if self.joint else last.estimate)["usd_per_token"]
+        price = (self.joint or last).estimate["usd_per_token"]
         return ServingEstimate(
             usd_per_mtok=price * PER_MILLION,
             tpot=last.estimate["tpot"] if last.decodes else None,
@@ -280,15 +284,12 @@ class Candidate:
         slots = again[0]["slot"], again[1]["slot"]
         if self.demand is None and chosen:
             # Of pools at their most: the pass that is quickest at the load may read fewer prompts.
-            full = [
-                Step(task.with_layout(arrivals=None), pool.layouts, bound=bound)
-                for task, pool in zip(
-                    (joint.tasks.prefill, joint.tasks.decode), self.pools, strict=True
-                )
-            ]
+            reading, decoding = (
+                Step(c.task.with_layout(arrivals=None), c.layouts, bound=bound) for c in self.pools
+            )
             slots = (
-                recomputed(full[0], pair.reads, pair.fills[0])["slot"],
-                recomputed(full[1], pair.batch, pair.fills[1])["slot"],
+                recomputed(reading, pair.reads)["slot"],
+                recomputed(decoding, pair.batch)["slot"],
             )
         chosen |= self.task.batches is not None
         return pools_symbols(
@@ -307,7 +308,7 @@ def carried_batches(questions: Sequence[tuple[TaskPair, Step, Pair]]) -> list[fl
     steps = [_decoding(*question) for question in questions]
     for numbers in alike([(step,) for step in steps]):
         together = Step.joined([steps[number] for number in numbers])
-        carried = carrying(together, np.floor(batches[numbers]))
+        carried = carrying(together, batches[numbers])
         # The load a pool was sized for may lie a rounding beside what it carries.
         batches[numbers] = np.where(carried > 0, carried, batches[numbers])
     return batches.tolist()
@@ -335,19 +336,22 @@ def evaluate_pair(
     pools = (prefill, evaluate(step.task, step.layouts, batch, sized=step))
     chips = shards(reading)[pair.rows[0]], shards(decoding)[pair.rows[1]]
     transfer = float(tasks.transfer(*chips))
+
+    def together(values: Sequence[Mapping[str, float]], made: Pair | None) -> dict[str, float]:
+        slots = values[0]["slot"], values[1]["slot"]
+        return pools_values(tasks.load, pools_symbols(tasks, pools, values, transfer, made, slots))
+
     symbols = Later(
         lambda: pools_symbols(
             tasks, pools, [pool.chosen_by for pool in pools], transfer, pair, pair.slots
         )
     )
-
-    def bound() -> dict[str, float]:
-        values = [pool.bound for pool in pools]
-        slots, made = (values[0]["slot"], values[1]["slot"]), pair if step.task.batches else None
-        return pools_values(tasks.load, pools_symbols(tasks, pools, values, transfer, made, slots))
-
-    outputs = Later(lambda: pools_values(tasks.load, symbols))
-    return Candidate(pools, JointPools(tasks, pair, transfer, symbols, outputs, Later(bound)))
+    outputs = estimate = Later(lambda: pools_values(tasks.load, symbols))
+    if task.uses_bound:
+        estimate = Later(lambda: together([pool.estimate for pool in pools], pair))
+    made = pair if step.task.batches else None
+    bound = Later(lambda: together([pool.bound for pool in pools], made))
+    return Candidate(pools, JointPools(tasks, pair, transfer, symbols, outputs, estimate, bound))
 
 
 def _decoding(tasks: TaskPair, decoding: Step, pair: Pair) -> Step:

@@ -51,8 +51,8 @@ Matched: TypeAlias = tuple[PhaseLayouts, PhaseLayouts]
 
 def shards(step: Step) -> np.ndarray:
     """Chips that hold different parts of one sequence's cache, for every layout."""
-    heads = max(step.task.sizes.n_kv_heads, 1)
-    return np.minimum(step.layouts.tp, heads) * step.layouts.pp * step.layouts.cp
+    layouts = step.layouts
+    return np.minimum(layouts.tp, step.task.sizes.n_kv_heads) * layouts.pp * layouts.cp
 
 
 def prefill_layouts(step: Step, transfer: np.ndarray, ahead: Ahead | None = None) -> PhaseLayouts:

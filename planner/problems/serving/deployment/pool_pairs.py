@@ -36,6 +36,7 @@ from planner.problems.serving.search.replica_counts import (
 from planner.problems.serving.search.sizing import PhaseLayouts
 from planner.problems.serving.step.kernels import replica_rates, split_values
 from planner.problems.serving.step.occupancy import first
+from planner.problems.serving.step.packing import distinct
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import Task, TaskPair
 
@@ -209,16 +210,14 @@ def _fewest(
 
 def _split(tasks: TaskPair, a: PhaseLayouts, b: PhaseLayouts, chips: np.ndarray) -> list[Pair]:
     """The best split of each pair over all numbers of chips paid; the best few pairs."""
-    spare = tasks.prefill.spare
     pairs: dict[tuple[int, int], Pair] = {}
     for n, m in replica_counts(tasks, a, b, chips):
         chips_read = chips_taken(tasks, a, n)
         served, score = _scored(tasks, a, b, n, m, chips)
-        good = np.flatnonzero((n > spare) & (m > spare) & (served > 0))
+        good = np.flatnonzero(served > 0)
         order = good[np.argsort(score[good], kind="stable")]
         # Of each pair the number of chips that is best for it; equals count, the search settles.
-        number = a.rows[order] * (int(b.rows.max(initial=0)) + 1) + b.rows[order]
-        _, leading = np.unique(number, return_index=True)
+        leading, _ = distinct(a.rows[order], b.rows[order])
         for k in _leading(score, b.rows, order[np.sort(leading)][:MOST_TIED]):
             rows = (int(a.rows[k]), int(b.rows[k]))
             if rows not in pairs or score[k] < pairs[rows].score * (1 - SAME_PRICE):
@@ -256,19 +255,16 @@ def _scored(
         "X_pf": a.rate, "X_dec": b.rate, "n_chips_pf": taken,
         "n_chips_dec": np.maximum(chips - taken, 0),
     }  # fmt: skip
-    word, paid = "usd_per_request", "p_chip"
-    if prefill.objective == "energy":
-        word, paid = "joule_per_request", "P_chip"
     rates = symbols["n_pf"] * a.rate, symbols["n_dec"] * b.rate
     served = np.minimum(*rates) if tasks.demand is None else np.full(n.shape, tasks.demand)
-    symbols[f"{paid}_pf"] = _drawn(prefill, a, rates[0], served)
-    symbols[f"{paid}_dec"] = b.weight
+    # What chips count, USD or J, adds up alike.
+    symbols |= {"p_chip_pf": _drawn(prefill, a, rates[0], served), "p_chip_dec": b.weight}
     load = "none"
     serves = np.minimum(symbols["n_pf"], symbols["n_dec"]) > 0
     if tasks.demand is not None:
         load, symbols["X_arr"] = "given", np.where(serves, tasks.demand, 0.0)
-    values = split_values(load, word, symbols)
-    score, served = values[word], np.broadcast_to(values["requests"], n.shape)
+    values = split_values(load, symbols)
+    score, served = values["usd_per_request"], np.broadcast_to(values["requests"], n.shape)
     if prefill.objective == "latency":
         score = a.latency + b.latency
     elif prefill.objective == "throughput":
@@ -328,7 +324,7 @@ def pools_symbols(
     `slots` are the times a replica of either pool spends per request at its most; without a `pair`
     no replica is spare and none is idle, as the roofline has it.
     """
-    task = pools[-1].task
+    task = tasks.decode
     symbols = {
         "one_seq": 1.0, "L_in": task.input_tokens, "L_out": task.output_tokens,
         "L_dec": task.output_tokens - 1.0, "T_move": transfer,

@@ -35,6 +35,7 @@ from planner.problems.serving.search.batch import (
     search_together,
     sized,
 )
+from planner.problems.serving.step.layouts import Layouts
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.resolve import ServingTasks
 from planner.problems.serving.task.task import Task, TaskPair
@@ -305,17 +306,23 @@ def search_steps(steps: Sequence[Step]) -> list[tuple[Step, Found]]:
     return [results[number] for number in range(len(steps))]
 
 
-def double_pools(several: Sequence[TaskPair]) -> list[TwoPools]:
-    """`single_pools` of questions of two pools."""
-    pools = []
+def double_pools(several: Sequence[TaskPair], most: float = np.inf) -> list[TwoPools]:
+    """`single_pools` of questions of two pools; pairs that score `most` or more may be left out."""
+    afforded, pools = [], []
     for pair in several:
         tasks = [task.with_layout(arrivals=None) for task in (pair.prefill, pair.decode)]
-        steps = [Step(task, layouts_of(task), bound=task.uses_bound) for task in tasks]
-        prefill, decode = (OnePool(step.task, step) for step in steps)
+        layouts = _affordable(pair, [layouts_of(task) for task in tasks], most)
+        if not all(map(len, layouts)):
+            continue  # not even the smallest two are as cheap
+        prefill, decode = (
+            OnePool(task, Step(task, of, bound=task.uses_bound))
+            for task, of in zip(tasks, layouts, strict=True)
+        )
+        afforded.append(pair)
         pools.append((prefill, decode))
     searched = search_pools_together([
         (pair, prefill.step.with_task(pair.prefill), decode.step)
-        for pair, (prefill, decode) in zip(several, pools, strict=True)
+        for pair, (prefill, decode) in zip(afforded, pools, strict=True)
     ])  # fmt: skip
 
     # Where every pair is settled the batches of all are wanted, else those of the best.
@@ -326,16 +333,44 @@ def double_pools(several: Sequence[TaskPair]) -> list[TwoPools]:
 
     @cache
     def carried() -> dict[tuple[int, Pair], float]:
-        every = [(several[k], pools[k][1].step, pair) for k, pair in served]
+        every = [(afforded[k], pools[k][1].step, pair) for k, pair in served]
         return dict(zip(served, carried_batches(every), strict=True))
 
     def batch_of(number: int, pair: Pair) -> float:
         return carried()[number, pair]
 
     return [
-        TwoPools(several[k], pools[k], pairs, looked, leading[k], partial(batch_of, k))
+        TwoPools(afforded[k], pools[k], pairs, looked, leading[k], partial(batch_of, k))
         for k, (pairs, looked) in enumerate(searched)
     ]
+
+
+def _affordable(pair: TaskPair, layouts: Sequence[Layouts], most: float) -> list[Layouts]:
+    """Layouts of either pool whose chips, beside the least of the other, are paid below a score.
+
+    Those are all where chips are full whatever they cost, or more than their price counts.
+    """
+    if pair.demand is None or pair.prefill.objective != "cost" or most == np.inf:
+        return list(layouts)
+    prices = [task.price - task.electricity for task in (pair.prefill, pair.decode)]
+    paid = np.append(np.unique(np.asarray(pair.prefill.chips, dtype=float)), np.inf)
+    cheap = []
+    for k, of in enumerate(layouts):
+        beside = int(layouts[1 - k].replica_chips.min())
+        whole = paid[np.searchsorted(paid, of.replica_chips + beside)] * min(prices)
+        rent = np.maximum(of.replica_chips * prices[k] + beside * prices[1 - k], whole)
+        cheap.append(of.take(rent / pair.demand < most * (1 - SAME)))
+    return cheap
+
+
+def rival_questions(tasks: ServingTasks) -> list[Question]:
+    """Those of `questions_of` with the best point: two pools only cheaper than the best one pool.
+
+    Raises FieldError if the limits on the choices admit no layout at all.
+    """
+    singles = single_pools(tasks.tasks)
+    best = best_point(singles)
+    return [*singles, *double_pools(tasks.pools, best.score if best else np.inf)]
 
 
 def questions_of(tasks: ServingTasks) -> list[Question]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from planner.catalogue.systems import System, machine_chips
 from planner.problems.serving.deployment.candidate import Candidate
-from planner.problems.serving.deployment.questions import Point, best_point, questions_of
+from planner.problems.serving.deployment.questions import Point, best_point, rival_questions
 from planner.problems.serving.make_or_buy import offers as records
 from planner.problems.serving.make_or_buy.break_even import (
     DAY,
@@ -152,7 +152,7 @@ def full_use(scenario: Scenario, chips: int) -> OwnPlan | None:
     """The cheapest plan on so many chips, always full; None where none keeps the promises."""
     question = unloaded(scenario, chips)
     try:
-        fullest = best_point(questions_of(resolve(question)))
+        fullest = best_point(rival_questions(resolve(question)))
     except InputError:
         return None  # a layout that is asked for needs more chips
     if fullest is None:

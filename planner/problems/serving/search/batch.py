@@ -32,7 +32,7 @@ from planner.problems.serving.search.sizing import (
     pass_sizes,
 )
 from planner.problems.serving.step.layouts import OVERLAP, Layouts, enumerate_layouts
-from planner.problems.serving.step.occupancy import LARGEST_BATCH
+from planner.problems.serving.step.occupancy import LARGEST_BATCH, first
 from planner.problems.serving.step.runnable import copies_dense, misfit, pool_of, refused, run_by
 from planner.problems.serving.step.step import Step
 from planner.text.errors import FieldError
@@ -179,23 +179,23 @@ def search_together(
     np.maximum.at(largest, rows[keep], batch[keep])
     ends = np.cumsum([0, *counts])
     results = []
-    for first, last in pairwise(ends.tolist()):
-        tried = (rows >= first) & (rows < last)
+    for begin, end in pairwise(ends.tolist()):
+        tried = (rows >= begin) & (rows < end)
         at = np.flatnonzero(keep & tried)
         here = {name: column[at] for name, column in values.items()}
         order = _ranked(task, layouts.take(rows[at]), here)
-        most = largest[first:last]
+        most = largest[begin:end]
         points = tried.sum() if given_batches else np.minimum(most + 1, LARGEST_BATCH).sum()
         results.append(
             Found(
                 largest=most,
-                rows=rows[at][order] - first,
+                rows=rows[at][order] - begin,
                 batch=batch[at][order],
                 fill=fill[at][order],
                 score=np.broadcast_to(task.score(here), at.shape)[order],
-                layouts_considered=last - first,
+                layouts_considered=end - begin,
                 points_considered=int(points),
-                points_evaluated=int(looked[first:last].sum() + tried.sum()),
+                points_evaluated=int(looked[begin:end].sum() + tried.sum()),
             )
         )
     return results
@@ -233,17 +233,15 @@ def largest_feasible(step: Step) -> tuple[np.ndarray, np.ndarray]:
     low = np.zeros(len(step.layouts))
     high = np.full(len(step.layouts), float(LARGEST_BATCH + 1))
     looked = np.zeros(len(step.layouts))
-    while True:
-        open_rows = np.flatnonzero(high - low > 1)
-        if not open_rows.size:
-            step.largest[key] = low.copy(), looked
-            return low, looked
+    while (open_rows := np.flatnonzero(high - low > 1)).size:
         middle = _between(low[open_rows], high[open_rows])
         part = step if open_rows.size == low.size else step.take(open_rows)
         good = feasible(part, part.only(("need", *limits), middle))
         low[open_rows[good]] = middle[good]
         high[open_rows[~good]] = middle[~good]
         looked[open_rows] += 1
+    step.largest[key] = low.copy(), looked
+    return low, looked
 
 
 def largest_at(step: Step, largest: np.ndarray, paces: np.ndarray) -> np.ndarray:
@@ -252,19 +250,13 @@ def largest_at(step: Step, largest: np.ndarray, paces: np.ndarray) -> np.ndarray
     pace = np.repeat(paces, largest.size)
     low, high = np.zeros(rows.size), np.tile(largest, paces.size) + 1
     # Most layouts are too slow even for one sequence, or kept by something else than the pace.
-    for batch in (np.ones(rows.size), high - 1):
-        at = np.flatnonzero(high - low > 1)
-        keeps = step.take(rows[at]).only(("tpot",), batch[at])["tpot"] <= pace[at]
-        low[at[keeps]] = batch[at[keeps]]
-        high[at[~keeps]] = batch[at[~keeps]]
-    while True:
-        at = np.flatnonzero(high - low > 1)
-        if not at.size:
-            return low.reshape(paces.size, largest.size)
-        middle = _between(low[at], high[at])
-        keeps = step.take(rows[at]).only(("tpot",), middle)["tpot"] <= pace[at]
-        low[at[keeps]] = middle[keeps]
-        high[at[~keeps]] = middle[~keeps]
+    ends = [high - 1, np.ones(rows.size)]
+    while (at := np.flatnonzero(high - low > 1)).size:
+        batch = ends.pop()[at] if ends else _between(low[at], high[at])
+        keeps = step.take(rows[at]).only(("tpot",), batch)["tpot"] <= pace[at]
+        low[at[keeps]] = batch[keeps]
+        high[at[~keeps]] = batch[~keeps]
+    return low.reshape(paces.size, largest.size)
 
 
 def _loaded(step: Step) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -318,7 +310,7 @@ def _cells(
 
 def memory_rises(step: Step) -> np.ndarray:
     """Whether on-chip memory holds all weights of each layout: its roof per sequence rises."""
-    group = step.layouts.group * 1.0
+    group = step.layouts.group
     roof, twice = (np.broadcast_to(step(n * group)["roof.memory"], group.shape) for n in (1.0, 2.0))
     return (roof <= 0) | (twice > 2 * roof)
 
@@ -328,20 +320,18 @@ def _memory_takes_over(step: Step, most: np.ndarray) -> np.ndarray:
 
     Only asked where the roof per sequence rises; 0 elsewhere.
     """
-    group = step.layouts.group * 1.0
     rows = np.flatnonzero((most >= 2) & memory_rises(step))
-    part, first = step.take(rows), np.zeros(most.size)
-    low, high = np.zeros(rows.size), most[rows]
-    while (high - low > 1).any():
-        middle = np.maximum(np.floor((low + high) / 2), 1)
-        values = part(middle * group[rows])
-        value = part.values(middle)
-        memory = value["L_dec"] * values["roof.memory"] / (value["g"] * middle * group[rows])
-        highest = memory >= values["slot"] * (1 - SAME_PRICE)
-        high = np.where(highest & (high - low > 1), middle, high)
-        low = np.where(~highest & (high - low > 1), middle, low)
-    first[rows] = high
-    return first
+    part, turn = step.take(rows), np.zeros(most.size)
+
+    def highest(at: np.ndarray, number: np.ndarray) -> np.ndarray:
+        tested = part.take(at)
+        batch = number * tested.layouts.group
+        values, value = tested(batch), tested.values(batch)
+        memory = value["L_dec"] * values["roof.memory"] / (value["g"] * batch)
+        return np.asarray(memory >= values["slot"] * (1 - SAME_PRICE))
+
+    turn[rows] = first(highest, np.zeros(rows.size), most[rows])
+    return turn
 
 
 def _smallest_as_cheap(step: Step, rows: np.ndarray, batch: np.ndarray) -> np.ndarray:
@@ -350,15 +340,13 @@ def _smallest_as_cheap(step: Step, rows: np.ndarray, batch: np.ndarray) -> np.nd
     Below the first group, or where a group is cut by a promise, the batch stays as it is.
     """
     part, task = step.take(rows), step.task
-    group = part.layouts.group * 1.0
-    goal = task.score(part(batch)) * (1 + SAME_PRICE)
-    low, high = np.zeros(rows.size), np.ceil(batch / group)
-    while (high - low > 1).any():
-        middle = np.floor((low + high) / 2)
-        cheap = task.score(part(np.maximum(middle, 1) * group)) <= goal
-        high = np.where(cheap & (high - low > 1), middle, high)
-        low = np.where(~cheap & (high - low > 1), middle, low)
-    return np.minimum(high * group, batch)
+    group = part.layouts.group
+    goal = np.broadcast_to(task.score(part(batch)) * (1 + SAME_PRICE), rows.shape)
+
+    def cheap(at: np.ndarray, number: np.ndarray) -> np.ndarray:
+        return np.asarray(task.score(part.take(at)(number * group[at])) <= goal[at])
+
+    return np.minimum(first(cheap, np.zeros(rows.size), np.ceil(batch / group)) * group, batch)
 
 
 def tried_batches(step: Step) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -62,8 +62,8 @@ def uneven(point: ServingPoint, experts: int) -> tuple[str, ...]:
 def contexts(task: Task, layouts: Layouts) -> dict[str, np.ndarray]:
     """What the parts of a context take to answer each other, and to pass keys and values round."""
     values = {
-        "cp": layouts.cp * 1.0,
-        "n_cp": np.where(layouts.cp > 1, task.sizes.n_attention_layers, 0) * 1.0,
+        "cp": layouts.cp.astype(float),
+        "n_cp": np.where(layouts.cp > 1, float(task.sizes.n_attention_layers), 0.0),
         # Every part has the chunk of a chip of its own.
         "c_chunk": task.chunk * layouts.cp,
     }
@@ -122,7 +122,6 @@ def copies_to_domains(sizes: Sizes, domains: np.ndarray) -> np.ndarray:
     """
     groups = np.maximum(np.ceil(domains / sizes.expert_groups), 1.0)
     reach = np.minimum(domains, sizes.expert_groups_active * groups)
-    reach = np.where(sizes.expert_groups > 1, reach, domains)
     return _distinct(sizes.n_experts, sizes.n_experts_active, domains, reach)
 
 
@@ -204,26 +203,22 @@ def layout_values(
     hop = np.searchsorted(rates.n, hops)
     stages = np.ceil(sizes.n_layers / pp) * pp / sizes.n_layers
     heads = np.ceil(sizes.n_kv_heads / tp) / sizes.n_kv_heads
+    counts = {
+        "tp": tp, "dp": dp, "pp": pp, "ep": ep, "xtp": xtp, "n_half": layouts.halves,
+        "n_rep": layouts.replicas, "n_chips": layouts.chips, "n_hop": pp - 1,
+        "n_ar": np.where(tp > 1, _all_reduces(sizes, dp), 0),
+        "n_a2a": np.where(dp > 1, sizes.n_moe_layers or sizes.n_dense_ffn_layers, 0),
+        # Ranks of one batch skip the experts of others; what they add up is all-reduced.
+        "n_ep": np.where((ep > 1) & (dp == 1), sizes.n_moe_layers, 0),
+    }  # fmt: skip
     return {
-        "tp": tp * 1.0,
-        "dp": dp * 1.0,
-        "pp": pp * 1.0,
-        "ep": ep * 1.0,
-        "xtp": xtp * 1.0,
-        "n_half": layouts.halves * 1.0,
-        "n_rep": layouts.replicas * 1.0,
-        "n_chips": layouts.chips * 1.0,
+        **{name: count.astype(float) for name, count in counts.items()},
         "f_stage": np.ones(len(layouts)) if ideal else stages,
         "f_heads": 1.0 / tp if ideal else heads,
         **evenness(task, layouts),
         "c_imb": imbalance(task, ep),
         "c_rank": np.where(task.pooled and task.mode == "decode" and not bound, 1.0, 0.0)
         * np.sqrt(2 * np.log(dp)),
-        "n_ar": np.where(tp > 1, _all_reduces(sizes, dp), 0.0),
-        "n_a2a": np.where(dp > 1, sizes.n_moe_layers or sizes.n_dense_ffn_layers, 0) * 1.0,
-        # Ranks of one batch skip the experts of others; what they add up is all-reduced.
-        "n_ep": np.where((ep > 1) & (dp == 1), sizes.n_moe_layers, 0) * 1.0,
-        "n_hop": pp - 1.0,
         "q_ar": 2.0 * (tp - 1) / tp,
         "r_ar": rates.all_gather[np.searchsorted(rates.n, tp)],
         "r_hop": rates.send[hop],
@@ -250,7 +245,7 @@ def _collectives(task: Task, layouts: Layouts) -> dict[str, np.ndarray]:
         reduced = reductions(task.network, task.chip.name, layouts.tp, within)
         exchanged = exchanges(task.network, task.chip.name, layouts.whole, within, there)
         # Where nothing is sent, a copy keeps the root of its bytes above zero.
-        sends = copies(task.sizes, layouts.ep) * ways if sparse else ways * 1.0
+        sends = copies(task.sizes, layouts.ep) * ways if sparse else ways.astype(float)
         if phase and sparse:
             # One copy for each domain, which passes it on inside.
             nodes = copies_to_domains(task.sizes, exchanged.domains)
@@ -397,4 +392,4 @@ def _all_reduces(sizes: Sizes, dp: np.ndarray) -> np.ndarray:
     feed_forward -= sizes.n_parallel_layers
     # A dense model's copies of attention share what follows, in an exchange of all tokens.
     with_ranks = mixers + (sizes.n_dense_ffn_layers if sizes.n_experts else 0)
-    return np.where(dp > 1, with_ranks, mixers + feed_forward) * 1.0
+    return np.where(dp > 1, with_ranks, mixers + feed_forward)

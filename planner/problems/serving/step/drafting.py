@@ -76,8 +76,8 @@ def draft_collectives(task: Task, layouts: Layouts) -> dict[str, np.ndarray]:
     copied = layouts.dp_attention > 1
     sums = np.where(copied, 2 * layers - sparse, 2 * layers)
     return {
-        "n_draft_ar": np.where(layouts.tp > 1, sums, 0) * 1.0,
-        "n_draft_a2a": np.where(copied, sparse, 0) * 1.0,
+        "n_draft_ar": np.where(layouts.tp > 1, sums, 0).astype(float),
+        "n_draft_a2a": np.where(copied, sparse, 0).astype(float),
     }
 
 
@@ -103,7 +103,7 @@ def break_even(step: Step, batch: float) -> float:
         "g": task.tokens_per_step, "one_seq": 1.0, "one_token": 1.0,
     }  # fmt: skip
     gain = task.tokens_per_step - 1.0
-    if drafts * (checked[1] + passes[1]) <= gain * t_each:
+    if drafts * (checked[1] + passes[1]) < gain * t_each:
         return np.inf
     return max(float(fed(lowered("break_even"), symbols)["B_even"]), 0.0)
 

@@ -165,7 +165,7 @@ def coefficient_powers(
     `values` are every symbol of the step, the batch included. A batch that moves is left out.
     """
     powers: dict[str, dict[str, float]] = {}
-    for name, factor in slowness(task, layouts, values).items():
+    for name in slowness(task, layouts, values):
         # Attention on vector units is as fast whatever the peak that its efficiency is a share of.
         powers[name] = {"F_sdpa": -1.0} if name == "e_at" else {}
         for symbol in (*_beside_kernel().names, *_cache_kernel().names):
@@ -176,16 +176,13 @@ def coefficient_powers(
                 for sign in (1, -1)
             ]
             change = np.log(ends[0][name] / ends[1][name]) / (2 * STEP)
-            powers[name][symbol] = -float(np.ravel(change)[0]) if np.all(factor) else 0.0
+            powers[name][symbol] = -float(np.ravel(change)[0])
     return powers
 
 
 def slowness_follows_batch(task: Task) -> bool:
-    """Whether the factors of `slowness` change with the batch."""
-    engine = _engine(task.engine)
-    if task.mode == "prefill":
-        return engine.fused and not task.static and "B" in _beside_kernel().names
-    return engine.unsplit and "B" in _cache_kernel().names
+    """Whether the factors of `slowness` change with the batch: that of lone caches alone does."""
+    return task.mode != "prefill" and _engine(task.engine).unsplit
 
 
 def loop_first_token(
@@ -257,8 +254,7 @@ def resident_most(
     free = np.maximum(left - (1 - RESERVED) * whole - RUNTIME, AT_LEAST * left)
     later = _engine(task.engine).set_aside * task.output_tokens + task.input_tokens
     per_sequence = np.maximum(cache * later / task.context, 1.0)
-    copies = layouts.dp_attention
-    most: np.ndarray = np.maximum(copies * np.maximum(free / per_sequence, 1.0), 1.0)
+    most: np.ndarray = layouts.dp_attention * np.maximum(free / per_sequence, 1.0)
     return most
 
 

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from planner.catalogue.chips import Chip
 
 PADDED = 64  # rows to which vLLM and SGLang fill up a vocabulary
-NEEDS_FP4 = frozenset({"nvfp4", "fp4", "mxfp4"})
 FP4_CACHES = frozenset({"nvfp4", "fp4"})
 SIXTEEN_BITS = ("bf16", "fp16", "fp32")
 

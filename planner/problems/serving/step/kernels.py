@@ -139,9 +139,9 @@ def pools_recomputed(load: str, symbols: Mapping[str, float]) -> dict[str, float
     return walked("whole_pools", load, powered, names=frozenset(symbols))(symbols)
 
 
-def split_values(load: str, word: str, symbols: Mapping[str, object]) -> dict[str, np.ndarray]:
-    """Requests served [1/s] and one more output of many splits, of the shape of the symbols."""
-    return fed(lowered("pools", load, "requests", word), symbols)
+def split_values(load: str, symbols: Mapping[str, object]) -> dict[str, np.ndarray]:
+    """Requests served [1/s] and what one costs [USD] of many splits, shaped as the symbols are."""
+    return fed(lowered("pools", load, "requests", "usd_per_request"), symbols)
 
 
 def replica_rates(slot: np.ndarray, busy: np.ndarray | float, free: float) -> np.ndarray:

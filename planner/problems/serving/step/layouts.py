@@ -147,7 +147,7 @@ def enumerate_layouts(
     tp = _allowed(_divisors(heads), free.get("tp"))
     dp = _allowed(np.arange(1, largest + 1 if experts or copied else 2), free.get("dp_attention"))
     table = _cross(tp[tp <= largest, None], dp)
-    table = _cross(table[table.prod(axis=1) <= largest], _contexts(largest, free.get("cp")))
+    table = _cross(table[table.prod(axis=1) <= largest], np.unique(free.get("cp") or (1,)))
     table = table[(table.prod(axis=1) <= largest) & _aligned(table, domain, tiled)]
 
     table = _cross(table, _allowed(np.arange(1, min(layers, largest) + 1), free.get("pp")))
@@ -200,12 +200,6 @@ def _aligned(table: np.ndarray, domain: int, tiled: bool) -> np.ndarray:
     inside = (stage <= domain) & ((domain % stage == 0) if tiled else True)
     even = [(domain % group == 0) | (group % domain == 0) for group in (tp, whole)]
     return inside | ((stage % domain == 0) & even[0] & even[1])
-
-
-def _contexts(largest: int, wanted: Sequence[int] | None) -> np.ndarray:
-    """Parts of a context: one, unless others are asked for."""
-    parts = np.unique(np.asarray((1,) if wanted is None else wanted, dtype=np.int64))
-    return parts[(parts >= 1) & (parts <= largest)]
 
 
 def _most(table: np.ndarray, domain: int) -> np.ndarray:

@@ -139,20 +139,13 @@ def _under(
 @lru_cache(maxsize=1 << 16)
 def _upper_sides(first: int, second: int, domain: int) -> tuple[tuple[int, int, int], ...]:
     """Upper sides (r, f, h) of the polygon of one domain: r j <= h - f i at i and j stages."""
-    if domain // first <= domain // second:
-        corners = [(i, (domain - i * first) // second) for i in range(domain // first + 1)]
-    else:
-        corners = [((domain - j * second) // first, j) for j in range(domain // second, -1, -1)]
     hull = [(0, domain // second)]
-    for x, y in corners:
-        while len(hull) > 1 and _turns_left(hull[-2], hull[-1], (x, y)):
+    for x in range(1, domain // first + 1):
+        corner = x, (domain - x * first) // second
+        while len(hull) > 1 and _turns_left(hull[-2], hull[-1], corner):
             hull.pop()
-        if x > hull[-1][0]:
-            hull.append((x, y))
-    sides = [(1, 0, domain // second)]
-    for (x, y), (u, v) in pairwise(hull):
-        sides.append((u - x, y - v, (u - x) * y + (y - v) * x))
-    return tuple(sides)
+        hull.append(corner)
+    return tuple((u - x, y - v, (u - x) * y + (y - v) * x) for (x, y), (u, v) in pairwise(hull))
 
 
 def _turns_left(a: tuple[int, int], b: tuple[int, int], c: tuple[int, int]) -> bool:

@@ -58,10 +58,10 @@ def distances_at(task: Task, layouts: Layouts, batch: np.ndarray) -> dict[str, n
 
 def numbers_at(task: Task, layouts: Layouts, batch: np.ndarray) -> dict[str, np.ndarray]:
     """The numbers of a pool, by dimension of a hull."""
-    chips = layouts.replica_chips * 1.0
+    chips = layouts.replica_chips.astype(float)
     numbers = {"chips": chips, "domains": np.ceil(chips / task.machine.chips_per_domain)}
     if task.sizes.n_experts:
-        numbers["ep"] = layouts.ep * 1.0
+        numbers["ep"] = layouts.ep.astype(float)
     if task.mode != "decode":
         numbers["prompt"] = np.asarray(task.input_tokens * (1 - task.cached_input))
     if task.mode != "prefill":

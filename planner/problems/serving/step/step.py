@@ -178,7 +178,7 @@ class Step:
 
     def on(self, layouts: Layouts) -> Step:
         """The same model with other numbers of chips and replicas of the same layouts."""
-        counts = {"n_rep": layouts.replicas * 1.0, "n_chips": layouts.chips * 1.0}
+        counts = {"n_rep": layouts.replicas.astype(float), "n_chips": layouts.chips.astype(float)}
         twin = self._copy(layouts, {**self._values, **counts})
         twin._occupancy = self.occupancy if self.crowds or self.task.conversations else None
         twin._keep_prefixes()

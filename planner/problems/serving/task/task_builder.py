@@ -108,7 +108,7 @@ class TaskBuilder:
             arrivals=waits if waits is None or not pooled else math.inf,  # pools divide it later
             spare=lengths.spare_replicas,
             headroom=1 - used if used else lengths.headroom,
-            busiest=min(BUSIEST, used or 1.0),
+            busiest=min(BUSIEST, used or BUSIEST),
             input_spread=lengths.input_tokens.cv,
             output_spread=lengths.output_tokens.cv,
             positions_per_step=drafted.positions,
@@ -169,7 +169,7 @@ class TaskBuilder:
             return
         for chip in kinds:
             _electricity(self.scenario, chip.name, chip.power)
-        most = chips * max(chip.power or 0.0 for chip in kinds) * (self.scenario.pue or 1.0)
+        most = chips * max(x.power for x in kinds if x.power) * (self.scenario.pue or 1.0)
         if most > allowed:
             words = (
                 f"{chips} chips may draw {most / 1e3:.4g} kW, and how two pools would share "
@@ -212,4 +212,4 @@ def _electricity(scenario: Scenario, chip: str, drawn: float | None) -> float:
     if drawn is None and any(powered.values()):
         words = f"the catalogue has no power figure for {chip}; give power: in the system"
         raise FieldError(*((path, words) for path, value in powered.items() if value is not None))
-    return (scenario.power_price or 0.0) * (drawn or 0.0)
+    return scenario.power_price * drawn if scenario.power_price and drawn else 0.0

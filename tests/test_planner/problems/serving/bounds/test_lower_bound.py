@@ -13,12 +13,26 @@ from scipy.optimize import brentq
 
 import planner
 from formulas.numerics.evaluate import Kernel, kernel
+from planner.catalogue.chips import chip_power
 from planner.problems.serving.bounds.binding_limits import SYMBOLS, worth
-from planner.problems.serving.bounds.lower_bound import elastic, relaxation
+from planner.problems.serving.bounds.lower_bound import (
+    _Box,
+    _decided,
+    _groups,
+    _halves,
+    _most_sequences,
+    _power_of_work,
+    _work,
+    alone,
+    declared,
+    elastic,
+    relaxation,
+    whole_chips,
+)
 from planner.problems.serving.search.batch import search
 from planner.problems.serving.step.equations import BOUND, ESTIMATE
 from planner.problems.serving.step.step import Step
-from planner.problems.serving.task.task import Task
+from planner.problems.serving.task.task import ClosedLoop, Task
 from planner.text.errors import SolverError
 from tests.cases.serving import MODELS, NAMES, decided, question, questions, searched
 from tests.sizes import examples, first
@@ -39,6 +53,231 @@ def test_serving_relaxation_lies_below_every_plan(task: Task) -> None:
     bound = relaxation(step, found, 2 * float(found.score[0]))
     every = decided(task, int(found.largest.max()) + 1)
     assert bound.value <= every.best * ROUNDING
+
+
+# Real numbers of stages and sequences, and chords, leave so much of the best plan's cost.
+CLOSE = {
+    "cost": ({}, 0.02), "latency": ({"objective": "latency"}, 1e-6),
+    "tpot": ({"share": 1.3}, 1e-4), "decode": ({"mode": "decode", "objective": "throughput"}, 0.02),
+    "prefill": ({"mode": "prefill", "objective": "energy"}, 1e-4),
+    "bound": ({"estimate": "bound", "share": 1.3}, 1e-4),
+    "given batch": ({"batches": (24,)}, 0.06),
+    "alone": ({"mode": "decode", "share": 1.0005, "chips": (1,)}, 1e-3),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CLOSE)
+def test_the_bound_is_close_to_the_best_of_all_plans(case):
+    """Every layout at every whole batch, one by one, on eight chips."""
+    changes, gap = CLOSE[case]
+    share = changes.get("share")
+    changes = {name: value for name, value in changes.items() if name != "share"}
+    task = question(MODELS["dense"], batch=21.0, **{"chips": (8,), **changes})
+    if share:
+        fastest = searched(task)(np.ones(len(searched(task).layouts)))
+        names = ("tpot", "ttft") if task.mode == "aggregated" else ("tpot",)
+        task = replace(task, promises={p: float(fastest[p].min()) * share for p in names})
+    step = searched(task)
+    found = search(step)
+    assert (found.largest.max() == 1) == (case == "alone")
+    best = decided(task, int(found.largest.max()) + 1).best
+    bound = relaxation(step, found, 2 * best)
+    assert best * (1 - gap) < bound.value <= best * ROUNDING
+    assert 60 <= bound.solves <= 61 or case == "alone"
+    # No further than the best known, and no more programs than are wanted.
+    assert relaxation(step, found, best / 2).value == best / 2
+    near = relaxation(step, found, best)
+    assert near.value >= best * (1 - gap)
+    # A thousandth below the best known is near enough.
+    assert near.solves < 60 or gap > 1e-3
+    few = relaxation(step, found, 2 * best, most=4)
+    assert few.value <= bound.value
+    groups = list(_groups(step, np.flatnonzero(found.largest)))
+    assert few.solves <= max(4, len(groups) + 2) + 1
+
+
+def test_a_bound_is_sought_until_it_is_enough():
+    """Asked before each program; the first answer is zero, later ones rise."""
+    task = question(MODELS["dense"], chips=(8,))
+    step = searched(task)
+    found = search(step)
+    told: list[float] = []
+
+    def enough(bound) -> bool:
+        told.append(bound.value)
+        assert bound.solves >= len(told) - 1
+        return bound.value > 0.5 * float(found.score[0])
+
+    bound = relaxation(step, found, 2 * float(found.score[0]), enough)
+    assert told[0] == 0.0
+    assert told == sorted(told)
+    assert told[-2] <= 0.5 * float(found.score[0]) < told[-1] == bound.value
+    nothing = replace(found, largest=np.zeros_like(found.largest))
+    assert relaxation(step, nothing, 5.0).value == 5.0
+    assert relaxation(step, nothing, 5.0).solves == 0
+
+
+@pytest.mark.parametrize("mode", ["decode", "prefill"])
+@pytest.mark.parametrize("objective", ["energy", "cost"])
+def test_work_is_what_power_beyond_the_least_takes(objective, mode):
+    """At one layout, from its exact time, it is the exact energy, or what that costs."""
+    price = 0.1 / 3.6e6
+    draw = chip_power(question(MODELS["dense"]).chip)
+    least = draw.least * 1.2
+    task = question(
+        MODELS["dense"], mode=mode, objective=objective, chips=(8,), draw=draw, power=least,
+        site=1.2, electricity=price if objective == "cost" else 0.0,
+        limits_of={"tp": (2,), "pp": (2,), "dp_attention": (1,)}, price=1e-3,
+    )  # fmt: skip
+    step = searched(task)
+    found = search(step)
+    batch = 2 * math.ceil(found.largest[0] / 2)  # both stages are full: the least work of each
+    values = {name: float(np.ravel(v)[0]) for name, v in step(np.array([batch])).items()}
+    time = 8 / values["requests"]
+    for share in (1.0, 0.9):
+        # Less time asks for more power, softly limited.
+        work = _work(step, found)(share * time * (least if objective == "energy" else 1e-3))
+        exact = values["joule_per_request" if objective == "energy" else "usd_per_request"]
+        beyond = exact - time * (least if objective == "energy" else 1e-3)
+        if share == 1:
+            assert work == pytest.approx(beyond, rel=1e-9)
+        else:
+            assert share * beyond < work < beyond
+    for other in ({"draw": None}, {"objective": "throughput"}, {"objective": "latency"}):
+        asked = searched(replace(task, electricity=0.0, **other))
+        assert _work(asked, found)(1.0) == 0.0
+
+
+def test_power_drawn_is_a_monomial_of_what_work_asks_for():
+    """It touches where the work is, by its value and slope; chips of no replica idle beside it."""
+    task = question(MODELS["dense"], mode="decode", chips=(3,),
+                    limits_of={"tp": (2,), "pp": (1,), "dp_attention": (1,)})  # fmt: skip
+    draw = replace(chip_power(task.chip), rated=250.0)
+    step = searched(replace(task, draw=draw, site=1.2))
+    found = _power_of_work(step, 24.0)
+    mean = float(step(np.array([24.0]))["watts"][0]) / 1.2
+    # Two of three chips work: what they draw beyond idling is three halves of the mean's.
+    works = draw.idle + (mean - draw.idle) * 3 / 2
+
+    def limited(asked: float) -> float:
+        return asked / (1 + (asked / draw.rated) ** draw.soft) ** (1 / draw.soft)
+
+    asked = brentq(lambda x: limited(x) - works, works, 10 * works)
+    assert asked > 1.02 * works
+    at = found["drawn"] * asked ** found["given_way"]
+    assert at + found["unused"] * draw.idle == pytest.approx(mean, rel=1e-9)
+    slope = math.log(limited(asked * (1 + STEP)) / limited(asked * (1 - STEP))) / (2 * STEP)
+    assert found["given_way"] == pytest.approx(slope, rel=1e-6)
+    assert found["not_given_way"] == pytest.approx(1 - slope, rel=1e-6)
+    assert found["unused"] == pytest.approx(1 / 3)
+    whole = searched(replace(task, draw=draw, chips=(2,)))
+    assert _power_of_work(whole, 24.0)["unused"] == pytest.approx(0, abs=1e-11)
+    assert _power_of_work(searched(task), 24.0) == {}
+
+
+def test_chips_are_paid_whole():
+    """Two dollars a chip and second, ten requests a second: the next number of chips that do."""
+    task = replace(question(MODELS["dense"]), price=2.0, chips=(16, 4, 8))
+    for bound, spare, expected in (
+        (0.5, 0.0, 4 * 2 / 10), (0.8, 0.0, 0.8), (0.8 + 1e-12, 0.0, 0.8 + 1e-12),
+        (0.81, 0.0, 8 * 2 / 10), (0.8, 1.0, 8 * 2 / 10), (0.8, 5.0, 16 * 2 / 10),
+        (3.3, 0.0, 3.3), (0.8, 13.0, 0.8),
+    ):  # fmt: skip
+        assert whole_chips(task, 10.0, bound, spare) == pytest.approx(expected)
+
+
+def test_a_box_is_cut_where_it_is_widest():
+    """By ranks from 1 to 8, by stages from 1 to 6, or the batch, each at its geometric middle."""
+    task = question(MODELS["dense"], chips=(8,), limits_of={"tp": (1,), "halves": (1,)})
+    step = searched(task)
+    dp, pp = step.layouts.dp_attention, step.layouts.pp
+    every = np.arange(dp.size)
+    assert (dp.max(), pp.max()) == (8, 6)
+    lower, upper = _halves(step, _Box(0.5, 3, every, 1.0, 7.0, tried=True))
+    assert (dp[lower.rows].max(), dp[upper.rows].min()) == (2, 3)
+    assert sorted([*lower.rows, *upper.rows]) == list(every)
+    assert (lower.low, upper.low, lower.high, upper.high) == (1.0, 1.0, 7.0, 7.0)
+    lower, upper = _halves(step, _Box(0.5, 3, every[dp == 1], 1.0, 5.0, tried=True))
+    assert (pp[lower.rows].max(), pp[upper.rows].min()) == (2, 3)
+    lower, upper = _halves(step, _Box(0.5, 3, every, 2.0, 18.0, tried=True))
+    assert (lower.low, lower.high, upper.low, upper.high) == pytest.approx((2.0, 6.0, 6.0, 18.0))
+    assert (lower.bound, list(upper.rows)) == (0.5, list(every))
+
+
+def test_groups_are_alike_in_what_a_program_is_given():
+    """By tp, parts, halves, and whether ranks are one, inside a domain or beyond it."""
+    task = question(MODELS["sparse"], chips=(8,), domain=4, limits_of={"cp": (1, 2)})
+    step = searched(task)
+    layouts = step.layouts
+    rows = np.flatnonzero(np.arange(len(layouts)) % 7)
+    place = np.where(layouts.dp_attention == 1, 0, 1) + (layouts.stage > 4)
+    kinds = list(zip(layouts.tp, layouts.cp, layouts.halves, place, strict=True))
+    groups = list(_groups(step, rows))
+    assert sorted(np.concatenate(groups)) == list(rows)
+    for group in groups:
+        assert len({kinds[row] for row in group}) == 1
+    assert len(groups) == len({kinds[row] for row in rows})
+    assert {kind[3] for kind in kinds} == {0, 1, 2}
+
+
+def test_an_interval_holds_the_most_sequences_of_any_stage():
+    """Of 7 on two stages four, of 9 on three three; an interval needs room beyond."""
+    step = searched(question(MODELS["dense"], chips=(6,), limits_of={"tp": (1,)}))
+    pp = step.layouts.pp
+    found = search(step)
+    largest = np.select([pp == 2, pp == 3], [7, 9], 0)
+    found = replace(found, largest=largest)
+    rows = np.flatnonzero(largest)
+    assert 4 < _most_sequences(step, found, rows) < 4.001
+    assert 3 < _most_sequences(step, found, np.flatnonzero(pp == 3)) < 3.001
+
+
+def test_a_batch_is_free_where_nothing_decides_it():
+    """Then tangents touch a hundredth above a sequence alone, else next to it."""
+    free = question(MODELS["dense"])
+    for changes, decides in (
+        ({}, False), ({"promises": {"ttft": 1.0}}, False), ({"objective": "energy"}, False),
+        ({"batches": (4,)}, True), ({"arrivals": 1.0}, True), ({"site_power": 1e4}, True),
+        ({"promises": {"cache_fits": 1.0}}, True), ({"mode": "prefill"}, True),
+        ({"objective": "latency"}, True),
+    ):  # fmt: skip
+        step = searched(replace(free, **changes))
+        assert _decided(step) == decides, changes
+        assert alone(step) == pytest.approx(1 + (1e-6 if decides else 1e-2), abs=1e-9)
+
+
+def test_a_real_batch_may_grow_by_less_than_a_group():
+    """Four ranks hold one sequence each at a batch of 4; a promise that 7.6 keep lets it grow."""
+    limits = {"tp": (1,), "dp_attention": (4,), "ep": (4,), "pp": (1,), "halves": (1,)}
+    task = question(MODELS["sparse"], limits_of=limits, batch=400.0)
+    step = searched(task)
+    row = {k: float(np.ravel(v)[0]) for k, v in step.values(np.array([4.0])).items()}
+    row |= {"n_chunks": 2.0, "f_pace": 1.0}
+    for batch, expected in ((4.0, 7.6), (1.0, 1.3)):
+        tpot = smooth(task, row, expected)["tpot"]
+        asked = searched(replace(task, promises={"tpot": tpot}))
+        assert elastic(asked, batch).choices["B"] == pytest.approx(expected, rel=1e-6)
+
+
+def test_programs_are_declared_by_what_the_step_is():
+    """Power that follows from the work, and where it is paid; a loop; halves; promises it knows."""
+    plain = question(MODELS["sparse"], promises={"tpot": 1.0, "e2e": 9.0, "cache_fits": 1.0})
+    draw = chip_power(plain.chip)
+    expected = {
+        "bound": False, "objective": "cost", "promises": frozenset({"tpot", "latency"}),
+        "mode": "aggregated", "loop": False, "halved": False,
+    }  # fmt: skip
+    for changes, other in (
+        ({}, {}), ({"draw": draw}, {}), ({"objective": "energy"}, {"objective": "energy"}),
+        ({"draw": draw, "objective": "energy"}, {"objective": "energy drawn"}),
+        ({"draw": draw, "electricity": 1e-8}, {"objective": "cost with power drawn"}),
+        ({"draw": draw, "objective": "energy", "estimate": "bound"},
+         {"objective": "energy", "bound": True}),
+        ({"loop": ClosedLoop()}, {"loop": True}),
+        ({"loop": ClosedLoop(), "estimate": "bound"}, {"bound": True}),
+        ({"limits_of": {"halves": (2,)}}, {"halved": True}),
+    ):  # fmt: skip
+        assert declared(searched(replace(plain, **changes))) == expected | other
 
 
 CASES = {

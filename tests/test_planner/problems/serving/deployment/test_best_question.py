@@ -10,7 +10,14 @@ import pytest
 
 from planner.problems.serving import answer
 from planner.problems.serving.bounds.lower_bound import Relaxation
-from planner.problems.serving.deployment.questions import Decided, best_point
+from planner.problems.serving.deployment.questions import (
+    Decided,
+    best_point,
+    questions_of,
+    rival_questions,
+)
+from planner.problems.serving.task.resolve import resolve
+from planner.scenario.loading import load
 
 
 @dataclass
@@ -64,3 +71,45 @@ def test_a_certificate_of_many_programs_stops_with_bounds_that_are_not_the_least
     assert proof.programs_solved == 3 * 50 + 1 + 50 + 1
     assert [question.looks[0] for question in many] == [float("inf")] * 3 + [8.0, 8.0, 7.0]
     assert proof.layouts_considered == len(many)
+
+
+LOAD = {"input_tokens": 4000, "output_tokens": 400, "demand": "8 requests/s"}
+LOADED = {
+    "problem": "serving",
+    "model": "llama-3.1-8b",
+    "system": "hgx-h100",
+    "price": "$2/hour",
+    "workload": LOAD,
+    "promises": {"tpot": "6 ms", "ttft": "1 s"},
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "pools", "rest"),
+    [
+        # Paid whatever runs on them: two pools can but cost the same, and one comes first.
+        ({"chips": 16, "promises": {"tpot": "50 ms"}}, 1, "none"),
+        ({"chips": [2, 3, 4, 6, 8]}, 2, "some"),
+        ({"chips": [2, 4, 8], "power_price": "$0.3/kWh", "promises": {"tpot": "8 ms"}}, 2, "some"),
+        (
+            {"chips": 8, "workload": LOAD | {"demand": "1 requests/s"}, "objective": "energy"},
+            2,
+            "all",
+        ),
+        ({"chips": 8, "promises": {"ttft": "30 ms", "tpot": "2.6 ms"}}, 0, "all"),
+    ],
+)
+def test_layouts_of_two_pools_left_out_cost_more_than_one_pool(
+    changes: dict[str, Any], pools: int, rest: str
+) -> None:
+    """The best point is that of all layouts, whichever of them are left out (of 27 in a pool)."""
+    tasks = resolve(load({**LOADED, **changes}))
+    every, rivals = questions_of(tasks), rival_questions(tasks)
+    best, same = best_point(every), best_point(rivals)
+    left = [len(pool.step.layouts) for question in rivals[1:] for pool in question.pools]
+    assert (len(best.tasks) if best else 0) == pools
+    assert (best and best.candidate.plan()) == (same and same.candidate.plan())
+    if rest == "some":
+        assert 0 < min(left) <= max(left) < 27
+    else:
+        assert set(left) == ({27} if rest == "all" else set())

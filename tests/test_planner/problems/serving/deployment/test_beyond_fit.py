@@ -1,11 +1,35 @@
 """What of a plan no row covers: named, with the share of its time, and nothing of it inside."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 
 import planner
+from planner.catalogue.coefficient_spread import KNOWN, CoefficientSpread
+from planner.catalogue.hull import Hull
 from planner.catalogue.profile import COEFFICIENTS
+from planner.problems.serving.deployment.beyond_fit import (
+    TIMES,
+    distances,
+    farther,
+    outside_cell,
+    outside_column,
+    outside_fit,
+    pool_outside,
+    shares_outside,
+)
+from planner.problems.serving.profiled import LECTURE
+from planner.problems.serving.step.layouts import Layouts
 from planner.problems.serving.step.shares import resting_on
+from planner.problems.serving.task.task import Task
+from planner.protocol.columns import plain
+from planner.protocol.plan import Outside
 from planner.text.errors import InputError
 from tests.cases.serving import dense, one_pool, question, sparse
 
@@ -104,3 +128,211 @@ def test_shares_are_parts_of_the_time_and_nothing_where_the_term_is_absent(model
             assert times.sum() > 0.9
             assert (of["t_ar"] + of["e_ar"] > 0) == (pool.layouts.tp[0] > 1)
             assert (of["t_moe"] > 0) == bool(model.n_experts)
+
+
+# -- shares of hand-made times ------------------------------------------------------------------
+
+OWN = {"model": ("dense", "sparse"), "chip": ("h200",), "overlap": ("none",)}
+RANGES = {"batch": (16.0, 64.0), "context": (100.0, 8000.0), "prompt": (100.0, 8000.0)}
+ROW = {name: i for i, name in enumerate(COEFFICIENTS)}
+
+
+def layouts(tp: int = 4, halves: int = 1) -> Layouts:
+    """One layout of so many chips."""
+    one = np.array([1])
+    return Layouts(np.array([tp]), *[one] * 5, one, np.array([tp]), np.array([halves]))
+
+
+def task(names=OWN, ranges=RANGES, model=None, engine="any", **changes) -> Task:
+    """A question on H200 whose profile was fitted on rows of these names and ranges."""
+    hull = Hull(names, ranges, {"e_w": 0.5, "e_kv": 2.0})
+    profile = replace(LECTURE, engine=engine, hull=hull)
+    return replace(question(model or dense()), profile=profile, **changes)
+
+
+def resting(n: int, **of: Mapping[str, float | list[float]]) -> dict[str, np.ndarray]:
+    """Shares of both times by coefficient, at n points."""
+    rests = {time: np.zeros((len(COEFFICIENTS), n)) for time in ("tpot", "ttft")}
+    for time, shares in of.items():
+        for name, share in shares.items():
+            rests[time][ROW[name]] = share
+    return rests
+
+
+def outside(asked: Task, batch: list[float], rests: dict[str, np.ndarray]) -> dict[str, dict]:
+    """Shares outside by the dimension's name and the time, as lists."""
+    found = shares_outside(asked, layouts(), np.array(batch), rests)
+    return {
+        dimension.name: {time: share.tolist() for time, share in times.items()}
+        for dimension, times in found.items()
+    }
+
+
+def test_a_share_is_that_of_the_coefficients_that_a_dimension_holds():
+    """Of both times where it concerns prompts; none up to a quarter beyond the ends of a range."""
+    rests = resting(
+        4, tpot={"e_c": 0.25, "e_kv": [0.1, 0.2, 0.3, 0.9], "e_w": 0.5, "e_pf": 0.125},
+        ttft={"e_pf": 0.5, "e_c": 0.25, "t_tok": 0.125},
+    )  # fmt: skip
+    assert outside(task(), [12.8, 80.0, 81.0, 12.7], rests) == {
+        "batch": {"tpot": pytest.approx([0.0, 0.0, 0.55, 1.0])}  # no more than all of it
+    }
+    new = task({**OWN, "model": ("another",)}, {**RANGES, "prompt": (2000.0, 9000.0)})
+    assert outside(new, [32.0] * 4, rests) == {
+        "model": {"tpot": pytest.approx([0.875] * 4)},
+        "prompt": {"tpot": pytest.approx([0.125] * 4), "ttft": pytest.approx([0.625] * 4)},
+    }
+    assert outside(replace(new, profile=LECTURE), [99.0] * 4, rests) == {}
+
+
+def test_a_pool_that_only_reads_has_first_tokens_and_one_that_only_writes_has_steps():
+    """So have the shares of what it has outside."""
+    rests = resting(1, tpot={"e_pf": 0.25, "e_w": 0.5}, ttft={"e_pf": 0.5, "e_w": 0.25})
+    new = {**OWN, "model": ("another",)}
+    prompts = {"prompt": (2000.0, 9000.0)}
+    assert outside(task(new, prompts, mode="prefill"), [1.0], rests) == {
+        "model": {"ttft": [0.75]}, "prompt": {"ttft": [0.5]}
+    }  # fmt: skip
+    assert outside(task(new, prompts, mode="decode"), [1.0], rests) == {"model": {"tpot": [0.75]}}
+
+
+def spread_by(**quantiles: tuple[float, float, float]) -> dict[str, Any]:
+    """What of a profile says how far its coefficients may be off."""
+    every = {kind: {"tpot": ends, "ttft": ends} for kind, ends in quantiles.items()}
+    n = len(COEFFICIENTS)
+    spread = CoefficientSpread((), np.eye(n), {}, every)
+    return {"coefficient_spread": spread, "covariance": np.zeros((n, n))}
+
+
+@pytest.mark.parametrize(
+    ("ends", "widens"),
+    [((-1.0, 2.0, 0.1), True), ((-2.0, 1.0, 0.1), True), ((-1.0, 1.0, 0.1), False)],
+)
+def test_a_point_without_a_share_is_outside_where_its_band_is_wider(ends, widens):
+    """By the quantiles of batches that were left out; the least share above zero stands for it."""
+    asked = task()
+    spread = spread_by(known=(-1.0, 1.0, 0.1), new_batch=ends)
+    asked = replace(asked, profile=replace(asked.profile, **spread))
+    rests = resting(4, tpot={"e_kv": [0.0, 0.004, 0.005, 0.0]})
+    (found,) = outside(asked, [99.0, 99.0, 99.0, 32.0], rests)["batch"].values()
+    assert found == [np.finfo(float).tiny * widens, 0.004 * widens, 0.005, 0.0]
+    alone = resting(1, tpot={"e_kv": 0.004})
+    assert ("batch" in outside(asked, [99.0], alone)) == widens
+
+
+def test_a_dimension_without_a_regime_widens_nothing():
+    """Another that lies outside as well widens the band of both."""
+    asked = task({**OWN, "model": ("another",)})
+    spread = spread_by(known=(-1.0, 1.0, 0.1), new_batch=(-3.0, 3.0, 0.1))
+    asked = replace(asked, profile=replace(asked.profile, **spread))
+    assert list(outside(asked, [99.0], resting(1))) == ["batch"]
+
+
+def test_where_a_pool_lies_is_told_by_names():
+    """Two half-batches, an engine where one is meant, experts whose format it is."""
+    rests = resting(1, tpot=dict.fromkeys(COEFFICIENTS, 0.04))
+    every = {"overlap": ("none",), "engine": ("vllm",), "format": ("bf16 weights",)}
+    asked = task(every, {})
+    assert outside(asked, [1.0], rests) == {}
+    found = shares_outside(asked, layouts(halves=2), np.array([1.0]), rests)
+    assert [dimension.name for dimension in found] == ["overlap"]
+    assert list(outside(task(every, {}, engine="sglang"), [1.0], rests)) == ["engine"]
+    assert outside(task(every, {}, engine="vllm"), [1.0], rests).keys() == {"format"}
+    assert list(outside(task(every, {}, sparse()), [1.0], rests)) == ["format"]
+
+
+def test_a_column_says_of_each_point_what_its_cell_says():
+    """In percent, of the longer share of the two times; nothing where a point is inside."""
+    asked = task({**OWN, "model": ("another",)}, {**RANGES, "prompt": (2000.0, 9000.0)})
+    rests = resting(
+        5, tpot={"e_w": [0.5, 0.0, 0.5, 0.996, 0.0], "e_kv": [0.1, 0.2, 0.0, 0.3, 0.0]},
+        ttft={"t_tok": [0.125, 0.25, 0.0, 0.0, 0.0]},
+    )  # fmt: skip
+    column = outside_column(asked, layouts(), np.array([99.0, 99.0, 99.0, 32.0, 32.0]), rests)
+    assert plain(column) == [
+        "model 50%; batch 10%; prompt length 12%", "batch 20%; prompt length 25%", "model 50%",
+        "model 100%", None,
+    ]  # fmt: skip
+    assert (column.codes > 0).all()
+    inside = outside_column(task(), layouts(), np.array([32.0, 33.0]), resting(2))
+    assert plain(inside) == [None, None]
+
+
+def test_a_cell_is_in_the_order_of_the_dimensions():
+    """Whatever widens the band most; empty where nothing lies outside."""
+    parts = [Outside(what, (), share, "step", 1.0) for what, share in
+             (("chips", 0.126), ("model", 0.5), ("batch", 0.004))]  # fmt: skip
+    assert outside_cell(parts) == "model 50%; batch 0%; chips 13%"
+    assert outside_cell([]) is None
+
+
+def pool(asked: Task, batch: float = 99.0, **of: Mapping[str, float]) -> SimpleNamespace:
+    """A pool whose times rest on coefficients by these shares."""
+    rests = {time: {**dict.fromkeys(COEFFICIENTS, 0.0), **of.get(time, {})} for time in TIMES}
+    return SimpleNamespace(task=asked, layouts=layouts(), batch=batch, rests_on=rests)
+
+
+def plan(*pools: SimpleNamespace, joint: bool = False) -> SimpleNamespace:
+    """A plan of one pool, or of two."""
+    return SimpleNamespace(task=pools[0].task, joint=joint, pools=pools)
+
+
+def test_what_widens_a_band_most_is_told_first():
+    """By the squares of shares times widths beforehand, of one where none is known."""
+    asked = task({**OWN, "model": ("another",)}, {**RANGES, "prompt": (2000.0, 9000.0)})
+    one = pool(asked, tpot={"e_w": 0.5, "e_kv": 0.2, "e_pf": 0.1}, ttft={"t_tok": 0.3, "e_pf": 0.4})
+    found = {dimension.name: variance for variance, dimension, _ in pool_outside(one)}
+    assert found == {
+        "model": pytest.approx((0.5 * 0.5) ** 2 + 0.1**2),
+        "batch": pytest.approx((0.2 * 2.0) ** 2),
+        "prompt": pytest.approx(0.3**2 + 0.4**2),
+    }
+    prompts, batch, model = outside_fit(plan(one))
+    assert (prompts.what, prompts.of, prompts.share) == ("prompt length", "first token", 0.7)
+    assert (prompts.value, prompts.fitted) == (1000.0, (2000.0, 9000.0))
+    assert prompts.words == "prompts of 1,000 tokens"
+    assert (batch.what, batch.of, batch.share, batch.value) == ("batch", "step", 0.2, 99.0)
+    assert batch.words == "99 sequences on a copy of attention"
+    assert (model.what, model.share, model.value) == ("model", pytest.approx(0.6), "dense")
+    assert (model.fitted, model.words) == (("another",), "this model")
+    bound = replace(asked, estimate="bound")
+    assert outside_fit(plan(pool(bound, tpot={"e_w": 0.5}))) == ()
+
+
+def test_of_equal_variances_the_longer_share_is_told_first():
+    """Whatever the order of the dimensions."""
+    new = task({**OWN, "chip": ("h100",), "model": ("another",)})
+    one = pool(new, 32.0, tpot={"e_w": 0.5, "t_step": 0.0, "e_kv": 0.0})
+    assert [part.what for part in outside_fit(plan(one))] == ["model", "chip"]
+    free = replace(new.profile.hull, widths={"t_step": 0.0})
+    new = replace(new, profile=replace(new.profile, hull=free))
+    one = pool(new, 32.0, tpot={"e_w": 0.5, "t_step": 0.25})
+    assert [part.what for part in outside_fit(plan(one))] == ["chip", "model"]
+
+
+def test_both_pools_of_a_plan_are_looked_at():
+    """What is the same in both is told once, with the longer share; numbers say whose they are."""
+    new = task({**OWN, "model": ("another",)}, {**RANGES, "prompt": (2000.0, 9000.0)})
+    reading = pool(replace(new, mode="prefill"), ttft={"t_tok": 0.3, "e_w": 0.75})
+    writing = pool(replace(new, mode="decode"), tpot={"e_kv": 0.2, "e_w": 0.5})
+    found = {part.what: part for part in outside_fit(plan(reading, writing, joint=True))}
+    assert found.keys() == {"model", "prompt length", "batch"}
+    assert (found["model"].share, found["model"].of) == (0.75, "first token")
+    assert found["model"].words == "this model"
+    assert found["prompt length"].words == "prompts of 1,000 tokens to prefill"
+    assert found["batch"].words == "99 sequences on a copy of attention to decode"
+    found = {part.what: part for part in outside_fit(plan(writing, reading, joint=True))}
+    assert (found["model"].share, found["model"].of) == (0.75, "first token")
+    (alone,) = outside_fit(plan(pool(task(), tpot={"e_kv": 0.2})))
+    assert alone.words == "99 sequences on a copy of attention"
+
+
+def test_a_plan_is_as_far_from_the_rows_as_its_pools():
+    """The kinds at which some number lies outside; the place counts before its numbers."""
+    near, far = pool(task(), 32.0), pool(task(), 99.0)
+    assert distances([near, far]) == {"new_batch": np.True_}
+    assert distances([near, near]) == {}
+    assert distances([pool(replace(task(), profile=LECTURE))]) == {}
+    assert farther(KNOWN, {"new_batch": True}) == "new_batch"
+    assert farther(KNOWN, {}) == KNOWN
+    assert farther("new_chip", {"new_batch": True}) == "new_chip"

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 import planner
 from planner.problems.serving.deployment.candidate import evaluate_pair
 from planner.problems.serving.deployment.pool_matching import prefill_layouts
-from planner.problems.serving.deployment.pool_pairs import search_pools
 from planner.problems.serving.deployment.questions import double_pools
 from planner.problems.serving.search.batch import layouts_of
 from planner.problems.serving.step.packing import ChipSplit, replicas_most
@@ -22,48 +21,9 @@ from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import TaskPair
 from planner.protocol.document import document_of
 from tests.cases.packing import laid_out
-from tests.cases.serving import all_layouts, columns, dense, question, sparse
+from tests.cases.serving import all_layouts, columns, dense, sparse
+from tests.cases.two_pools import pools_of, solved
 from tests.sizes import examples
-
-NETWORK = 20e9  # byte/s
-
-
-def pools_of(model, *, chips=(4,), domain=4, promises=None, objective="cost", **others) -> TaskPair:
-    """The question of two pools of small chips."""
-    made = promises or {}
-    second = others.pop("second", {})
-    common = {
-        "chips": chips,
-        "domain": domain,
-        "objective": objective,
-        "pooled": True,
-        "batch": 6.0,
-        **others,
-    }
-    first = question(
-        model,
-        mode="prefill",
-        context=1000.0,
-        promises={k: v for k, v in made.items() if k == "ttft"},
-        **common,
-    )
-    other = question(
-        model,
-        mode="decode",
-        promises={k: v for k, v in made.items() if k in ("tpot", "e2e")},
-        **{**common, **second},
-    )
-    return TaskPair(first, other, NETWORK, 1e-5, together=not second)
-
-
-def solved(pools: TaskPair):
-    """The steps of both pools and the pairs found."""
-    steps = [
-        Step(task, layouts_of(task), bound=task.uses_bound)
-        for task in (pools.prefill, pools.decode)
-    ]
-    pairs, _ = search_pools(pools, *steps)
-    return steps, pairs
 
 
 def placed(chips: int, domain: int, first, n: int, second) -> int:

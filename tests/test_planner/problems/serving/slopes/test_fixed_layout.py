@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,12 +19,26 @@ from formulas.numerics.evaluate import kernel
 from planner.problems.serving.deployment.alternatives import winner
 from planner.problems.serving.deployment.questions import questions_of, ranked
 from planner.problems.serving.parameters import serving_parameters
-from planner.problems.serving.slopes.fixed_layout import bound_to, elasticities
+from planner.problems.serving.slopes import fixed_layout
+from planner.problems.serving.slopes.batch_response import FixedLayout
+from planner.problems.serving.slopes.fixed_layout import (
+    Bound,
+    _fixed_layout,
+    _later,
+    _power,
+    _shared,
+    _symbols,
+    bound_to,
+    elasticities,
+)
 from planner.problems.serving.step.equations import BOUND, ESTIMATE
 from planner.problems.serving.step.occupancy import LARGEST_BATCH
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.resolve import hardware_of, resolve
+from planner.protocol.parameter import Parameter
 from planner.scenario import load
+from tests.cases.serving import MODELS as SMALL
+from tests.cases.serving import question, searched
 from tests.sizes import first, seldom
 
 STEP = 1e-4
@@ -173,3 +190,241 @@ def test_elasticities_are_those_of_solving_again(seed):
 def test_elasticities_of_a_hundred_questions_are_those_of_solving_again(seed):
     """The same of many more."""
     compared(seed)
+
+
+# -- by hand -------------------------------------------------------------------------------------
+def pool_like(**changes: Any) -> Any:
+    """What is read of a pool: its replicas and chips, its task, its coefficients."""
+    given = {"replicas": 30.0, "chips": 64.0, "replica_chips": 2.0, "loaded": False,
+             "batches": None, "on": (64,), "arrivals": None} | changes  # fmt: skip
+    task = SimpleNamespace(
+        loaded=given["loaded"], batches=given["batches"], chips=given["on"],
+        arrivals=given["arrivals"],
+    )  # fmt: skip
+    layouts = SimpleNamespace(chips=[given["chips"]], replica_chips=[given["replica_chips"]])
+    return SimpleNamespace(
+        task=task, layouts=layouts, replicas=given["replicas"], up=given["replicas"]
+    )
+
+
+def bound_by(*pools: Any, **changes: Any) -> Bound:
+    """A plan of these pools, held."""
+    return Bound(None, 0, pools, **changes)  # type: ignore[arg-type]
+
+
+def test_replicas_are_real_numbers_where_they_are_many_and_may_change():
+    """From twenty on, unless a load has its chips, or the pool that decodes its batch."""
+    many, few = pool_like(), pool_like(replicas=19.0)
+    free = pool_like(loaded=True, on=(8, 16))
+    paid = pool_like(loaded=True)
+    given = pool_like(batches=(64,))
+    for pools, resized, counted, follows in (
+        ([many], True, False, False), ([pool_like(replicas=20.0)], True, False, False),
+        ([few], False, False, False), ([many, many], True, True, True),
+        ([many, few], False, True, True), ([free], True, True, True),
+        ([paid], False, True, False), ([many, given], False, True, False),
+        ([given, many], True, True, True), ([given], True, False, False),
+        ([paid, many], False, True, False), ([many, many, given], False, True, False),
+    ):  # fmt: skip
+        bound = bound_by(*pools)
+        assert (bound.resized, bound.counted, bound.may_follow) == (resized, counted, follows)
+        for said in (True, False):
+            assert replace(bound, follows=said).resized == said
+
+
+def level(*numbers: float) -> np.ndarray:
+    """Slopes by as many givens, the same to the left and to the right."""
+    return np.array([numbers] * 2, dtype=float)
+
+
+def moving(slot: float, *slopes: float) -> Any:
+    """What two pools answer with: the time of a request, and its slopes."""
+    return SimpleNamespace(values={"slot": slot}, slopes={"slot": level(*slopes)})
+
+
+GIVEN = [{"a": {}, "b": {"X_arr": 1.0}}] * 2
+
+
+def test_pools_that_are_held_serve_what_the_slower_serves():
+    """Chips stay; the rate is that of the pool whose replicas are slower, or the load's."""
+    moves = [moving(2.0, 0.5, 0.1), moving(4.0, 0.3, 0.2)]
+    pools = [pool_like(replicas=1.0, chips=8.0), pool_like(replicas=1.0, chips=16.0)]
+    held = bound_by(*pools, follows=False)
+    requests, chips, shared, weights = _shared(held, moves, GIVEN)
+    assert requests == pytest.approx(level(-0.3, -0.2))
+    assert (weights, shared) == ([8.0, 16.0], moves)
+    assert all((slope == 0).all() for slope in chips)
+    # Prompts that come too slowly leave the other pool its share of them.
+    carried = []
+    slow = pool_like(replicas=4.0)
+    slow.carrying = lambda *given: carried.append(given) or "carried"
+    requests, _, shared, _ = _shared(bound_by(pools[0], slow, follows=False), moves, GIVEN)
+    assert requests == pytest.approx(level(-0.5, -0.1))
+    assert shared == [moves[0], "carried"]
+    ((directions, rate, rising),) = carried
+    assert (directions, rate) == (GIVEN[1], 0.5)
+    assert rising == pytest.approx(requests)
+    # Of a given batch all is in flight: prompts come in time.
+    batch = pool_like(replicas=4.0, batches=(64,))
+    requests, _, shared, _ = _shared(bound_by(pools[0], batch, follows=False), moves, GIVEN)
+    assert shared == moves
+    assert requests == pytest.approx(level(-0.3, -0.2))
+    loaded = pool_like(replicas=4.0, chips=16.0, loaded=True)
+    requests, chips, shared, weights = _shared(
+        bound_by(pools[0], loaded, follows=False), moves, GIVEN
+    )
+    assert requests == pytest.approx(level(0, 1))
+    assert (weights, shared) == ([8.0, 16.0], moves)
+    assert all((slope == 0).all() for slope in chips)
+
+
+def test_pools_that_follow_stay_in_balance():
+    """Chips by their times: two of one for 2 s, four of the other for 4 s are four and sixteen."""
+    moves = [moving(2.0, 0.5, 0.1), moving(4.0, 0.3, 0.2)]
+    pools = [pool_like(replica_chips=2.0), pool_like(replica_chips=4.0)]
+    requests, chips, _, weights = _shared(bound_by(*pools, follows=True), moves, GIVEN)
+    assert weights == [4.0, 16.0]
+    mean = np.array([0.2 * 0.5 + 0.8 * 0.3, 0.2 * 0.1 + 0.8 * 0.2])
+    assert requests == pytest.approx(-level(*mean))
+    assert chips[0] == pytest.approx(level(0.5, 0.1) - level(*mean))
+    assert chips[1] == pytest.approx(level(0.3, 0.2) - level(*mean))
+    loaded = [pools[0], pool_like(replica_chips=4.0, loaded=True, on=(8, 16))]
+    requests, chips, _, _ = _shared(bound_by(*loaded, follows=True), moves, GIVEN)
+    assert requests == pytest.approx(level(0, 1))
+    assert chips[1] == pytest.approx(level(0.3, 1.2))
+
+
+def test_slopes_of_a_plan_are_those_of_its_pools(monkeypatch):
+    """One pool by its own response; of two what they share; held where replicas follow a load."""
+    parameters = [Parameter("a", None, "", "", symbols=("W_chip",)), Parameter("b", None, "", "")]
+    limits = {"tp": (1,), "pp": (2,), "dp_attention": (1,)}
+    asked: list[Any] = []
+
+    class Pool(FixedLayout):
+        def response(self, directions: Any) -> Any:
+            return SimpleNamespace(values=self.free, directions=directions, pool=self)
+
+    def pool(**changes: Any) -> FixedLayout:
+        task = question(SMALL["dense"], limits_of=limits, **changes)
+        return Pool(task, searched(task).layouts, 24.0, True)
+
+    def single(pool: Any, response: Any, directions: Any, *, resized: bool) -> Any:
+        assert response.pool is pool
+        assert response.directions == directions
+        asked.append((directions, resized))
+        return "slopes"
+
+    monkeypatch.setattr(fixed_layout, "one_pool_slopes", single)
+    for changes, follows, free, resized in (
+        ({}, True, True, False), ({}, False, True, False),
+        ({"arrivals": 1.0}, True, False, True), ({"arrivals": 1.0}, False, True, False),
+    ):  # fmt: skip
+        bound = bound_by(pool(**changes), follows=follows)
+        assert elasticities(bound, parameters) == (free, "slopes")
+        assert asked.pop() == ({"a": {"W_chip": 1.0}, "b": {}}, resized)
+    known = [({"e_w": 1.0},), ({},)]
+    elasticities(bound, parameters, known)
+    assert asked.pop()[0] == {"a": {"e_w": 1.0}, "b": {}}
+
+    def shared(bound: Any, moves: Any, directions: Any) -> Any:
+        assert [move.directions for move in moves] == directions
+        return "requests", "chips", moves, "weights"
+
+    def double(pools: Any, moves: Any, directions: Any, *rest: Any) -> Any:
+        assert [move.pool for move in moves] == list(pools)
+        *named, (moved, late) = rest
+        assert named == ["requests", "chips", "weights"]
+        return directions, moved, list(late)
+
+    monkeypatch.setattr(fixed_layout, "_shared", shared)
+    monkeypatch.setattr(fixed_layout, "two_pool_slopes", double)
+    monkeypatch.setattr(fixed_layout, "_later", lambda bound, given: len(given.symbols))
+    bound = bound_by(pool(), pool(mode="decode"), moved=0.5)
+    directions, moved, late = elasticities(bound, parameters, [({"x": 1.0}, {"y": 2.0}), ({}, {})])
+    assert directions == [{"a": {"x": 1.0}, "b": {}}, {"a": {"y": 2.0}, "b": {}}]
+    assert (moved, late) == (0.5, [1, 0])
+
+
+def test_a_plan_is_bound_to_its_question():
+    """Questions of one pool come first by their number, those of two after them."""
+    first, second = (question(SMALL["dense"], mode=mode) for mode in ("prefill", "decode"))
+    pair = SimpleNamespace(prefill=first, decode=second, demand=3.0)
+    varied: Any = SimpleNamespace(tasks=["a", "b", "c"], pools=["d", pair])
+    pools = [SimpleNamespace(task=task, layouts=task.mode, batch=64.0) for task in (first, second)]
+    candidate = SimpleNamespace(resized=lambda: pools, transfer=0.25)
+    bound = bound_to("scenario", 4, SimpleNamespace(candidate=candidate))  # type: ignore[arg-type]
+    assert (bound.scenario, bound.number, bound.moved, bound.follows) == ("scenario", 4, 0.25, None)
+    assert [(pool.task, pool.layouts, pool.free) for pool in bound.pools] == [
+        (first, "prefill", False), (second, "decode", True)]  # fmt: skip
+    assert bound.tasks(varied) == (
+        replace(first, arrivals=3.0), replace(second, arrivals=3.0))  # fmt: skip
+    assert bound._pools(varied) is pair
+    assert replace(bound, number=1, pools=bound.pools[:1]).tasks(varied) == ("b",)
+
+
+def test_a_symbol_moves_by_its_power():
+    """Twice the logarithm of what is looked up on both sides; nothing where it is nothing."""
+    step = 1e-5
+    assert _power(math.exp(3 * step), math.exp(-3 * step)) == pytest.approx(3, rel=1e-6)
+    assert _power(5.0, 5.0) == 0
+    assert _power(0.0, 5.0) == _power(5.0, 0.0) == 0
+    assert _power(1.0, 1.0 + 1e-15) == 0
+    assert _power(1.0 + 1e-13, 1.0) == pytest.approx(5e-9, rel=0.01)
+
+
+def test_symbols_of_a_given_are_looked_up_or_known(monkeypatch):
+    """Of a parameter with a scenario on both sides; else its own, and what an engine slows."""
+    limits = {"tp": (1,), "pp": (2,), "dp_attention": (1,)}
+    task = question(SMALL["dense"], limits_of=limits)
+    pool = FixedLayout(task, searched(task).layouts, 24.0, True)
+    bound = bound_by(pool)
+    monkeypatch.setattr(fixed_layout, "resolve", lambda varied: varied)
+
+    def longer(factor: float) -> Any:
+        return SimpleNamespace(tasks=[replace(task, input_tokens=1000 * factor**2)])
+
+    (found,) = _symbols(bound, Parameter("x", 1.0, "", "", longer))
+    assert found == {"L_in": pytest.approx(2)}
+    known = Parameter("x", None, "", "", symbols=("W_chip", "no_such"))
+    assert _symbols(bound, known) == ({"W_chip": 1.0},)
+    powers = {"e_w": {"W_chip": 0.5, "b_kv": 1.0}, "e_kv": {"b_kv": 1.0}, "e_c": {"W_chip": 1e-12}}
+    monkeypatch.setattr(Step, "coefficient_powers", lambda *_: powers)
+    assert _symbols(bound, known) == ({"W_chip": 1.0, "e_w": 0.5},)
+
+
+def test_the_way_of_a_cache_moves_with_what_it_is_made_of():
+    """One millisecond and 2 GB over four chips of 10 GB/s: 51 ms, of which fifty move."""
+
+    class Pair(SimpleNamespace):
+        @property
+        def prompt_bytes(self) -> float:
+            return 2e9 * self.length
+
+    def resolved(factor: float) -> Any:
+        return SimpleNamespace(tasks=[], pools=[Pair(length=factor**3, rate=10e9, latency=1e-3)])
+
+    pool = pool_like()
+    bound = Bound(1.0, 0, (pool, pool), moved=0.051)  # type: ignore[arg-type]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(fixed_layout, "resolve", resolved)
+        assert bound.transfer(resolved(1.0)) == pytest.approx(0.051)
+        assert bound.transfer(resolved(2.0)) == pytest.approx(0.001 + 8 * 0.05)
+        slope = _later(bound, Parameter("x", 1.0, "", "", lambda factor: factor))
+    assert slope == pytest.approx(3 * 50 / 51, rel=1e-6)
+    assert _later(bound, Parameter("model.kv_bytes_per_token", None, "", "")) == 1
+    assert _later(bound, Parameter("model.weight_bytes", None, "", "")) == 0
+
+
+def test_a_batch_is_a_choice_where_it_is_given_or_small():
+    """Twenty sequences and more follow their limits, unless speed or room decide them."""
+    task = question(SMALL["dense"])
+    for changes, batch, free in (
+        ({}, 20.0, True), ({}, 19.0, False), ({"batches": (64,)}, 64.0, False),
+        ({"mode": "prefill"}, 64.0, False), ({"objective": "latency"}, 64.0, False),
+        ({"objective": "latency", "arrivals": 1.0}, 64.0, True),
+        ({"promises": {"cache_fits": 1.0}}, 64.0, False),
+        ({"promises": {"cache_fits": 1.0}, "arrivals": 1.0}, 64.0, True),
+        ({"promises": {"tpot": 1.0}}, 64.0, True),
+    ):  # fmt: skip
+        pool = _fixed_layout(replace(task, **changes), None, batch)
+        assert (pool.free, pool.batch) == (free, batch), changes

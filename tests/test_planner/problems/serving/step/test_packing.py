@@ -1,6 +1,7 @@
 """Stages of two pools in scale-up domains: counting against laying them out domain by domain."""
 
 import random
+from itertools import product
 
 import numpy as np
 import pytest
@@ -46,6 +47,64 @@ def agree(seed):
         assert held == 0 or int(replicas_most(np.array([least - 1]), rooms[0])[0]) < held
 
 
+@pytest.mark.parametrize("domain", [1, 2, 3, 4, 5])
+def test_all_small_systems_are_laid_out(domain):
+    """Every stage, number of stages and number of chips up to two domains and a part."""
+    sizes = [*range(1, domain + 1), *(2 * domain, 3 * domain)[: 1 + (domain < 4)]]
+    systems = [
+        (chips, first, count, second)
+        for chips in range(0, 3 * domain + 1)
+        for first, second in product(sizes, sizes)
+        for count in range(chips // first + 2)
+    ]
+    chips, first, count, second = np.array(systems).T
+    ones, domains = np.ones(len(systems), int), np.full(len(systems), domain)
+    rooms = ChipSplit(first, ones, domains), ChipSplit(second, ones, domains)
+    left = replicas_left(chips, rooms[0], count, rooms[1])
+    best = [laid_out(n, domain, a, i, b) for n, a, i, b in systems]
+    assert left.tolist() == best
+    most = replicas_most(chips, rooms[1])
+    assert most.dtype.kind == left.dtype.kind == "i"
+    assert most.tolist() == [laid_out(n, domain, b, 0, b) for n, _, _, b in systems]
+    least = chips_least(count, rooms[0])
+    for (_, a, i, _), enough in zip(systems, least.tolist(), strict=True):
+        assert laid_out(enough, domain, a, i, a) >= 0
+        assert i == 0 or laid_out(enough - 1, domain, a, i, a) < 0
+    for (n, a, i, b), others in list(zip(systems, best, strict=True))[:: domain * domain]:
+        assert fits(n, domain, [(i, a)]) == (others >= 0)
+        for more in (0, 1):
+            assert fits(n, domain, [(i, a), (max(others, 0) + more, b)]) == (others >= 0 == more)
+
+
+def test_stages_that_share_a_machine_of_seventeen_chips():
+    """Small stages of two pools: what fits is bounded by a polygon of three sides and more."""
+    systems = [
+        (chips, first, count, second)
+        for chips in (34, 43)
+        for first, second in product((2, 3, 4, 5), (2, 3, 5, 7))
+        for count in range(chips // first + 1)
+    ]
+    chips, first, count, second = np.array(systems).T
+    ones, domains = np.ones(len(systems), int), np.full(len(systems), 17)
+    rooms = ChipSplit(first, ones, domains), ChipSplit(second, ones, domains)
+    left = replicas_left(chips, rooms[0], count, rooms[1]).tolist()
+    assert left == [laid_out(n, 17, a, i, b) for n, a, i, b in systems]
+
+
+def test_a_pool_of_several_stages_takes_them_all():
+    """Two machines of 8: five stages of 3 chips are not six, so two replicas of two stages fit."""
+    room = ChipSplit(np.array([3]), np.array([2]), np.array([8]))
+    assert room.chips.tolist() == [6]
+    # Two stages to a machine, and the second of two replicas' four fills the second machine.
+    assert replicas_most(np.array([16]), room).tolist() == [2]
+    assert chips_least(np.array([2]), room).tolist() == [8 + 6]
+    assert chips_least(np.array([0]), room).tolist() == [0]
+    # Beside one replica, a full machine but two, stand two stages of 3 or four of 2 and one more.
+    pair = ChipSplit(np.array([2]), np.array([2]), np.array([8]))
+    assert replicas_left(np.array([16]), room, np.array([1]), pair).tolist() == [2]
+    assert replicas_left(np.array([16]), room, np.array([3]), pair).tolist() == [-1]
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_counting_is_laying_out(seed):
     """Uneven machines, two pools, odd replicas."""
@@ -86,10 +145,11 @@ def test_eleven_chips_hold_what_they_hold():
     assert not fits(11, 8, [(2, 5)])
 
 
-@pytest.mark.parametrize("largest", [3, 2**31, 2**45])
+@pytest.mark.parametrize("largest", [4, 2**31, 2**45])
 def test_distinct_rows_are_those_of_the_table(largest):
     """However large its numbers are: a key of five of them would overflow."""
-    numbers = np.random.default_rng(0).integers(0, 3, (200, 5)) * (largest // 2)
+    values = np.array([0, 1, largest - 1])  # digits of a power of two: too many drop the first
+    numbers = values[np.random.default_rng(0).integers(0, 3, (200, 5))]
     at, back = distinct(*numbers.T)
     assert len(at) == len(np.unique(numbers, axis=0))
     assert (numbers[at][back] == numbers).all()

@@ -1,0 +1,177 @@
+"""What engines refuse, rule by rule: a pool and a layout on either side of every border."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from planner.architecture.counts import InnerWidth
+from planner.problems.serving.step.engine_rules import RULES, engine_tables
+from planner.problems.serving.step.layouts import Layouts
+from tests.cases.engine_pools import A100, B200, FULL, H100, MI300, MODEL, pool_with
+
+DENSE = {"n_experts": 0}
+LATENT = {"caches": (replace(FULL, kind="latent"),)}
+WINDOWS = {"caches": (FULL, replace(FULL, kind="window"))}
+CHUNKS = {"caches": (FULL, replace(FULL, kind="chunked"))}
+STATE = {"state_bytes_per_sequence": 8.0}
+MADE_UP = replace(MI300, figures={})
+PADDED = {"weight_dtype": {**MODEL.weight_dtype, "routed": "mxfp4"}}
+ANY = "vllm"
+# By rule: pool, layout, engine; then what runs and what does not.
+RUNS = {
+    "query heads": [({}, {"tp": 3}), ({}, {"tp": 4}), ({}, {"tp": 1})],
+    "KV heads": [({}, {"tp": 2}), ({}, {"tp": 4}), ({}, {"tp": 12}), (LATENT, {"tp": 3})],
+    "dense width over tp": [({}, {"tp": 2}), ({}, {"tp": 6}), ({}, {"dp_attention": 4}),
+                            ({"inner": (InnerWidth("dense_ffn", 700, 128),)}, {"tp": 1})],
+    "dense width of a dense model": [({}, {"tp": 4}), (DENSE, {"tp": 3})],
+    "dense width over the stage": [({}, {"tp": 2, "dp_attention": 2}),
+                                   (DENSE, {"tp": 2, "dp_attention": 3})],
+    "shared width over tp": [({}, {"tp": 4}), ({}, {"dp_attention": 3})],
+    "shared width over the stage": [({}, {"tp": 4, "dp_attention": 2, "ep": 8}),
+                                    ({}, {"tp": 4, "tp_expert": 4})],
+    "expert width": [({}, {"tp_expert": 3}), ({}, {"ep": 2}), (PADDED, {"tp_expert": 2})],
+    "vocabulary": [({}, {"tp": 6}), ({}, {"tp": 128}), ({"vocab": 384}, {"tp": 6}),
+                   ({"vocab": 385}, {"tp": 7})],
+    "even experts": [({}, {"ep": 4}), ({"copies": 1}, {"ep": 3}), (DENSE, {"ep": 3}),
+                     ({**DENSE, "copies": 5}, {"ep": 3}), ({"n_experts": 1}, {"ep": 1})],
+    "even experts with copies": [({}, {"ep": 3}), ({"copies": 1}, {"ep": 3})],
+    "no copies of experts": [({}, {})],
+    "all experts or none": [({}, {"ep": 4}), ({}, {"tp_expert": 4})],
+    "copies on all chips or none": [({}, {"tp": 2}), ({}, {"dp_attention": 2})],
+    "copies of a dense model": [
+        ({**DENSE, "family": "llama"}, {"dp_attention": 2}, "sglang"), (DENSE, {}),
+        ({}, {"dp_attention": 2}), ({"n_experts": 1}, {"dp_attention": 2}),
+    ],
+    "no overlap": [({}, {})],
+    "overlap of whole exchanges": [({}, {"halves": 2}), ({}, {"tp_expert": 2})],
+    "parts of a context": [({}, {})],
+    "parts of a context read alone": [({"role": "prefill"}, {"cp": 2}), ({"role": "decode"}, {})],
+    "a cache enters no pipeline": [
+        ({"role": "prefill"}, {"pp": 2}), (WINDOWS, {"pp": 2}), ({"role": "decode"}, {}),
+    ],
+    "no drafts in a pipeline": [
+        ({"drafts": 1, "role": "prefill"}, {"pp": 2}), ({}, {"pp": 2}), ({"drafts": 1}, {}),
+    ],
+    "drafts in whole rounds": [
+        ({"mtp_blocks": 2, "drafts": drafts}, {}) for drafts in (0, 1, 2, 4)
+    ] + [({"mtp_blocks": 0, "drafts": 3}, {}), ({"mtp_blocks": 1, "drafts": 3}, {})],
+    "maker": [({}, {}), ({"chip": MI300}, {}), ({"chip": MADE_UP}, {}, "trtllm")],
+    "cache dtype": [({"kv_dtype": dtype}, {}) for dtype in ("bf16", "fp16", "fp8")]
+    + [({"kv_dtype": "nvfp4", "chip": B200}, {})],
+    "cache dtype of the checkpoint": [
+        ({"stored_kv": stored, "kv_dtype": kv}, {})
+        for stored, kv in (("", "bf16"), ("bf16", "bf16"), ("fp8", "fp8"), ("bf16", "fp8"))
+    ],
+    "FP4 arithmetic": [
+        ({"weights": "nvfp4", "chip": B200}, {}, "trtllm"), ({"weights": "nvfp4"}, {}),
+        ({"weights": "fp4"}, {}, "sglang"), ({"chip": A100}, {}, "trtllm"),
+        ({"weights": "fp4", "chip": MI300}, {}), ({"weights": "mxfp4"}, {}, "trtllm"),
+    ],
+    "FP8 arithmetic": [({"weights": "fp8"}, {}), ({"chip": A100}, {})],
+    "conversion": [({}, {}), ({"weights": "fp8"}, {}), ({"stored": "", "weights": "int4"}, {}),
+                   ({"stored": "fp8", "weights": "fp8"}, {}, "trtllm"),
+                   *[({"stored": kind, "weights": "fp8"}, {}) for kind in ("fp16", "fp32")]],
+    "drafting": [
+        ({}, {}), ({"method": "eagle"}, {}),
+        *[({"drafts": 1, "mtp_blocks": 1, "family": "deepseek_v3", "method": method}, {})
+          for method in ("", "mtp")],
+    ],
+}  # fmt: skip
+BREAKS = {
+    "query heads": [({}, {"tp": 5}), ({}, {"tp": 8}), ({}, {"tp": 24})],
+    "KV heads": [({}, {"tp": 3}), ({}, {"tp": 6})],
+    "dense width over tp": [({}, {"tp": 4}), ({}, {"tp": 12}), ({}, {"tp": 768}),
+                            ({"inner": (InnerWidth("dense_ffn", 700, 128),)}, {"tp": 2}),
+                            ({"inner": (*MODEL.inner, InnerWidth("dense_ffn", 128, 1))},
+                             {"tp": 3})],
+    "dense width of a dense model": [(DENSE, {"tp": 4})],
+    "dense width over the stage": [({}, {"tp": 4}), (DENSE, {"tp": 2, "dp_attention": 2})],
+    "shared width over tp": [({}, {"tp": 3}), ({}, {"tp": 8})],
+    "shared width over the stage": [({}, {"tp": 4, "dp_attention": 2, "ep": 4, "tp_expert": 2})],
+    "expert width": [({}, {"tp_expert": 2}), ({}, {"tp_expert": 6})],
+    "vocabulary": [({}, {"tp": 5}), ({"vocab": 385}, {"tp": 6}), ({"vocab": 384}, {"tp": 7}),
+                   ({}, {"tp": 768})],
+    "even experts": [({}, {"ep": 3}), ({"copies": 1}, {"ep": 4}), ({"n_experts": 1}, {"ep": 2})],
+    "even experts with copies": [({"copies": 1}, {"ep": 4}), ({"copies": 2}, {"ep": 8})],
+    "no copies of experts": [({"copies": 1}, {})],
+    "all experts or none": [({}, {"ep": 2, "tp_expert": 2})],
+    "copies on all chips or none": [({}, {"tp": 2, "dp_attention": 2})],
+    "copies of a dense model": [
+        ({**DENSE, "family": "llama"}, {"dp_attention": 2}),
+        (DENSE, {"dp_attention": 2}, "sglang"),
+    ],
+    "no overlap": [({}, {"halves": 2})],
+    "overlap of whole exchanges": [({}, {"halves": 2, "tp_expert": 2})],
+    "parts of a context": [({}, {"cp": 2})],
+    "parts of a context read alone": [({"role": "decode"}, {"cp": 2}), ({}, {"cp": 2})],
+    "a cache enters no pipeline": [
+        ({"role": "decode"}, {"pp": 2}),
+        *[({"role": "prefill", **mixed}, {"pp": 2}) for mixed in (WINDOWS, CHUNKS, STATE)],
+    ],
+    "no drafts in a pipeline": [({"drafts": 1}, {"pp": 2}),
+                                ({"drafts": 1, "role": "decode"}, {"pp": 2})],
+    "drafts in whole rounds": [({"mtp_blocks": 2, "drafts": drafts}, {}) for drafts in (3, 5)],
+    "maker": [({"chip": MI300}, {}, "trtllm")],
+    "cache dtype": [
+        ({"kv_dtype": "int8"}, {}), ({"kv_dtype": "fp16"}, {}, "sglang"),
+        ({"kv_dtype": "nvfp4"}, {}), ({"kv_dtype": "nvfp4", "chip": B200, **LATENT}, {}),
+    ],
+    "cache dtype of the checkpoint": [({"stored_kv": "fp8"}, {})],
+    "FP4 arithmetic": [
+        ({"weights": "nvfp4"}, {}, "trtllm"), ({"weights": "nvfp4", "chip": MI300}, {}),
+        ({"weights": "fp4", "chip": MI300}, {}, "trtllm"),
+    ],
+    "FP8 arithmetic": [({"weights": "fp8", "chip": A100}, {})],
+    "conversion": [({"weights": "fp8"}, {}, "trtllm"), ({"weights": "int4"}, {}),
+                   ({"stored": "fp8", "weights": "bf16"}, {}),
+                   ({"stored": "int4", "weights": "fp8"}, {})],
+    "drafting": [
+        ({"drafts": 1, "mtp_blocks": 1}, {}), ({"drafts": 1, "family": "deepseek_v3"}, {}),
+        ({"drafts": 1, "mtp_blocks": 1, "family": "deepseek_v3", "method": "eagle"}, {}),
+    ],
+}  # fmt: skip
+CASES = [
+    (rule, *case, *([ANY] if len(case) == 2 else []), expected)
+    for table, expected in ((RUNS, False), (BREAKS, True))
+    for rule, cases in table.items()
+    for case in cases
+]
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_rule_is_broken_on_one_side_of_its_border(rule):
+    """The published rule by a layout that the engine runs, and by one that it refuses."""
+    verdicts = [case for case in CASES if case[0] == rule]
+    assert {expected for *_, expected in verdicts} == {True, False}
+    for _, changes, layout, engine, expected in verdicts:
+        pool, table = pool_with(changes), engine_tables()[engine]
+        broken = RULES[rule].broken(pool, Layouts.of(**layout), table)
+        assert bool(np.all(broken)) is expected, (changes, layout)
+        assert np.shape(broken) in ((), (1,))
+
+
+def test_what_a_cache_is_called():
+    """None where an engine has no such cache, or no chip for it, or the model keeps one latent."""
+    tables = engine_tables()
+    assert tables["vllm"].cache(pool_with({"kv_dtype": "bf16"})) == "bfloat16"
+    assert tables["trtllm"].cache(pool_with({"kv_dtype": "bf16"})) == "auto"
+    assert tables["sglang"].cache(pool_with({"kv_dtype": "fp8", **LATENT})) == "fp8_e4m3"
+    four = {"kv_dtype": "nvfp4", "chip": B200}
+    assert tables["vllm"].cache(pool_with(four)) == "nvfp4"
+    assert tables["vllm"].cache(pool_with({**four, **LATENT})) is None
+    assert tables["vllm"].cache(pool_with({**four, "chip": H100})) is None
+
+
+def test_a_pool_in_words():
+    """Copies are experts; weights of another format than the checkpoint's are converted."""
+    assert pool_with({"copies": 3}).experts == 11
+    assert not pool_with({}).converted
+    assert pool_with({"weights": "fp8"}).converted
+    assert not pool_with({"weights": "fp8", "stored": ""}).converted
+    assert not pool_with({}).hybrid
+    # Sixty-four blocks of a width are whole on 1, 2 and 3 chips of six, not on four.
+    assert pool_with({}).cut("dense_ffn", np.array([1, 2, 3, 4])).tolist() == [
+        False, False, False, True
+    ]  # fmt: skip
+    assert not pool_with({}).cut("dense_ffn", np.array([4]), frozenset({"fp8"})).any()
