@@ -197,7 +197,7 @@ def test_readers_alone_end_where_they_are_busy_enough_without_halving():
 
     _, fill = busiest(step, np.ones(12), keeps)
     by_hand = 1 / np.maximum(step.reads / 0.75 * (1 + 2.0**-40), 1)
-    assert fill == pytest.approx(by_hand, rel=1e-14)
+    assert fill == pytest.approx(by_hand, rel=1e-14, abs=0)
     assert len(shares) == 2, "next to nothing, and the most"
 
 
@@ -273,8 +273,8 @@ def most_by_trying(step: Step, most: int) -> np.ndarray:
     ("dense", 9.0, 8, {"promises": {"ttft_p95": 0.012}, "output_tokens": 20.0}),
     ("sparse", 9.0, 7, {"promises": {"ttft_p99": 0.02}, "spare": 1, "headroom": 0.25}),
     # One batch more keeps them for a part of its load, and the next for all that it carries.
-    ("sparse", 2.0, 20, {"promises": {"cache_fits": 0.008, "ttft_p95": 0.0486},
-                         "input_spread": 1.0, "chips": (4,)}),
+    ("sparse", 6.0, 20, {"promises": {"ttft_p95": 0.0478}, "headroom": 0.25, "chips": (6,),
+                         "input_spread": 1.0}),
 ])  # fmt: skip
 def test_batches_filled_in_part_serve_the_most_of_all(model, batch, parts, changes):
     """With the full ones beside them they serve what trying every batch and share does."""
@@ -290,14 +290,15 @@ def test_batches_filled_in_part_serve_the_most_of_all(model, batch, parts, chang
     served = fill * (1 - task.headroom) / np.broadcast_to(values["slot"], rows.shape)
     best = np.zeros(len(step.layouts))
     np.maximum.at(best, rows, np.where(feasible(task, values), served, 0))
-    assert best == pytest.approx(most_by_trying(step, 100), rel=1e-10)
+    larger = int(batches.max() * 1.2) + 9  # memory, or a promise, ends before
+    assert best == pytest.approx(most_by_trying(step, larger), rel=1e-10)
     assert best.any()
 
 
 def test_slots_of_many_seconds_are_filled_as_far_as_promises_hold():
     """All of them, of a request that takes minutes: readers are idle, as little as arrives."""
-    task = question(MODELS["dense"], batch=60.0, chips=(1,), arrivals=np.inf, slow="memory",
-                    input_tokens=4000.0, output_tokens=200_000.0)  # fmt: skip
+    task = question(MODELS["dense"], batch=600.0, chips=(1,), arrivals=np.inf, slow="memory",
+                    input_tokens=2e4, output_tokens=2e4, context=3e4)  # fmt: skip
     step = searched(task)
     batch = np.full(len(step.layouts), 40.0)
     values = step.filled(batch)(1.0)
