@@ -104,8 +104,8 @@ def test_what_two_pools_give_by_hand(load: str, rate: float) -> None:
         assert pools_values(load, given) == pytest.approx(every)
         assert pools_recomputed(load, given) == pytest.approx(every)
         assert all(type(value) is float for value in pools_values(load, given).values())
-    split = split_values(load, "usd_per_s", {**symbols, "n_chips_pf": np.array([4.0, 6.0])})
-    assert split["usd_per_s"].tolist() == [18, 22]
+    split = split_values(load, {**symbols, "n_chips_pf": np.array([4.0, 6.0])})
+    assert split["usd_per_request"].tolist() == pytest.approx([18 / rate, 22 / rate])
     assert np.broadcast_to(split["requests"], 2).tolist() == [rate, rate]
 
 
