@@ -56,7 +56,8 @@ FIGURES = (
     # budgets and lifecycles and for reinforcement learning 2,500, for prices read anew, by the hour
     # and in sweeps 600, for fleets model by model 600, for memory and joint fits of stacks 400; for
     # regions, phases, priced columns, worth of runs and repairs of fleets 1,500, for flows 500; for
-    # scripts of two pools 200, their given batch and the largest demand 170, slow questions 340.
+    # scripts of two pools 200, their given batch and the largest demand 170, slow questions 340,
+    # errors over several draws of folds 40.
     Figure("lines", 113_356, sizes.lines),
     Figure("files of the fullest folder", sizes.FOLDER, lambda: sizes.largest_folder()[0]),
     Figure("lines of the longest file", sizes.FILE, lambda: sizes.largest_file()[0]),
