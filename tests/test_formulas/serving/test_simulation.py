@@ -35,7 +35,7 @@ from tests.cases.simulation import Replica, Seen, closed_loop, open_arrivals
 REPLICA = Replica(fixed=10e-3, each=2e-5, read=20e-6, chunk=8192)
 OUTPUT = 200
 REQUESTS = 12_000
-WAITED = ("T_wait", "T_line", "T_join", "rho_pf", "S_occ", "S_step", "x_heavy", "r_both")
+WAITED = ("T_wait", "T_line", "T_join", "rho_pf", "S_occ", "x_heavy", "r_both")
 EQUATIONS = (
     new_tokens, chunk_count, time_to_first_token, decode_share, slot_time, prefill_share,
     time_per_output_token, mixed_steps, *QUEUE, requests_in_flight,
@@ -120,6 +120,10 @@ LOADS = [
     for spread, busy in ((0.0, 0.6), (0.5, 0.3), (0.5, 0.6), (0.5, 0.8), (1.0, 0.6))
 ]
 
+# Readers mostly idle: one in twenty waits for most of a prompt, or for two.
+LIGHT = [(2048, 4000, 0.0, 0.08), (2048, 4000, 0.5, 0.08), (8192, 8000, 0.0, 0.08),
+         (8192, 8000, 1.0, 0.15)]  # fmt: skip
+
 
 @pytest.mark.parametrize("prompt", [1000, 8192])
 @pytest.mark.parametrize("concurrency", [16, 64])
@@ -201,26 +205,15 @@ def test_the_first_token_waits_as_long_as_the_queue_says(case):
     assert seen.ttft.mean() == pytest.approx(found["T_ttft"] + found["T_wait"], rel=0.12)
 
 
-@pytest.mark.parametrize("case", LOADS)
+@pytest.mark.parametrize("case", LOADS + LIGHT)
 @pytest.mark.parametrize("share", [0.05, 0.01])
 def test_quantiles_of_the_first_token(case, share):
     """95th and 99th percentile of TTFT: never much too short, at most a quarter too long."""
     seen, values = opened(*case)
-    names = [
-        "T_ttft",
-        "T_wait",
-        "T_line",
-        "T_join",
-        "rho_pf",
-        "S_occ",
-        "S_step",
-        "x_heavy",
-        "r_both",
-    ]
-    found = predicted(names, values)
-    given_ = {**values, **found, "x_tail": share}
+    found = predicted(["T_ttft", *WAITED], values)
+    given_ = {**values, **found, "x_tail": share, "rho_pf": max(found["rho_pf"], share)}
     tail = scalar([waiting_quantile], ["T_tail"], given_)["T_tail"]
-    assert 0.92 < (found["T_ttft"] + tail) / float(np.quantile(seen.ttft, 1 - share)) < 1.27
+    assert 0.94 < (found["T_ttft"] + tail) / float(np.quantile(seen.ttft, 1 - share)) < 1.27
 
 
 def test_ranks_have_queues_of_their_own():

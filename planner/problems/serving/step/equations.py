@@ -123,8 +123,7 @@ ALONE: Mapping[str, tuple[Definitions, tuple[str, ...]]] = {
         (*PREFILL_SHARED, queues.prompt_occupancy, queues.square_share, queues.occupancy_spread,
          queues.reader_utilisation, queues.reading_share, queues.reading_step,
          queues.heavy_line, queues.joining_room, queues.shared_step),
-        ("rho_pf", "r_pf", "S_occ", "w_join", "L_new", "v_occ", "S_step", "x_heavy",
-         "r_both"),
+        ("rho_pf", "r_pf", "S_occ", "w_join", "L_new", "v_occ", "x_heavy", "r_both"),
     ),
     # The mean wait of a prompt, in line and for room in a step, and a quantile of it.
     "mean_wait": ((queues.line_time, queues.joining_time, queues.waiting_time),

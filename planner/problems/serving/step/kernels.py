@@ -34,7 +34,7 @@ PARTS: Mapping[str, tuple[str, ...]] = {
 }
 # What the tail of a wait is made of, beside what a rank is given.
 WAITED = (
-    *("rho_pf", "T_wait", "T_line", "T_join", "S_occ", "S_step", "v_occ", "x_load", "x_heavy"),
+    *("rho_pf", "T_wait", "T_line", "T_join", "T_dec", "S_occ", "v_occ", "x_load", "x_heavy"),
     "r_both",
 )
 WORK = ("T_slot", "T_pf_busy", "T_out", "T_ttft", "T_tpot")  # times that no load changes

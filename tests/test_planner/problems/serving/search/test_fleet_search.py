@@ -29,7 +29,7 @@ NAMES = {
     False: ("T_tpot", "T_ttft", "M_need", "phi_mixed", "T_slot", "T_pf_busy"),
     True: ("T_tpot_bound", "T_ttft_bound", "M_need", "T_slot_bound", "T_pf_busy_bound"),
 }
-WAITS = ("T_line", "T_join", "S_occ", "v_occ", "S_step", "x_heavy", "r_both")
+WAITS = ("T_line", "T_join", "T_dec", "S_occ", "v_occ", "x_heavy", "r_both")
 
 
 @cache
@@ -83,8 +83,10 @@ def waits(task: Task, at: dict[str, Any], index: int, rate: float) -> dict[str, 
                 / max(busy, share)
                 + found["T_join"]
                 - found["T_line"],
-                found["S_step"]
-                - max(share - found["r_both"], 0) * given_["dp"] / rate
+                math.log((1 - max(share - found["r_both"], 0)) / (1 - max(busy, share)))
+                * given_["dp"]
+                / rate
+                + given_["s_mixed"] * found["T_dec"] / given_["pp"] / 2
                 - found["T_join"]
                 - found["T_line"],
                 0.0,

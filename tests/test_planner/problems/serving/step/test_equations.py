@@ -74,7 +74,7 @@ def test_what_is_computed_again_begins_with_the_price(mode):
     for wait in ("none", "loop", "queue"):
         defined, outputs = tabled("recomputed", *key, wait)
         assert next(iter(outputs)) == "usd_per_token"
-        more = {"rho_pf", "T_wait", "T_line", "T_join", "S_occ", "S_step", "v_occ", "x_load",
+        more = {"rho_pf", "T_wait", "T_line", "T_join", "T_dec", "S_occ", "v_occ", "x_load",
                 "x_heavy", "r_both"} if wait == "queue" else set()  # fmt: skip
         assert outputs.keys() == plain.keys() | more
         first = [e for e in defined if e.symbol == T_first]

@@ -247,7 +247,10 @@ READERS = {"T_pf_busy": 0.1, "dp": 1.0, "s_mixed": 0.0, "L_in": 512.0, "x_hit": 
 
 
 def waits_by_hand(load: float, service: float = 0.1) -> tuple[float, float, float]:
-    """Mean wait and the tails of one and five percent: the line's, and half of a pass beside it."""
+    """Mean wait and the tails of one and five percent: the line's, and half of a pass beside it.
+
+    Where readers are mostly idle the first piece of M/D/1, (1 - rho) exp(x t), has the longer tail.
+    """
     busy = load * service
     line_, beside = busy * service / (2 * (1 - busy)), busy**2 * service / 2
     mean = line_ + beside
@@ -255,7 +258,7 @@ def waits_by_hand(load: float, service: float = 0.1) -> tuple[float, float, floa
     tails = []
     for share in (0.05, 0.01):
         waiting = heavy * line_ * math.log(max(busy, share) / share) / max(busy, share)
-        rest = service - share / load - mean if load else 0.0
+        rest = math.log((1 - share) / (1 - max(busy, share))) / load - mean if load else 0.0
         tails.append(mean + max(waiting + beside - line_, rest, 0.0))
     return mean, tails[0], tails[1]
 
