@@ -62,14 +62,15 @@ def test_tails_are_those_of_one_and_of_five_percent(mode, rate):
     assert p95 == pytest.approx(line * math.log(busy / 0.05) / busy + 2 * joining)
 
 
-def test_where_readers_are_mostly_idle_the_tail_is_the_rest_of_one_pass():
-    """Those that meet a pass wait for what is left of it, or for another prompt in their own."""
+def test_where_readers_are_mostly_idle_the_tail_is_the_first_piece_of_m_d_1():
+    """P(W <= t) = (1 - rho) exp(x t), and those that share a pass wait for all of it."""
     plan = solved("prefill", {"demand": 20}).chosen
     load, first = plan["demand"], plan["ttft"] - plan["demand"]["wait"]
     each = 20 / plan["layout"]["replicas"]
     service = load["readers_busy"] / each
     beside = (1 - 2000 / CHUNK) * (each * service) ** 2
-    assert load["ttft_p95"] - first == pytest.approx(service - (0.05 - beside) / each)
+    waits = math.log((1 - (0.05 - beside)) / (1 - load["readers_busy"])) / each
+    assert load["ttft_p95"] - first == pytest.approx(waits)
 
 
 @pytest.mark.parametrize("rate", [20, 60, 120])
