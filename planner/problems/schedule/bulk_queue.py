@@ -16,6 +16,7 @@ from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 from scipy.special import lambertw, pdtr
 
 from planner.protocol.document import Unit
@@ -27,7 +28,7 @@ MOST_STATES = 1 << 17
 MOST_TERMS = 2 * 10**8  # roots times states
 NODES = 24  # of the moment of arrival, Gauss and Legendre
 BLOCK = 1 << 22  # numbers in one piece of an outer product
-ROUNDS = 40  # of a bisection within one interval
+SETTLED = 1e-13  # of a quantile [intervals]
 
 
 def inner_roots(capacity: int, load: float) -> NDArray[np.complex128]:
@@ -75,14 +76,11 @@ class SeatedTimes:
         return early + late
 
     def quantile(self, share: float) -> float:
-        """Time that a share of the requests does not exceed [intervals], by bisection."""
-        low, high = 1.0, 2.0
+        """Time that a share of the requests does not exceed [intervals]."""
+        high = 2.0
         while self.within(high) < share:
-            low, high = high, high + 1.0
-        for _ in range(ROUNDS):
-            middle = (low + high) / 2
-            low, high = (middle, high) if self.within(middle) < share else (low, middle)
-        return high
+            high += 1.0
+        return float(brentq(lambda time: self.within(time) - share, high - 1, high, xtol=SETTLED))
 
     def _boarded(self, missed: int, moments: Floats) -> Floats:
         """Share of those who arrive at each moment of the interval that miss at most so many."""
@@ -113,7 +111,8 @@ def seated_times(capacity: int, load: float) -> SeatedTimes | None:
     if wanted > MOST_STATES or capacity * wanted > MOST_TERMS:
         return None
     states = 1 << math.ceil(math.log2(wanted))
-    z = np.exp(2j * np.pi * np.arange(1, states) / states)
+    # Probabilities are real: the lower half of the circle mirrors the upper one.
+    z = np.exp(2j * np.pi * np.arange(1, states // 2 + 1) / states)
     roots = inner_roots(capacity, load)
     product = np.zeros(len(z), dtype=complex)
     piece = max(1, BLOCK // len(z))
@@ -122,7 +121,7 @@ def seated_times(capacity: int, load: float) -> SeatedTimes | None:
         product += np.log((z[:, None] - here) / (1 - here)).sum(axis=1)
     over = z**capacity - np.exp(load * capacity * (z - 1))
     values = capacity * (1 - load) * (z - 1) * np.exp(product) / over
-    left = np.fft.fft(np.concatenate([[1.0], values])).real / states
+    left = np.fft.hfft(np.concatenate([[1.0], values]), states) / states
     return SeatedTimes(capacity, load, np.maximum(left, 0.0))
 
 
