@@ -189,8 +189,7 @@ class EvaluatedPool:
         return Crowding(float(decoding[0]), int(step.occupancy.room[0]), values["crowded"])
 
     def unqueued(self, requests: float) -> UncountedQueue | None:
-        """What a queue would add at so many requests per second; None where one is counted, or
-        nobody comes at random."""
+        """What a queue would add at so many requests/s; None if it is counted, or none queues."""
         task, values = self.task, self.chosen_by
         looped = task.loop is not None or task.static
         if task.uses_bound or not self.prefills or task.arrivals is not None or looped:
@@ -200,7 +199,8 @@ class EvaluatedPool:
             "T_dec": values["step"], "x_load": requests / self.replicas,
         })  # fmt: skip
         busy, added = (float(np.ravel(late[name])[0]) for name in ("readers", "ttft_p95"))
-        return UncountedQueue(min(busy, 1.0), added if math.isfinite(added) else None)
+        tail = added if math.isfinite(added) and busy < 1 - SAME else None
+        return UncountedQueue(min(busy, 1.0), tail)
 
     def bottleneck(self) -> str:
         """The largest part of a step; on the bound, the highest roof."""
