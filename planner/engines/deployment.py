@@ -58,7 +58,8 @@ class Deployment:
     `in_step` of them in one step (a pipeline takes them in turns); `chunk` prompt tokens join a
     step on one copy; `longest` is input and output of the longest request; `method` drafts where
     the scenario names one. `share` maps what a
-    replica's chip holds to shares of its memory.
+    replica's chip holds to shares of its memory. A replica stands on `nodes` of `local` chips, of
+    which, and of those of others, a machine holds `on_machine` at most.
     """
 
     role: str
@@ -78,6 +79,7 @@ class Deployment:
     share: Mapping[str, float]
     nodes: int
     local: int
+    on_machine: int
 
     @property
     def two_batches(self) -> bool:
@@ -142,7 +144,7 @@ def _deployment(
     sequences = math.ceil(pool["batch_per_replica"] / layout["dp_attention"])
     longest, quantile = _longest(scenario, drafts, weights.sizes)
     used = _chip(pool["chip"])
-    nodes, local = _nodes(plan["placement"], second=role == "decode")
+    nodes, local, on_machine = _nodes(plan["placement"], second=role == "decode")
     return Deployment(
         role=role,
         checkpoint=weights,
@@ -161,6 +163,7 @@ def _deployment(
         share=_shares(pool["memory_per_chip"]),
         nodes=nodes,
         local=local,
+        on_machine=on_machine,
     )
 
 
@@ -219,12 +222,14 @@ def _quantile(mean: float, cv: float) -> float:
     return mean * math.exp(LONG * math.sqrt(variance) - variance / 2)
 
 
-def _nodes(placement: Sequence[Mapping[str, Any]], *, second: bool) -> tuple[int, int]:
-    """Nodes of one replica and chips of each, as they are placed and paid."""
+def _nodes(placement: Sequence[Mapping[str, Any]], *, second: bool) -> tuple[int, int, int]:
+    """Nodes of one replica, chips of each, as they are placed and paid; most nodes of a machine."""
     pools = [
-        pair
+        (*pair, max(sum(row["nodes"]) for row in kind["machines"] if row["nodes"][pool]))
         for kind in placement
-        for pair in zip(kind["nodes_per_replica"], kind["chips_per_node"], strict=True)
+        for pool, pair in enumerate(
+            zip(kind["nodes_per_replica"], kind["chips_per_node"], strict=True)
+        )
     ]
     return pools[second]
 
