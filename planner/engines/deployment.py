@@ -206,11 +206,12 @@ def _longest(scenario: Scenario, drafts: int, sizes: Sizes) -> tuple[int, bool]:
     load = scenario.workload
     lengths = (load.input_tokens, load.output_tokens)
     needed = sum(_quantile(each.mean, each.cv) for each in lengths) + drafts
+    usual = sum(each.mean for each in lengths) + drafts
     rounded = math.ceil((needed + SPARE) / ROUNDING) * ROUNDING
     limit = sizes.max_context
-    if limit is not None and math.ceil(needed) > limit and not any(each.cv for each in lengths):
+    if limit is not None and math.ceil(usual) > limit:
         raise Infeasible(
-            f"a request of {needed:g} tokens is longer than the {limit} that {sizes.name} was made "
+            f"a request of {usual:g} tokens is longer than the {limit} that {sizes.name} was made "
             "for; what would work: shorter input_tokens and output_tokens"
         )
     return rounded if limit is None else min(rounded, limit), any(each.cv for each in lengths)

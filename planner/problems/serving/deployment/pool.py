@@ -83,6 +83,7 @@ class EvaluatedPool:
     estimate: Mapping[str, float]
     bound: Mapping[str, float]
     uniform: Mapping[str, float]
+    share: float | None = None  # of its most, where the batch is the one that carries it
 
     @property
     def chosen_by(self) -> Mapping[str, float]:
@@ -121,7 +122,7 @@ class EvaluatedPool:
     @property
     def utilisation(self) -> float:
         """Share of its most that the pool is used."""
-        return self.chosen_by.get("fill", self.fill)
+        return self.chosen_by.get("fill", self.fill) if self.share is None else self.share
 
     @property
     def choice(self) -> ChosenPool:
@@ -288,8 +289,7 @@ def evaluate(
 
     bound = Later(lambda: floats(model(True)))
     uniform = bound if task.lecture else Later(lambda: floats(model(True).routed_uniformly(batch)))
-    # The lecture has no estimate beside its roofline.
-    estimate = bound if task.lecture else Later(lambda: floats(model(False)))
+    estimate = bound if task.lecture else Later(lambda: floats(model(False)))  # lectures have none
     return EvaluatedPool(task, layouts, float(batch), float(fill), estimate, bound, uniform)
 
 
