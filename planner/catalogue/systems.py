@@ -20,8 +20,15 @@ DIMENSION = {"chips_per_domain": "number", "scale_up": "bandwidth", "scale_out":
 CHIP_KEYS = ("memory", "memory_bandwidth", "sram", "power")
 OWN_KEYS = ("chips_per_domain", "scale_up", "scale_out")
 CARDS = 8  # of one host, at most: HGX boards and servers of cards alike
-# NVL72 racks hold 18 trays of 4 (NVIDIA GB200 NVL72 data sheet, 2026-11-21).
-PER_MACHINE = MappingProxyType({"gb200": 4, "gb300": 4, "rubin": 4})
+# NVL72 racks hold 18 trays of 4 (NVIDIA GB200 NVL72 data sheet, 2026-11-21); hosts of TPU v4, v5p
+# and Ironwood 4 (docs.cloud.google.com: TPU machines, 2026-11-28); trn1.32xlarge, trn2.48xlarge 16,
+# inf2.48xlarge 12 (AWS Neuron documentation: architecture, 2026-11-28); desktops are one chip.
+PER_MACHINE = MappingProxyType(
+    dict.fromkeys(("gb200", "gb300", "rubin", "tpu-v4", "v5p", "ironwood"), 4)
+    | dict.fromkeys(("trainium1", "trainium2"), 16)
+    | {"inferentia2": 12}
+    | dict.fromkeys(("m1-7", "m1-max-32", "m2-ultra-76", "m3-max-40", "gb10"), 1)
+)
 REQUIRED = ("memory", "memory_bandwidth", "flops")
 
 

@@ -58,7 +58,8 @@ class Deployment:
     `in_step` of them in one step (a pipeline takes them in turns); `chunk` prompt tokens join a
     step on one copy; `longest` is input and output of the longest request; `method` drafts where
     the scenario names one. `share` maps what a
-    replica's chip holds to shares of its memory.
+    replica's chip holds to shares of its memory. A replica stands on `nodes` of `local` chips, of
+    which, and of those of others, a machine holds `on_machine` at most.
     """
 
     role: str
@@ -78,6 +79,7 @@ class Deployment:
     share: Mapping[str, float]
     nodes: int
     local: int
+    on_machine: int
 
     @property
     def two_batches(self) -> bool:
@@ -142,7 +144,7 @@ def _deployment(
     sequences = math.ceil(pool["batch_per_replica"] / layout["dp_attention"])
     longest, quantile = _longest(scenario, drafts, weights.sizes)
     used = _chip(pool["chip"])
-    nodes, local = _nodes(plan["placement"], second=role == "decode")
+    nodes, local, on_machine = _nodes(plan["placement"], second=role == "decode")
     return Deployment(
         role=role,
         checkpoint=weights,
@@ -161,6 +163,7 @@ def _deployment(
         share=_shares(pool["memory_per_chip"]),
         nodes=nodes,
         local=local,
+        on_machine=on_machine,
     )
 
 
@@ -203,11 +206,12 @@ def _longest(scenario: Scenario, drafts: int, sizes: Sizes) -> tuple[int, bool]:
     load = scenario.workload
     lengths = (load.input_tokens, load.output_tokens)
     needed = sum(_quantile(each.mean, each.cv) for each in lengths) + drafts
+    usual = sum(each.mean for each in lengths) + drafts
     rounded = math.ceil((needed + SPARE) / ROUNDING) * ROUNDING
     limit = sizes.max_context
-    if limit is not None and math.ceil(needed) > limit and not any(each.cv for each in lengths):
+    if limit is not None and math.ceil(usual) > limit:
         raise Infeasible(
-            f"a request of {needed:g} tokens is longer than the {limit} that {sizes.name} was made "
+            f"a request of {usual:g} tokens is longer than the {limit} that {sizes.name} was made "
             "for; what would work: shorter input_tokens and output_tokens"
         )
     return rounded if limit is None else min(rounded, limit), any(each.cv for each in lengths)
@@ -219,12 +223,14 @@ def _quantile(mean: float, cv: float) -> float:
     return mean * math.exp(LONG * math.sqrt(variance) - variance / 2)
 
 
-def _nodes(placement: Sequence[Mapping[str, Any]], *, second: bool) -> tuple[int, int]:
-    """Nodes of one replica and chips of each, as they are placed and paid."""
+def _nodes(placement: Sequence[Mapping[str, Any]], *, second: bool) -> tuple[int, int, int]:
+    """Nodes of one replica, chips of each, as they are placed and paid; most nodes of a machine."""
     pools = [
-        pair
+        (*pair, max(sum(row["nodes"]) for row in kind["machines"] if row["nodes"][pool]))
         for kind in placement
-        for pair in zip(kind["nodes_per_replica"], kind["chips_per_node"], strict=True)
+        for pool, pair in enumerate(
+            zip(kind["nodes_per_replica"], kind["chips_per_node"], strict=True)
+        )
     ]
     return pools[second]
 

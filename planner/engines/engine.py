@@ -14,8 +14,8 @@ from planner.problems.serving.step.runnable import refusals
 
 # What rows call as a deployment does.
 OF_THE_POOL = (
-    "cached_input", "chunk", "converted", "drafts", "local", "longest", "nodes", "role",
-    "sequences", "stage", "step_tokens", "two_batches",
+    "cached_input", "chunk", "converted", "drafts", "local", "longest", "nodes", "on_machine",
+    "role", "sequences", "stage", "step_tokens", "two_batches",
 )  # fmt: skip
 RACKS = ("gb200", "gb300", "rubin")  # whose domains span servers
 
@@ -108,6 +108,7 @@ def facts_of(plan: Deployment, release: Release) -> dict[str, Value]:
         "racks": trays,
         "running": plan.sequences * copies,
         "several_nodes": plan.nodes > 1,
+        "shared_machine": plan.on_machine > 1,
         "stored": checkpoint.weights,
         "trust": release.trust,
         "two_pools": bool(plan.role),

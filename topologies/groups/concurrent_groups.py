@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import count, pairwise
 
 import numpy as np
 
@@ -164,9 +164,12 @@ def _share_of(
 def _numbered(part: Fabric, group: Group) -> Node:
     """Arcs between numbers, members first: equal for two groups only if they are wired alike."""
     number = {chip: i for i, chip in enumerate(group)}
-    beside = {node: sorted(number[v] for v in part.succ[node] if v in number) for node in part}
-    for node in sorted(part, key=beside.__getitem__):
-        number.setdefault(node, len(number))
+    left = [node for node in part if node not in number]
+    while left:  # nearest first, each by those before it: the order of the fabric seldom decides
+        beside = {node: sorted(number[v] for v in part.succ[node] if v in number) for node in left}
+        near = [node for node in left if beside[node]] or left
+        number |= zip(sorted(near, key=beside.__getitem__), count(len(number)))
+        left = [node for node in left if node not in number]
     relays = tuple(bool(part.nodes[node]["forward"]) for node in number)
     arcs = sorted((number[u], number[v], arc["bandwidth"]) for u, v, arc in part.edges(data=True))
     return relays, tuple(arcs)

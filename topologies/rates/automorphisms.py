@@ -9,6 +9,7 @@ What a symmetry has to keep: arcs and their rates, relay permission, and who sen
 
 from collections import defaultdict
 from dataclasses import dataclass, field
+from functools import cached_property
 from hashlib import sha256
 
 import numpy as np
@@ -16,7 +17,7 @@ from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components, dijkstra
 
 from topologies.rates.color_refinement import ColoredArcs, Colours, around, mixed, refined
-from topologies.rates.flow_network import FlowNetwork, Ints, NodeDemand
+from topologies.rates.flow_network import FlowNetwork, Ints, NodeDemand, SparseMatrix
 
 
 class ColoredStructure:
@@ -196,12 +197,14 @@ class AutomorphismSearch:
                 alike.append((node, view))
                 nodes.append(node)
 
+    @cached_property
+    def _links(self) -> SparseMatrix:
+        net, size = self.what.net, self.what.demand.size
+        return csr_array((np.ones(net.tail.size), (net.tail, net.head)), shape=(size, size))
+
     def _near_first(self, members: Ints) -> list[int]:
         """The members by their distance from the first: near images join most nodes."""
-        net = self.what.net
-        size = self.what.demand.size
-        arcs = csr_array((np.ones(net.tail.size), (net.tail, net.head)), shape=(size, size))
-        hops = dijkstra(arcs, directed=False, unweighted=True, indices=members[:1])[0]
+        hops = dijkstra(self._links, directed=False, unweighted=True, indices=members[:1])[0]
         return [int(node) for node in members[np.argsort(hops[members], kind="stable")]]
 
     def _single(self, colours: Colours, node: int) -> Colours:

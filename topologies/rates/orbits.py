@@ -164,7 +164,7 @@ def orbits(net: FlowNetwork, demand: NodeDemand, *, looks: int = BUDGET) -> Orbi
     return _remembered[key]
 
 
-KEPT = 8  # structures whose orbits are remembered: shortest paths and flows ask for the same
+KEPT = 16  # structures whose orbits are remembered: shortest paths and flows ask for the same
 _remembered: OrderedDict[str, Orbits] = OrderedDict()
 
 

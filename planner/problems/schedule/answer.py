@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from planner.problems.schedule import plan as records
 from planner.problems.schedule.bulk_queue import (
     SimulatedTimes,
+    left_behind,
     root_sum,
     seated_times,
     simulated_intervals,
@@ -21,6 +22,7 @@ METHOD = (
     "mean from the inner roots of z^K = exp(rho K (z - 1)), values of Lambert's W; beside it the "
     "sum over the distribution by a discrete Fourier transform, and a simulation of every request"
 )
+CANCELLED = 1e-9  # of the seats: a shorter queue is a difference of numbers as large as they
 PERCENTS = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
 
@@ -47,8 +49,9 @@ def outputs_at(question: ScheduleScenario) -> dict[str, float]:
         mean = float(equations.mean_wait.numpy()(T_step=question.interval))
         return {"load": question.load, "queue": 0.0, "mean": mean}
     queue = float(equations.left_behind.numpy()(**_values(equations.left_behind, values)))
-    # Where hardly anybody is left behind the two terms cancel, and rounding may make it negative.
-    queue = max(queue, 0.0)
+    # Where hardly anybody is left behind the two terms cancel.
+    if queue < CANCELLED * question.capacity:
+        queue = left_behind(int(question.capacity), question.load)
     values["Q_left"] = queue
     mean = float(equations.mean_time_seated.numpy()(**_values(equations.mean_time_seated, values)))
     return {"load": question.load, "queue": queue, "mean": mean}
@@ -92,13 +95,14 @@ def point_of(question: ScheduleScenario, outputs: Mapping[str, float]) -> record
 
 
 def _simulated(question: ScheduleScenario, mean: float) -> SimulatedTimes | None:
-    """The event simulation, None where none is asked for."""
+    """The event simulation, None where none is asked for or nobody comes in its time."""
     if not question.draws or question.arrivals is None:
         return None
     interval = question.interval
-    average, error, longest, requests = simulated_intervals(
-        question.arrivals * interval, question.capacity, question.draws
-    )
+    run = simulated_intervals(question.arrivals * interval, question.capacity, question.draws)
+    if run is None:
+        return None
+    average, error, longest, requests = run
     off = average * interval / mean - 1
     return SimulatedTimes(average * interval, error * interval, longest * interval, requests, off)
 
@@ -123,6 +127,8 @@ def answer(question: ScheduleScenario, elasticities: Mapping[str, float]) -> rec
     warnings: tuple[str, ...] = (LEFT_ASIDE,) if question.uncertain is not None else ()
     if point is not None and point.quantiles is None:
         warnings += ("so long a queue has too many states: no quantiles, the mean stands",)
+    if point is not None and question.arrivals and question.draws and point.simulation is None:
+        warnings += ("so few come that none came in the time of the simulation: it is left out",)
     return records.ScheduleAnswer(
         status="optimal" if point else "infeasible",
         scenario=resolved(question),

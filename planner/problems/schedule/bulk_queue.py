@@ -16,18 +16,22 @@ from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import lambertw, pdtr
+from scipy.optimize import brentq
+from scipy.special import gammainc, lambertw, pdtr
 
 from planner.protocol.document import Unit
 
 Floats = NDArray[np.float64]
 
 LOST = 1e-13  # probability beyond the states that are counted
+NOBODY = 1e-10  # share of a request that a departure may leave behind for each that comes
+TERM = 1e-12  # of a sum, below which the next is not looked at
 MOST_STATES = 1 << 17
 MOST_TERMS = 2 * 10**8  # roots times states
+HALF = 0.5  # load from which many of the terms count
 NODES = 24  # of the moment of arrival, Gauss and Legendre
 BLOCK = 1 << 22  # numbers in one piece of an outer product
-ROUNDS = 40  # of a bisection within one interval
+SETTLED = 1e-13  # of a quantile [intervals]
 
 
 def inner_roots(capacity: int, load: float) -> NDArray[np.complex128]:
@@ -39,6 +43,23 @@ def inner_roots(capacity: int, load: float) -> NDArray[np.complex128]:
 def root_sum(capacity: int, load: float) -> float:
     """Sum of 1/(1 - z) over the inner roots [-], the one number that the mean needs."""
     return float(np.sum(1 / (1 - inner_roots(capacity, load))).real)
+
+
+def left_behind(capacity: int, load: float) -> float:
+    """Mean number that a departure leaves behind, by Spitzer's identity [-].
+
+    A sum of what is above zero, the excess of the arrivals of each number of intervals over its
+    seats: no digit is lost where hardly anybody is left. Its terms fall slowly near a load of one.
+    """
+    total = term = turn = 0.0
+    while turn == 0 or term > TERM * total:
+        turn += 1
+        seats, mean = turn * capacity, turn * load * capacity
+        # As many arrivals as seats, or one more, at least.
+        some, more = gammainc((seats, seats + 1), mean)
+        term = float(mean * some - seats * more) / turn
+        total += term
+    return total
 
 
 @dataclass(frozen=True)
@@ -64,7 +85,7 @@ class SeatedTimes:
     def left_out(self) -> float:
         """Share of the requests that find no seat in the next departure [-]."""
         nodes, weights = _moments()
-        return 1.0 - float(weights @ self._boarded(0, nodes))
+        return max(1.0 - float(weights @ self._boarded(0, nodes)), 0.0)
 
     def within(self, intervals: float) -> float:
         """Share of the requests whose time is at most so many intervals [-]."""
@@ -75,14 +96,11 @@ class SeatedTimes:
         return early + late
 
     def quantile(self, share: float) -> float:
-        """Time that a share of the requests does not exceed [intervals], by bisection."""
-        low, high = 1.0, 2.0
+        """Time that a share of the requests does not exceed [intervals]."""
+        high = 2.0
         while self.within(high) < share:
-            low, high = high, high + 1.0
-        for _ in range(ROUNDS):
-            middle = (low + high) / 2
-            low, high = (middle, high) if self.within(middle) < share else (low, middle)
-        return high
+            high += 1.0
+        return float(brentq(lambda time: self.within(time) - share, high - 1, high, xtol=SETTLED))
 
     def _boarded(self, missed: int, moments: Floats) -> Floats:
         """Share of those who arrive at each moment of the interval that miss at most so many."""
@@ -108,12 +126,15 @@ def seated_times(capacity: int, load: float) -> SeatedTimes | None:
     The generating function is evaluated on the unit circle; the real root beyond it says how fast
     probabilities fall, and so how many states matter.
     """
+    if load < HALF and left_behind(capacity, load) < NOBODY * load * capacity:
+        return SeatedTimes(capacity, load, np.ones(1))
     beyond = float((-lambertw(-load * math.exp(-load), -1) / load).real)
     wanted = math.log(1 / LOST) / max(math.log(beyond), 1e-12) + 2 * capacity
     if wanted > MOST_STATES or capacity * wanted > MOST_TERMS:
         return None
     states = 1 << math.ceil(math.log2(wanted))
-    z = np.exp(2j * np.pi * np.arange(1, states) / states)
+    # Probabilities are real: the lower half of the circle mirrors the upper one.
+    z = np.exp(2j * np.pi * np.arange(1, states // 2 + 1) / states)
     roots = inner_roots(capacity, load)
     product = np.zeros(len(z), dtype=complex)
     piece = max(1, BLOCK // len(z))
@@ -122,13 +143,13 @@ def seated_times(capacity: int, load: float) -> SeatedTimes | None:
         product += np.log((z[:, None] - here) / (1 - here)).sum(axis=1)
     over = z**capacity - np.exp(load * capacity * (z - 1))
     values = capacity * (1 - load) * (z - 1) * np.exp(product) / over
-    left = np.fft.fft(np.concatenate([[1.0], values])).real / states
+    left = np.fft.hfft(np.concatenate([[1.0], values]), states) / states
     return SeatedTimes(capacity, load, np.maximum(left, 0.0))
 
 
 SEED = 20261124
 BATCHES = 64  # whose means give the standard error
-LEAST_BATCH = 64  # intervals
+LEAST_BATCH, MOST_BATCH = 64, 1 << 18  # intervals
 WITHOUT_END = 1e9  # seats, more than ever come in one interval
 
 
@@ -148,15 +169,16 @@ class SimulatedTimes:
 
 def simulated_intervals(
     per_interval: float, capacity: float, requests: int
-) -> tuple[float, float, float, int]:
+) -> tuple[float, float, float, int] | None:
     """Mean time, its standard error, the longest [intervals], and how many requests there were.
 
     Requests arrive at random moments and board in their order, at most `capacity` with each
-    departure; a tenth of the time is let pass before the first that counts.
+    departure; a tenth of the time is let pass before the first that counts. There are fewer where
+    they come so seldom that a batch has too many intervals; None where none comes.
     """
     seats = min(capacity, WITHOUT_END)
     rng = np.random.default_rng(SEED)
-    spans = max(LEAST_BATCH, round(requests / per_interval / BATCHES))
+    spans = round(min(max(requests / per_interval / BATCHES, LEAST_BATCH), MOST_BATCH))
     queue: np.ndarray = np.empty(0)  # ages of those left behind, oldest first [intervals]
     means, counts, longest = [], [], 0.0
     for number in range(-max(1, BATCHES // 10), BATCHES):
@@ -174,6 +196,8 @@ def simulated_intervals(
             means.append(times.mean())
             counts.append(gone)
             longest = max(longest, float(times.max()))
+    if not counts:
+        return None
     weights = np.array(counts) / sum(counts)
     mean = float(weights @ means)
     error = float(np.sqrt(np.sum((weights * (np.array(means) - mean)) ** 2)))

@@ -138,7 +138,7 @@ def ways_out(answer: object) -> list[str]:
     ways = getattr(answer, "ways_out", None) or ()
     lines = ["", "what leaves a plan, one change at a time"] if ways else []
     for change in ways:
-        words = (f"{path}={value}" for path, value in change.sets.items())
+        words = (f"{path}={'null' if x is None else x}" for path, x in change.sets.items())
         *first, last = (f'--set "{word}"' if " " in word else f"--set {word}" for word in words)
         text = f"${change.usd_per_mtok:.3g}/Mtok, ${change.usd_per_hour:,.2f}/hour"
         lines += [*(f"  {typed}" for typed in first), *listed(last, text, CHANGE)]

@@ -14,6 +14,7 @@ from planner.problems.serving.advice.beside import (
     quoted_accuracy,
     used_limits,
 )
+from planner.problems.serving.advice.change import Change
 from planner.problems.serving.advice.ways_out import ways_out
 from planner.problems.serving.bounds.binding_limits import together
 from planner.problems.serving.deployment.alternatives import alternative_kinds, compared_systems
@@ -263,7 +264,7 @@ def _infeasible(
             BrokenPromise(
                 **vars(m),
                 alone=alone.get(m.promise),
-                memory_utilisation=_filling(questions[0].task, m),
+                memory_utilisation=_filling(scenario, questions[0].task, m),
             )
             for m in missed
         ),
@@ -273,12 +274,15 @@ def _infeasible(
     )
 
 
-def _filling(task: Task, missed: MissedPromise) -> float | None:
-    """The share of the memory that the nearest plan would fill; None if it is more than all."""
+def _filling(scenario: Scenario, task: Task, missed: MissedPromise) -> float | None:
+    """The share of the memory with which a plan would fit; None where that is not enough."""
     if missed.promise != PROMISES["need"] or missed.short_by is None:
         return None
-    filled = task.utilisation + missed.short_by - 1.0
-    return math.ceil(filled * 1000) / 1000 if filled <= 1 else None
+    share = math.ceil((task.utilisation + missed.short_by - 1.0) * 1000) / 1000
+    change = Change.of(scenario, "memory_utilisation", share, share)
+    if share > 1 or change.best() is not None:
+        return share if share <= 1 else None
+    return None if change.lacked().keys() & {missed.promise, "chips"} else share
 
 
 def current_layout(scenario: Scenario, tasks: Sequence[Task]) -> CurrentPoint | None:

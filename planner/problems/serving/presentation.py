@@ -82,9 +82,10 @@ def why(plan: ServingPlan) -> str:
     if not plan.elasticities:
         return "Why this plan\n" + "\n".join(wrapped("; ".join(plan.warnings)))
     lines = ["Why this plan"]
+    binds = "binds once both pools are resized" if plan.mode == "disaggregated" else "binds"
     for limit in plan.binding:
         lines += wrapped(
-            f"binds: {limit.name}; one percent more room changes the objective by "
+            f"{binds}: {limit.name}; one percent more room changes the objective by "
             f"{limit.elasticity:+.2f} %"
         )
     if not plan.binding:

@@ -12,6 +12,7 @@ from planner.problems.serving.advice.records import (
     QuotedAccuracy,
     UsedLimit,
 )
+from planner.problems.serving.deployment.candidate import READING
 from planner.problems.serving.deployment.missed_promises import missed_promises
 from planner.problems.serving.deployment.questions import best_point, rival_questions
 from planner.problems.serving.task.plan_limits import PROMISES
@@ -104,9 +105,8 @@ def used_limits(candidate: Candidate) -> tuple[UsedLimit, ...]:
         for name, word in (("ttft", "ttft"), ("e2e", "latency")):
             if name in promised:
                 used[name] = candidate.outputs[word] / promised[name]
-    exceeded: tuple[str, ...] = ()
-    if candidate.demand is None:  # under a load the batch is the one that carries it
-        exceeded = candidate.resized()[-1].exceeded_by_one_more()
+        used[READING] = max(used.get(READING, 0.0), candidate.pools[0].utilisation)
+    exceeded = candidate.held_by()
     limits = (
         UsedLimit(name, share, share >= FULL or name in exceeded)
         for name, share in used.items() if share > UNSEEN

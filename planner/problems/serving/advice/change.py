@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from planner.catalogue.systems import System
+from planner.problems.serving.deployment.missed_promises import missed_promises
 from planner.problems.serving.deployment.pool import least_value
 from planner.problems.serving.deployment.questions import (
     Point,
     best_point,
     double_pools,
+    questions_of,
     rival_questions,
 )
 from planner.problems.serving.search.batch import layouts_of
@@ -33,12 +35,12 @@ DIGITS = 3  # of a promise, as texts print it
 class Change:
     """A scenario with values changed: `sets` are their paths, and how a file writes them."""
 
-    sets: Mapping[str, str | float]
+    sets: Mapping[str, str | float | None]
     scenario: Scenario
     point: Point | None = None  # its best plan, where it is known already
 
     @classmethod
-    def of(cls, scenario: Scenario, path: str, value: object, text: str | float) -> Change:
+    def of(cls, scenario: Scenario, path: str, value: object, text: str | float | None) -> Change:
         """A scenario with one value put in place of its own."""
         record, _, name = path.rpartition(".")
         if not record:
@@ -75,6 +77,14 @@ class Change:
             return pairs and any(double.pairs for double in double_pools(tasks.pools))
         except InputError:
             return False
+
+    def lacked(self) -> dict[str, float]:
+        """What a question without a plan misses, and by which factor; empty where it is none."""
+        try:
+            missed = missed_promises(questions_of(resolve(self.scenario)))
+        except InputError:
+            return {}
+        return {each.promise: each.short_by or 1.0 for each in missed}
 
 
 def _served(task: Task) -> bool:

@@ -11,7 +11,7 @@ from planner.protocol.plan import MissedPromise
 class WayOut:
     """A change that leaves a plan, as `--set` takes it, and what that plan costs."""
 
-    sets: Mapping[str, str | float]
+    sets: Mapping[str, str | float | None]
     usd_per_mtok: PerMillion
     usd_per_hour: PerHour
 

@@ -6,6 +6,7 @@ fewer bits; the part of a load that can be served. Every change was solved: it h
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -28,6 +29,7 @@ MOST_CHIPS = 16  # times the chips paid, beyond which nobody asks
 MOST_CHIPS_OF_PAIRS = 4  # the same where every number of chips is a search of two pools
 LARGEST_FLEET = 1024  # chips of a load, beyond which its layouts are too many to be tried here
 LARGEST_SYSTEM = 1_000_000  # chips beyond which nobody has one
+TRIES = 3  # guesses of how many chips carry a load
 ENOUGH = 2  # times the chips that would carry a load if each carried as much as now
 SYSTEMS_TRIED = 4  # of those with the memory, the cheapest first
 
@@ -54,6 +56,7 @@ def ways_out(
         or _priced(_with_promises(scenario, short, bits, _eased_alone))
         or _priced(_eased_alike(Change({}, scenario), relaxed, questions))
         or _priced(_with_promises(scenario, short, bits, _eased_alike) if MEMORY in short else ())
+        or _priced(_elsewhere(scenario, short[MEMORY]) if MEMORY in short else ())
     )
 
 
@@ -63,7 +66,7 @@ def _priced(changes: Iterable[Change]) -> tuple[WayOut, ...]:
     return tuple(_way_out(sets, point) for sets, point in plans if point is not None)
 
 
-def _way_out(sets: Mapping[str, str | float], point: Point) -> WayOut:
+def _way_out(sets: Mapping[str, str | float | None], point: Point) -> WayOut:
     candidate = point.candidate
     return WayOut(sets, candidate.usd_per_mtok, candidate.outputs["usd_per_s"] * HOUR)
 
@@ -136,13 +139,7 @@ def _chips(scenario: Scenario, short: Mapping[str, float]) -> Iterator[Change]:
     room = max((short[name] for name in ROOM if name in short), default=1.0)
     guess = max(math.ceil(paid * room), paid + 1)
     if scenario.workload.demand is not None and room > 1:
-        if guess > LARGEST_FLEET:
-            return
-        counts = tuple(range(paid + 1, ENOUGH * guess + 1))
-        point = Change.of(scenario, "chips", counts, "").best()
-        if point is not None:
-            count = point.candidate.plan().chips
-            yield replace(Change.of(scenario, "chips", (count,), count), point=point)
+        yield from _carrying(scenario, paid, guess)
         return
 
     def paying(count: float) -> Change:
@@ -163,26 +160,72 @@ def _chips(scenario: Scenario, short: Mapping[str, float]) -> Iterator[Change]:
         yield paying(chips.far)
 
 
+def _carrying(scenario: Scenario, few: int, guess: int) -> Iterator[Change]:
+    """The fewest chips that carry a load; what those tried miss of it says how many more may."""
+    for _ in range(TRIES):
+        if guess > LARGEST_FLEET:
+            return
+        counts = tuple(range(few + 1, ENOUGH * guess + 1))
+        point = Change.of(scenario, "chips", counts, "").best()
+        if point is not None:
+            count = point.candidate.plan().chips
+            yield replace(Change.of(scenario, "chips", (count,), count), point=point)
+            return
+        few = counts[-1]
+        lacked = Change.of(scenario, "chips", (few,), few).lacked().get(DEMAND, 0.0)
+        if lacked <= 1:
+            return
+        guess = math.ceil(few * lacked)
+
+
 def _systems(scenario: Scenario, short: float) -> Iterator[Change]:
     """The cheapest machines of chips with memory enough, at their listed rent."""
-    used = scenario.systems()
-    if not short or not all(isinstance(each, System) for each in used):
-        return
-    need = short * max(each.chip.memory for each in used if isinstance(each, System))
-    priced: list[tuple[float, str]] = []
-    for name in system_names():
-        try:
-            rent = scenario.model_copy(update={"price": None}).price_of(system(name)).value
-        except InputError:
-            continue
-        if system(name).chip.memory >= need:
-            priced.append((rent, name))
-    free = scenario.model_copy(update={"price": None})
-    for _, name in sorted(priced)[:SYSTEMS_TRIED]:
-        change = Change.of(free, "system", name, name)
+    need = short * _memory(scenario)
+    enough = ((rent, each) for rent, each in _listed(scenario) if each.chip.memory >= need > 0)
+    for _, name in sorted((rent, each.name) for rent, each in enough)[:SYSTEMS_TRIED]:
+        change = _moved(scenario, name)
         if change.serves(pairs=False):
             yield change
             return
+
+
+def _elsewhere(scenario: Scenario, short: float) -> Iterator[Change]:
+    """The machines whose chips hold the model at the least rent, as many as that takes."""
+    need = short * _memory(scenario) * max(scenario.paid)
+    counts = ((rent, math.ceil(need / each.chip.memory), each) for rent, each in _listed(scenario))
+    cheapest = sorted((rent * count, each.name, count) for rent, count, each in counts)
+    for _, name, count in cheapest[: SYSTEMS_TRIED if need else 0]:
+        moved = _moved(scenario, name)
+        for chips in (n for n in (count, ENOUGH * count) if n <= LARGEST_SYSTEM):
+            change = Change.of(moved.scenario, "chips", (chips,), chips)
+            if change.serves(pairs="aggregated" not in (scenario.choose.mode or ("aggregated",))):
+                yield replace(change, sets={**moved.sets, **change.sets})
+                return
+
+
+def _memory(scenario: Scenario) -> float:
+    """Memory of the largest chip [byte]; 0 where systems are topology files."""
+    used = scenario.systems()
+    if not all(isinstance(each, System) for each in used):
+        return 0.0
+    return max(each.chip.memory for each in used if isinstance(each, System))
+
+
+def _listed(scenario: Scenario) -> Iterator[tuple[float, System]]:
+    """Systems whose rent is listed, with it [USD/(chip*s)]."""
+    free = scenario.model_copy(update={"price": None})
+    for each in map(system, system_names()):
+        with suppress(InputError):
+            yield free.price_of(each).value, each
+
+
+def _moved(scenario: Scenario, name: str) -> Change:
+    """The same on another system, at its listed rent."""
+    free = scenario.model_copy(update={"price": None})
+    change = Change.of(free, "system", name, name)
+    return (
+        change if scenario.price is None else replace(change, sets={**change.sets, "price": None})
+    )
 
 
 def _loads(scenario: Scenario, short: Mapping[str, float]) -> Iterator[Change]:

@@ -44,6 +44,8 @@ from planner.text.errors import SolverError
 from planner.text.tolerances import SAME
 
 PHASES = ("prefill", "decode")
+FULL = 1 - 1e-3  # share of time from which on a pool is called busy
+READING = "prefill queue is stable"
 
 
 @dataclass(frozen=True)
@@ -260,6 +262,17 @@ class Candidate:
         first, last = (replace(c, task=c.task.with_layout(arrivals=None)) for c in self.pools)
         return first, replace(last, batch=self.joint.pair.batch)
 
+    def held_by(self) -> tuple[str, ...]:
+        """Names of the limits that one sequence more exceeds; of two pools those of the full ones.
+
+        Under a load the batch is the one that carries it: none.
+        """
+        if self.demand is not None:
+            return ()
+        names, joint = self.resized()[-1].exceeded_by_one_more(), self.joint is not None
+        decoding = names if not joint or self.last.utilisation >= FULL else ()
+        return (*decoding, READING) if joint and self.pools[0].utilisation >= FULL else decoding
+
     def recheck(self) -> None:
         """Every pool computed again with plain floats, and what they promise together.
 
@@ -327,13 +340,16 @@ def evaluate_pair(
     """
     waits = tasks.prefill.arrivals is not None
     task = tasks.prefill.with_layout(arrivals=pair.requests if waits else None)
-    share = load_share(pair.requests, pair.slots[0], pair.replicas[0])
+    share, decoded = (
+        load_share(pair.requests, *of) for of in zip(pair.slots, pair.replicas, strict=True)
+    )
     step = _sized(reading, pair.rows[0], pair.replicas[0], pair.chips[0]).with_values_of(task)
     reads = (float(quickest_pass(step)[0]) if waits else 0.0) or pair.reads
     prefill = evaluate(task, step.layouts, reads, 1.0 if waits else share, sized=step)
     batch = carried() if carried else carried_batches([(tasks, decoding, pair)])[0]
     step = _decoding(tasks, decoding, pair)
-    pools = (prefill, evaluate(step.task, step.layouts, batch, sized=step))
+    decode = evaluate(step.task, step.layouts, batch, sized=step)
+    pools = (prefill, replace(decode, share=decoded))
     chips = shards(reading)[pair.rows[0]], shards(decoding)[pair.rows[1]]
     transfer = float(tasks.transfer(*chips))
 

@@ -50,7 +50,6 @@ FAST_PRICE = 6.0
 # The fastest pair is looked for among so many promises at once, so often.
 FINENESS = 32
 ROUNDS = 2
-FULL = 1 - 1e-3  # share of time from which on a pool is called busy
 
 
 @dataclass(frozen=True)
@@ -275,10 +274,7 @@ def _cheapest_end(candidate: Candidate) -> CheapestEnd:
         return CheapestEnd(("batch",))
     if candidate.demand is not None:
         return CheapestEnd(("demand",))
-    binds = candidate.resized()[-1].exceeded_by_one_more()
-    if candidate.joint and candidate.pools[0].utilisation >= FULL:
-        binds = (*binds, "prefill queue is stable")
-    return CheapestEnd(binds)
+    return CheapestEnd(candidate.held_by())
 
 
 def fastest(question: Question) -> float:

@@ -58,13 +58,25 @@ def _nodes(pools: Sequence[EvaluatedPool], chips: int, machine: int) -> list[Nod
             size
             for size in range(min(machine, whole), 0, -1)
             if whole % size == 0
-            and (size % stage == 0 or stage % size == 0)
-            # A stage on several nodes stays inside its domain if nodes fill machines and these it.
-            and (size >= stage or machine % size == 0 or chips <= domain)
+            and (
+                size % stage == 0
+                or (stage % size == 0 and _inside(size, stage, chips, machine, domain))
+            )
         ]
         choices.append([(pool.replicas * whole // size, size) for size in sizes])
     every = sorted(product(*choices), key=lambda nodes: sum(count for count, _ in nodes))
     return list(next(nodes for nodes in every if fits(chips, machine, nodes)))
+
+
+def _inside(size: int, stage: int, chips: int, machine: int, domain: int) -> bool:
+    """Whether nodes of a part of a stage leave it in one domain, or in whole ones, as searched.
+
+    Machines that are smaller than their domain are joined by it: nodes that fill them stay inside.
+    On larger ones only parts that are whole domains do.
+    """
+    if machine < domain:
+        return chips <= domain or machine % size == 0
+    return stage > domain and size % domain == 0
 
 
 def _patterns(nodes: Sequence[Nodes], chips: int, machine: int) -> Iterator[MachinePattern]:

@@ -68,7 +68,8 @@ def _exceeded(question: Question, served: float) -> list[tuple[str, float]]:
     if served > 0:
         return [("load", (question.pair.demand or 0.0) / served)]
     # Where each pool keeps its own promises, two of them need more chips.
-    factors = dict(pair for pool in question.pools for pair in shortfalls(pool.step))
+    alone = [dict(shortfalls(pool.step)) for pool in question.pools]
+    factors = {name: max(x.get(name, 0.0) for x in alone) for name in alone[0] | alone[1]}
     late = _late(question).items()
     factors |= {name: factor for name, factor in late if factor > max(1.0, factors.get(name, 0.0))}
     return sorted(factors.items(), key=lambda pair: -pair[1])

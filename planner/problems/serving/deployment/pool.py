@@ -83,6 +83,7 @@ class EvaluatedPool:
     estimate: Mapping[str, float]
     bound: Mapping[str, float]
     uniform: Mapping[str, float]
+    share: float | None = None  # of its most, where the batch is the one that carries it
 
     @property
     def chosen_by(self) -> Mapping[str, float]:
@@ -121,7 +122,7 @@ class EvaluatedPool:
     @property
     def utilisation(self) -> float:
         """Share of its most that the pool is used."""
-        return self.chosen_by.get("fill", self.fill)
+        return self.chosen_by.get("fill", self.fill) if self.share is None else self.share
 
     @property
     def choice(self) -> ChosenPool:
@@ -189,8 +190,7 @@ class EvaluatedPool:
         return Crowding(float(decoding[0]), int(step.occupancy.room[0]), values["crowded"])
 
     def unqueued(self, requests: float) -> UncountedQueue | None:
-        """What a queue would add at so many requests per second; None where one is counted, or
-        nobody comes at random."""
+        """What a queue would add at so many requests/s; None if it is counted, or none queues."""
         task, values = self.task, self.chosen_by
         looped = task.loop is not None or task.static
         if task.uses_bound or not self.prefills or task.arrivals is not None or looped:
@@ -200,7 +200,8 @@ class EvaluatedPool:
             "T_dec": values["step"], "x_load": requests / self.replicas,
         })  # fmt: skip
         busy, added = (float(np.ravel(late[name])[0]) for name in ("readers", "ttft_p95"))
-        return UncountedQueue(min(busy, 1.0), added if math.isfinite(added) else None)
+        tail = added if math.isfinite(added) and busy < 1 - SAME else None
+        return UncountedQueue(min(busy, 1.0), tail)
 
     def bottleneck(self) -> str:
         """The largest part of a step; on the bound, the highest roof."""
@@ -288,8 +289,7 @@ def evaluate(
 
     bound = Later(lambda: floats(model(True)))
     uniform = bound if task.lecture else Later(lambda: floats(model(True).routed_uniformly(batch)))
-    # The lecture has no estimate beside its roofline.
-    estimate = bound if task.lecture else Later(lambda: floats(model(False)))
+    estimate = bound if task.lecture else Later(lambda: floats(model(False)))  # lectures have none
     return EvaluatedPool(task, layouts, float(batch), float(fill), estimate, bound, uniform)
 
 

@@ -26,7 +26,7 @@ from planner.problems.serving.deployment.pool_matching import (
 )
 from planner.problems.serving.search.batch import SAME_PRICE
 from planner.problems.serving.search.replica_counts import (
-    chips_taken,
+    chips_that_read,
     left,
     loaded_counts,
     needed,
@@ -186,10 +186,11 @@ def _least_score(tasks: TaskPair, a: PhaseLayouts, b: PhaseLayouts, paid: np.nda
     if objective == "throughput":
         return np.full(a.rate.size, 1.0 / tasks.demand)
     taken = needed(tasks, a.rate) * a.room.chips
-    total = taken + needed(tasks, b.rate) * b.room.chips
-    place = np.searchsorted(paid, total)
-    chips = np.append(paid.astype(float), np.inf)[place]
-    return (taken * a.weight + (chips - taken) * b.weight) / tasks.demand
+    beside = needed(tasks, b.rate) * b.room.chips
+    place = np.searchsorted(paid, taken + beside)
+    idle = np.append(paid.astype(float), np.inf)[place] - taken - beside
+    bill = taken * a.weight + beside * b.weight + idle * np.minimum(a.weight, b.weight)
+    return bill / tasks.demand
 
 
 def _paying(
@@ -232,7 +233,7 @@ def _split(tasks: TaskPair, a: PhaseLayouts, b: PhaseLayouts, chips: np.ndarray)
     """The best split of each pair over all numbers of chips paid; the best few pairs."""
     pairs: dict[tuple[int, int], Pair] = {}
     for n, m in replica_counts(tasks, a, b, chips):
-        chips_read = chips_taken(tasks, a, n)
+        chips_read = chips_that_read(tasks, a, b, n, m, chips)
         served, score = _scored(tasks, a, b, n, m, chips)
         good = np.flatnonzero(served > 0)
         order = good[np.argsort(score[good], kind="stable")]
@@ -269,7 +270,7 @@ def _scored(
     chips: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """Requests per second, and the objective, of each split of n and m replicas."""
-    prefill, taken = tasks.prefill, chips_taken(tasks, a, n)
+    prefill, taken = tasks.prefill, chips_that_read(tasks, a, b, n, m, chips)
     symbols = {
         "n_pf": np.maximum(n - prefill.spare, 0), "n_dec": np.maximum(m - prefill.spare, 0),
         "X_pf": a.rate, "X_dec": b.rate, "n_chips_pf": taken,

@@ -293,12 +293,12 @@ function pairedPools({ data, packed, loaded, kernels, signatures, bind, largest,
     const question = data.questions[pair.question], spare = question.spare;
     const read = bind(pair.read, state), decode = bind(pair.decode, state), [i, j] = pair.rows;
     const up = pair.replicas.map((n) => n - spare);
-    const share = pair.requests * pair.slots[0] / pair.replicas[0];
+    const shares = pair.slots.map((slot, k) => pair.requests * slot / pair.replicas[k]);
     const batch = decode.totals.length ? pair.batch : carried(decode, j, pair.requests, up[1], question.headroom, Math.floor(pair.batch));
     const slot = decode.score(j, batch)[decode.pool.scored.slot];
     const fill = pair.requests * slot / up[1] * up[1] / pair.replicas[1];
     const under = question.loaded ? underLoad.reads(question, read, pair) : null;
-    const first = under ? under.values : read.resized(i, pair.replicas[0], pair.chips[0], pair.reads, share);
+    const first = under ? under.values : read.resized(i, pair.replicas[0], pair.chips[0], pair.reads, shares[0]);
     const last = decode.resized(j, pair.replicas[1], pair.chips[1], batch, fill);
     const transfer = transferTime(question, read, Math.min(shards(read.pool, i), shards(decode.pool, j)));
     const symbols = {
@@ -321,14 +321,13 @@ function pairedPools({ data, packed, loaded, kernels, signatures, bind, largest,
     }
     outputs.tokens_per_s_per_user = last.tokens_per_s_per_user;
     outputs.batch = inFlight(last.sequences);
-    const busy = [share, fill].map((x) => Math.round(100 * x));
     const named = [laid(read.pool, i, pair.replicas[0]), laid(decode.pool, j, pair.replicas[1])];
     const counted = (pool, k) => `${pair.chips[k]} ${pool.words.chip}`;
     return {
       feasible: true, choice: pair, score: pair.score, outputs, symbols: { ...first, ...last, ...whole, ...symbols,
         C_pools: whole.usd_per_token, X_pools: whole.requests },
       values: { ...read.values, ...decode.values },
-      layouts: [`prefill ${named[0]}`, `decode ${named[1]}`], busy,
+      layouts: [`prefill ${named[0]}`, `decode ${named[1]}`], busy: shares.map((x) => Math.round(100 * x)),
       chips: [counted(read.pool, 0), counted(decode.pool, 1)].join(" and "),
       batch: outputs.batch, per_replica: under ? batch : pair.batch, ...(under ? { breaks: [], breaks_at: "" } : broken(decode, j, pair.batch)),
       steps: decode.pool.bound ? [] : stepOf(last), outside: [...outside(read, i, under ? under.batch : pair.reads), ...outside(decode, j, batch)],

@@ -8,6 +8,7 @@ flight only where prompts come as fast as they are decoded.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -30,14 +31,29 @@ if TYPE_CHECKING:
 def replica_counts(
     tasks: TaskPair, a: PhaseLayouts, b: PhaseLayouts, chips: np.ndarray
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Replicas of either pool that may be best, for each pair and number of chips."""
-    spare, fixed = tasks.prefill.spare, tasks.decode.batches is not None
+    """Replicas of either pool that may be best, for each pair and number of chips.
+
+    Of two systems idle chips are those that cost less, so either pool may be the one that takes
+    only what it needs.
+    """
+    fixed = tasks.decode.batches is not None
     if tasks.demand is not None or (tasks.prefill.objective == "latency" and not fixed):
         return [
             (read, np.where(left(tasks, a.room, b.room, read, chips) >= decode, decode, 0))
             for read, decode in loaded_counts(tasks, a, b)
         ]
+    counts = _crossings(tasks, a, b, chips)
+    if tasks.together or fixed:
+        return counts
+    turned = replace(tasks, prefill=tasks.decode, decode=tasks.prefill)
+    return [(n, m) for m, n in _crossings(turned, b, a, chips)] + counts
 
+
+def _crossings(
+    tasks: TaskPair, a: PhaseLayouts, b: PhaseLayouts, chips: np.ndarray
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Replicas of `a` on either side of where its rate crosses that of all `b` beside them."""
+    spare, fixed = tasks.prefill.spare, tasks.decode.batches is not None
     most = np.maximum(replicas_most(chips, a.room), 1.0)
 
     def crossing(decodes: np.ndarray) -> np.ndarray:
@@ -56,11 +72,16 @@ def replica_counts(
         limited = fixed or number > 0
         if reads:
             tried = [np.full(chips.size, reads)]
-        elif limited:
-            tried = [np.minimum(crossing(decodes), most_beside(tasks, a, b, decodes, chips))]
         else:
-            cross = crossing(np.full(chips.size, np.inf))
+            cross = crossing(decodes if limited else np.full(chips.size, np.inf))
+            if limited:
+                cross = np.minimum(cross, most_beside(tasks, a, b, decodes, chips))
             tried = [cross, cross - 1]
+            if not tasks.together:
+                # A unit or a domain fewer, all of them full, may be the least per request.
+                short = _rented(tasks, a.room, cross - 1) - 1
+                blocks = tasks.unit, a.domain
+                tried += [replicas_most(short // block * block, a.room) for block in blocks]
         for n in tried:
             m = left(tasks, a.room, b.room, n, chips)
             if fixed:
@@ -113,7 +134,7 @@ def left(
     """Most replicas that decode, of `second` each, beside `count` of `first` that read."""
     if tasks.together:
         return replicas_left(chips, first, count, second)
-    rest = chips - chips_least(count, first)
+    rest = chips - _rented(tasks, first, count)
     return np.asarray(replicas_most(np.maximum(rest, 0), second)) - (rest < 0)
 
 
@@ -123,9 +144,25 @@ def needed(tasks: TaskPair, rate: np.ndarray) -> np.ndarray:
     return count.astype(np.int64) + tasks.prefill.spare
 
 
-def chips_taken(tasks: TaskPair, a: PhaseLayouts, count: np.ndarray) -> np.ndarray:
-    """Chips paid for `count` replicas that read: what is left is the other pool's."""
-    return count * a.room.chips if tasks.together else chips_least(count, a.room)
+def chips_that_read(
+    tasks: TaskPair, a: PhaseLayouts, b: PhaseLayouts, n: np.ndarray, m: np.ndarray,
+    chips: np.ndarray,
+) -> np.ndarray:  # fmt: skip
+    """Chips paid for n replicas that read beside m that decode: what is left is the other pool's.
+
+    Of two systems chips that no replica needs are of the one whose chips count less.
+    """
+    if tasks.together:
+        return n * a.room.chips
+    idle = chips - _rented(tasks, b.room, m)
+    taken = _rented(tasks, a.room, n)
+    return np.where(a.weight < b.weight, np.maximum(idle, taken), taken)
+
+
+def _rented(tasks: TaskPair, room: ChipSplit, count: np.ndarray) -> np.ndarray:
+    """Fewest chips of one system, in whole units of what is rented, that hold its replicas."""
+    least = chips_least(np.maximum(count, 0), room)
+    return np.asarray(-(-least // tasks.unit) * tasks.unit)
 
 
 def wanted(tasks: TaskPair) -> list[Sequence[int]]:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date
 from itertools import product
-from math import prod
+from math import isinf, prod
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -157,6 +157,9 @@ def _unanswered(scenario: Scenario) -> Iterator[tuple[str, str]]:
     if demand is not None and scenario.choose.batch is not None:
         words = "under demand the batch is what gathers; leave one of the two out"
         yield "choose.batch", words
+    if scenario.objective == "latency" and (load := scenario.workload.demand) and isinf(load.value):
+        words = "latency is least where next to nothing arrives, and demand: max is all there can be"
+        yield "objective", f"{words}; give a demand, or choose throughput and promise e2e"
     for tail in ("ttft_p95", "ttft_p99"):
         if demand is None and getattr(promises, tail) is not None:
             words = "without demand nobody queues, and the mean is all there is; promise ttft"

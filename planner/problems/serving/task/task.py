@@ -262,8 +262,9 @@ class TaskPair:
     """One question of two pools: a task for each phase, and the network between them.
 
     `rate` is that of one chip into this network [byte/s], `latency` that of a message through it
-    and its software [s]. `together` says that both pools share the domains of one system. `demand`
-    are the requests per second to carry; None for as many as can be served.
+    and its software [s]. `together` says that both pools share the domains of one system, else
+    either rents whole units of `unit` chips. `demand` are the requests per second to carry; None
+    for as many as can be served.
     """
 
     prefill: Task
@@ -272,6 +273,7 @@ class TaskPair:
     latency: float
     together: bool
     demand: float | None = None
+    unit: int = 1
 
     @property
     def tasks(self) -> tuple[Task, Task]:

@@ -157,6 +157,7 @@ class TaskBuilder:
             latency=latency + second.profile.values["t_hop"],
             together=together,
             demand=None if load is None or math.isinf(load) else load,
+            unit=self.scenario.rent.unit,
         )
 
     def _within_power(self, *kinds: Chip) -> None:

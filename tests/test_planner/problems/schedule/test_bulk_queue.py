@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import poisson
 
 import planner
-from planner.problems.schedule.bulk_queue import seated_times, simulated_intervals
+from planner.problems.schedule.bulk_queue import left_behind, seated_times, simulated_intervals
 from planner.text.errors import InputError
 from tests.sizes import first
 
@@ -114,3 +114,33 @@ def test_the_quantiles_are_those_of_simulated_requests():
     missed = np.mean(np.array(times) > 2.0)
     assert 1 - exact.within(2.0) == pytest.approx(missed, abs=0.01)
     assert math.isclose(float(exact.left.sum()), 1.0, rel_tol=1e-9)
+
+
+@pytest.mark.parametrize(("seats", "load"), [(1, 0.3), (8, 0.45), (40, 0.8), (8, 0.1)])
+def test_what_is_left_behind_is_the_sum_of_excesses(seats, load):
+    """Roots of the generating function against Spitzer's identity, which shares nothing with it."""
+    plan = planner.solve(asked(load, seats)).answer.plan
+    assert plan.queue == pytest.approx(left_behind(seats, load), rel=1e-8)
+
+
+@pytest.mark.parametrize("seats", [1, 2, 8, 7680])
+@pytest.mark.parametrize("load", [1e-32, 1e-15, 1e-11, 1e-7, 1e-4, 0.03])
+def test_hardly_anybody_waits_where_hardly_anybody_comes(seats, load):
+    """Where the terms of the closed form cancel: with one seat half a load, as of M/D/1."""
+    answer = planner.solve(asked(load, seats)).answer
+    late = answer.plan.over_interval - 1.5
+    assert answer.certificate.difference < 1e-7
+    assert 0 <= late <= 0.6 * load
+    assert answer.plan.left_out >= 0
+    if seats == 1:
+        assert late == pytest.approx(load / (2 * (1 - load)), rel=1e-6, abs=1e-15)
+
+
+def test_a_simulation_of_those_who_seldom_come_ends():
+    """None in its time is left out and said; a few are counted."""
+    never = planner.solve(asked(1e-30, 8, 400_000))
+    assert never.answer.plan.simulation is None
+    assert "none came" in never.warnings[-1]
+    seldom = planner.solve(asked(1e-6, 8, 400_000)).answer.plan.simulation
+    assert 50 < seldom.requests < 400_000
+    assert abs(seldom.off) < 0.1

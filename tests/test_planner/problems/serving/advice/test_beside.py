@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -181,7 +182,7 @@ def test_prices_that_are_equal_are_a_tie() -> None:
     assert "50% to be cheaper" not in str(plan)
 
 
-@pytest.mark.parametrize("tokens", [(2000, 500), (2500, 500), (4000, 1000)])
+@pytest.mark.parametrize("tokens", [(2000, 500), (2500, 500), (4000, 1000), (4000, 200)])
 def test_the_split_of_the_bill_follows_the_pools_and_marginal_prices_what_is_used_of_them(
     tokens: tuple[int, int],
 ) -> None:
@@ -196,6 +197,32 @@ def test_the_split_of_the_bill_follows_the_pools_and_marginal_prices_what_is_use
     assert marginal.usd_per_mtok_output / marginal.usd_per_mtok_input == pytest.approx(
         ratio * in_use, rel=1e-6
     )
+
+
+def test_readers_that_are_always_busy_hold_a_plan_of_two_pools() -> None:
+    """Decoding has room then: none of its limits is full, its chips count for what is used."""
+    free = {
+        "workload": {"input_tokens": 4000, "output_tokens": 500}, "chips": 8, "promises": {},
+        "choose": {"mode": "disaggregated", "prefill": {"tp": 1, "pp": 2, "dp_attention": 1},
+                   "decode": {"tp": 2, "pp": 1, "dp_attention": 1, "replicas": 2}},
+    }  # fmt: skip
+
+    def answered(bandwidth: float) -> Plan:
+        system = {"like": "hgx-h200", "memory_bandwidth": f"{bandwidth} TB/s"}
+        return planner.solve(SCENARIO | free | {"system": system})
+
+    def spent(plan: Any) -> float:
+        marginal = plan.point.marginal
+        return float(marginal.usd_per_mtok_input * 4000 + marginal.usd_per_mtok_output * 500)
+
+    plan: Any = answered(4.8)
+    assert plan.point.prefill.utilisation == pytest.approx(1)
+    assert plan.point.decode.utilisation < 0.9
+    assert [x.limit for x in plan.answer.limits_used if x.binds] == ["prefill queue is stable"]
+    assert "held by       time to read prompts" in str(plan)
+    slope = math.log(spent(answered(4.9)) / spent(answered(4.7))) / math.log(4.9 / 4.7)
+    by = plan.explained().elasticities["system.memory_bandwidth"]
+    assert slope == pytest.approx(by, rel=0.002)
 
 
 def test_a_limit_binds_where_one_more_sequence_would_exceed_it() -> None:

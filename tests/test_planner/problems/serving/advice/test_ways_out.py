@@ -79,8 +79,6 @@ def _with(scenario: dict[str, Any], sets: dict[str, Any]) -> dict[str, Any]:
     for path, value in sets.items():
         record, _, name = path.rpartition(".")
         (changed[record] if record else changed)[name] = value
-        if path == "system":
-            del changed["price"]
     return changed
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import random
 from dataclasses import replace
 from typing import Any
 
@@ -170,6 +171,83 @@ def best_split(
                      "latency": a.latency[k] + b.latency[k]}[case["objective"]]  # fmt: skip
             scores.append(float(score))
     return min(scores, default=None)
+
+
+def test_idle_chips_of_two_systems_are_of_the_cheaper_one():
+    """One replica of four dear chips decodes, one cheap chip reads enough: seven are paid."""
+    one = {"tp": (1,), "pp": (1,), "dp_attention": (1,)}
+    dear = {"price": 10 / 3600, "limits_of": {**one, "tp": (4,)}}
+    _, pairs = solved(pools_of(MODEL, chips=(7,), limits_of=one, second=dear))
+    best = pairs[0]
+    assert (best.replicas, best.chips) == ((3, 1), (3, 4))
+    assert best.score == pytest.approx((3 * 3.5 + 4 * 10) / 3600 / best.requests)
+
+
+def random_systems(seed: int) -> tuple[TaskPair, PhaseLayouts, PhaseLayouts]:
+    """A question of two systems of random domains, prices and units, and layouts of either."""
+    draw = random.Random(seed)
+    unit, spare = draw.choice([1, 1, 2, 4, 8]), draw.choice([0, 0, 1])
+    chips = {unit * draw.randint(max(1, 2 // unit), max(2, 24 // unit)) for _ in range(2)}
+
+    def table() -> PhaseLayouts:
+        domain, count = draw.choice([2, 4, 8]), draw.randint(1, 2)
+        stages = [x for x in (1, 2, 3, 4, 5, 8) if x <= domain]
+        columns = {"stage": stages, "stages": [1, 1, 2, 3]}
+        whole = {name: draw.choices(of, k=count) for name, of in columns.items()}
+        rates, late = ([draw.uniform(0.3, 9) for _ in range(count)] for _ in range(2))
+        return phase(**whole, rate=rates, weight=draw.uniform(0.2, 6), latency=late, domain=domain)
+
+    def limits() -> dict[str, tuple[int, ...]]:
+        return {"replicas": (draw.randint(1 + spare, 4),)} if draw.random() < 0.2 else {}
+
+    pools = question(
+        chips=tuple(sorted(chips)), objective=draw.choice(["cost", *OBJECTIVES]), spare=spare,
+        demand=draw.choice([None, draw.uniform(0.5, 20)]), limits_of=limits(),
+        second={"system": "hgx-h100", "limits_of": limits()},
+    )  # fmt: skip
+    return replace(pools, unit=unit), table(), table()
+
+
+def most_in(chips: int, stage: int, stages: int, domain: int) -> int:
+    """Replicas that domains hold, stage by stage."""
+    held = [room // stage for room in [domain] * (chips // domain) + [chips % domain]]
+    return sum(held) // stages
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_no_split_of_two_systems_is_better(seed):
+    """Whole units of either system, any replicas that they hold: every one of them by loops."""
+    pools, a, b = random_systems(seed)
+    spare, wanted = pools.prefill.spare, [x.limits_of.get("replicas") for x in pools.tasks]
+    scores = []
+    for i, j in itertools.product(range(a.rate.size), range(b.rate.size)):
+        for whole in pools.prefill.chips:
+            for read in range(0, whole + 1, pools.unit):
+                most = [
+                    most_in(chips, int(of.stage[k]), int(of.stages[k]), int(of.domain[k]))
+                    for chips, of, k in ((read, a, i), (whole - read, b, j))
+                ]
+                counts = [
+                    [n for n in limit or range(1 + spare, top + 1) if n <= top]
+                    for limit, top in zip(wanted, most, strict=True)
+                ]
+                bill = read * a.weight[i] + (whole - read) * b.weight[j]
+                for n, m in itertools.product(*counts):
+                    served = min((n - spare) * a.rate[i], (m - spare) * b.rate[j])
+                    if served < (pools.demand or 0.0):
+                        continue
+                    by = {"cost": bill / (pools.demand or served), "latency":
+                          a.latency[i] + b.latency[j],
+                          "throughput": 1 / (pools.demand or served)}  # fmt: skip
+                    scores.append(by[pools.prefill.objective])
+    best, _ = pool_pairs._searched(pools, (a, b))
+    assert [one.score for one in best[:1]] == pytest.approx(sorted(scores)[:1], rel=1e-9)
+    for one in best:
+        (read, decode), (n, m), (i, j) = one.chips, one.replicas, one.rows
+        assert read % pools.unit == decode % pools.unit == 0
+        assert read + decode in pools.prefill.chips
+        assert n <= most_in(read, int(a.stage[i]), int(a.stages[i]), int(a.domain[i]))
+        assert m <= most_in(decode, int(b.stage[j]), int(b.stages[j]), int(b.domain[j]))
 
 
 def test_of_splits_that_are_alike_those_near_the_best_of_each_decoding_layout_lead():

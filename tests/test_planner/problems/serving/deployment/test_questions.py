@@ -74,24 +74,27 @@ def exhaustive(pools: TaskPair, most: int) -> float:
                 taken = n * r[0] * r[3] * r[1]
                 if taken > chips:
                     break
+                inside, sizes = first.machine.chips_per_domain, (r[0] * r[3], r[1])
                 if pools.together:
-                    m = placed(chips, first.machine.chips_per_domain, (r[0] * r[3], r[1]), n,
-                               (d[0] * d[3], d[1]))  # fmt: skip
+                    m = placed(chips, inside, sizes, n, (d[0] * d[3], d[1]))
+                    splits = [(taken, m)]
                 else:
-                    m = int(
-                        replicas_most(
-                            np.array([chips - taken]),
-                            ChipSplit(np.array([d[0] * d[3]]), np.array([d[1]]),
-                                 np.array([second.machine.chips_per_domain])),
-                        )[0]
-                    )  # fmt: skip
-                if m < max(count, 1) or (count and n / busy < count * rate * (1 - 1e-9)):
-                    continue
-                m = count or m
-                served = np.minimum(n / busy, m * rate[kept])
-                spent = taken * first.price + (chips - taken) * second.price
-                score = {"cost": spent / served, "throughput": 1 / served, "latency": whole[kept]}
-                best = min(best, float(np.min(score[first.objective])))
+                    # Chips that no replica uses are of either system.
+                    sizes_of = ChipSplit(np.array([d[0] * d[3]]), np.array([d[1]]),
+                                         np.array([second.machine.chips_per_domain]))  # fmt: skip
+                    splits = [
+                        (read, int(replicas_most(np.array([chips - read]), sizes_of)[0]))
+                        for read in range(taken, chips)
+                        if placed(read, inside, sizes, n, (1, 1)) >= 0
+                    ]
+                for read, m in splits:
+                    if m < max(count, 1) or (count and n / busy < count * rate * (1 - 1e-9)):
+                        continue
+                    served = np.minimum(n / busy, (count or m) * rate[kept])
+                    spent = read * first.price + (chips - read) * second.price
+                    score = {"cost": spent / served, "throughput": 1 / served,
+                             "latency": whole[kept]}  # fmt: skip
+                    best = min(best, float(np.min(score[first.objective])))
     return best
 
 
@@ -157,9 +160,11 @@ def test_a_batch_of_two_pools_equals_exhaustive_search(
 
 def test_two_pools_of_two_systems_equal_exhaustive_search():
     """The same where the pools have chips of their own kind and price."""
-    pools = pools_of(dense(2), chips=(4,), second={"system": "hgx-h100", "price": 2.0 / 3600})
-    _, pairs = solved(pools)
-    assert pairs[0].score == pytest.approx(exhaustive(pools, 200), rel=1e-9)
+    for price in (2.0, 9.0):
+        second = {"system": "hgx-h100", "price": price / 3600}
+        pools = pools_of(dense(2), chips=(5,), second=second)
+        _, pairs = solved(pools)
+        assert pairs[0].score == pytest.approx(exhaustive(pools, 200), rel=1e-9)
 
 
 @pytest.mark.parametrize("model", [dense(2), sparse(2, 4, 4)], ids=["dense", "sparse"])

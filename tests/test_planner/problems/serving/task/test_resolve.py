@@ -228,6 +228,7 @@ def test_layouts_that_no_engine_was_read_for_are_checked_by_arithmetic() -> None
     [
         ({**LECTURE_OF, "memory_utilisation": 0.8}, "memory_utilisation", "fills the whole memory"),
         ({"workload": LOAD, "choose": {"batch": 8}}, "choose.batch", "the batch is what gathers"),
+        ({"workload": {"demand": "max"}, "objective": "latency"}, "objective", "give a demand"),
         ({"promises": {"ttft_p95": "1 s"}}, "promises.ttft_p95", "without demand nobody queues"),
         ({"promises": {"ttft_p99": "1 s"}}, "promises.ttft_p99", "without demand nobody queues"),
         ({"promises": {"cache_fits": 0.9}}, "promises.cache_fits", "give demand with it"),
@@ -260,6 +261,9 @@ AGREES: list[dict[str, Any]] = [
     {"choose": {"batch": 8}},
     {"workload": LOAD, "promises": {"ttft_p95": "9 s", "ttft_p99": "9 s", "cache_fits": 0.9}},
     {"workload": {"concurrency": 8}},
+    {"workload": {"demand": "max"}, "objective": "throughput"},
+    {"workload": LOAD, "objective": "latency"},
+    {"workload": {"utilisation": 0.5}, "objective": "latency"},
     {"chips": 2, "choose": TWO},
     {"chips": [1, 1, 2], "choose": TWO},
     {"chips": [1, 4, 8], "workload": {**LOAD, "spare_replicas": 6}},
