@@ -25,6 +25,7 @@ from sympy import (
     floor,
     log,
     oo,
+    pi,
     sqrt,
 )
 

@@ -23,7 +23,17 @@ attention_pairs = Equation.of(
     source=pope_2022.at("section 2.1"),
 )
 
-chunk_count = Equation.of(n_chunks, ceiling(L_new / c_chunk), "chunked prefill")
+_ALIKE = ceiling(L_new / c_chunk)
+chunk_count = Equation.of(
+    n_chunks,
+    _ALIKE
+    + (1 - exp(-2 * (pi * v_in * L_new / c_chunk) ** 2))
+    * (1 / (1 - exp(-c_chunk / L_new)) - _ALIKE),
+    "chunked prefill",
+    "prompts differ in length: of exponential ones E[ceil(L/c)] = 1/(1 - exp(-c/L)), which takes the "
+    "place of the mean's own ceil(L/c) as the first wave of that sawtooth is damped",
+    source=derived,
+)
 
 prefill_math = Equation.of(
     T_pf_math,

@@ -136,7 +136,7 @@ def _riding(pool: _Asked, steps: np.ndarray) -> tuple[Rank, tuple[float, float]]
     grid = pool.question["workload"]["input_tokens"]["mean"] * np.array([0.25, 0.5, 1, 2, 4])
     found = [pool.alone("aggregated", batch, float(tokens)) for tokens in grid]
     taken = [_occupied(x, s) * pool.ranks for x, s in zip(found, grid, strict=True)]
-    columns = np.stack([grid**0, grid, grid**2])
+    columns = np.stack([np.ceil(grid / chunk), grid, grid**2])
     once, linear, square = nnls((columns / taken).T, np.ones(grid.size))[0].tolist()
     read = np.array([once, linear, square]) @ columns
     read += np.ceil(grid / chunk) * [_decoding(x) for x in found]
