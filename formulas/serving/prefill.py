@@ -30,8 +30,8 @@ chunk_count = Equation.of(
     + (1 - exp(-2 * (pi * v_in * L_new / c_chunk) ** 2))
     * (1 / (1 - exp(-c_chunk / L_new)) - _ALIKE),
     "chunked prefill",
-    "prompts differ in length: of exponential ones E[ceil(L/c)] = 1/(1 - exp(-c/L)), which takes the "
-    "place of the mean's own ceil(L/c) as the first wave of that sawtooth is damped",
+    "prompts differ in length: of exponential ones E[ceil(L/c)] = 1/(1 - exp(-c/L)), which takes "
+    "the place of the ceil(L/c) of the mean as the first wave of that sawtooth is damped",
     source=derived,
 )
 

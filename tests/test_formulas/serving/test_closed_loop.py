@@ -21,9 +21,9 @@ def drawn(**given):
 @pytest.mark.parametrize("_", range(20))
 def test_a_prompt_that_fills_its_passes_shares_none(_):
     """Six full passes take as long behind others as alone, a tenth of a pass less."""
-    full = LOWERED(**drawn(x_hit=0.0, L_in=48.0, c_chunk=8.0, n_half=1.0))
+    full = LOWERED(**drawn(x_hit=0.0, L_in=48.0, c_chunk=8.0, n_half=1.0, v_in=0.0))
     assert full["T_ahead"] == pytest.approx(full["T_pf"], rel=1e-12)
-    short = LOWERED(**drawn(x_hit=0.0, L_in=0.8, c_chunk=8.0, n_half=1.0))
+    short = LOWERED(**drawn(x_hit=0.0, L_in=0.8, c_chunk=8.0, n_half=1.0, v_in=0.0))
     assert short["T_ahead"] < short["T_pf"]
 
 

@@ -1,10 +1,13 @@
 """Prompts that share passes, against a simulation of the steps in which a pass costs something."""
 
+import math
+
 import numpy as np
 import pytest
 
 from formulas.numerics.evaluate import scalar
 from formulas.serving.passes import full_passes, mixed_passes, step_prompts
+from formulas.serving.prefill import chunk_count
 from formulas.serving.throughput import (
     decode_share,
     prefill_share,
@@ -90,3 +93,18 @@ def test_a_full_pass_holds_as_many_prompts_as_fit():
     said = [scalar([full_passes], ["n_shared"], {**values, "B": b})["n_shared"]
             for b in (4.0, 8.0, 4 * 163.0, 4 * 164.0, 1e6)]  # fmt: skip
     assert said == pytest.approx([1, 1 / 2, 1 / 163, 50 / 8192, 50 / 8192])
+
+
+@pytest.mark.parametrize("mean", [0.1, 0.5, 0.9, 1.0, 1.05, 2.2, 4.0, 8.3])
+@pytest.mark.parametrize("spread", [0.0, 0.25, 0.5, 1.0, 1.5])
+def test_prompts_that_differ_take_the_passes_of_each(mean, spread):
+    """E[ceil(L/c)] of log-normal lengths by their distribution; one length takes its own."""
+    at = {"L_new": mean, "c_chunk": 1.0, "v_in": spread}
+    passes = scalar([chunk_count], ["n_chunks"], at)["n_chunks"]
+    if not spread:
+        assert passes == math.ceil(mean)
+        return
+    sigma = math.sqrt(math.log1p(spread**2))
+    longer = [math.erfc((math.log(k / mean) / sigma + sigma / 2) / math.sqrt(2)) / 2
+              for k in range(1, 4000)]  # fmt: skip
+    assert passes == pytest.approx(1 + sum(longer), rel=0.13)

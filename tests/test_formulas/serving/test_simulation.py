@@ -62,7 +62,7 @@ def given(replica: Replica, batch: float, prompt: float, *, kappa: float = 1.0, 
         "T_pf_busy": prompt * replica.read / replica.ranks,
         "T_dec": replica.decode(batch / replica.ranks), "L_dec": OUTPUT - 1.0, "g": 1.0,
         "one_seq": 1.0, "x_pf": 1.0, "s_mixed": 1.0, "kappa": kappa, "x_own": own,
-        "v_occ": spread, "x_load": load,
+        "v_occ": spread, "v_in": spread, "x_load": load,
     }  # fmt: skip
 
 
