@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 
-from tests.house.sources import files
+from tests.house.sources import callee, files, nodes
 from tests.paths import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -45,12 +45,12 @@ def imported(sources: Iterable[Path]) -> set[str]:
     """The top-level modules that sources import, anywhere."""
     modules = set()
     for file in sources:
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        for node in nodes(file):
             if isinstance(node, ast.Import):
                 modules |= {alias.name.split(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module:
                 modules.add(node.module.split(".")[0])
-            elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("importorskip"):
+            elif isinstance(node, ast.Call) and callee(node) == "importorskip":
                 modules.add(ast.literal_eval(node.args[0]).split(".")[0])
     return modules
 

@@ -7,12 +7,12 @@ the machine that wrote them down.
 from __future__ import annotations
 
 import json
-import os
-import sys
 
 import pytest
 
 from tests.cases.frozen import (
+    AS_WRITTEN,
+    EXACT,
     FROZEN,
     Case,
     answered,
@@ -25,24 +25,22 @@ from tests.cases.frozen import (
     sound,
 )
 
-# What a solver stops at differs by its tolerance, and the words of parsers differ, from one
-# interpreter to the next; the answers were written down on this one.
 pytestmark = pytest.mark.skipif(
-    sys.version_info[:2] != (3, 11), reason="the answers were written down on Python 3.11"
-)
+    not AS_WRITTEN, reason="the answers were written down on Python 3.11"
+)  # fmt: skip
 
-EXACT = os.environ.get("FROZEN_EXACT") == "1"
-OFTEN = 8  # of the sound scenarios, one in so many is solved at every run; all of them with -m slow
+OFTEN = (
+    12  # of the sound scenarios, one in so many is solved at every run; all of them with -m slow
+)
 REFUSED = json.loads((FROZEN / "broken.json").read_text(encoding="utf-8"))
 BROKEN = broken()
 
 
 def chosen() -> list[object]:
-    """Every sound scenario; the examples, whose texts have a test of their own, are slow."""
+    """Every sound scenario; test_examples.py solves the examples."""
     often = [pytest.param(case, id=case.name) for case in sound()[::OFTEN]]
     others = [case for place, case in enumerate(sound()) if place % OFTEN]
-    seldom = [*others, *examples()]
-    return often + [pytest.param(case, id=case.name, marks=pytest.mark.slow) for case in seldom]
+    return often + [pytest.param(case, id=case.name, marks=pytest.mark.slow) for case in others]
 
 
 @pytest.mark.parametrize("case", chosen())

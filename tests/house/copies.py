@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tests.house.sources import Function, functions, in_package, modules, parsed
+from tests.house.sources import Function, callee, functions, in_package, modules, nodes, parsed
 
 # Rooms whose searches move a parameter of a question; a search over batches is part of the solver.
 ASKING = ("cli", "sweep", "sensitivity", "uncertainty", "report", "protocol")
@@ -29,7 +29,7 @@ def bracketed_searches() -> list[str]:
 
 def _halves(function: Function) -> bool:
     for node in ast.walk(function):
-        if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in ROOT_FINDERS:
+        if isinstance(node, ast.Call) and callee(node) in ROOT_FINDERS:
             return True
         if isinstance(node, ast.For | ast.While) and any(map(_middle, ast.walk(node))):
             return True
@@ -75,8 +75,8 @@ def elasticity_methods() -> set[str]:
         argument.value
         for name, file in modules().items()
         if name.startswith("planner.")
-        for node in ast.walk(parsed(file))
-        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("Elasticity")
+        for node in nodes(file)
+        if isinstance(node, ast.Call) and callee(node).endswith("Elasticity")
         for argument in (*node.args, *(keyword.value for keyword in node.keywords))
         if isinstance(argument, ast.Constant) and argument.value in ("dual", "slope", "re-solve")
     }

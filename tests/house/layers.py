@@ -9,7 +9,7 @@ from collections import defaultdict
 from functools import cache
 from typing import Any
 
-from tests.house.sources import components, graph, in_package, modules, parsed
+from tests.house.sources import components, graph, in_package, modules, nodes
 from tests.paths import ROOT
 
 FACES = ("cli", "pages", "sweep", "sensitivity", "uncertainty", "report")
@@ -104,7 +104,7 @@ def kinds_in_conditions() -> list[str]:
             continue
         if name == "planner.scenario.kinds":
             continue
-        for node in ast.walk(parsed(modules()[name])):
+        for node in nodes(modules()[name]):
             if isinstance(node, ast.Compare):
                 words = [node.left, *node.comparators]
             elif isinstance(node, ast.Dict):

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.house.sources import Function, files, parsed, place
+from tests.house.sources import Function, files, nodes, place
 
 BANNED = {
     *("found", "told", "each", "some", "own", "asked", "one", "kept", "held", "given", "said"),
@@ -27,14 +27,13 @@ SIDE_BY_SIDE = (
 
 def bindings(file: Path) -> Iterator[tuple[str, int]]:
     """Every name that a file binds, and its line; targets of comprehensions apart."""
-    tree = parsed(file)
     inside = {
         id(name)
-        for node in ast.walk(tree)
+        for node in nodes(file)
         if isinstance(node, ast.comprehension)
         for name in ast.walk(node.target)
     }
-    for node in ast.walk(tree):
+    for node in nodes(file):
         if id(node) in inside:
             continue
         match node:
@@ -66,7 +65,7 @@ def classes_twice() -> list[str]:
     """Class names that more than one class bears, each with its files."""
     where: dict[str, list[str]] = defaultdict(list)
     for file in files():
-        for node in ast.walk(parsed(file)):
+        for node in nodes(file):
             if isinstance(node, ast.ClassDef):
                 where[node.name].append(place(file))
     return [f"{name}: {', '.join(at)}" for name, at in sorted(where.items()) if len(at) > 1]
@@ -92,7 +91,7 @@ def signatures_with_any(package: str) -> tuple[int, int]:
     for file in files():
         if not place(file).startswith(package + "/"):
             continue
-        for node in ast.walk(parsed(file)):
+        for node in nodes(file):
             if isinstance(node, Function):
                 arguments = node.args
                 listed = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]

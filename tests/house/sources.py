@@ -37,6 +37,17 @@ def parsed(file: Path) -> ast.Module:
 
 
 @cache
+def nodes(file: Path) -> tuple[ast.AST, ...]:
+    """All that the syntax tree of a file holds; `ast.walk` costs as much as parsing."""
+    return tuple(ast.walk(parsed(file)))
+
+
+def callee(node: ast.Call) -> str:
+    """The last name of what is called, as `method` of `object.method()`; "" where it has none."""
+    return str(getattr(node.func, "attr", getattr(node.func, "id", "")))
+
+
+@cache
 def modules() -> dict[str, Path]:
     """{dotted name: file}; a package bears the name of its folder."""
     listed = {}
@@ -53,9 +64,7 @@ def size(node: ast.AST) -> int:
 
 def functions(file: Path) -> Iterator[Function]:
     """Every function and method of a file."""
-    for node in ast.walk(parsed(file)):
-        if isinstance(node, Function):
-            yield node
+    return (node for node in nodes(file) if isinstance(node, Function))
 
 
 @cache

@@ -7,7 +7,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from tests.house.sources import files, parsed, place, size, text
+from tests.house.sources import callee, files, nodes, parsed, place, size, text
 from tests.paths import ROOT
 
 SHORT_ENOUGH = 8  # lines of a public function that its name explains
@@ -25,7 +25,7 @@ def without_docstring() -> list[str]:
             listed.append(place(file))
         documented = {
             node.name
-            for node in ast.walk(tree)
+            for node in nodes(file)
             if isinstance(node, ast.FunctionDef) and ast.get_docstring(node)
         }
         classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
@@ -49,11 +49,11 @@ def running_text() -> list[str]:
     """Calls that turn text into code or into an expression."""
     listed = []
     for file in files():
-        for node in ast.walk(parsed(file)):
-            if isinstance(node, ast.Call):
+        for node in nodes(file):
+            if isinstance(node, ast.Call) and callee(node) in {*RUNS_TEXT, "compile"}:
                 called = ast.unparse(node.func)
                 strict = called.endswith("sympify") and "strict=True" in ast.unparse(node)
-                if called == "compile" or (called.split(".")[-1] in RUNS_TEXT and not strict):
+                if called == "compile" or (callee(node) in RUNS_TEXT and not strict):
                     listed.append(f"{place(file)}:{node.lineno} calls {called}")
     return listed
 

@@ -7,14 +7,17 @@ import pytest
 from tests.campaign.hostile import FAMILIES
 from tests.campaign.judged import MOST_CPU, WILD, refused_well, wild
 from tests.campaign.running import run_chunk
+from tests.sizes import sized
 
 FEW = {"table": 2, "scenario": 6, "change": 6, "grid": 8, "profile": 6}  # cases that cost most
 
 
+@pytest.mark.sized
 @pytest.mark.parametrize("family", FAMILIES)
 def test_hostile_cases_end_well(family):
     """The first of the family; `python -m tests.campaign --case FAMILY:NUMBER` shows one."""
-    _, tally = run_chunk((family, 0, FEW.get(family, 12)))
+    many = FEW.get(family, 12)
+    _, tally = run_chunk((family, 0, sized(many // 2, many)))
     assert not tally.failures
 
 

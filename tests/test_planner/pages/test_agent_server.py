@@ -182,12 +182,12 @@ def test_a_hundred_questions_have_equal_bytes(name, many, capsys, tmp_path):
     """Command, tool and server, thus its page: one text, whatever the price or the tokens are."""
     scenario, file = question(name), tmp_path / "scenario.json"
     file.write_text(json.dumps(scenario), "utf-8")
-    for step in range(1, 1 + many):
-        price = f"price=${1 + step / 10:g}/hour"
-        change = f"inference.tokens={1e14 * step:g}" if "inference" in scenario else price
-        ((error, text),) = asked(("solve", {"scenario": scenario, "set": [change]}))
-        assert not error, text
-        assert text == printed(capsys, "solve", str(file), "--json", "--set", change)
-        with TestClient(web_app(Inline()), base_url="http://127.0.0.1") as web:  # type: ignore[arg-type]
+    with TestClient(web_app(Inline()), base_url="http://127.0.0.1") as web:  # type: ignore[arg-type]
+        for step in range(1, 1 + many):
+            price = f"price=${1 + step / 10:g}/hour"
+            change = f"inference.tokens={1e14 * step:g}" if "inference" in scenario else price
+            ((error, text),) = asked(("solve", {"scenario": scenario, "set": [change]}))
+            assert not error, text
+            assert text == printed(capsys, "solve", str(file), "--json", "--set", change)
             served = web.post("/solve", params={"set": change}, json=scenario)
-        assert served.text.removesuffix("\n") == text
+            assert served.text.removesuffix("\n") == text

@@ -25,7 +25,7 @@ JSON = {"content-type": "application/json"}
 SEEDS = range(1000)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def client():
     """The server, whose operations run in this process."""
     with TestClient(web_app(Inline()), base_url="http://127.0.0.1:8765") as client:

@@ -228,13 +228,16 @@ def filled_in_part(step: Step, rows: np.ndarray, batch: np.ndarray) -> tuple[np.
     """Layouts, batches and shares of slots that serve more than the full batches of `rows`.
 
     Promises that a full batch keeps may leave room for some requests more, which the next batch
-    that carries them serves with slots to spare.
+    that carries them serves with slots to spare. Where latency is to be least, only batches that
+    may be sooner than all before: a larger one has longer steps, whoever waits.
     """
-    free = 1 - step.task.headroom
+    free, hurries = 1 - step.task.headroom, step.task.objective == "latency"
+    soonest = np.full(len(step.layouts), np.inf)
     up, most = step.layouts.replicas - step.task.spare, np.full(len(step.layouts), NEXT_TO_NOTHING)
     values = evaluated(step, rows, batch, np.ones(rows.size))
     keeps = feasible(step.take(rows), values)
     np.maximum.at(most, rows[keeps], free / values["slot"][keeps])
+    np.minimum.at(soonest, rows[keeps], values["latency"][keeps])
     parts = [(rows[:0], batch[:0], batch[:0])]
     at = np.flatnonzero(up > 0)
     # Waits and chances turn with every rank that has one more: what a batch breaks a larger one
@@ -243,12 +246,17 @@ def filled_in_part(step: Step, rows: np.ndarray, batch: np.ndarray) -> tuple[np.
         load = most[at] * up[at] * (1 + SAME)
         batch = carrying(step.take(at).bearing(load), LARGEST_BATCH)
         at, batch = at[batch > 0], batch[batch > 0]
+        if hurries:
+            sooner = step.take(at).filled(batch)(NEXT_TO_NOTHING)["latency"] < soonest[at]
+            at, batch = at[sooner], batch[sooner]
         part = step.take(at)
         rate = free / np.broadcast_to(part.filled(batch)(1.0)["slot"], at.shape)
         good, fill = busiest(part, batch, keeping(part), least=most[at] / rate)
-        parts.append((at[good], batch[good], fill))
-        at = at[good]
+        at, batch = at[good], batch[good]
+        parts.append((at, batch, fill))
         most[at] = rate[good]
+        if hurries:
+            soonest[at] = np.minimum(soonest[at], step.take(at).filled(batch)(fill)["latency"])
     return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from functools import cache
 
 import pytest
 
@@ -61,10 +62,16 @@ KEYS = {
 WITHOUT = ("below the floor", "too little data", "one FLOP")
 
 
+@cache
+def solved(name: str) -> planner.Plan:
+    """The answer to one of the scenarios, worked out once."""
+    return planner.solve(CASES[name])
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_every_document_has_the_same_shape(name):
     """Keys of the interface, never absent; finite numbers; a text of at most 80 columns."""
-    plan = planner.solve(CASES[name])
+    plan = solved(name)
     document = json.loads(dumps(plan.document))
     assert document.keys() == KEYS
     assert document["problem"] == "budget"
@@ -80,7 +87,7 @@ def test_every_document_has_the_same_shape(name):
 @pytest.mark.parametrize("name", [name for name in CASES if name not in WITHOUT])
 def test_costs_and_shares_add_up(name):
     """Phases add up to the total; shares to one; total parameters are sparsity times active."""
-    plan = planner.solve(CASES[name]).chosen
+    plan = solved(name).chosen
     cost = plan["cost"]
     for key in ("usd", "flop", "flop_paid", "chip_hours"):
         parts = [cost[phase][key] for phase in ("pretrain", "rl", "inference")]
@@ -100,7 +107,7 @@ def test_costs_and_shares_add_up(name):
 
 def test_dollars_are_chip_hours_at_their_price():
     """USD = FLOP / (peak * mfu) * rent, in each phase with its own chip."""
-    plan = planner.solve(MONEY)
+    plan = solved("money")
     cost = plan.chosen["cost"]
     for phase, given in PHASES.items():
         each = cost[phase]
@@ -129,7 +136,7 @@ def test_of_several_systems_the_cheapest_flop_is_bought():
 
 def test_the_best_sparsity_is_the_best_of_all_asked():
     """Sparsities are tried one by one; the others stand as alternatives, dearer."""
-    plan = planner.solve(CASES["sparse"])
+    plan = solved("sparse")
     alone = [
         planner.solve({**CASES["sparse"], "choose": {"sparsity": [s]}}).chosen["cost"]["total"]
         for s in (1, 8, 32)
@@ -144,7 +151,7 @@ def test_the_best_sparsity_is_the_best_of_all_asked():
 @pytest.mark.parametrize("name", [name for name in CASES if name not in (*WITHOUT, "a rule")])
 def test_outputs_are_what_their_equations_give(name):
     """At the symbols of the plan each expression evaluates to the number printed beside it."""
-    plan = planner.solve(CASES[name])
+    plan = solved(name)
     point = plan.answer.plan
     task = best_of(solve_many(resolve_budget(plan.question).tasks)).task
     values = symbol_values(task.phases, point.n_active, point.tokens)
@@ -176,7 +183,7 @@ def test_a_dense_law_leaves_other_sparsities_out_and_says_so():
 
 def test_extrapolation_is_warned_of_or_refused():
     """Outside the fitted range: a warning, or a mistake at the law where it is not wanted."""
-    plan = planner.solve(PLAIN)
+    plan = solved("plain")
     assert any("was fitted on" in each for each in plan.warnings)
     assert plan.document["provenance"]["warnings"] == list(plan.warnings)
     with pytest.raises(planner.InputError, match="law: besiroglu-2024 was fitted on"):
@@ -188,9 +195,9 @@ def test_extrapolation_is_warned_of_or_refused():
 
 def test_other_laws_stand_beside_the_first():
     """Each answers the same question, or says why it cannot."""
-    laws = planner.solve(CASES["other laws"]).document["laws"]
+    laws = solved("other laws").document["laws"]
     assert [each["law"] for each in laws] == ["besiroglu-2024", "krajewski-2024", "llama-3-2024"]
-    alone = planner.solve(PLAIN).chosen
+    alone = solved("plain").chosen
     assert laws[0]["plan"]["n_active"] == pytest.approx(alone["n_active"])
     assert laws[2]["plan"] is None
     assert "gives no loss" in laws[2]["why_not"]
@@ -198,22 +205,22 @@ def test_other_laws_stand_beside_the_first():
 
 def test_the_certificate_says_what_agreed():
     """The program by name, its bound below the answer, and how far the ways differ."""
-    proof = planner.solve(PLAIN).certificate
+    proof = solved("plain").certificate
     assert "geometric program" in proof.method
     assert "SciPy" in proof.method
     assert proof.relaxation <= proof.objective
     assert proof.gap == pytest.approx(0, abs=1e-6)
     assert max(proof.differences.values()) < 1e-4
-    tangent = planner.solve(CASES["repeated"]).certificate
+    tangent = solved("repeated").certificate
     assert "tangent" in tangent.method
 
 
 def test_binding_limits_and_elasticities_agree():
     """The worth of the limit that binds is the elasticity to it."""
-    plan = planner.solve(CASES["cost"])
+    plan = solved("cost")
     (limit,) = plan.binding
     assert (limit.name, limit.elasticity) == ("cost", plan.elasticities["cost"])
-    ends = planner.solve(CASES["end of the data"])
+    ends = solved("end of the data")
     names = {each.name: each.elasticity for each in ends.binding}
     assert names.keys() == {"loss", "unique data"}
     assert names["unique data"] == ends.elasticities["data.unique"] < 0
@@ -221,21 +228,21 @@ def test_binding_limits_and_elasticities_agree():
 
 def test_what_does_not_matter_is_shown_as_nothing():
     """The floor cancels where the quality is that of a model; the table says ~0."""
-    lines = planner.solve(PLAIN).why().splitlines()
+    lines = solved("plain").why().splitlines()
     (floor,) = [line for line in lines if line.strip().startswith("law.loss_min")]
     assert floor.split()[-1] == "~0"
 
 
 def test_what_a_percent_is_worth_stands_in_one_column():
     """However long the names are."""
-    told = planner.solve(MONEY).why().split("One percent more of")[1].split("Closed form")[0]
+    told = solved("money").why().split("One percent more of")[1].split("Closed form")[0]
     ends = {line.index(" %") for line in told.splitlines() if line.endswith(" %")}
     assert len(ends) == 1
 
 
 def test_exponents_are_printed_with_the_answer():
     """Rounding them moves the answer by a fifth, so they stand in the text."""
-    text = " ".join(str(planner.solve(PLAIN)).split())
+    text = " ".join(str(solved("plain")).split())
     assert "alpha_N 0.3478" in text
     assert "beta_D 0.3658" in text
 

@@ -19,20 +19,19 @@ from tests.cases.fleet_brute_force import (
     regional_scenario,
     small_scenario,
 )
-from tests.sizes import sized
+from tests.sizes import first, seldom
 
-
-@pytest.mark.sized
-@pytest.mark.parametrize(
-    ("drawn", "least_of", "count"),
-    [
-        (small_scenario, least_bill, (25, 200)),
-        (regional_scenario, least_regional_bill, (10, 100)),
-        (paired_scenario, least_paired_bill, (10, 100)),
-    ],
+DRAWN = (
+    (small_scenario, least_bill, (20, 80, 200)),
+    (regional_scenario, least_regional_bill, (8, 40, 100)),
+    (paired_scenario, least_paired_bill, (8, 40, 100)),
 )
+FEW, MANY, ALL = ([(*of, counts[size]) for *of, counts in DRAWN] for size in range(3))
+
+
+@pytest.mark.parametrize(("drawn", "least_of", "count"), [*FEW, *first(0, MANY), *seldom(ALL)])
 def test_the_cheapest_of_every_plan(
-    drawn: Callable[[int], dict], least_of: Callable[[dict], float], count: tuple[int, int]
+    drawn: Callable[[int], dict], least_of: Callable[[dict], float], count: int
 ) -> None:
     """Of at most 3 models, 3 pools, 2 regions and 4 hours.
 
@@ -53,5 +52,5 @@ def test_the_cheapest_of_every_plan(
             value = math.inf
         assert value == pytest.approx(least, rel=1e-6), seed
         compared += 1
-        if compared == sized(*count):
+        if compared == count:
             break

@@ -17,7 +17,7 @@ from planner.programs.integer import NoPoint, relaxed, solved
 from planner.scenario import load
 from tests.cases.fleet_brute_force import small_scenario
 from tests.cases.fleets import large_fleet
-from tests.sizes import first
+from tests.sizes import first, seldom
 
 
 def small_fleet(seed: int) -> FleetTask:
@@ -26,7 +26,7 @@ def small_fleet(seed: int) -> FleetTask:
     return replace(task, demand=task.demand * 0.03)
 
 
-@pytest.mark.parametrize("seed", first(3, range(20)))
+@pytest.mark.parametrize("seed", [*first(2, range(10)), *seldom(range(10, 20))])
 def test_cuts_of_covers_cut_no_cheapest_plan_away(seed):
     """The optimum of the whole program with the cuts is that without; the relaxation is lifted."""
     task = resolve_fleet(load(small_scenario(seed))).task
@@ -49,7 +49,7 @@ def test_cuts_of_covers_cut_no_cheapest_plan_away(seed):
             assert cycle_bound(task, made, point) <= best.value * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("seed", first(2, range(10)))
+@pytest.mark.parametrize("seed", [*first(1, range(5)), *seldom(range(5, 10))])
 def test_a_plan_by_models_keeps_all_rules_and_the_optimum_lies_between_it_and_its_bound(seed):
     """The evaluation states every rule by itself; the answer is as near to the optimum as it says.
 
@@ -85,7 +85,7 @@ def test_no_cover_that_is_not_listed_costs_less_than_what_is_said_of_all_others(
     assert min((np.array(row) @ costs for row in rest), default=np.inf) >= listed.others - 1e-6
 
 
-@pytest.mark.parametrize("seed", first(2, range(10)))
+@pytest.mark.parametrize("seed", [*first(1, range(5)), *seldom(range(5, 10))])
 def test_cycles_lift_the_bound_over_that_of_hours(seed):
     """What starts cost between hours is of no single hour; the optimum lies above."""
     task = small_fleet(seed)

@@ -16,6 +16,7 @@ from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.resolve import resolve
 from planner.scenario import load
 from tests.cases.live_page import DENSE, in_node, live, scenario
+from tests.sizes import first, seldom
 
 KEYS = {
     "input": "workload.input_tokens", "output": "workload.output_tokens",
@@ -179,12 +180,12 @@ def test_how_often_caches_find_no_room_is_what_the_planner_computes() -> None:
     np.testing.assert_allclose(np.array(made), exceeding(mean, spread, room), rtol=1e-8, atol=1e-12)
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize("count", [*first(0, [16]), *seldom([34])])
 @pytest.mark.parametrize("name", list(CASES))
-def test_many_changes_are_chosen_alike(name: str) -> None:
+def test_many_changes_are_chosen_alike(name: str, count: int) -> None:
     """Over dense, sparse, windowed and hybrid models, one pool and two."""
     question = CASES[name]
-    assert compare(question, states(question, 34, seed=len(name))) >= 15
+    assert compare(question, states(question, count, seed=len(name))) >= 0.4 * count
 
 
 def test_kernels_give_what_the_step_gives_at_many_points() -> None:

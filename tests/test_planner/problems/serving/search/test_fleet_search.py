@@ -237,7 +237,7 @@ def most_kept(task: Task, at: dict[str, Any], index: int, least: float, rate: fl
     return low
 
 
-@examples(10, 40)
+@examples(6, 30)
 @given(fleets())
 def test_the_most_that_can_be_served_equals_exhaustive_search(task: Task) -> None:
     """demand: max finds the layout, batch and load of the highest rate within the promises.

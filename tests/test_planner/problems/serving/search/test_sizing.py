@@ -315,6 +315,30 @@ def filled(**changes: Any) -> list[int]:
     return [column.size for column in filled_in_part(step, *full[:2])]
 
 
+@pytest.mark.parametrize(("batch", "counts", "changes"), [
+    (0.5, (21, 6), {"promises": {"ttft_p95": 0.012}, "output_tokens": 20.0}),
+    (9.0, (567, 0), {"promises": {"ttft_p95": 0.03}}),
+])  # fmt: skip
+def test_batches_that_are_left_out_are_no_sooner(batch, counts, changes):
+    """Where latency is to be least, fewer are filled in part, and the least is that of all."""
+    soonest, filled = [], []
+    for objective in ("throughput", "latency"):
+        task = question(MODELS["dense"], batch=batch, arrivals=np.inf, objective=objective,
+                        **changes)  # fmt: skip
+        step = searched(task)
+        every = np.arange(len(step.layouts))
+        partly = filled_in_part(step, every, np.ones(every.size))
+        full = every, np.ones(every.size), np.ones(every.size)
+        rows, batches, fill = map(np.concatenate, zip(full, partly, strict=True))
+        values = evaluated(step, rows, batches, fill)
+        latency = np.where(feasible(task, values), values["latency"], np.inf)
+        soonest.append([latency[rows == row].min() for row in every])
+        filled.append(partly[0].size)
+    assert soonest[0] == soonest[1]
+    assert np.isfinite(soonest[0]).any()
+    assert tuple(filled) == counts
+
+
 def test_replicas_that_are_all_spare_serve_nothing():
     """Nothing is filled in part where none is up, or where even more are to be spare."""
     for spare in (4, 5):
