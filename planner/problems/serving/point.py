@@ -43,13 +43,14 @@ class PoolLayout:
 
 @dataclass(frozen=True)
 class DraftedTokens:
-    """What the drafts of a step bring, and the batch of a replica up to which they pay.
+    """What the drafts of a step bring, and the batches of a replica from and up to which they pay.
 
-    The batch is null where drafts pay at any.
+    The last is null where they pay at any that is larger.
     """
 
     drafts: Annotated[int, Unit("token")]
     tokens_per_step: Annotated[float, Unit("token")]
+    pays_from: Annotated[float, Unit("seq")]
     pays_up_to: Annotated[float, Unit("seq")] | None
 
 

@@ -200,8 +200,10 @@ def _placement(point: ServingPoint) -> list[str]:
 
 def _drafting(drafting: DraftedTokens) -> str:
     """What drafts bring, and up to which batch they pay."""
-    most = drafting.pays_up_to
-    pays = "at any batch" if most is None else f"up to about {max(most, 1):,.0f} per replica"
+    end, most = "up to", drafting.pays_up_to
+    if most is None and drafting.pays_from >= 1:
+        end, most = "from", drafting.pays_from
+    pays = "at any batch" if most is None else f"{end} about {max(most, 1):,.0f} per replica"
     emitted = f"{drafting.tokens_per_step:.2f} tokens a step of {drafting.drafts} drafted"
     return f"{emitted}; they pay {pays}"
 

@@ -161,8 +161,8 @@ class EvaluatedPool:
         task = self.task
         if task.uses_bound or not self.decodes or not task.drafts:
             return None
-        most = break_even(self.step, self.batch)
-        return DraftedTokens(task.drafts, task.tokens_per_step, most if most < np.inf else None)
+        low, up = break_even(self.step, self.batch)
+        return DraftedTokens(task.drafts, task.tokens_per_step, low, up if up < np.inf else None)
 
     def roofs(self) -> Roofs | None:
         """Times of one step by each roof; None where nothing is decoded."""
@@ -200,8 +200,8 @@ class EvaluatedPool:
             "T_dec": values["step"], "x_load": requests / self.replicas,
         })  # fmt: skip
         busy, added = (float(np.ravel(late[name])[0]) for name in ("readers", "ttft_p95"))
-        tail = added if math.isfinite(added) and busy < 1 - SAME else None
-        return UncountedQueue(min(busy, 1.0), tail)
+        ends = math.isfinite(added) and busy < 1 - SAME
+        return UncountedQueue(min(busy, 1.0), added if ends else None)
 
     def bottleneck(self) -> str:
         """The largest part of a step; on the bound, the highest roof."""

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 KEPT = 6  # pairs of a question that are worth evaluating in full
 MOST_TIED = 64  # splits of one number of chips that may share the best score
 FEW, POINTS = 2_000, 200_000  # splits looked at together, at first and at most
+TOGETHER = 1_000_000  # pairs put in order together: 0.3 kB each
 
 
 @dataclass(frozen=True)
@@ -135,42 +136,39 @@ def _searched(tasks: TaskPair, matched: Matched) -> SearchedPairs:
     """Every pair of a group at its best split, a few that promise most first, while any may win."""
     prefill, decode = matched
     best: list[Pair] = []
-    looked = start = 0
+    looked = 0
     paid = np.unique(np.asarray(tasks.prefill.chips, dtype=np.int64))
     if tasks.prefill.objective == "latency":
         paid = paid[-1:]
     # Of each kind that decodes the fastest, which stands for the slower ones before it.
     fastest = np.flatnonzero(np.append(decode.slower[1:] == 0, True)[: decode.rows.size])
-    i, j = _pairs(prefill.group, decode.group[fastest])
-    j = fastest[j]
-    least = _least_score(tasks, prefill.take(i), decode.take(j), paid)
     looks = paid.size if tasks.demand is None else paid.size.bit_length()
-    order, size = np.argsort(least, kind="stable"), FEW
-    while start < order.size:
-        part = order[start : start + max(1, size // looks)]
-        if len(best) == KEPT and least[part[0]] >= best[-1].score:
-            break
-        at, chips = _paying(tasks, prefill.take(i[part]), decode.take(j[part]), paid)
-        reads, decodes, chips = supplied(tasks, prefill, decode, (i[part[at]], j[part[at]], chips))
-        best = _merged(best, _split(tasks, prefill.take(reads), decode.take(decodes), chips))
-        looked, start, size = looked + at.size, start + part.size, min(2 * size, POINTS)
+    for i, j in _pairs(prefill.group, decode.group, fastest):
+        least = _least_score(tasks, prefill.take(i), decode.take(j), paid)
+        order, start, size = np.argsort(least, kind="stable"), 0, FEW
+        while start < order.size:
+            part = order[start : start + max(1, size // looks)]
+            if len(best) == KEPT and least[part[0]] >= best[-1].score:
+                break
+            at, chips = _paying(tasks, prefill.take(i[part]), decode.take(j[part]), paid)
+            pairs = i[part[at]], j[part[at]], chips
+            reads, decodes, chips = supplied(tasks, prefill, decode, pairs)
+            best = _merged(best, _split(tasks, prefill.take(reads), decode.take(decodes), chips))
+            looked, start, size = looked + at.size, start + part.size, min(2 * size, POINTS)
     return best, looked
 
 
-def _pairs(prefill: np.ndarray, decode: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of every pair within a group, groups in order."""
-    groups = np.intersect1d(prefill, decode)
-    bounds = [
-        np.searchsorted(rows, groups, side=side)
-        for rows in (prefill, decode)
-        for side in ("left", "right")
-    ]
-    blocks = [
-        np.indices((a1 - a0, b1 - b0)).reshape(2, -1) + np.array([[a0], [b0]])
-        for a0, a1, b0, b1 in zip(*bounds, strict=True)
-    ]
-    i, j = np.concatenate([np.zeros((2, 0), dtype=np.int64), *blocks], axis=1)
-    return i, j
+def _pairs(
+    prefill: np.ndarray, decode: np.ndarray, fastest: np.ndarray
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Rows of every pair within a group, `TOGETHER` at a time, of those that decode some rows."""
+    sides = ("left", "right")
+    first, last = (np.searchsorted(decode[fastest], prefill, side=side) for side in sides)
+    ends = np.cumsum(last - first)
+    for k in range(0, int(ends[-1]) if ends.size else 0, TOGETHER):
+        number = np.arange(k, min(k + TOGETHER, ends[-1]))
+        i = np.searchsorted(ends, number, side="right")
+        yield i, fastest[number - ends[i] + last[i]]
 
 
 def _least_score(tasks: TaskPair, a: PhaseLayouts, b: PhaseLayouts, paid: np.ndarray) -> np.ndarray:

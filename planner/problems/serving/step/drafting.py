@@ -81,11 +81,11 @@ def draft_collectives(task: Task, layouts: Layouts) -> dict[str, np.ndarray]:
     }
 
 
-def break_even(step: Step, batch: float) -> float:
-    """Sequences of a replica up to which a layout's drafts pay; infinite where they always do.
+def break_even(step: Step, batch: float) -> tuple[float, float]:
+    """Sequences of a replica from and up to which a layout's drafts pay; (0, inf) if always.
 
     `step` holds one layout. Its times are taken to be a fixed part and one proportional to the
-    batch, as they are between this batch and twice of it; 0 where drafts never pay.
+    batch, as they are between this batch and twice of it; (0, 0) where drafts never pay.
     """
     task, twice = step.task, np.array([batch, 2 * batch])
     alone = task.with_layout(positions_per_step=1.0, tokens_per_step=1.0, drafter=None)
@@ -103,9 +103,9 @@ def break_even(step: Step, batch: float) -> float:
         "g": task.tokens_per_step, "one_seq": 1.0, "one_token": 1.0,
     }  # fmt: skip
     gain = task.tokens_per_step - 1.0
-    if drafts * (checked[1] + passes[1]) < gain * t_each:
-        return np.inf
-    return max(float(fed(lowered("break_even"), symbols)["B_even"]), 0.0)
+    even = max(float(fed(lowered("break_even"), symbols)["B_even"]), 0.0)
+    # What is cheaper for each sequence pays from where that has made up for a dearer fixed part.
+    return (even, np.inf) if drafts * (checked[1] + passes[1]) < gain * t_each else (0.0, even)
 
 
 def _affine(times: np.ndarray, batch: float) -> tuple[float, float]:

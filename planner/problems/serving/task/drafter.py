@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from planner.architecture.counts import Sizes
 from planner.architecture.counts import sizes as counted
 from planner.architecture.layers import GROUPS
+from planner.architecture.quantization import dtype
 from planner.catalogue import models
 from planner.catalogue.acceptance import acceptance, draft_method, fitted, lengths
 from planner.scenario.keys.speculation_keys import MODEL as DRAFT_MODEL
@@ -63,8 +64,12 @@ def predictor(sizes: Sizes, method: DraftMethod) -> Drafter:
     of = {group: _layers_of(sizes, group) for group in GROUPS}
     sparse_only = ("router", "shared", "routed")
     parts = ("attention", "other", *(sparse_only[:2] if sparse else ()))
+    # What a model has none of, such as attention beside its own layers, is stored as it would be.
     bytes_each = {
-        group: _share(sizes.params[group], sizes.streamed_bytes[group]) for group in GROUPS
+        group: sizes.streamed_bytes[group] / count
+        if count
+        else float(dtype(sizes.weight_dtype[group]).bytes)
+        for group, count in sizes.params.items()
     }
     fixed = {group: sizes.params[group] / of[group] for group in parts}
     if not sparse:
@@ -125,10 +130,6 @@ def _layers_of(sizes: Sizes, group: str) -> int:
     if group in ("routed", "shared", "router"):
         return max(sizes.n_moe_layers, 1)
     return max(sizes.n_dense_ffn_layers if group == "dense_ffn" else sizes.n_layers, 1)
-
-
-def _share(count: float, size: float) -> float:
-    return size / count if count else 0.0
 
 
 AUTO_MOST = 8  # drafts that are tried where nobody says: published curves end there

@@ -158,8 +158,8 @@ def _unanswered(scenario: Scenario) -> Iterator[tuple[str, str]]:
         words = "under demand the batch is what gathers; leave one of the two out"
         yield "choose.batch", words
     if scenario.objective == "latency" and (load := scenario.workload.demand) and isinf(load.value):
-        words = "latency is least where next to nothing arrives, demand: max is all there can be"
-        yield "objective", f"{words}; give a demand, or choose throughput and promise e2e"
+        words = "latency is least where next to nothing arrives, not where all that can be does"
+        yield "objective", f"{words}; give a demand in place of max, or choose throughput"
     for tail in ("ttft_p95", "ttft_p99"):
         if demand is None and getattr(promises, tail) is not None:
             words = "without demand nobody queues, and the mean is all there is; promise ttft"

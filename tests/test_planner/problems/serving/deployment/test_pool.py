@@ -175,11 +175,11 @@ def test_drafts_are_told_where_tokens_are_decoded_by_an_estimate():
     """How many, what they bring, and up to which batch they pay."""
     drafts: dict[str, Any] = {"positions_per_step": 4.0, "tokens_per_step": 1.2}
     task = question(MODEL, mode="decode", slow="flops", **drafts)
-    most = break_even(Step(task, columns([ONE]), bound=False), 8.0)
-    assert 0 < most < np.inf
-    assert pool(task).drafting() == DraftedTokens(3, 1.2, most)
+    least, most = break_even(Step(task, columns([ONE]), bound=False), 8.0)
+    assert 0 == least < most < np.inf
+    assert pool(task).drafting() == DraftedTokens(3, 1.2, least, most)
     always = replace(task, tokens_per_step=3.99)
-    assert pool(always).drafting() == DraftedTokens(3, 3.99, None)
+    assert pool(always).drafting() == DraftedTokens(3, 3.99, 0.0, None)
     for other in (replace(task, estimate="bound"), replace(task, mode="prefill"), question(MODEL)):
         assert pool(other).drafting() is None
 

@@ -42,14 +42,21 @@ def question(**changes: Any) -> TaskPair:
     return pools_of(MODEL, domain=8, **changes)
 
 
-def test_pairs_are_all_of_one_group():
+@pytest.mark.parametrize("together", [1, 3, 100])
+def test_pairs_are_all_of_one_group(monkeypatch, together):
     """Every row of either pool with every row of the other where both have the group."""
+    monkeypatch.setattr(pool_pairs, "TOGETHER", together)
     first, second = np.array([0, 0, 2, 2, 3, 7]), np.array([0, 2, 2, 2, 5, 7, 7])
     expected = [(i, j) for i, j in itertools.product(range(6), range(7)) if first[i] == second[j]]
-    i, j = pool_pairs._pairs(first, second)
-    assert sorted(zip(i.tolist(), j.tolist(), strict=True)) == expected
-    assert (np.diff(first[i]) >= 0).all()
-    assert [column.size for column in pool_pairs._pairs(first, second + 10)] == [0, 0]
+    every = np.arange(7)
+    blocks = [*pool_pairs._pairs(first, second, every)]
+    assert [x for i, j in blocks for x in zip(i.tolist(), j.tolist(), strict=True)] == expected
+    assert [i.size for i, _ in blocks[:-1]] == [together] * (len(blocks) - 1)
+    some = np.array([0, 3, 6])
+    i, j = (np.concatenate(x) for x in zip(*pool_pairs._pairs(first, second, some), strict=True))
+    assert [*zip(i.tolist(), j.tolist(), strict=True)] == [(0, 0), (1, 0), (2, 3), (3, 3), (5, 6)]
+    assert not [*pool_pairs._pairs(first, second + 10, every)]
+    assert not [*pool_pairs._pairs(first[:0], second, every)]
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)

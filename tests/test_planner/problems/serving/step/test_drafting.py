@@ -91,11 +91,11 @@ class Timed:
 def test_drafts_pay_up_to_the_batch_where_both_are_as_fast(tokens, batch):
     """g steps of 10 + B/2 against one with three drafts of 0.6 + 0.13 B each, from any batch."""
     task = replace(SMALL, drafter=DRAFTER, tokens_per_step=tokens)
-    found = break_even(Timed(task, columns([(1,) * 8]), bound=False), batch)
+    low, found = break_even(Timed(task, columns([(1,) * 8]), bound=False), batch)
     gain = tokens - 1
     slower, dearer = gain * 10 - 3 * 0.6, 3 * 0.13 - gain * 0.5
     expected = np.inf if dearer <= 0 else max(slower / dearer, 0.0)
-    assert found == pytest.approx(expected)
+    assert (low, found) == (0.0, pytest.approx(expected))
     if 0 < found < np.inf:
         alone, drafted = 10 + 0.5 * found, 10 + 0.5 * found + 3 * (0.6 + 0.13 * found)
         assert tokens * alone == pytest.approx(drafted)
@@ -108,18 +108,18 @@ def test_drafts_that_cost_nothing_more_for_a_sequence_always_pay():
         passes, checks = (0.5, 0.0625), (0.25, 0.0625)
 
     task = replace(SMALL, drafter=DRAFTER, tokens_per_step=1.75)
-    assert break_even(Even(task, columns([(1,) * 8]), bound=False), 8.0) == np.inf
+    assert break_even(Even(task, columns([(1,) * 8]), bound=False), 8.0) == (0, np.inf)
 
     class Dear(Even):
         passes = (5.0, 0.0625)
 
     # As even, but the fixed part of three drafts is more than that of what they bring.
-    assert break_even(Dear(task, columns([(1,) * 8]), bound=False), 8.0) == 0
+    assert break_even(Dear(task, columns([(1,) * 8]), bound=False), 8.0) == (0, 0)
 
     class Falling(Timed):
         plain, passes, checks = (10.0, -0.1), (0.4, 0.0), (0.2, 0.1)
 
-    found = break_even(Falling(task, columns([(1,) * 8]), bound=False), 8.0)
+    _, found = break_even(Falling(task, columns([(1,) * 8]), bound=False), 8.0)
     # At a batch of 8 a plain step takes 9.2, taken for fixed.
     assert found == pytest.approx((0.75 * 9.2 - 3 * 0.6) / (3 * 0.1))
 
@@ -127,7 +127,21 @@ def test_drafts_that_cost_nothing_more_for_a_sequence_always_pay():
         plain, passes, checks = (-1.0, 0.5), (0.0, 0.2), (0.0, 0.2)
 
     # A fixed part below zero is none, so no batch is small enough.
-    assert break_even(Growing(task, columns([(1,) * 8]), bound=False), 8.0) == 0
+    assert break_even(Growing(task, columns([(1,) * 8]), bound=False), 8.0) == (0, 0)
+
+
+def test_drafts_of_a_dearer_fixed_part_pay_from_a_batch_on():
+    """Three drafts of 6 + B/16 in all against the half step of 10 + B/2 that they bring."""
+
+    class Dear(Timed):
+        plain, passes, checks = (10.0, 0.5), (1.75, 0.03125), (0.25, 0.03125)
+
+    task = replace(SMALL, drafter=DRAFTER, tokens_per_step=1.5)
+    low, high = break_even(Dear(task, columns([(1,) * 8]), bound=False), 8.0)
+    assert (low, high) == (pytest.approx((3 * 2 - 0.5 * 10) / (0.5 * 0.5 - 3 / 16)), np.inf)
+    assert 1.5 * (10 + low / 2) == pytest.approx(10 + low / 2 + 3 * (2 + low / 16))
+    cheap = replace(task, tokens_per_step=1.75)
+    assert break_even(Dear(cheap, columns([(1,) * 8]), bound=False), 8.0) == (0, np.inf)
 
 
 def test_bands_with_accepted_lengths_by_hand():

@@ -71,6 +71,17 @@ def test_a_predictor_layer_with_experts_is_the_mean_layer_of_its_model() -> None
     assert predictor(replace(SPARSE, mtp_blocks=0), method()).resident == layer
 
 
+def test_a_predictor_of_a_model_without_attention_reads_its_projections() -> None:
+    """In the format that attention would have: fp8, one byte for each of two 10 by 10."""
+    none = {"attention": 0}
+    model = replace(DENSE, params=DENSE.params | none, active=DENSE.active | none,
+                    streamed_bytes=DENSE.streamed_bytes | none, n_attention_layers=0)  # fmt: skip
+    drafter = predictor(model, method())
+    assert drafter.read == 2 * 10**2 * 1 + 90 / 3 + 10 / 5 * 2 + 240
+    assert drafter.layers_passed == 2 * 10**2 + 90 / 3 + 10 / 5
+    assert drafter.share == 1
+
+
 def test_a_dense_layer_on_a_model_with_experts_is_as_wide_as_a_token_passes() -> None:
     """The shared expert and a quarter of the routed ones, in one block and without a router."""
     drafter = predictor(SPARSE, method(experts=False))
