@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from planner.architecture.quantization import Precision, torch_dtype
-from planner.text.errors import ModelError, did_you_mean, quoted
+from planner.text.errors import Mistake, ModelError, did_you_mean, quoted
 from planner.text.tables import table
 
 T = TypeVar("T")
@@ -36,7 +36,7 @@ class Reader:
 
     def fail(self, key: str, problem: str) -> ModelError:
         """The error that names this file, the key and what is wrong with it."""
-        return ModelError(f"{self.where}  {key}: {problem}")
+        return ModelError(Mistake(self.where, None, None, key, problem))
 
     def has(self, key: str) -> bool:
         """Whether the key is given and not null."""

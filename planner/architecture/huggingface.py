@@ -13,7 +13,7 @@ from planner.architecture.checkpoints import read_quantization
 from planner.architecture.config_reader import Reader
 from planner.architecture.layers import Model
 from planner.architecture.quantization import DTYPES, Precision, torch_dtype
-from planner.text.errors import ModelError, did_you_mean, quoted
+from planner.text.errors import Mistake, ModelError, did_you_mean, quoted
 
 _MAX_BYTES = 16 * 2**20
 # What a nested language model takes from the outer level where it does not say it itself, under
@@ -166,31 +166,35 @@ def _load(file: Path) -> dict[str, object]:
     """One JSON mapping, refused rather than half read."""
     try:
         if file.is_dir():
-            raise ModelError(f"{file}  is a directory, expected a config.json")
+            raise _refused(file, "is a directory, expected a config.json")
         if file.exists() and not file.is_file():
-            raise ModelError(f"{file}  is not a regular file, expected a config.json")
+            raise _refused(file, "is not a regular file, expected a config.json")
         if file.stat().st_size > _MAX_BYTES:
-            raise ModelError(f"{file}  is larger than 16 MiB, expected a config.json")
+            raise _refused(file, "is larger than 16 MiB, expected a config.json")
         text = file.read_text(encoding="utf-8-sig")
     except OSError as error:
-        raise ModelError(f"{file}  cannot be read: {error.strerror or error}") from error
+        raise _refused(file, f"cannot be read: {error.strerror or error}") from error
     except ValueError as error:
         if isinstance(error, ModelError):
             raise
-        raise ModelError(f"{file}  is not text in UTF-8, expected JSON") from error
+        raise _refused(file, "is not text in UTF-8, expected JSON") from error
     try:
         value = json.loads(text, object_pairs_hook=_once)
     except RecursionError as error:
-        raise ModelError(f"{file}  is nested too deeply, expected a config.json") from error
+        raise _refused(file, "is nested too deeply, expected a config.json") from error
     except json.JSONDecodeError as error:
-        raise ModelError(
-            f"{file}:{error.lineno}:{error.colno}  is not JSON: {error.msg}"
-        ) from error
+        raise _refused(file, f"is not JSON: {error.msg}", error.lineno, error.colno) from error
     except ValueError as error:
-        raise ModelError(f"{file}  {error}") from error
+        raise _refused(file, str(error)) from error
     if not isinstance(value, dict):
-        raise ModelError(f"{file}  holds {quoted(value)}, expected a mapping of keys")
+        raise _refused(file, f"holds {quoted(value)}, expected a mapping of keys")
     return value
+
+
+def _refused(file: Path, message: str, *place: int) -> ModelError:
+    """Why a file is no configuration, at a `place` of line and column in it."""
+    line, column = place or (None, None)
+    return ModelError(Mistake(str(file), line, column, "", message))
 
 
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:

@@ -94,8 +94,11 @@ def pareto(
 ) -> None:
     """Show price against speed, or cost against quality: the best plan at each level."""
     from planner.protocol.solve import pareto as answer
+    from planner.protocol.trade_off import MOST
     from planner.report.pictures.picture_files import TEXTS, check_picture, write_frontier
 
+    if not 2 <= points <= MOST:
+        raise InputError(f"--points {points}: expected from 2 to {MOST}")
     if out is not None:
         check_picture(out, "--out", tuple(TEXTS))
     curve = answer(file, sets or (), points, strict=strict)

@@ -7,7 +7,7 @@ from pathlib import Path
 import typer
 
 from planner.cli.options import require_file
-from planner.report.files import deliver, dumps
+from planner.report.files import check_file, deliver, dumps
 from planner.text.console import note, show
 from planner.text.errors import InputError, SolverError, did_you_mean
 
@@ -140,6 +140,8 @@ def validate(
     if predictions is not None and len(paths) != 1:
         raise InputError(f"--predictions: of which file? {len(paths)} were given by --data")
     _distinct([*paths, predictions, out])
+    if out is not None:
+        check_file(out, "--out", ("html",))
     validation = answer(
         data or (), profile, facts=facts or (), models=models or (), by=groupings, refit=refit
     )

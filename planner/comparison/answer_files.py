@@ -68,6 +68,7 @@ def require_answer(source: Path) -> Mapping[str, Any]:
     answer = saved_answer(source)
     if answer is None:
         words = "is no saved answer; planner solve FILE --json writes one"
+        words = words if Path(source).exists() else "no such file"
         raise InputError(Mistake(str(source), None, None, "", words))
     return answer
 

@@ -7,6 +7,7 @@ the layout. What a launch does not say (machines, lengths of requests) is asked 
 import io
 import json
 import math
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,13 +18,17 @@ from typing import Any
 from planner.architecture.counts import sizes
 from planner.catalogue import models
 from planner.engines.launch import OptionRow, Value
-from planner.engines.launch_words import WrittenLaunch, launches
+from planner.engines.launch_words import MOST, OptionError, WrittenLaunch, launches, placed
 from planner.scenario import checked
 from planner.scenario.tree import Tree, changed
-from planner.text.errors import InputError, Mistake, ModelError
+from planner.text.errors import InputError, Mistake, ModelError, quoted
 
 Facts = dict[str, Any]
 LARGEST = 1_000_000  # bytes of a launch
+WORDS = ("cache", "conversion", "role", "config_file", "port")  # facts that are no numbers
+SHARES = ("share_all", "share_free", "share_pool", "longest", "positions")  # read, and not used
+NONE = ("redundant", "drafts")  # numbers that may be zero
+ROLES = {"prefill": "prefill", "decode": "decode", "null": ""}
 MISSING = (
     "a launch does not say everything; give the rest, such as --set system=hgx-h200 "
     "--set workload.input_tokens=3000 --set workload.output_tokens=600"
@@ -65,12 +70,15 @@ def imported(
     """
     texts = {path: _text(path) for path in files}
     beside = {path.name: text for path, text in texts.items()}
-    written: list[WrittenLaunch] = []
+    pools: list[_Pool] = []
     for path, text in texts.items():
         if path.suffix in (".yaml", ".yml") and "kind:" not in text and len(texts) > 1:
             continue  # a settings file beside its script
-        written += launches(text, str(path), {**_neighbours(path), **beside})
-    pools = [_pool(launch, replicas) for launch in written]
+        try:
+            written = launches(text, str(path), {**_neighbours(path), **beside})
+            pools += [_pool(launch, replicas) for launch in written]
+        except InputError as error:
+            raise placed(error, str(path), text) from error
     data = _scenario(pools, [str(path) for path in files])
     tree = changed(Tree(str(files[0]), data), sets)
     try:
@@ -99,7 +107,8 @@ def _text(path: Path) -> str:
 def _neighbours(path: Path) -> dict[str, str]:
     """Settings files that lie beside a script, by name."""
     folder = path.resolve().parent
-    small = (x for x in folder.glob("*.y*ml") if x != path and x.stat().st_size < LARGEST)
+    there = (x for x in folder.glob("*.y*ml") if x != path and x.is_file())
+    small = (x for x in there if x.stat().st_size < LARGEST and os.access(x, os.R_OK))
     return {x.name: x.read_text("utf-8", errors="replace") for x in small}
 
 
@@ -196,7 +205,7 @@ def _captured(row: OptionRow, text: str) -> Facts | None:
     if not isinstance(row.value, str):
         return None
     pattern = "".join(
-        re.escape(re.sub(r"\s", "", words)) + (rf"(?P<{name}>\d+)" if name else "")
+        re.escape(re.sub(r"\s", "", words)) + (rf"(?P<{name}>\d{{1,9}})" if name else "")
         for words, name, _, _ in Formatter().parse(row.value)
     )
     match = re.fullmatch(pattern, re.sub(r"\s", "", text))
@@ -206,14 +215,24 @@ def _captured(row: OptionRow, text: str) -> Facts | None:
 def _number(row: OptionRow, value: Value, launch: WrittenLaunch) -> object:
     """A value of an option as what it is: a number, else the word."""
     text = str(value)
-    if row.fact in ("cache", "conversion", "role", "config_file", "port"):
-        return text
+    if row.fact == "role" and text not in ROLES:
+        roles = ", ".join(ROLES)
+        words = f"{launch.release.title}: {row.name} expects one of {roles}, got {quoted(text)}"
+        raise OptionError(row.name, words)
+    if row.fact in WORDS:
+        return ROLES.get(text, text)
     try:
-        return float(text) if "." in text else int(text)
+        number = float(text) if "." in text else int(text)
     except ValueError:
-        raise InputError(
-            f"{launch.release.title}: {row.name} expects a number, got {text[:60]!r}"
-        ) from None
+        number = math.nan
+    whole = row.fact not in SHARES
+    least = int(row.fact not in NONE) if whole else -MOST
+    if not least <= number <= MOST or (whole and number != int(number)):
+        words = f"expects a whole number of at least {least}" if whole else "expects a number"
+        raise OptionError(
+            row.name, f"{launch.release.title}: {row.name} {words}, got {quoted(value)}"
+        )
+    return number
 
 
 def _role(facts: Facts) -> str:
@@ -259,7 +278,7 @@ def _model(place: str) -> str:
     name = models.of_repository(place)
     if name is not None:
         return name
-    return f"{place.rstrip('/')}/config.json" if Path(place).is_dir() else place
+    return f"{place.rstrip('/')}/config.json" if os.path.isdir(place) else place
 
 
 def _experts(name: str) -> bool | None:

@@ -12,14 +12,40 @@ from itertools import chain
 from typing import Any
 
 from planner.engines.launch import MODEL, Release, Value, releases
-from planner.text.errors import InputError, quoted
+from planner.text.errors import InputError, Mistake, quoted
 from planner.text.tables import table
+from topologies.files.located_yaml import Located, document
 
+DOCUMENTS, MOST = 500, 10**9  # documents of a manifest; a number that counts something
 HEREDOC = re.compile(r"cat\s*>\s*(\S+)\s*<<-?\s*['\"]?(\w+)['\"]?\n(.*?)\n\2\b", re.S)
 ASSIGNED = re.compile(r"([A-Za-z_]\w*)=(.*)", re.S)
 VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)\}?")
 LAUNCHERS = ("srun", "mpirun", "mpiexec")
 SHELLS = ("sh", "bash", "/bin/sh", "/bin/bash")
+
+
+class OptionError(InputError):
+    """What is wrong with an option of a launch; `word` is its name in the release's rows."""
+
+    def __init__(self, word: str, message: str) -> None:
+        self.word = word
+        super().__init__(message)
+
+
+def placed(error: InputError, file: str, text: str) -> InputError:
+    """An error with the place of its option in a file, as people spell it; else the file alone."""
+    if error.mistakes:
+        return error
+    word = error.word if isinstance(error, OptionError) else ""
+    engines = table("planner.engines", "imports.toml").values()
+    spelled = [x for rows in engines for x, name in rows["aliases"].items() if name == word]
+    pattern = "|".join(map(re.escape, [word, *spelled]))
+    match = re.search(rf"(?<![\w-])(?:{pattern})(?![\w-])", text) if word else None
+    place: tuple[int, int] | tuple[None, None] = (None, None)
+    if match:
+        start = match.start()
+        place = text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start)
+    return InputError(Mistake(file, *place, "", str(error)))
 
 
 @dataclass(frozen=True)
@@ -52,12 +78,12 @@ def launches(text: str, file: str, beside: Mapping[str, str]) -> list[WrittenLau
     `beside` are texts of files that stand with it, by name. Raises InputError for text without a
     launch, for options that a scenario has no key for, and for a settings file that is not there.
     """
-    manifests = _manifests(text)
+    manifests = _manifests(text, file)
     containers = _pods(manifests) if manifests else [_script(text)]
     written = [_launch(x, beside) for x in containers if _program(x.words) is not None]
     if not written:
         starts = ", ".join(" ".join(x.program) for x in releases().values())
-        raise InputError(f"{file}: starts no engine that is known (looked for {starts})")
+        raise InputError(f"starts no engine that is known (looked for {starts})")
     return written
 
 
@@ -83,37 +109,92 @@ def _unbracketed(word: str) -> Iterator[str]:
     )
 
 
-def _manifests(text: str) -> list[Any]:
+@dataclass(frozen=True)
+class _Manifest:
+    """One document of a file, whose lines begin `above` lines below those of the file."""
+
+    root: Located
+    file: str
+    above: int
+
+    def at(self, *path: str, below: Located | None = None) -> Located | None:
+        """What stands at a path of keys, from the root or `below` a value; None for nothing."""
+        node = below or self.root
+        for part in path:
+            self.require(node, dict, "keys")
+            inner = node.value.get(part)
+            if inner is None or inner.value is None:
+                return None
+            node = inner
+        return node
+
+    def items(self, key: str, below: Located) -> list[Located]:
+        """The items of a list below a value; none where it is not there."""
+        listed = self.at(key, below=below)
+        if listed is not None:
+            self.require(listed, list, f"{key}: a list")
+        return listed.value if listed else []
+
+    def require(self, node: Located, shape: type, words: str) -> None:
+        """Raises InputError, at its place, for a value of another shape."""
+        if not isinstance(node.value, shape) or isinstance(node.value, bool):
+            raise self.mistake(node, f"expected {words}, got {quoted(node.value)}")
+
+    def mistake(self, node: Located, message: str) -> InputError:
+        """What is wrong with a value, at its place."""
+        return InputError(Mistake(self.file, node.line + self.above, node.column, "", message))
+
+
+def _manifests(text: str, file: str) -> list[_Manifest]:
     """The documents of a manifest; none where the text is a script."""
-    if not re.search(r"^kind:", text, re.M):
+    if not re.search(r"^kind:|\A\s*\{", text, re.M):
         return []
-    from ruamel.yaml import YAML, YAMLError
+    manifests: list[_Manifest] = []
+    above = 0
+    for part in re.split(r"^(?=---)", text, maxsplit=DOCUMENTS, flags=re.M):
+        read = document(part)
+        if read.root is None or read.faults:
+            faults = [Mistake(file, x.line + above, x.column, "", x.message) for x in read.faults]
+            if faults:
+                raise InputError(faults)
+        elif isinstance(read.root.value, dict):
+            manifests.append(_Manifest(read.root, file, above))
+        above += part.count("\n")
+    return manifests
 
-    try:
-        return [x for x in YAML(typ="safe").load_all(text) if isinstance(x, dict)]
-    except YAMLError as error:
-        raise InputError(f"a manifest that is no YAML: {error}") from error
 
-
-def _pods(manifests: Sequence[Mapping[str, Any]]) -> list[_Container]:
+def _pods(manifests: Sequence[_Manifest]) -> list[_Container]:
     """The first container of what serves, of every deployment or group of pods."""
     files: dict[str, str] = {}
     for manifest in manifests:
-        if manifest.get("kind") == "ConfigMap":
-            files |= {str(k): str(v) for k, v in (manifest.get("data") or {}).items()}
+        kind, data = manifest.at("kind"), manifest.at("data")
+        if kind and kind.value == "ConfigMap" and data:
+            manifest.require(data, dict, "data: names of files and their texts")
+            files |= {key: str(text.plain) for key, text in data.value.items()}
     containers = []
     for manifest in manifests:
-        spec = manifest.get("spec") or {}
-        group = spec.get("leaderWorkerTemplate") or {}
-        template = group.get("leaderTemplate") or group.get("workerTemplate")
-        pod = ((template or spec.get("template") or manifest).get("spec") or {}) if spec else {}
-        for container in pod.get("containers") or []:
-            words = [str(x) for key in ("command", "args") for x in container.get(key) or []]
+        spec = manifest.at("spec")
+        if spec is None:
+            continue
+        manifest.require(spec, dict, "spec: keys")
+        group = manifest.at("leaderWorkerTemplate", below=spec)
+        template = group and (
+            manifest.at("leaderTemplate", below=group) or manifest.at("workerTemplate", below=group)
+        )
+        pod = manifest.at("spec", below=template or manifest.at("template", below=spec))
+        count = manifest.at("replicas", below=spec)
+        if count is not None and (type(count.value) is not int or not 1 <= count.value <= MOST):
+            raise manifest.mistake(
+                count, f"replicas: expected 1 or more, got {quoted(count.value)}"
+            )
+        for container in manifest.items("containers", pod) if pod else []:
+            words = [
+                str(x.plain) for key in ("command", "args") for x in manifest.items(key, container)
+            ]
             words = [word.replace("$$(", "$(") for word in words]
             if words[:1] and words[0] in SHELLS and "-c" in words:
                 words = _script(words[-1]).words
-            count = spec.get("replicas", 1)
-            containers.append(_Container(words, files, count if isinstance(count, int) else 1))
+            containers.append(_Container(words, files, count.value if count else 1))
     return containers
 
 
@@ -141,11 +222,13 @@ def _launch(container: _Container, beside: Mapping[str, str]) -> WrittenLaunch:
     options: dict[str, Value] = {}
     for name, value in _pairs(stream, switches, rows["aliases"]):
         if name in rows["refused"]:
-            raise InputError(f"{name}: a scenario has no key for {rows['refused'][name]}")
+            words = f"{name}: a scenario has no key for {rows['refused'][name]}"
+            raise OptionError(name, words)
         options[name] = value
     model = str(options.pop(MODEL, "") or model)
     if not model:
-        raise InputError(f"{release.title} is started without a model")
+        words = f"{release.title} is started without a model"
+        raise OptionError(container.words[end - 1], words)
     named = str(options.get("--extra_llm_api_options") or "").rpartition("/")[2]
     if named and release.settings:
         options |= _settings(named, {**beside, **container.files})
@@ -185,16 +268,15 @@ def _is_option(word: str) -> bool:
 
 def _settings(name: str, files: Mapping[str, str]) -> dict[str, Value]:
     """The settings of a configuration file, nested keys dotted."""
-    from ruamel.yaml import YAML, YAMLError
-
     if name not in files:
-        raise InputError(f"the launch reads {name}, which is not there; give that file too")
-    try:
-        data = YAML(typ="safe").load(files[name])
-    except YAMLError as error:
-        raise InputError(f"{name}: no YAML: {error}") from error
+        words = f"the launch reads {name}, which is not there; give that file too"
+        raise OptionError("--extra_llm_api_options", words)
+    read = document(files[name])
+    if read.faults:
+        raise InputError(Mistake(name, x.line, x.column, "", x.message) for x in read.faults)
+    data = read.root and read.root.plain
     if not isinstance(data, dict):
-        raise InputError(f"{name}: expected settings, got {quoted(data)}")
+        raise InputError(Mistake(name, 1, 1, "", f"expected settings, got {quoted(data)}"))
     flat: dict[str, Value] = {}
     for key, value in data.items():
         if isinstance(value, dict):

@@ -103,6 +103,13 @@ def problem(rng: random.Random) -> Case:
 
 
 LAUNCH = "vllm serve meta-llama/Llama-3.1-8B --tensor-parallel-size 2 --max-num-seqs 64\n"
+MANIFEST = {
+    "kind": "Deployment",
+    "spec": {
+        "replicas": 2,
+        "template": {"spec": {"containers": [{"command": ["sh", "-c"], "args": [LAUNCH]}]}},
+    },
+}
 RUNS = (
     "engine,model,system,n_chips,tp,concurrency,input_tokens,output_tokens,ttft_ms,tpot_ms\n"
     "vllm,llama-3.1-8b,hgx-h100,1,1,8,1024,256,110,9\n"
@@ -187,6 +194,8 @@ def command(rng: random.Random) -> Case:
         words += [flag] if alone else [flag, _value(rng, SOUND.get(flag, ("1",)))]
     if name == "sweep":
         words += ["--over", "chips=1,2"] if "--over" not in words else []
+    if name == "import" and rng.random() < 0.5:
+        files["launch.sh"] = written(spoilt(rng, MANIFEST, ("data", "leaderWorkerTemplate")))
     if rng.random() < 0.3:
         spoiled = rng.choice(("runs.csv", "launch.sh", "plan.json"))
         files[spoiled] = garbled(rng, files[spoiled])

@@ -195,7 +195,9 @@ def _which(node: Located, document: YamlDocument, place: str) -> None:
         )
         return
     close = [closest(key, ("kind", "machine")) for key in node.value]
-    hint = next((f"; {said}" for said in close if said.startswith("did")), "")
+    keys = ", ".join(map(quoted, node.value)) or "nothing"
+    hint = f", but {keys}; kinds are {', '.join(BUILDERS)}; a machine is one such as hgx-h200"
+    hint = next((f"; {said}" for said in close if said.startswith("did")), hint)
     if "nodes" in node.value:
         hint = "; nodes and links are listed in a .json file"
     document.fault(node, f"{place}: neither kind nor machine is given{hint}")

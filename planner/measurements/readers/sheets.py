@@ -9,7 +9,6 @@ import io
 import json
 import math
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -88,7 +87,7 @@ def _sheet(text: str, path: Path) -> Sheet:
     if not records:
         raise _mistake(path, None, "is empty, expected a header and rows")
     columns = tuple(name.strip() for name in records[0][1])
-    _named(columns, records[0][0], path)
+    _named(columns, records[0][1], separator, records[0][0], path)
     for line, cells, _ in records:
         if len(cells) > len(columns):
             message = f"{len(cells)} cells in a row, {len(columns)} columns in the header"
@@ -153,12 +152,16 @@ def _records(text: str, separator: str, path: Path) -> Iterator[tuple[int, list[
             yield number, cells, start + whole
 
 
-def _named(columns: tuple[str, ...], line: int, path: Path) -> None:
+def _named(
+    columns: tuple[str, ...], cells: Sequence[str], separator: str, line: int, path: Path
+) -> None:
     if not any(columns):
-        raise _mistake(path, line, "has no names of columns")
-    twice = [name for name, n in Counter(columns).items() if n > 1]
+        raise _mistake(path, line, "has no names of columns", 1)
+    twice = [i for i, name in enumerate(columns) if name in columns[:i]]
     if twice:
-        raise _mistake(path, line, f"the column {quoted(twice[0])} stands here twice")
+        before = sum(len(cell) + len(separator) for cell in cells[: twice[0]])
+        words = f"the column {quoted(columns[twice[0]])} stands here twice"
+        raise _mistake(path, line, words, 1 + before)
 
 
 def _objects(text: str, path: Path) -> tuple[Mapping[str, object], ...]:
@@ -180,8 +183,8 @@ def _objects(text: str, path: Path) -> tuple[Mapping[str, object], ...]:
     return mappings
 
 
-def _mistake(path: Path, line: int | None, message: str) -> InputError:
-    return InputError(Mistake(str(path), line, None, "", message))
+def _mistake(path: Path, line: int | None, message: str, column: int | None = None) -> InputError:
+    return InputError(Mistake(str(path), line, column, "", message))
 
 
 Row = Mapping[str, str]

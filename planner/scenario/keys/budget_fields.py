@@ -12,7 +12,7 @@ from pydantic import PlainValidator, ValidationInfo
 
 from planner.catalogue.scaling_laws import law_names
 from planner.scenario.keys.fields import LONGEST_LIST, Kind, Quantity, collected, one_or_several
-from planner.scenario.keys.references import File, name_or_file
+from planner.scenario.keys.references import FILE_SUFFIXES, File, name_or_file
 from planner.text.errors import QuantityError, quoted
 from planner.text.quantities import parse
 
@@ -22,6 +22,7 @@ MOST_VALUES = 200  # of one choice; every combination is solved
 YEARLY = re.compile(
     r"([+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?)\s*(%?)\s*(?:(?:/|per)\s*(year|month|day))?"
 )
+LARGEST_GROWTH = 700.0  # logarithm of the largest factor, about, that is still a number
 PER_YEAR = {"year": 1.0, "month": 12.0, "day": 365.25}
 
 
@@ -74,7 +75,8 @@ class Yearly(Kind):
                 base = 1 + float(number) * (0.01 if percent else 1.0)
             except ValueError:
                 raise ValueError(expected) from None
-            change = math.exp(times * math.log(base)) - 1 if base > 0 else -1.0
+            grown = times * math.log(base) if base > 0 else -math.inf
+            change = math.exp(grown) - 1 if grown < LARGEST_GROWTH else math.inf
         elif isinstance(value, int | float) and not isinstance(value, bool):
             change = float(value)
         else:
@@ -163,7 +165,11 @@ def _law(value: object, info: ValidationInfo) -> Law:
         parts = [name_or_file(each.strip(), *LAW, info) for each in value.split(" + ")]
         return " + ".join(str(each) for each in parts)
     _refuse_a_family(value)
-    return name_or_file(value, *LAW, info)
+    law = name_or_file(value, *LAW, info)
+    if isinstance(law, File) and law.path.suffix.lower() not in (*FILE_SUFFIXES, ".csv"):
+        endings = ", ".join((*FILE_SUFFIXES, ".csv"))
+        raise ValueError(f"expected a file that ends in one of {endings}, got {quoted(value)}")
+    return law
 
 
 def _with_places(values: dict[str, object], info: ValidationInfo) -> dict[str, object]:

@@ -490,3 +490,56 @@ def test_no_workers_are_refused(run, tmp_path, words):
     """Whatever the study; none needs to be read for it."""
     status, out, err = run("sensitivity", tmp_path / "none.yaml", "--workers", "0", *words)
     assert (status, out, err) == (2, "", "planner: --workers: expected at least 1, got 0\n")
+
+
+TWICE = "model,chip,model\na,b,c\n"
+PLACED = [
+    (("model", "c.json"), "c.json:2:1  is not JSON: ", '{"a":\n}'),
+    (("validate", "--data", "c.csv"), "c.csv:1:12  the column 'model' stands here twice", TWICE),
+    (("calibrate", "c.csv", "--name", "x", "--out", "x.toml"), "c.csv:1:12  the column", TWICE),
+    (
+        ("topology", "c.yaml"),
+        "c.yaml:1:1  the file: neither kind nor machine is given, but",
+        "a: 1",
+    ),
+    (
+        ("import", "c.sh"),
+        "c.sh:2:2  vLLM: --tensor-parallel-size expects",
+        "vllm serve x/y \\\n -tp x",
+    ),
+]
+
+
+@pytest.mark.parametrize(("words", "told", "text"), PLACED)
+def test_a_file_is_refused_at_its_place(run, tmp_path, monkeypatch, words, told, text):
+    """File, line and column first, the line below, and a caret under the column."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / next(word for word in words if word.startswith("c."))).write_text(text)
+    status, _, err = run("--quiet", *words)
+    first, source, caret = err.splitlines()[:3]
+    place = re.match(r"\S+?:(\d+):(\d+)", first)
+    assert status == 2
+    assert first.startswith(told)
+    assert place
+    assert source.endswith(text.splitlines()[int(place[1]) - 1])
+    assert caret.index("^") - caret.index("|") == int(place[2]) + 1
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("pareto", "none.yaml", "--points", "0"), "planner: --points 0: expected from 2 to 1000"),
+        (("gate", "none.yaml", "--against", "none.json"), "none.json  no such file"),
+        (
+            ("validate", "--data", "none.csv", "--out", "x.txt"),
+            "planner: --out x.txt: a file that ends in one of .html is written",
+        ),
+    ],
+)
+def test_an_option_is_refused_by_its_name(run, tmp_path, monkeypatch, words, told):
+    """Not at a line of the scenario, which is sound, and before anything is computed."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "none.yaml").write_text(SMALL)
+    (tmp_path / "none.csv").write_text("model,system\na,b\n")
+    status, out, err = run("--quiet", *words)
+    assert (status, out, err) == (2, "", f"{told}\n")

@@ -74,7 +74,7 @@ def test_infeasible_is_broken_and_names_what_falls_short(capsys, toy):
         (("--max-tpot", "0"), "above zero"),
         (("--max-ttft-p95", "2 s"), "has no ttft_p95"),
         (("--may-rise", "5%"), "--may-rise: from what?"),
-        (("--against", "none.json"), "no saved answer"),
+        (("--against", "none.json"), "none.json  no such file"),
         (("--sure",), "no band of tpot"),
     ],
 )

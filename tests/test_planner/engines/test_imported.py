@@ -144,11 +144,21 @@ BAD = {
     "echo hello": "starts no engine that is known",
     "vllm serve --tensor-parallel-size 2": "without a model",
     "vllm serve openai/gpt-oss-120b -dcp 2": "a scenario has no key for a cache that is cut",
-    "vllm serve openai/gpt-oss-120b -tp two": "--tensor-parallel-size expects a number",
+    "vllm serve openai/gpt-oss-120b -tp two": "run.sh:1:32  .*size expects a whole number",
+    "vllm serve a/b \\\n -pp 0": "run.sh:2:2  .*at least 1, got '0'",
+    "vllm serve a/b -dp 2.5": "at least 1, got '2.5'",
+    "vllm serve a/b -tp 1.e999": "at least 1, got '1.e999'",
+    f"vllm serve {'x' * 5000} -tp 2 ": "unknown model",
     "python3 -m sglang.launch_server --model x/y --tp 8 --attn-dp-size 3": "do not divide by 3",
     "trtllm-serve openai/gpt-oss-120b --extra_llm_api_options more.yaml": "reads more.yaml",
     "vllm serve 'openai/gpt-oss-120b": "cannot be split into words",
-    "kind: Deployment\nspec: [": "no YAML",
+    "kind: Deployment\nspec: [": "run.sh:2:8  not YAML",
+    "kind: Deployment\nspec: [1]": "run.sh:2:7  expected spec: keys, got a list of 1 items",
+    "kind: A\n---\nkind: B\nspec: {replicas: -1}": "run.sh:4:18  replicas: expected 1 or more",
+    "kind: A\nspec: {template: {spec: {containers: 5}}}": "containers: a list, got 5",
+    "kind: ConfigMap\ndata: [x]": "run.sh:2:7  expected data: names of files",
+    "kind: A\nkind: B": "run.sh:2:1  duplicate key 'kind'",
+    f"kind: A\nspec: {'[' * 9999}": "levels deep",
 }
 
 

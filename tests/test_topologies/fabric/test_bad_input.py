@@ -458,6 +458,7 @@ overrides: none
         ("dims: [4]\nkind: torus\n", "link is missing, which a torus needs"),
         ("kind: torus\nmachine: tpu-v4\n", "kind and machine are both given"),
         ("knid: torus\n", "neither kind nor machine is given; did you mean 'kind'?"),
+        ("builder: hgx\n", "is given, but 'builder'; kinds are switch, planes, mesh, torus"),
         ("nodes: []\nlinks: []\n", "nodes and links are listed in a .json file"),
         ("- kind: torus\n", "a mapping with kind or machine was expected, not [{'kind'"),
         ("torus\n", "a mapping with kind or machine was expected, not 'torus'"),

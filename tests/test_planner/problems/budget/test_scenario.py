@@ -128,6 +128,11 @@ MISTAKES = {
     "shrinks below nothing": (given(inference={"rate": 1, "lifetime": 1, "growth": -2}),
                               "more than -100 %"),
     "a bad growth": (given(inference={"rate": 1, "lifetime": 1, "growth": "fast"}), "5 %/month"),
+    "a vast growth": (
+        given(inference={"rate": 1, "lifetime": 1, "growth": "1e30 %/month"}),
+        "got '1e30 %/month', which is not finite",
+    ),
+    "a file that is no law": (given(law=__file__), "expected a file that ends in one of .json"),
     "surely obsolete": (given(inference={"tokens": 1, "obsolescence": 1}), "less than 1"),
     "negative demand": (given(inference={"tokens": -1}), "which is negative"),
     "k too small": (given(rl={"k": 1}), "at least 2"),
