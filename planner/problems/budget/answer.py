@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterator
+from contextlib import suppress
 
 from planner.catalogue.scaling_laws import law_names
 from planner.laws.laws import scaling_law
@@ -10,7 +11,7 @@ from planner.problems.budget import plan as records
 from planner.problems.budget.certificate import proof
 from planner.problems.budget.comparisons import compute_optimal, equal_pools, interval, unique_data
 from planner.problems.budget.outputs import point_of, recheck
-from planner.problems.budget.plan import LawSpread
+from planner.problems.budget.plan import LawSpread, ServedSpread
 from planner.problems.budget.question import BudgetScenario
 from planner.problems.budget.resolve import (
     RULE,
@@ -210,7 +211,7 @@ def over_laws(resolution: ResolvedBudget, best: BudgetOptimum) -> LawSpread | No
     quality = resolution.scenario.quality
     if quality is not None and quality.loss is not None:
         return None
-    optima = {best.task.law.name: best}
+    optima, served = {best.task.law.name: best}, [resolution.served_by(best.task.law)]
     phases = {**resolution.phases, "pretrain": best.task.phases["pretrain"].smooth()}
     for law in _comparable(best.task.law):
         try:
@@ -220,6 +221,8 @@ def over_laws(resolution: ResolvedBudget, best: BudgetOptimum) -> LawSpread | No
             continue
         if isinstance(answer, BudgetOptimum) and answer.task.sparsity == best.task.sparsity:
             optima[law.name] = answer
+            with suppress(InputError):  # no number makes the model optimal by this law
+                served.append(resolution.served_by(law))
     if len(optima) < FEWEST:
         return None
     columns = [
@@ -227,7 +230,10 @@ def over_laws(resolution: ResolvedBudget, best: BudgetOptimum) -> LawSpread | No
         [each.pretrain for each in optima.values()],
         [each.total for each in optima.values()],
     ]
-    return LawSpread(tuple(optima), *((min(column), max(column)) for column in columns))
+    sought = [tokens for tokens in served if tokens is not None]
+    columns += [sought] if sought else []
+    record = ServedSpread if sought else LawSpread
+    return record(tuple(optima), *((min(column), max(column)) for column in columns))
 
 
 def _comparable(first: ScalingLaw) -> Iterator[ScalingLaw]:

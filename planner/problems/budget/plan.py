@@ -118,6 +118,13 @@ class LawSpread:
 
 
 @dataclass(frozen=True)
+class ServedSpread(LawSpread):
+    """The same where it is sought how many tokens served make a model optimal, with their ends."""
+
+    served: life.Ends
+
+
+@dataclass(frozen=True)
 class UniqueData:
     """Distinct tokens that a plan needs, and those of public text that there are.
 
@@ -163,7 +170,7 @@ class BudgetAnswer(life.LifeAnswer):
     compute_optimal: Comparison | None = None
     demand: life.ServedTokens
     laws: tuple[OtherLaw, ...] | None = None
-    over_laws: LawSpread | None = None
+    over_laws: ServedSpread | LawSpread | None = None
     unique_data: UniqueData | None = None
     provenance: LawProvenance
 

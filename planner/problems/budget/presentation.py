@@ -108,7 +108,11 @@ def _how_sure(whole: BudgetAnswer) -> str:
         )
         form = say.money if whole.plan and whole.plan.objective == "usd" else say.flop
         low, high = map(form, spread.cost)
-        text = f"{len(spread.laws)} say {size} on {trained} tokens, {low} to {high}"
+        text = f"{len(spread.laws)} say {size} on {trained} tokens"
+        text += f", {low} to {high}" if low != high else ""
+        if served := getattr(spread, "served", None):
+            least, most = map(say.count, served)
+            text += f"; the model asked for is optimal with {least} to {most} tokens served"
         lines.append(say.row("over laws", text))
     if data is not None:
         there = f"{say.count(data.stock)} tokens, {say.count(data.low)} to {say.count(data.high)}"

@@ -83,6 +83,13 @@ class ResolvedBudget:
     warnings: tuple[str, ...]
     data: tuple[DataSource, ...]
     planned: PlannedPretraining | None = None
+    sought: BudgetScenario | None = None
+
+    def served_by(self, law: ScalingLaw) -> float | None:
+        """Tokens served that make the model optimal by a law, where that is what is sought."""
+        if self.sought is None:
+            return None
+        return _optimally_served(law, self.sought, self.phases).inference.tokens
 
 
 def resolve_budget(scenario: BudgetScenario) -> ResolvedBudget:
@@ -94,7 +101,8 @@ def resolve_budget(scenario: BudgetScenario) -> ResolvedBudget:
     planned = _planned(scenario, laws[0])
     if planned is None:
         _check_rated(phases)
-    if math.isinf(scenario.inference.tokens or 0.0):
+    sought = scenario if math.isinf(scenario.inference.tokens or 0.0) else None
+    if sought is not None:
         scenario = _optimally_served(laws[0], scenario, phases)
     served = costs.served_tokens(scenario.inference)
     tasks: tuple[budget_task.BudgetTask, ...] = ()
@@ -106,7 +114,7 @@ def resolve_budget(scenario: BudgetScenario) -> ResolvedBudget:
     sources = [DataSource(f"law {law.name}", law.source, law.as_of) for law in laws]
     return ResolvedBudget(
         scenario, laws[0], tasks, tuple(laws[1:]), phases, served, warnings, (*sources, *data),
-        planned,
+        planned, sought,
     )  # fmt: skip
 
 

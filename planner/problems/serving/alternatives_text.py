@@ -41,16 +41,16 @@ def alternatives(answer: ServingAnswer) -> str:
         tpot = f", TPOT {duration(plan.tpot)}" if plan.tpot is not None else ""
         least = answer.scenario["objective"] == "energy"
         price = f"{plan.joule_per_token:.4g} J/token" if least else f"${plan.usd_per_mtok:.4g}/Mtok"
-        likely = "" if least else _likely(plan)
+        likely = "" if least else _likely(answer, plan)
         text = f"{layout_text(plan)}, batch {plan.batch}{tpot}{likely}{_engines(answer, plan)}"
         lines.append(row(f"  {price}", text, PRICE))
     return "\n".join(lines)
 
 
-def _likely(plan: object) -> str:
+def _likely(answer: ServingAnswer, plan: ServingPoint) -> str:
     """The chance that a runner-up is the cheaper one, where it is no small one."""
     chance = getattr(plan, "chance_better", None) or 0.0
-    if getattr(plan, "tied", False):
+    if answer.plan and abs(plan.usd_per_mtok / answer.plan.usd_per_mtok - 1) < UNSEEN:
         return " (a tie)"
     if f"{chance:.0%}" == "50%":
         return " (no telling which is cheaper)"

@@ -126,9 +126,11 @@ def question(scenario: Mapping[str, Any], aim: str | None = None) -> str:
     arriving = f", {_arriving(load['demand'])}" if load["demand"] else ""
     if load["utilisation"]:
         arriving = f", the busiest pool {load['utilisation']:.0%} busy"
+    unit = (scenario.get("rent") or {}).get("unit", 1)
+    rented = f", rented by {unit}" if unit > 1 else ""
     return textwrap.fill(
-        f"{model} on {chip_numbers(scenario['chips'])} of {system}: {tokens}{arriving}, {keeps}; "
-        f"{aim}",
+        f"{model} on {chip_numbers(scenario['chips'])} of {system}{rented}: {tokens}{arriving}, "
+        f"{keeps}; {aim}",
         WIDTH,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -56,6 +57,12 @@ def test_the_tokens_that_were_sought_stand_in_the_scenario_and_answer_the_same()
     assert given.answer.plan.total == pytest.approx(sought.answer.plan.total, rel=1e-9)
     late = _budget(8e9, 15e12, inference={"tokens": "optimal", "obsolescence": 0.5})
     assert planner.solve(late).answer.demand.tokens == pytest.approx(2 * served)
+    spread, by_law = sought.answer.over_laws, []
+    for law in spread.laws:
+        with suppress(InputError):  # a law by which no number makes the model optimal
+            by_law.append(planner.solve(_budget(8e9, 15e12, law=law)).answer.demand.tokens)
+    assert spread.served == pytest.approx((min(by_law), max(by_law)))
+    assert "tokens served" in str(sought).split("over laws")[1]
 
 
 @pytest.mark.parametrize(
