@@ -244,7 +244,7 @@ def filled_in_part(step: Step, rows: np.ndarray, batch: np.ndarray) -> tuple[np.
         batch = carrying(step.take(at).bearing(load), LARGEST_BATCH)
         at, batch = at[batch > 0], batch[batch > 0]
         part = step.take(at)
-        rate = free / np.broadcast_to(part.filled(batch)(1.0)["slot"], at.shape)
+        rate = free / np.broadcast_to(part.work(batch)["slot"], at.shape)
         good, fill = busiest(part, batch, keeping(part), least=most[at] / rate)
         parts.append((at[good], batch[good], fill))
         at = at[good]
