@@ -336,6 +336,17 @@ def test_short_steps_arrive_where_long_ones_do_not(monkeypatch):
     assert found.steps > 20
 
 
+def test_a_short_step_is_at_most_a_quarter_long(monkeypatch):
+    """Of the choice that moves most, in logarithms: one step alone, from where they begin."""
+    monkeypatch.setattr(module, "STEPS", 0)
+    monkeypatch.setattr(module, "PATIENCE", 1)
+    asked = rollouts("cost")
+    found = stationary_points(asked)
+    moved = np.abs(found.point - start(asked)).max(axis=1)
+    assert not found.converged.any()
+    assert moved == pytest.approx(0.25, rel=1e-12)
+
+
 def test_a_point_to_be_checked_is_looked_for_from_elsewhere(monkeypatch):
     """Two ways from a start of its own, then from beside the answer; none is no answer."""
     asked, starts = rollouts("cost").row(0), []

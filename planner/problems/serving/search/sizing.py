@@ -250,7 +250,7 @@ def filled_in_part(step: Step, rows: np.ndarray, batch: np.ndarray) -> tuple[np.
             sooner = step.take(at).filled(batch)(NEXT_TO_NOTHING)["latency"] < soonest[at]
             at, batch = at[sooner], batch[sooner]
         part = step.take(at)
-        rate = free / np.broadcast_to(part.filled(batch)(1.0)["slot"], at.shape)
+        rate = free / np.broadcast_to(part.work(batch)["slot"], at.shape)
         good, fill = busiest(part, batch, keeping(part), least=most[at] / rate)
         at, batch = at[good], batch[good]
         parts.append((at, batch, fill))

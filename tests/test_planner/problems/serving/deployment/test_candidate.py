@@ -39,7 +39,8 @@ LOADS: tuple[dict[str, Any], ...] = (
 
 def asked(load: dict[str, Any], **changes: Any) -> TaskPair:
     """Two pools under a load: prompts wait where they come at random."""
-    pools = pools_of(MODEL, chips=(4,), demand=load.get("demand"), batch=30.0, **changes)
+    given = {"chips": (4,), "batch": 30.0, **changes}
+    pools = pools_of(MODEL, demand=load.get("demand"), **given)
     prefill = pools.prefill.with_layout(arrivals=load.get("arrivals"))
     return replace(
         pools, prefill=prefill, decode=pools.decode.with_layout(batches=load.get("batches"))
@@ -66,7 +67,7 @@ def outputs(step: Step, batch: float) -> dict[str, float]:
 @pytest.mark.parametrize("estimate", ["calibrated", "bound"])
 def test_two_pools_together_are_what_each_gives(load, estimate):
     """Rates, times and money of the pair from two evaluations, one beside the other."""
-    pools = asked(load, estimate=estimate)
+    pools = asked(load, estimate=estimate, chips=(5,))
     (reading, decoding), pairs = solved(pools)
     pair = pairs[0]
     plan = evaluate_pair(pools, reading, decoding, pair)
@@ -76,6 +77,8 @@ def test_two_pools_together_are_what_each_gives(load, estimate):
     assert plan.transfer == pytest.approx(1e-5 + bytes_ / (chips * NETWORK))
     assert (plan.last, plan.joint and plan.joint.pair) == (last, pair)
     assert (first.replicas, last.replicas) == pair.replicas
+    if not load and estimate == "calibrated":
+        assert first.replicas != last.replicas  # or one could stand for the other below
     assert (int(first.layouts.chips[0]), int(last.layouts.chips[0])) == pair.chips
     assert first.task.arrivals == (pair.requests if "arrivals" in load else None)
     assert last.task.arrivals == pair.requests
@@ -92,14 +95,14 @@ def test_two_pools_together_are_what_each_gives(load, estimate):
     assert plan.outputs["ttft"] == pytest.approx(late)
     assert plan.outputs["latency"] == pytest.approx(late + 199 * last.chosen_by["tpot"])
     price = 3.5 / 3600
-    assert plan.outputs["usd_per_s"] == pytest.approx(4 * price)
-    assert plan.usd_per_mtok == pytest.approx(1e6 * 4 * price / served / 1200)
+    assert plan.outputs["usd_per_s"] == pytest.approx(5 * price)
+    assert plan.usd_per_mtok == pytest.approx(1e6 * 5 * price / served / 1200)
     floors = [pool.bound["slot"] for pool in plan.pools]
     most = [n / slot for n, slot in zip(pair.replicas, floors, strict=True)]
     if "batches" in load:
         most[1] *= pair.fills[1]
     floor = load.get("demand") or min(most)
-    assert plan.bound["usd_per_token"] == pytest.approx(4 * price / floor / 1200)
+    assert plan.bound["usd_per_token"] == pytest.approx(5 * price / floor / 1200)
     assert plan.demand == load.get("demand")
     plan.recheck()
 

@@ -376,12 +376,13 @@ def test_layouts_that_read_are_sized_for_each_number_that_receives(objective, pr
 def test_a_promise_on_the_whole_leaves_each_reader_its_own_time_to_decode(monkeypatch):
     """Every pair keeps it and the pace, at the best batch that does; none that does is missing."""
     monkeypatch.setattr(pool_matching, "_best", lambda _, *matched: matched)
-    whole, paces = 0.4, np.array([0.0011, 0.0014, np.inf])
+    # Steps take 0.33 to 1.05 ms: both limits are met below what memory holds.
+    whole, paces = 0.2, np.array([0.0003, 0.00065, np.inf])
     pools = pools_of(MODEL, promises={"e2e": whole})
     _, decoding = steps(pools)
     receiving = pool_matching.shards(decoding)
     numbers = np.unique(receiving)
-    late = [0.06, 0.12, 0.17, 0.19, 0.41]
+    late = [0.03, 0.06, 0.1, 0.12, 0.21]
     readers = phase(
         rows=np.tile(np.arange(5), numbers.size), latency=late * numbers.size,
         rate=np.tile(np.arange(1.0, 6.0), numbers.size), group=np.repeat(numbers, 5),
@@ -404,7 +405,7 @@ def test_a_promise_on_the_whole_leaves_each_reader_its_own_time_to_decode(monkey
                 mine[key] = max(mine.get(key, 0.0), float(decodes.rate[j]))
                 assert reads.latency[i] + decodes.latency[j] <= whole * (1 + 1e-12)
         assert mine == pytest.approx(expected)
-        assert expected or pace < 0.0014
+        assert expected or pace < 0.0004
 
 
 def test_of_the_readers_of_many_parts_only_the_fastest_count_where_no_time_does(monkeypatch):
