@@ -11,9 +11,8 @@ if TYPE_CHECKING:
     from planner.problems.serving.bounds.binding_limits import followed, worth
     from planner.problems.serving.bounds.lower_bound import declared, elastic, layout_given
     from planner.problems.serving.bounds.programs import CHORDS, LIMITS, layout
-    from planner.problems.serving.deployment.beyond_fit import outside_fit
+    from planner.problems.serving.deployment.beyond_fit import benchmark_commands, outside_fit
     from planner.problems.serving.deployment.candidate import Candidate
-    from planner.problems.serving.deployment.narrowing import benchmark_commands
     from planner.problems.serving.deployment.pool import EvaluatedPool
     from planner.problems.serving.deployment.questions import (
         Point,
@@ -37,9 +36,8 @@ _HOMES = {
     "bounds.binding_limits": ("followed", "worth"),
     "bounds.programs": ("CHORDS", "LIMITS", "layout"),
     "bounds.lower_bound": ("declared", "elastic", "layout_given"),
-    "deployment.beyond_fit": ("outside_fit",),
     "deployment.candidate": ("Candidate",),
-    "deployment.narrowing": ("benchmark_commands",),
+    "deployment.beyond_fit": ("benchmark_commands", "outside_fit"),
     "deployment.pool": ("EvaluatedPool",),
     "deployment.questions": ("Point", "Question", "double_pools", "ranked", "single_pools"),
     "point": ("ServingBand", "ServingPoint"),

@@ -18,7 +18,7 @@ from planner.problems.serving.advice.change import Change
 from planner.problems.serving.advice.ways_out import ways_out
 from planner.problems.serving.bounds.binding_limits import together
 from planner.problems.serving.deployment.alternatives import alternative_kinds, compared_systems
-from planner.problems.serving.deployment.beyond_fit import outside_fit
+from planner.problems.serving.deployment.beyond_fit import narrowing, outside_fit
 from planner.problems.serving.deployment.borne_load import overloaded, uncounted_prefixes
 from planner.problems.serving.deployment.candidate import Candidate
 from planner.problems.serving.deployment.missed_promises import (
@@ -26,7 +26,6 @@ from planner.problems.serving.deployment.missed_promises import (
     missed_promises,
     relaxed_promises,
 )
-from planner.problems.serving.deployment.narrowing import narrowing
 from planner.problems.serving.deployment.pool import evaluate
 from planner.problems.serving.deployment.questions import (
     ALTERNATIVES,

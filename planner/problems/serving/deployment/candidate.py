@@ -1,6 +1,6 @@
 """A plan in full: its pools evaluated, and what they give together; checked by plain floats."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,16 +16,13 @@ from planner.problems.serving.deployment.marginal_prices import marginal_prices
 from planner.problems.serving.deployment.pool import (
     HOUR,
     EvaluatedPool,
-    Later,
     agree,
     bands_of,
     costs_of,
-    evaluate,
     per_million,
     recomputed,
 )
-from planner.problems.serving.deployment.pool_matching import shards
-from planner.problems.serving.deployment.pool_pairs import Pair, alike, pools_symbols
+from planner.problems.serving.deployment.pool_pairs import Pair, pools_symbols
 from planner.problems.serving.point import (
     PER_MILLION,
     CacheTransfer,
@@ -34,8 +31,7 @@ from planner.problems.serving.point import (
     ServingEstimate,
     ServingPoint,
 )
-from planner.problems.serving.search.sizing import carrying, quickest_pass
-from planner.problems.serving.step.kernels import load_share, pools_recomputed, pools_values
+from planner.problems.serving.step.kernels import pools_recomputed
 from planner.problems.serving.step.runnable import engines_of
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import Task, TaskPair
@@ -308,75 +304,3 @@ class Candidate:
         return pools_symbols(
             joint.tasks, self.pools, again, self.transfer, pair if chosen else None, slots
         )
-
-
-def carried_batches(questions: Sequence[tuple[TaskPair, Step, Pair]]) -> list[float]:
-    """The least batch of each pair's decoding layout that carries what the pair serves.
-
-    The pairs of questions that are alike are looked at together.
-    """
-    batches = np.array([pair.batch for _, _, pair in questions])
-    if questions and questions[0][0].decode.batches is not None:
-        return batches.tolist()  # all of a given batch is in flight
-    steps = [_decoding(*question) for question in questions]
-    for numbers in alike([(step,) for step in steps]):
-        together = Step.joined([steps[number] for number in numbers])
-        carried = carrying(together, batches[numbers])
-        # The load a pool was sized for may lie a rounding beside what it carries.
-        batches[numbers] = np.where(carried > 0, carried, batches[numbers])
-    return batches.tolist()
-
-
-def evaluate_pair(
-    tasks: TaskPair,
-    reading: Step,
-    decoding: Step,
-    pair: Pair,
-    carried: Callable[[], float] | None = None,
-) -> Candidate:
-    """One pair at its split: the pool with room to spare runs below its most.
-
-    `carried` gives its `carried_batches`, where those of other questions are worked out with it.
-    """
-    waits = tasks.prefill.arrivals is not None
-    task = tasks.prefill.with_layout(arrivals=pair.requests if waits else None)
-    share, decoded = (
-        load_share(pair.requests, *of) for of in zip(pair.slots, pair.replicas, strict=True)
-    )
-    step = _sized(reading, pair.rows[0], pair.replicas[0], pair.chips[0]).with_values_of(task)
-    reads = (float(quickest_pass(step)[0]) if waits else 0.0) or pair.reads
-    prefill = evaluate(task, step.layouts, reads, 1.0 if waits else share, sized=step)
-    batch = carried() if carried else carried_batches([(tasks, decoding, pair)])[0]
-    step = _decoding(tasks, decoding, pair)
-    decode = evaluate(step.task, step.layouts, batch, sized=step)
-    pools = (prefill, replace(decode, share=decoded))
-    chips = shards(reading)[pair.rows[0]], shards(decoding)[pair.rows[1]]
-    transfer = float(tasks.transfer(*chips))
-
-    def together(values: Sequence[Mapping[str, float]], made: Pair | None) -> dict[str, float]:
-        slots = values[0]["slot"], values[1]["slot"]
-        return pools_values(tasks.load, pools_symbols(tasks, pools, values, transfer, made, slots))
-
-    symbols = Later(
-        lambda: pools_symbols(
-            tasks, pools, [pool.chosen_by for pool in pools], transfer, pair, pair.slots
-        )
-    )
-    outputs = estimate = Later(lambda: pools_values(tasks.load, symbols))
-    if task.uses_bound:
-        estimate = Later(lambda: together([pool.estimate for pool in pools], pair))
-    made = pair if step.task.batches else None
-    bound = Later(lambda: together([pool.bound for pool in pools], made))
-    return Candidate(pools, JointPools(tasks, pair, transfer, symbols, outputs, estimate, bound))
-
-
-def _decoding(tasks: TaskPair, decoding: Step, pair: Pair) -> Step:
-    """The model of the layout that decodes, under what the pair serves."""
-    step = _sized(decoding, pair.rows[1], pair.replicas[1], pair.chips[1])
-    return step.with_values_of(tasks.decode.with_layout(arrivals=pair.requests))
-
-
-def _sized(step: Step, row: int, replicas: int, chips: int) -> Step:
-    """One layout of a step, on so many replicas and chips."""
-    part = step.take(np.array([row]))
-    return part.on(replace(part.layouts, replicas=np.array([replicas]), chips=np.array([chips])))

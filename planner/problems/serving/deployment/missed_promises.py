@@ -12,7 +12,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from planner.problems.serving.deployment.candidate import Candidate, evaluate_pair
+from planner.problems.serving.deployment.candidate import Candidate
+from planner.problems.serving.deployment.evaluated_pairs import evaluate_pair
 from planner.problems.serving.deployment.pool import least_value
 from planner.problems.serving.deployment.pool_matching import DELAYED, shards
 from planner.problems.serving.deployment.pool_pairs import Pair, search_pools, search_pools_together

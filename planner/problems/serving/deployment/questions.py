@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from itertools import islice, pairwise
 from math import floor, log
 from typing import TypeAlias
@@ -16,8 +16,9 @@ from typing import TypeAlias
 import numpy as np
 
 from planner.problems.serving.bounds.lower_bound import Relaxation, relaxation, whole_chips
-from planner.problems.serving.deployment.candidate import Candidate, carried_batches, evaluate_pair
+from planner.problems.serving.deployment.candidate import Candidate
 from planner.problems.serving.deployment.drawn_power import drawn
+from planner.problems.serving.deployment.evaluated_pairs import EvaluatedPairs
 from planner.problems.serving.deployment.pool import evaluate
 from planner.problems.serving.deployment.pool_pairs import (
     Pair,
@@ -193,8 +194,7 @@ class TwoPools:
     pools: tuple[OnePool, OnePool]
     pairs: list[Pair]
     looked: int
-    leading: int  # the first pairs, whose batches are worked out with those of other questions
-    carried: Callable[[Pair], float]
+    evaluated: Callable[[Pair], Candidate]
 
     @property
     def tasks(self) -> tuple[Task, Task]:
@@ -272,11 +272,7 @@ class TwoPools:
 
     def point(self, pair: Pair) -> Point:
         """One of the pairs found."""
-        prefill, decode = self.pools
-        leading = pair in self.pairs[: self.leading]
-        carried = partial(self.carried, pair) if leading else None
-        evaluated = partial(evaluate_pair, self.pair, prefill.step, decode.step, pair, carried)
-        return Point(pair.score, self.tasks, pair.rows, evaluated)
+        return Point(pair.score, self.tasks, pair.rows, partial(self.evaluated, pair))
 
 
 Question: TypeAlias = OnePool | TwoPools
@@ -325,22 +321,15 @@ def double_pools(several: Sequence[TaskPair], most: float = np.inf) -> list[TwoP
         for pair, (prefill, decode) in zip(afforded, pools, strict=True)
     ])  # fmt: skip
 
-    # Where every pair is settled the batches of all are wanted, else those of the best.
-    leading = [
-        len(pairs) if drawn(pools[k][1].step) else 1 for k, (pairs, _) in enumerate(searched)
-    ]
-    served = [(k, pair) for k, (pairs, _) in enumerate(searched) for pair in pairs[: leading[k]]]
-
-    @cache
-    def carried() -> dict[tuple[int, Pair], float]:
-        every = [(afforded[k], pools[k][1].step, pair) for k, pair in served]
-        return dict(zip(served, carried_batches(every), strict=True))
-
-    def batch_of(number: int, pair: Pair) -> float:
-        return carried()[number, pair]
-
+    evaluated = EvaluatedPairs(
+        [
+            (pair, first.step, last.step)
+            for pair, (first, last) in zip(afforded, pools, strict=True)
+        ],
+        [pairs for pairs, _ in searched],
+    )
     return [
-        TwoPools(afforded[k], pools[k], pairs, looked, leading[k], partial(batch_of, k))
+        TwoPools(afforded[k], pools[k], pairs, looked, partial(evaluated, k))
         for k, (pairs, looked) in enumerate(searched)
     ]
 

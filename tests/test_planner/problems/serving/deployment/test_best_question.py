@@ -10,8 +10,10 @@ import pytest
 
 from planner.problems.serving import answer
 from planner.problems.serving.bounds.lower_bound import Relaxation
+from planner.problems.serving.deployment.evaluated_pairs import evaluate_pair
 from planner.problems.serving.deployment.questions import (
     Decided,
+    TwoPools,
     best_point,
     questions_of,
     rival_questions,
@@ -113,3 +115,30 @@ def test_layouts_of_two_pools_left_out_cost_more_than_one_pool(
         assert 0 < min(left) <= max(left) < 27
     else:
         assert set(left) == ({27} if rest == "all" else set())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"objective": "energy", "workload": {"input_tokens": 4000, "output_tokens": 400}},
+        {"power_price": "$0.3/kWh", "speculation": {"drafts": "auto"}, "chips": [2, 4]},
+        {"power_price": "$0.3/kWh", "workload": LOAD | {"demand": "1 requests/s"}},
+    ],
+    ids=["energy", "drafts", "demand"],
+)
+def test_pairs_evaluated_together_are_those_evaluated_alone(change):
+    """Where power counts: batches of both pools, the score, and every output."""
+    promises = {"promises": {"tpot": "50 ms"}}
+    tasks = resolve(load({**LOADED, **promises, "chips": [2, 4], **change}))
+    questions = [each for each in questions_of(tasks) if isinstance(each, TwoPools)]
+    assert sum(len(question.pairs) for question in questions) > 2
+    for question in questions:
+        reading, decoding = (pool.step for pool in question.pools)
+        for pair in question.pairs:
+            alone = evaluate_pair(question.pair, reading, decoding, pair)
+            together = question.evaluated(pair)
+            assert [p.batch for p in together.pools] == [p.batch for p in alone.pools]
+            assert dict(together.outputs) == pytest.approx(dict(alone.outputs), rel=1e-12)
+            for first, second in zip(together.pools, alone.pools, strict=True):
+                assert dict(first.estimate) == pytest.approx(dict(second.estimate), rel=1e-12)
+        assert question.evaluated(question.pairs[0]) is question.evaluated(question.pairs[0])

@@ -13,7 +13,7 @@ import pytest
 
 from planner.catalogue.chips import chip, chip_power
 from planner.problems.serving.deployment import pool_pairs
-from planner.problems.serving.deployment.candidate import evaluate_pair
+from planner.problems.serving.deployment.evaluated_pairs import evaluate_pair
 from planner.problems.serving.deployment.pool_pairs import Pair
 from planner.problems.serving.search.sizing import PhaseLayouts
 from planner.problems.serving.task.task import TaskPair

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import planner
-from planner.problems.serving.deployment.candidate import evaluate_pair
+from planner.problems.serving.deployment.evaluated_pairs import evaluate_pair
 from planner.problems.serving.deployment.pool_matching import prefill_layouts
 from planner.problems.serving.deployment.questions import double_pools
 from planner.problems.serving.search.batch import layouts_of
