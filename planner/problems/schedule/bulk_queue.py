@@ -56,8 +56,8 @@ def left_behind(capacity: int, load: float) -> float:
         turn += 1
         seats, mean = turn * capacity, turn * load * capacity
         # As many arrivals as seats, or one more, at least.
-        some, more = gammainc((seats, seats + 1), mean)
-        term = float(mean * some - seats * more) / turn
+        filled, beyond = gammainc((seats, seats + 1), mean)
+        term = float(mean * filled - seats * beyond) / turn
         total += term
     return total
 

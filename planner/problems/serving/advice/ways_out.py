@@ -160,22 +160,22 @@ def _chips(scenario: Scenario, short: Mapping[str, float]) -> Iterator[Change]:
         yield paying(chips.far)
 
 
-def _carrying(scenario: Scenario, few: int, guess: int) -> Iterator[Change]:
+def _carrying(scenario: Scenario, tried: int, guess: int) -> Iterator[Change]:
     """The fewest chips that carry a load; what those tried miss of it says how many more may."""
     for _ in range(TRIES):
         if guess > LARGEST_FLEET:
             return
-        counts = tuple(range(few + 1, ENOUGH * guess + 1))
+        counts = tuple(range(tried + 1, ENOUGH * guess + 1))
         point = Change.of(scenario, "chips", counts, "").best()
         if point is not None:
             count = point.candidate.plan().chips
             yield replace(Change.of(scenario, "chips", (count,), count), point=point)
             return
-        few = counts[-1]
-        lacked = Change.of(scenario, "chips", (few,), few).lacked().get(DEMAND, 0.0)
+        tried = counts[-1]
+        lacked = Change.of(scenario, "chips", (tried,), tried).lacked().get(DEMAND, 0.0)
         if lacked <= 1:
             return
-        guess = math.ceil(few * lacked)
+        guess = math.ceil(tried * lacked)
 
 
 def _systems(scenario: Scenario, short: float) -> Iterator[Change]:
@@ -214,9 +214,9 @@ def _memory(scenario: Scenario) -> float:
 def _listed(scenario: Scenario) -> Iterator[tuple[float, System]]:
     """Systems whose rent is listed, with it [USD/(chip*s)]."""
     free = scenario.model_copy(update={"price": None})
-    for each in map(system, system_names()):
+    for machine in map(system, system_names()):
         with suppress(InputError):
-            yield free.price_of(each).value, each
+            yield free.price_of(machine).value, machine
 
 
 def _moved(scenario: Scenario, name: str) -> Change:
