@@ -67,14 +67,15 @@ def test_estimates_err_less_than_baselines(part, quantity):
 
 
 @pytest.mark.slow
-def test_the_page_that_ships_is_what_the_command_writes():
-    """`planner validate --data FILE ... --out docs/validation.html` on its tables gives it."""
-    told = shipped()
-    tables = [read(shared() / file["name"]) for file in told["files"]]
-    by = tuple(told["files"][0]["sections"][0]["by"])  # the command's groupings
-    found = numbers(document("auto", tables, by))
-    for file, before in zip(found["files"], told["files"], strict=True):
-        for section, old in zip(file["sections"], before["sections"], strict=True):
-            name = f"{file['name']} {section['part']} {section['quantity']}"
-            assert alike(json.loads(json.dumps(section)), old), name
-        assert file["below_bound"] == before["below_bound"]
+@pytest.mark.parametrize("before", shipped()["files"], ids=lambda file: file["name"])
+def test_the_page_that_ships_is_what_the_command_writes(before):
+    """`planner validate --data FILE ... --out docs/validation.html` on its tables gives it.
+
+    Table by table: none changes what is said of another.
+    """
+    by = tuple(shipped()["files"][0]["sections"][0]["by"])  # the command's groupings
+    (file,) = numbers(document("auto", [read(shared() / before["name"])], by))["files"]
+    for section, old in zip(file["sections"], before["sections"], strict=True):
+        name = f"{file['name']} {section['part']} {section['quantity']}"
+        assert alike(json.loads(json.dumps(section)), old), name
+    assert file["below_bound"] == before["below_bound"]

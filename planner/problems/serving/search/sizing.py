@@ -318,7 +318,8 @@ def fitted(step: Step, keeps: Callable[[Step], np.ndarray]) -> Step:
     domain = step.task.machine.chips_per_domain
 
     def approved(at: np.ndarray, index: np.ndarray) -> np.ndarray:
-        return keeps(_paying(step.take(at), paid[index.astype(np.int64)], domain))
+        part = step.take(at)
+        return keeps(part.on(part.layouts.on(paid[index.astype(np.int64)], domain)))
 
     top = np.full(rows.size, paid.size - 1.0)
     enough = approved(rows, top)
@@ -328,7 +329,7 @@ def fitted(step: Step, keeps: Callable[[Step], np.ndarray]) -> Step:
         np.full(enough.sum(), -1.0),
         top[enough],
     )
-    return _paying(step, paid[fewest.astype(np.int64)], domain)
+    return step.on(step.layouts.on(paid[fewest.astype(np.int64)], domain))
 
 
 def _carried(step: Step, size: np.ndarray) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
@@ -345,10 +346,6 @@ def _carried(step: Step, size: np.ndarray) -> Callable[[np.ndarray, np.ndarray],
 def _carries(step: Step, batch: np.ndarray) -> np.ndarray:
     limit = step.limits["load"]
     return np.broadcast_to(step.only(("load",), batch)["load"] <= limit, batch.shape)
-
-
-def _paying(step: Step, chips: np.ndarray, domain: int) -> Step:
-    return step.on(step.layouts.on(chips, domain))
 
 
 def pass_sizes(step: Step) -> tuple[np.ndarray, np.ndarray]:

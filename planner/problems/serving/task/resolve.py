@@ -29,7 +29,7 @@ from planner.protocol.plan import DataSource
 from planner.scenario.keys.model_keys import ModelDescription
 from planner.scenario.keys.references import File, wanted_profile
 from planner.scenario.keys.uncertain import LEFT_ASIDE
-from planner.text.errors import FieldError, InputError
+from planner.text.errors import FieldError, InputError, ModelError
 
 if TYPE_CHECKING:
     from planner.architecture.layers import Model
@@ -144,7 +144,8 @@ def _at(path: str) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        if error.mistakes or isinstance(error, FieldError):
+        beside = error.mistakes and not isinstance(error, ModelError)  # a file with keys of its own
+        if beside or isinstance(error, FieldError):
             raise
         raise FieldError((path, str(error))) from error
 

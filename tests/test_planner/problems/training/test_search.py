@@ -21,6 +21,7 @@ from planner.problems.training.step.training_task import TrainingLayouts
 from planner.scenario import load
 from planner.text.errors import SolverError
 from tests.cases.training import BASE, SMALL, asked
+from tests.sizes import first
 
 GPT3 = asked(
     BASE, model="gpt-3-175b", system="hgx-a100", chips=4096,
@@ -50,9 +51,11 @@ def every_layout(of, chips, free):
                 yield words
 
 
-@pytest.mark.parametrize("memory", ["10 GB", pytest.param("80 GB", marks=pytest.mark.slow)])
-def test_brute_force_finds_nothing_better(memory):
-    """Of all layouts of eight chips, timed one by one, the best and their number are the same."""
+@pytest.mark.parametrize(
+    ("memory", "chips", "batch"), first(1, [("20 GB", 4, 2), ("10 GB", 8, 4), ("80 GB", 8, 4)])
+)  # fmt: skip
+def test_brute_force_finds_nothing_better(memory, chips, batch):
+    """Of all layouts, timed one by one, the best and their number are the same."""
     free = {
         "schedule": ("1f1b", "interleaved", "zero-bubble"), "recompute": ("none", "full"),
         "zero": (0, 3), "offload": ("none",), "sequence_parallel": (0, 1), "overlap": (1,),
@@ -60,13 +63,13 @@ def test_brute_force_finds_nothing_better(memory):
     choose = {key: [*values] for key, values in free.items()}
     choose["sequence_parallel"], choose["overlap"] = [False, True], True
     question = load(asked(
-        SMALL, choose=choose, system={"like": "hgx-h100", "memory": memory},
-        work={"global_batch": "4 sequences", "sequence": 4096},
+        SMALL, chips=chips, choose=choose, system={"like": "hgx-h100", "memory": memory},
+        work={"global_batch": f"{batch} sequences", "sequence": 4096},
     ))  # fmt: skip
     resolution = resolve_training(question)
     case, tally = resolution.cases[0], search_layouts(resolution)
     steps, seen = [], 0
-    for words in every_layout(case.divisions, 8, free):
+    for words in every_layout(case.divisions, chips, free):
         if words["zero"] == 3 and words["pp"] > 1:
             continue
         times = step_times(case.task, TrainingLayouts.of(**words), ("step", "used"))
