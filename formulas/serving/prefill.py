@@ -24,11 +24,12 @@ attention_pairs = Equation.of(
 )
 
 _ALIKE = ceiling(L_new / c_chunk)
+# Never less than the ratio c/(L + c): digits are left where a prompt takes more passes than those.
+_ALONE = maximum(1 - exp(-c_chunk / L_new), c_chunk / (L_new + c_chunk))
 chunk_count = Equation.of(
     n_chunks,
     _ALIKE
-    + (1 - exp(-2 * (pi * v_in * L_new / c_chunk) ** 2))
-    * (1 / (1 - exp(-c_chunk / L_new)) - _ALIKE),
+    + (1 - exp(-2 * (pi * v_in * L_new / c_chunk) ** 2)) * (1 / _ALONE - _ALIKE),
     "chunked prefill",
     "prompts differ in length: of exponential ones E[ceil(L/c)] = 1/(1 - exp(-c/L)), which takes "
     "the place of the ceil(L/c) of the mean as the first wave of that sawtooth is damped",

@@ -30,7 +30,7 @@ HOUR = 3600.0
 MOST_FLOP = 1e40
 FORWARD = 2.0  # flop/(param*token): a multiply and an add; backward is twice that
 ENDLESS = 300.0  # logarithm of a growth beyond which nobody counts
-STEADY = 1e-6  # change over a lifetime below which a demand counts as constant
+STEADY = 1e-5  # change over a lifetime below which a demand is that of the middle of the life
 REWARD = "scalerl-2025"  # the sigmoid of reward over arithmetic
 SUFFIX = {"pretrain": "pt", "rl": "rl", "inference": "inf"}  # of a phase's symbols in `formulas`
 
@@ -293,7 +293,9 @@ def _integral(rate: float, lifetime: float, fall: float) -> float:
     if -fall * lifetime > ENDLESS:
         return math.inf
     if abs(fall * lifetime) < STEADY:
-        return float(serving_tokens.numpy()(X_tok=rate, t_life=lifetime))
+        # 1 - exp would lose its digits; the middle is the mean to 4e-12, the square over 24.
+        middle = rate * math.exp(-fall * lifetime / 2)
+        return float(serving_tokens.numpy()(X_tok=middle, t_life=lifetime))
     # A rate that rises is one that fades, seen from the end of the life.
     last = rate if fall > 0 else rate * math.exp(-fall * lifetime)
     return float(discounted_tokens.numpy()(X_tok=last, t_life=lifetime, delta_t=abs(fall)))
