@@ -95,13 +95,17 @@ def _text(path: Path) -> str:
         with path.open("rb") as stream:
             raw = stream.read(LARGEST + 1)
     except OSError as error:
-        raise InputError(f"{path}: {error.strerror or 'cannot be read'}") from error
+        raise _refused(path, error.strerror or "cannot be read") from error
     if len(raw) > LARGEST:
-        raise InputError(f"{path}: is larger than 1 MB, expected a launch")
+        raise _refused(path, "is larger than 1 MB, expected a launch")
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise InputError(f"{path}: is not UTF-8 text") from None
+        raise _refused(path, "is not UTF-8 text") from None
+
+
+def _refused(path: Path, message: str) -> InputError:
+    return InputError(Mistake(str(path), None, None, "", message))
 
 
 def _neighbours(path: Path) -> dict[str, str]:
