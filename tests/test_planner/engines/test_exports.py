@@ -216,6 +216,9 @@ def test_the_longest_length_is_the_models_at_most():
     """Spread lengths are cut at the context the model was made for."""
     spread = ("workload.input_tokens={mean: 60000, cv: 2}", "promises.ttft=null", "choose.ep=32")
     assert values(export(solved(DEEPSEEK, spread), "vllm"))["--max-model-len"] == 163840
+    longer = solved(DEEPSEEK, ("workload.input_tokens={mean: 170000, cv: 2}", *spread[1:]))
+    with pytest.raises(Infeasible, match="a request of 171000 tokens is longer than the 163840"):
+        export(longer, "vllm")
 
 
 def layouts() -> list[dict[str, int]]:

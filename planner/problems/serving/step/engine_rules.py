@@ -94,11 +94,15 @@ class EnginePool:
         return bool(self.sizes.stored) and self.weights != self.sizes.stored
 
     def cut(self, group: str, ways: np.ndarray, pads: frozenset[str] = frozenset()) -> np.ndarray:
-        """Where some inner width of a weight class is no whole blocks on each of so many chips."""
+        """Where some inner width of a weight class is no whole blocks on each of so many chips.
+
+        Formats that are padded need no whole blocks, but chips that divide the width.
+        """
         broken = np.zeros(np.shape(ways), dtype=bool)
         for part in self.sizes.inner:
-            if part.group == group and self.sizes.weight_dtype[group] not in pads:
-                broken |= (ways > 1) & (part.width % (ways * part.block) != 0)
+            if part.group == group:
+                block = 1 if self.sizes.weight_dtype[group] in pads else part.block
+                broken |= (ways > 1) & (part.width % (ways * block) != 0)
         return broken
 
 

@@ -89,7 +89,7 @@ BREAKS = {
     "dense width over the stage": [({}, {"tp": 4}), (DENSE, {"tp": 2, "dp_attention": 2})],
     "shared width over tp": [({}, {"tp": 3}), ({}, {"tp": 8})],
     "shared width over the stage": [({}, {"tp": 4, "dp_attention": 2, "ep": 4, "tp_expert": 2})],
-    "expert width": [({}, {"tp_expert": 2}), ({}, {"tp_expert": 6})],
+    "expert width": [({}, {"tp_expert": 2}), ({}, {"tp_expert": 6}), (PADDED, {"tp_expert": 5})],
     "vocabulary": [({}, {"tp": 5}), ({"vocab": 385}, {"tp": 6}), ({"vocab": 384}, {"tp": 7}),
                    ({}, {"tp": 768})],
     "even experts": [({}, {"ep": 3}), ({"copies": 1}, {"ep": 4}), ({"n_experts": 1}, {"ep": 2})],

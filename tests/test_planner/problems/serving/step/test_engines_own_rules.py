@@ -62,8 +62,7 @@ def starts(engine: str, config: Mapping[str, Any], x: Mapping[str, int], role: s
         "kv heads": not latent and kv_heads % tp and tp % kv_heads,
         "dense width": dense and across > 1 and inner % (across * block)
             and (engine != "trtllm" or not experts),
-        "expert width": experts and cut > 1 and expert % (cut * block)
-            and config["model_type"] != "gpt_oss",
+        "expert width": experts and cut > 1 and expert % (cut * block),
         "shared width": shared and beside > 1 and shared % (beside * block),
         "vocabulary": engine != "trtllm" and vocabulary % tp,
         "experts": experts and EVEN[engine] and experts % ep,
