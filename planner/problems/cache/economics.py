@@ -176,7 +176,7 @@ def best_lifetime(
         ttl=float(lifetimes[place]),
         hit_rate=float(hits[place] / uses),
         saved=float(saved[place] / (tokens * costs.miss)),
-        bytes=float(stored[place] * size / max(trace.duration, lifetimes[place])),
+        bytes=float(stored[place] * size / trace.duration) if trace.duration else 0.0,
     )
 
 

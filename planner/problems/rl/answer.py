@@ -88,7 +88,9 @@ def _binding(pools: Pools) -> Iterator[BindingLimit]:
         "learning": framework.learning * pools.learning.seconds,
     }
     if pools.resolution.question.policy == "off":
-        beside = {"rollouts": 0.0, "learning": framework.beside}
+        # With several steps in flight what is beside both pools is behind them.
+        waited = framework.beside if pools.resolution.question.lag == 1 else 0.0
+        beside = {"rollouts": 0.0, "learning": waited}
         slower = max(times, key=lambda name: times[name] + beside[name])
         times = {slower: times[slower]}
     for name, seconds in times.items():

@@ -117,15 +117,18 @@ def test_a_bound_is_sought_until_it_is_enough():
     assert relaxation(step, nothing, 5.0).solves == 0
 
 
-@pytest.mark.parametrize("mode", ["decode", "prefill"])
+@pytest.mark.parametrize(("mode", "chips"), [("decode", 8), ("prefill", 8), ("decode", 9)])
 @pytest.mark.parametrize("objective", ["energy", "cost"])
-def test_work_is_what_power_beyond_the_least_takes(objective, mode):
-    """At one layout, from its exact time, it is the exact energy, or what that costs."""
+def test_work_is_what_power_beyond_the_least_takes(objective, mode, chips):
+    """At one layout, from its exact time, it is the exact energy, or what that costs.
+
+    A ninth chip that no replica uses idles: that its power is softly limited too leaves a little.
+    """
     price = 0.1 / 3.6e6
     draw = chip_power(question(MODELS["dense"]).chip)
     least = draw.least * 1.2
     task = question(
-        MODELS["dense"], mode=mode, objective=objective, chips=(8,), draw=draw, power=least,
+        MODELS["dense"], mode=mode, objective=objective, chips=(chips,), draw=draw, power=least,
         site=1.2, electricity=price if objective == "cost" else 0.0,
         limits_of={"tp": (2,), "pp": (2,), "dp_attention": (1,)}, price=1e-3,
     )  # fmt: skip
@@ -133,14 +136,15 @@ def test_work_is_what_power_beyond_the_least_takes(objective, mode):
     found = search(step)
     batch = 2 * math.ceil(found.largest[0] / 2)  # both stages are full: the least work of each
     values = {name: float(np.ravel(v)[0]) for name, v in step(np.array([batch])).items()}
-    time = 8 / values["requests"]
+    time = chips / values["requests"]
     for share in (1.0, 0.9):
         # Less time asks for more power, softly limited.
         work = _work(step, found)(share * time * (least if objective == "energy" else 1e-3))
         exact = values["joule_per_request" if objective == "energy" else "usd_per_request"]
         beyond = exact - time * (least if objective == "energy" else 1e-3)
         if share == 1:
-            assert work == pytest.approx(beyond, rel=1e-9)
+            assert work <= beyond * (1 + 1e-9)
+            assert work == pytest.approx(beyond, rel=1e-9 if chips == 8 else 0.02)
         else:
             assert share * beyond < work < beyond
     for other in ({"draw": None}, {"objective": "throughput"}, {"objective": "latency"}):
