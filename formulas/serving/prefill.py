@@ -28,8 +28,7 @@ _ALIKE = ceiling(L_new / c_chunk)
 _ALONE = maximum(1 - exp(-c_chunk / L_new), c_chunk / (L_new + c_chunk))
 chunk_count = Equation.of(
     n_chunks,
-    _ALIKE
-    + (1 - exp(-2 * (pi * v_in * L_new / c_chunk) ** 2)) * (1 / _ALONE - _ALIKE),
+    _ALIKE + (1 - exp(-2 * (pi * v_in * L_new / c_chunk) ** 2)) * (1 / _ALONE - _ALIKE),
     "chunked prefill",
     "prompts differ in length: of exponential ones E[ceil(L/c)] = 1/(1 - exp(-c/L)), which takes "
     "the place of the ceil(L/c) of the mean as the first wave of that sawtooth is damped",
