@@ -27,8 +27,8 @@ class Rank:
     """One rank: times [s] by sequences and tokens, room for caches [token].
 
     A step with n sequences takes `steps[n]`. One that reads s tokens takes `passes[s]` more, as
-    many tokens at most as there are entries, `once` for each prompt of which it reads and `square`
-    times what the squares of the read lengths grow by.
+    many tokens at most as there are entries, `once` for each prompt that it begins or that would
+    need another pass alone, and `square` times what the squares of the read lengths grow by.
     """
 
     steps: np.ndarray
@@ -168,7 +168,8 @@ def _chunk(
     for request in queue:
         size = prompts[request]
         until = min(size, done + left)
-        more += rank.once + rank.square * (until**2 - done**2)
+        begun = -(-until // most) + (-done // most)  # passes by itself, however it was cut
+        more += rank.once * begun + rank.square * (until**2 - done**2)
         left -= until - done
         if until < size:
             return rank.reading[most - left] + more, came, until
