@@ -162,8 +162,8 @@ def _pairs(
     prefill: np.ndarray, decode: np.ndarray, fastest: np.ndarray
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Rows of every pair within a group, `TOGETHER` at a time, of those that decode some rows."""
-    sides = ("left", "right")
-    first, last = (np.searchsorted(decode[fastest], prefill, side=side) for side in sides)
+    first = np.searchsorted(decode[fastest], prefill, side="left")
+    last = np.searchsorted(decode[fastest], prefill, side="right")
     ends = np.cumsum(last - first)
     for k in range(0, int(ends[-1]) if ends.size else 0, TOGETHER):
         number = np.arange(k, min(k + TOGETHER, ends[-1]))
@@ -186,9 +186,11 @@ def _least_score(tasks: TaskPair, a: PhaseLayouts, b: PhaseLayouts, paid: np.nda
     taken = needed(tasks, a.rate) * a.room.chips
     beside = needed(tasks, b.rate) * b.room.chips
     place = np.searchsorted(paid, taken + beside)
-    idle = np.append(paid.astype(float), np.inf)[place] - taken - beside
-    bill = taken * a.weight + beside * b.weight + idle * np.minimum(a.weight, b.weight)
-    return bill / tasks.demand
+    rest = np.append(paid.astype(float), np.inf)[place] - taken - beside
+    busy = tasks.demand / (np.maximum(taken / a.room.chips - tasks.prefill.spare, 1) * a.rate)
+    bill = taken * _drawn(tasks.prefill, a, busy) + beside * b.weight
+    idle = np.minimum(*(_drawn(*pool, 0.0) for pool in zip(tasks.tasks, (a, b), strict=True)))
+    return (bill + rest * idle) / tasks.demand
 
 
 def _paying(
@@ -231,8 +233,7 @@ def _split(tasks: TaskPair, a: PhaseLayouts, b: PhaseLayouts, chips: np.ndarray)
     """The best split of each pair over all numbers of chips paid; the best few pairs."""
     pairs: dict[tuple[int, int], Pair] = {}
     for n, m in replica_counts(tasks, a, b, chips):
-        chips_read = chips_that_read(tasks, a, b, n, m, chips)
-        served, score = _scored(tasks, a, b, n, m, chips)
+        chips_read, served, score = _scored(tasks, a, b, n, m, chips)
         good = np.flatnonzero(served > 0)
         order = good[np.argsort(score[good], kind="stable")]
         # Of each pair the number of chips that is best for it; equals count, the search settles.
@@ -266,22 +267,31 @@ def _leading(score: np.ndarray, decode: np.ndarray, order: np.ndarray) -> np.nda
 def _scored(
     tasks: TaskPair, a: PhaseLayouts, b: PhaseLayouts, n: np.ndarray, m: np.ndarray,
     chips: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """Requests per second, and the objective, of each split of n and m replicas."""
-    prefill, taken = tasks.prefill, chips_that_read(tasks, a, b, n, m, chips)
-    symbols = {
-        "n_pf": np.maximum(n - prefill.spare, 0), "n_dec": np.maximum(m - prefill.spare, 0),
-        "X_pf": a.rate, "X_dec": b.rate, "n_chips_pf": taken,
-        "n_chips_dec": np.maximum(chips - taken, 0),
-    }  # fmt: skip
-    rates = symbols["n_pf"] * a.rate, symbols["n_dec"] * b.rate
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+    """Chips that read, requests per second, and the objective, of splits of n and m replicas."""
+    prefill, pools = tasks.prefill, [*zip(tasks.tasks, (a, b), strict=True)]
+    idle = _drawn(*pools[0], 0.0), _drawn(*pools[1], 0.0)
+    taken = chips_that_read(tasks, a, b, n, m, chips, idle)
+    up = [np.maximum(count - prefill.spare, 0) for count in (n, m)]
+    rates = up[0] * a.rate, up[1] * b.rate
     served = np.minimum(*rates) if tasks.demand is None else np.full(n.shape, tasks.demand)
+    chips_of = taken, np.maximum(chips - taken, 0)
+    # Replicas that decode run steps all the time; what the best draw with fewer sequences, where
+    # less is served, is worked out in full.
+    busy = np.minimum(served, rates[0]) / np.where(rates[0] > 0, rates[0], 1.0), 1.0
+    works = [
+        each * np.maximum(count, 0) * of.room.chips / np.maximum(whole, 1)
+        for each, count, of, whole in zip(busy, (n, m), (a, b), chips_of, strict=True)
+    ]
     # What chips count, USD or J, adds up alike.
-    symbols |= {"p_chip_pf": _drawn(prefill, a, rates[0], served), "p_chip_dec": b.weight}
+    symbols = {
+        "n_pf": up[0], "n_dec": up[1], "X_pf": a.rate, "X_dec": b.rate,
+        "n_chips_pf": chips_of[0], "n_chips_dec": chips_of[1],
+        "p_chip_pf": _drawn(*pools[0], works[0]), "p_chip_dec": _drawn(*pools[1], works[1]),
+    }  # fmt: skip
     load = "none"
-    serves = np.minimum(symbols["n_pf"], symbols["n_dec"]) > 0
     if tasks.demand is not None:
-        load, symbols["X_arr"] = "given", np.where(serves, tasks.demand, 0.0)
+        load, symbols["X_arr"] = "given", np.where(np.minimum(*up) > 0, tasks.demand, 0.0)
     values = split_values(load, symbols)
     score, served = values["usd_per_request"], np.broadcast_to(values["requests"], n.shape)
     if prefill.objective == "latency":
@@ -289,20 +299,15 @@ def _scored(
     elif prefill.objective == "throughput":
         with np.errstate(divide="ignore"):
             score = 1.0 / served
-    return served, score
+    return taken, served, score
 
 
-def _drawn(task: Task, of: PhaseLayouts, most: np.ndarray, served: np.ndarray) -> np.ndarray:
-    """Weight of a chip that reads, of a pool that serves so many of what it could [J/s, USD/s].
-
-    Replicas that decode run steps all the time, with fewer sequences where less is served; what
-    the best of them draw then is worked out in full.
-    """
+def _drawn(task: Task, of: PhaseLayouts, share: np.ndarray | float) -> np.ndarray:
+    """Weight of a chip that works for a share of its time, and else is idle [J/s, USD/s]."""
     if task.draw is None or task.uses_bound:
         return of.weight
-    share = np.minimum(served, most) / np.where(most > 0, most, 1.0)
-    least = chip_cost(task, task.draw.idle * task.site)
-    return np.asarray(least + share * (of.weight - least))
+    idle = chip_cost(task, task.draw.idle * task.site)
+    return np.asarray(idle + share * (of.weight - idle))
 
 
 def _merged(best: list[Pair], pairs: list[Pair]) -> list[Pair]:

@@ -33,8 +33,8 @@ def replica_counts(
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Replicas of either pool that may be best, for each pair and number of chips.
 
-    Of two systems idle chips are those that cost less, so either pool may be the one that takes
-    only what it needs.
+    Where chips of the two do not count alike, either pool may be the one that takes only what it
+    needs.
     """
     fixed = tasks.decode.batches is not None
     if tasks.demand is not None or (tasks.prefill.objective == "latency" and not fixed):
@@ -43,7 +43,7 @@ def replica_counts(
             for read, decode in loaded_counts(tasks, a, b)
         ]
     counts = _crossings(tasks, a, b, chips)
-    if tasks.together or fixed:
+    if fixed or (tasks.together and (a.weight == b.weight).all()):
         return counts
     turned = replace(tasks, prefill=tasks.decode, decode=tasks.prefill)
     return [(n, m) for m, n in _crossings(turned, b, a, chips)] + counts
@@ -146,17 +146,17 @@ def needed(tasks: TaskPair, rate: np.ndarray) -> np.ndarray:
 
 def chips_that_read(
     tasks: TaskPair, a: PhaseLayouts, b: PhaseLayouts, n: np.ndarray, m: np.ndarray,
-    chips: np.ndarray,
+    chips: np.ndarray, idle: tuple[np.ndarray, np.ndarray],
 ) -> np.ndarray:  # fmt: skip
     """Chips paid for n replicas that read beside m that decode: what is left is the other pool's.
 
-    Of two systems chips that no replica needs are of the one whose chips count less.
+    Of two systems chips that no replica needs are of the one whose `idle` chips count less.
     """
     if tasks.together:
-        return n * a.room.chips
-    idle = chips - _rented(tasks, b.room, m)
+        return np.maximum(n, 0) * a.room.chips
     taken = _rented(tasks, a.room, n)
-    return np.where(a.weight < b.weight, np.maximum(idle, taken), taken)
+    rest = np.maximum(chips - _rented(tasks, b.room, m), taken)
+    return np.where(idle[0] < idle[1], rest, taken)
 
 
 def _rented(tasks: TaskPair, room: ChipSplit, count: np.ndarray) -> np.ndarray:

@@ -277,7 +277,8 @@ def test_a_split_is_scored_by_the_slower_pool_without_the_spare_replicas(objecti
     b = phase(rate=[3.0] * 5, weight=4.0, latency=2.0)
     n, m, chips = np.array([1, 3, 3, 0, 5]), np.array([2, 1, 4, 0, -1]), np.array([9, 9, 12, 9, 9])
     pools = question(objective=objective, demand=demand, spare=1)
-    served, score = pool_pairs._scored(pools, a, b, n, m, chips)
+    taken, served, score = pool_pairs._scored(pools, a, b, n, m, chips)
+    assert taken.tolist() == (2 * n).tolist()
     expected = [demand * up if demand else up * 4.0 for up in (0, 0, 1, 0, 0)]
     np.testing.assert_allclose(served, expected)
     works = served > 0
@@ -295,9 +296,9 @@ def test_energy_of_readers_that_wait_is_that_of_chips_in_part_idle():
     for demand, served in ((None, 5.0), (3.0, 3.0)):
         pools = question(objective="energy", draw=draw, demand=demand)
         counts = np.array([3]), np.array([2]), np.array([8])
-        _, score = pool_pairs._scored(pools, a, b, *counts)
+        _, _, score = pool_pairs._scored(pools, a, b, *counts)
         watts = idle + served / 6.0 * (300.0 - idle)
-        np.testing.assert_allclose(score, (3 * watts + 5 * 500.0) / served)
+        np.testing.assert_allclose(score, (3 * watts + 2 * 500.0 + 3 * idle) / served)
 
 
 def test_splits_that_share_the_best_score_are_so_many_at_most():
@@ -319,22 +320,59 @@ def test_energy_is_scored_by_what_chips_draw():
     a, b = phase(rate=[2.0], weight=[300.0]), phase(rate=[3.0], weight=[500.0])
     pools = question(objective="energy")
     counts = np.array([3]), np.array([2]), np.array([8])
-    served, score = pool_pairs._scored(pools, a, b, *counts)
-    assert served.tolist() == [6.0]
+    taken, served, score = pool_pairs._scored(pools, a, b, *counts)
+    assert (taken.tolist(), served.tolist()) == ([3], [6.0])
     np.testing.assert_allclose(score, (3 * 300.0 + 5 * 500.0) / 6.0)
 
 
-def test_chips_that_read_less_than_they_could_draw_less():
+def test_chips_that_work_less_than_they_could_draw_less():
     """Between idle and what they draw at work, by the share of their time that is used."""
     draw = chip_power(chip("h200"))
     assert draw is not None
-    of, most = phase(weight=[400.0] * 3), np.array([4.0, 4.0, 0.0])
+    of, share = phase(weight=[400.0] * 3), np.array([0.25, 1.0, 0.0])
     task = question(objective="energy", draw=draw, site=1.5, power=200.0).prefill
-    drawn = pool_pairs._drawn(task, of, most, np.array([1.0, 9.0, 0.0]))
     idle = 1.5 * draw.idle
+    drawn = pool_pairs._drawn(task, of, share)
     np.testing.assert_allclose(drawn, [idle + 0.25 * (400.0 - idle), 400.0, idle])
     for other in (replace(task, draw=None), replace(task, estimate="bound")):
-        np.testing.assert_array_equal(pool_pairs._drawn(other, of, most, most / 4), 400.0)
+        np.testing.assert_array_equal(pool_pairs._drawn(other, of, share), 400.0)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_no_split_draws_less(seed):
+    """Of one system or two: replicas at work, readers that wait and chips of no replica by loops.
+
+    Without a load, under which what the best draw is worked out in full.
+    """
+    draw = random.Random(seed)
+    chips, laws = draw.randint(3, 20), [chip_power(chip(name)) for name in ("h200", "h100")]
+    first, second = laws if seed % 2 else laws[:1] * 2
+    assert first is not None
+    assert second is not None
+    apart = {"second": {"system": "hgx-h100", "draw": second}} if seed % 2 else {}
+    pools = question(chips=(chips,), objective="energy", draw=first, **apart)
+    a, b = (
+        phase(
+            stage=[draw.choice([1, 2, 4])], rate=draw.uniform(0.3, 9), domain=32,
+            weight=law.idle * draw.uniform(1.3, 4),
+        )
+        for law in (first, second)
+    )  # fmt: skip
+    (read, x, at), (decode, y, work) = (
+        (int(of.stage[0]), float(of.rate[0]), float(of.weight[0])) for of in (a, b)
+    )
+    scores = []
+    for n, m in itertools.product(range(1, chips), repeat=2):
+        idle = chips - n * read - m * decode
+        if idle < 0:
+            continue
+        served = min(n * x, m * y)
+        reading = first.idle + served / (n * x) * (at - first.idle)
+        least = min(first.idle, second.idle)
+        watts = n * read * reading + m * decode * work + idle * least
+        scores.append(watts / served)
+    best, _ = pool_pairs._searched(pools, (a, b))
+    assert [one.score for one in best[:1]] == pytest.approx(sorted(scores)[:1], rel=1e-9)
 
 
 def pair(score: float, decode: int, latency: float = 1.0) -> Pair:
