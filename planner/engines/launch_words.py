@@ -41,11 +41,11 @@ def placed(error: InputError, file: str, text: str) -> InputError:
     spelled = [x for rows in engines for x, name in rows["aliases"].items() if name == word]
     pattern = "|".join(map(re.escape, [word, *spelled]))
     match = re.search(rf"(?<![\w-])(?:{pattern})(?![\w-])", text) if word else None
-    place: tuple[int, int] | tuple[None, None] = (None, None)
+    line = column = None
     if match:
-        start = match.start()
-        place = text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start)
-    return InputError(Mistake(file, *place, "", str(error)))
+        line = text.count("\n", 0, match.start()) + 1
+        column = match.start() - text.rfind("\n", 0, match.start())
+    return InputError(Mistake(file, line, column, "", str(error)))
 
 
 @dataclass(frozen=True)
@@ -222,13 +222,13 @@ def _launch(container: _Container, beside: Mapping[str, str]) -> WrittenLaunch:
     options: dict[str, Value] = {}
     for name, value in _pairs(stream, switches, rows["aliases"]):
         if name in rows["refused"]:
-            words = f"{name}: a scenario has no key for {rows['refused'][name]}"
-            raise OptionError(name, words)
+            why = f"a scenario has no key for {rows['refused'][name]}"
+            raise OptionError(name, f"{name}: {why}")
         options[name] = value
     model = str(options.pop(MODEL, "") or model)
     if not model:
-        words = f"{release.title} is started without a model"
-        raise OptionError(container.words[end - 1], words)
+        last = container.words[end - 1]
+        raise OptionError(last, f"{release.title} is started without a model")
     named = str(options.get("--extra_llm_api_options") or "").rpartition("/")[2]
     if named and release.settings:
         options |= _settings(named, {**beside, **container.files})
