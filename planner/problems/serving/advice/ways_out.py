@@ -181,8 +181,8 @@ def _carrying(scenario: Scenario, tried: int, guess: int) -> Iterator[Change]:
 def _systems(scenario: Scenario, short: float) -> Iterator[Change]:
     """The cheapest machines of chips with memory enough, at their listed rent."""
     need = short * _memory(scenario)
-    enough = ((rent, each) for rent, each in _listed(scenario) if each.chip.memory >= need > 0)
-    for _, name in sorted((rent, each.name) for rent, each in enough)[:SYSTEMS_TRIED]:
+    enough = ((rent, name) for rent, name, memory in _listed(scenario) if memory >= need > 0)
+    for _, name in sorted(enough)[:SYSTEMS_TRIED]:
         change = _moved(scenario, name)
         if change.serves(pairs=False):
             yield change
@@ -192,8 +192,8 @@ def _systems(scenario: Scenario, short: float) -> Iterator[Change]:
 def _elsewhere(scenario: Scenario, short: float) -> Iterator[Change]:
     """The machines whose chips hold the model at the least rent, as many as that takes."""
     need = short * _memory(scenario) * max(scenario.paid)
-    counts = ((rent, math.ceil(need / each.chip.memory), each) for rent, each in _listed(scenario))
-    cheapest = sorted((rent * count, each.name, count) for rent, count, each in counts)
+    counts = ((rent, name, math.ceil(need / memory)) for rent, name, memory in _listed(scenario))
+    cheapest = sorted((rent * count, name, count) for rent, name, count in counts)
     for _, name, count in cheapest[: SYSTEMS_TRIED if need else 0]:
         moved = _moved(scenario, name)
         for chips in (n for n in (count, ENOUGH * count) if n <= LARGEST_SYSTEM):
@@ -211,12 +211,12 @@ def _memory(scenario: Scenario) -> float:
     return max(each.chip.memory for each in used if isinstance(each, System))
 
 
-def _listed(scenario: Scenario) -> Iterator[tuple[float, System]]:
-    """Systems whose rent is listed, with it [USD/(chip*s)]."""
+def _listed(scenario: Scenario) -> Iterator[tuple[float, str, float]]:
+    """Systems whose rent is listed: it [USD/(chip*s)], the name, memory of a chip [byte]."""
     free = scenario.model_copy(update={"price": None})
-    for machine in map(system, system_names()):
+    for name in system_names():
         with suppress(InputError):
-            yield free.price_of(machine).value, machine
+            yield free.price_of(system(name)).value, name, system(name).chip.memory
 
 
 def _moved(scenario: Scenario, name: str) -> Change:
