@@ -158,9 +158,6 @@ class CacheProblem(Problem["CacheScenario"]):
 PROBLEM = CacheProblem()
 
 
-SECONDS = 120.0  # up to which a hold time is printed in seconds
-
-
 def sections(plan: records.CachePlan) -> tuple[Section, ...]:
     """The answer as sections under what was asked."""
     scenario, point = plan.scenario, plan.answer.plan
@@ -231,7 +228,7 @@ def costs_picture(plan: records.CachePlan) -> ValueRows:
     panels = []
     for row in point.holds:
         costs = {"compute again": row.recompute, **{x.tier: x.cost for x in row.options}}
-        chosen = row.tier or ("compute again" if row.choice == "recompute" else "HBM")
+        chosen = row.tier or "compute again"
         rows = [
             ValueRow(name, cost, cost, _usd(cost), chosen=name == chosen)
             for name, cost in sorted(costs.items(), key=lambda pair: pair[1])

@@ -89,9 +89,8 @@ def _binding(pools: Pools) -> Iterator[BindingLimit]:
     }
     if pools.resolution.question.policy == "off":
         # With several steps in flight what is beside both pools is behind them.
-        waited = framework.beside if pools.resolution.question.lag == 1 else 0.0
-        beside = {"rollouts": 0.0, "learning": waited}
-        slower = max(times, key=lambda name: times[name] + beside[name])
+        beside = framework.beside if pools.resolution.question.lag == 1 else 0.0
+        slower = "learning" if times["learning"] + beside > times["rollouts"] else "rollouts"
         times = {slower: times[slower]}
     for name, seconds in times.items():
         yield BindingLimit(name, seconds / pools.seconds)
