@@ -98,7 +98,7 @@ def pareto(
     from planner.report.pictures.picture_files import TEXTS, check_picture, write_frontier
 
     if not 2 <= points <= MOST:
-        raise InputError(f"--points {points}: expected from 2 to {MOST}")
+        raise InputError(f"--points: {points} is not between 2 and {MOST}")
     if out is not None:
         check_picture(out, "--out", tuple(TEXTS))
     curve = answer(file, sets or (), points, strict=strict)

@@ -528,7 +528,10 @@ def test_a_file_is_refused_at_its_place(run, tmp_path, monkeypatch, words, told,
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("pareto", "none.yaml", "--points", "0"), "planner: --points 0: expected from 2 to 1000"),
+        (
+            ("pareto", "none.yaml", "--points", "0"),
+            "planner: --points: 0 is not between 2 and 1000",
+        ),
         (("gate", "none.yaml", "--against", "none.json"), "none.json  no such file"),
         (
             ("validate", "--data", "none.csv", "--out", "x.txt"),
