@@ -119,7 +119,7 @@ def components(edges: Mapping[str, frozenset[str] | set[str]]) -> list[list[str]
             elif other in on_stack:
                 low[node] = min(low[node], index[other])
         if low[node] == index[node]:
-            component = []
+            component: list[str] = []
             while not component or component[-1] != node:
                 component.append(stack.pop())
                 on_stack.discard(component[-1])

@@ -64,9 +64,8 @@ def test_every_serving_claim_is_there_once():
 
 @pytest.mark.parametrize("claim", CLAIMS.values(), ids=list(CLAIMS))
 def test_every_serving_claim_rests_on_equations_that_bear_its_id(claim):
-    """A claim names what it rests on, worked numbers included."""
-    found = [by_name()[name] for name in claim.equations]
-    assert all(each.check() for each in found)
+    """A claim names what it rests on, worked numbers too; test_registry.py checks all of it."""
+    assert set(claim.equations) <= by_name().keys()
     assert {each.equation for each in claim.worked} <= set(claim.equations)
     assert any(claim.id in tags(each) for each in claim.equations)
     assert claim.why.endswith(".")

@@ -48,10 +48,9 @@ def test_every_claim_is_there_once_and_in_order():
 
 @pytest.mark.parametrize("name", IDS)
 def test_every_claim_rests_on_equations_that_bear_its_id(name):
-    """All but the rumour; what is worked is among them, and everything checks."""
+    """All but the rumour; what is worked is among them. That all checks test_registry.py tests."""
     claim = CLAIMS[name]
-    found = [by_name()[each] for each in claim.equations]
-    assert all(each.check() for each in found)
+    assert set(claim.equations) <= by_name().keys()
     assert {each.equation for each in claim.worked} <= set(claim.equations)
     assert any(name in tags(each) for each in claim.equations) or claim.kind == "rumour"
     assert claim.why.endswith(".")

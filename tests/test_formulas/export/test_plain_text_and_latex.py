@@ -46,8 +46,11 @@ def test_text_aligns_the_symbols():
     assert line.split() == f"L_ctx [{unit_of_symbol('L_ctx')}] {meaning('L_ctx')}".split()
 
 
-def test_latex_is_balanced():
-    """Every environment and brace that opens closes; no bare special character in words."""
+def test_latex_is_balanced_and_its_letters_are_known():
+    """Each environment and brace that opens closes, no bare special character in words.
+
+    Letters that pdflatex cannot set are replaced.
+    """
     written = export(by_name().values(), "latex")
     assert written.startswith(r"\documentclass")
     assert written.rstrip().endswith(r"\end{document}")
@@ -61,9 +64,4 @@ def test_latex_is_balanced():
     bare = re.sub(r"\\[\\{}]", "", written)
     assert bare.count("{") == bare.count("}")
     assert written.count(r"\[") == written.count(r"\]")
-
-
-def test_latex_words_are_plain_or_known():
-    """Letters that pdflatex cannot set are replaced."""
-    written = export(by_name().values(), "latex")
     assert set(written) - set(map(chr, range(128))) <= set("äöüéèç·")

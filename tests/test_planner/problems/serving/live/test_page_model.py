@@ -162,9 +162,14 @@ def test_the_page_chooses_what_solve_chooses() -> None:
 
 
 def test_the_page_chooses_what_solve_chooses_under_a_load() -> None:
-    """The batch that gathers, the fewest chips, waits and room for caches, in one pool and two."""
+    """The batch that gathers, the fewest chips, waits and room for caches."""
     changes = [{"demand": 35.0}, {"ttft": 0.5, "output": 900.0}]
     assert compare(LOADED["dense under a load"], changes) == 2
+
+
+@pytest.mark.slow
+def test_the_page_chooses_two_pools_under_a_load() -> None:
+    """Both of experts; smaller changes of theirs are among the many."""
     assert compare(LOADED["experts in two pools under a load"], [{"demand": 6000.0}]) == 1
 
 
