@@ -147,6 +147,14 @@ def test_work_is_what_power_beyond_the_least_takes(objective, mode, chips):
             assert work == pytest.approx(beyond, rel=1e-9 if chips == 8 else 0.02)
         else:
             assert share * beyond < work < beyond
+    # Of several given batches the largest has the least work; a prompt's is the same in any.
+    lone = replace(found, largest=np.ones_like(found.largest))
+    small, large, both = (
+        _work(searched(replace(task, batches=batches)), lone)(1e-3 * time)
+        for batches in ((2,), (batch,), (2, batch))
+    )
+    assert large == both
+    assert small > large or mode == "prefill"
     for other in ({"draw": None}, {"objective": "throughput"}, {"objective": "latency"}):
         asked = searched(replace(task, electricity=0.0, **other))
         assert _work(asked, found)(1.0) == 0.0
