@@ -148,7 +148,7 @@ def _optimally_served(
         words = "optimal is of a model: give quality: {like: {n_active: 8e9, tokens: 15 T tokens}}"
         raise FieldError((path, words))
     if law.form in ALLOCATIONS or "rl" not in law.lacks or scenario.rl.used:
-        reason = "with rl; leave it out" if scenario.rl.used else f"by {law.name}; take another law"
+        reason = "with rl; leave rl out" if scenario.rl.used else f"by {law.name}; take another law"
         raise FieldError((path, f"how many tokens make a model optimal is not known {reason}"))
     size, trained = required.n_active, required.tokens
     terms = budget_task.terms_of(law, required.sparsity).terms

@@ -336,7 +336,7 @@ def test_nothing_feasible_is_an_answer(scenario, tmp_path, capsys):
     ("arguments", "told"),
     [
         (["--set", "choose.mode=prefill"], "no speed of its own"),
-        (["--points", "1"], "expected from 2 to 1000"),
+        (["--points", "1"], "is not between 2 and 1000"),
         (["--out", "frontier.gif"], "ends in one of"),
         (["--out", "."], "ends in one of"),
         (["--set", "promises.tpott=1"], "did you mean"),
