@@ -32,7 +32,9 @@ from planner.text.errors import SolverError
 Array = np.ndarray
 SMALL = 350  # variables up to which the whole program is solved to its optimum
 MIDDLE = 3000  # variables up to which the whole program is tried for a while too
-SECONDS = 60.0  # after which the whole program's best point is taken, with its bound
+# Nodes times variables after which the whole program's best point is taken, with its bound: some
+# 20 seconds. A count, that an answer is the same on a busy machine; the clock ends what is stuck.
+EFFORT, SECONDS = 6_000_000, 300.0
 TRIED = 20  # nodes of the whole program where hours may give a better plan
 MISS, HOUR_NODES = 0.01, 5  # of an hour's cost, and nodes, at which an hour's program ends
 PASSES, WANTED = 2, 0.03  # further passes while the gap is above what is wanted
@@ -84,11 +86,11 @@ def cheapest(task: FleetTask, by_hours: bool | None = None) -> FleetChoice:
     size = made.program.columns
     tried: list[FleetChoice | None] = []
     if by_hours is None and size <= MIDDLE:
-        tried.append(_whole(task, made, SECONDS, TRIED if size > SMALL else UNLIMITED))
+        tried.append(_whole(task, made, TRIED if size > SMALL else UNLIMITED))
     if by_hours or (by_hours is None and size > SMALL and not _proved(tried)):
         tried += _large(task, made) if size > MIDDLE else _middle(task, made, tried)
     if not any(tried):  # neither says that there is no plan
-        last = _whole(task, made, SECONDS) if size > SMALL else _by_hours(task, made)
+        last = _whole(task, made) if size > SMALL else _by_hours(task, made)
         tried.append(last)
     plans = [choice for choice in tried if choice is not None]
     if not plans:
@@ -134,13 +136,11 @@ def _middle(
     return [hours, _by_cycles(task, made, linear, _best(plans))]
 
 
-def _whole(
-    task: FleetTask, made: FleetProgram, seconds: float, nodes: int = UNLIMITED
-) -> FleetChoice | None:
-    """The optimum of the whole program, or its best point when time is up; None without one."""
+def _whole(task: FleetTask, made: FleetProgram, nodes: int = UNLIMITED) -> FleetChoice | None:
+    """The optimum of the whole program, or its best point after the effort; None without one."""
     program = made.program.compiled()
     linear = relaxed(program)
-    best = solved(program, 0.0, nodes, seconds)
+    best = solved(program, 0.0, min(nodes, EFFORT // made.program.columns), SECONDS)
     if best is None:
         return None
     bound = max(best.bound, linear.value)

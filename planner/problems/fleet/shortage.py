@@ -8,12 +8,12 @@ import numpy as np
 
 from planner.problems.fleet.fleet_task import FleetTask
 from planner.problems.fleet.program import fleet_program
-from planner.problems.fleet.search import MIDDLE
+from planner.problems.fleet.search import EFFORT, MIDDLE, SECONDS
 from planner.programs.integer import NoPoint, relaxed, solved
 from planner.protocol.plan import MissedPromise
 from planner.text.wording import money
 
-SECONDS, GAP = 20.0, 1e-4  # at which the search for a repair ends
+GAP = 1e-4  # at which the search for a repair ends
 PENALTY = 1e3  # of a machine that is not offered, over its price
 DOES = " would do,"
 DEAR = 10.0  # in an hour, over the dearest price
@@ -127,7 +127,7 @@ def cheapest_repair(task: FleetTask, pools: Iterable[int]) -> FleetRepair:
         beyond = [(made.on_demand[k], 1.0), (np.repeat(more[k], task.hours), -1.0)]
         made.program.subject(beyond, high=offered[k])
     program = made.program.compiled()
-    best = solved(program, GAP, seconds=SECONDS)
+    best = solved(program, GAP, EFFORT // program.most.size, SECONDS)
     point = relaxed(program).point if best is None else best.point
     over = np.ceil(np.maximum(0.0, point[made.on_demand] - offered[:, None]) - NONE).astype(int)
     chips = task.used_chips[:, None] * point[made.firm]
