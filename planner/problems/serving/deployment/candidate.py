@@ -1,7 +1,10 @@
 """A plan in full: its pools evaluated, and what they give together; checked by plain floats."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,7 +15,7 @@ from planner.problems.serving.deployment.beyond_fit import distances, farther
 from planner.problems.serving.deployment.borne_load import borne_load, kept_prefixes, overloaded
 from planner.problems.serving.deployment.drawn_power import drawn_bands, power_from
 from planner.problems.serving.deployment.machine_nodes import placements
-from planner.problems.serving.deployment.marginal_prices import marginal_prices
+from planner.problems.serving.deployment.marginal_prices import marginal_prices, pools_symbols
 from planner.problems.serving.deployment.pool import (
     HOUR,
     EvaluatedPool,
@@ -22,7 +25,6 @@ from planner.problems.serving.deployment.pool import (
     per_million,
     recomputed,
 )
-from planner.problems.serving.deployment.pool_pairs import Pair, pools_symbols
 from planner.problems.serving.point import (
     PER_MILLION,
     CacheTransfer,
@@ -38,6 +40,9 @@ from planner.problems.serving.task.task import Task, TaskPair
 from planner.protocol.plan import BindingLimit
 from planner.text.errors import SolverError
 from planner.text.tolerances import SAME
+
+if TYPE_CHECKING:
+    from planner.problems.serving.deployment.pool_pairs import Pair
 
 PHASES = ("prefill", "decode")
 FULL = 1 - 1e-3  # share of time from which on a pool is called busy

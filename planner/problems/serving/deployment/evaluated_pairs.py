@@ -11,9 +11,10 @@ import numpy as np
 
 from planner.problems.serving.deployment.candidate import Candidate, JointPools
 from planner.problems.serving.deployment.drawn_power import drawn
+from planner.problems.serving.deployment.marginal_prices import pools_symbols
 from planner.problems.serving.deployment.pool import Later, evaluate
 from planner.problems.serving.deployment.pool_matching import shards
-from planner.problems.serving.deployment.pool_pairs import Pair, alike, pools_symbols
+from planner.problems.serving.deployment.pool_pairs import Pair, alike
 from planner.problems.serving.search.sizing import carrying, quickest_pass
 from planner.problems.serving.step.kernels import load_share, pools_values
 from planner.problems.serving.step.step import Step

@@ -1,4 +1,4 @@
-"""What a token more of each kind costs in two pools: pools sized anew, and in this fleet.
+"""Two pools as symbols, and what a token more of each kind costs: in new sizes, in this fleet.
 
 In the long run a pool grows with what it serves, so that each kind has the price of the chips that
 serve it at their most. In the fleet as it is the kind whose pool has room is free, and the other
@@ -7,18 +7,21 @@ bears the whole bill; under a load that both pools have room for, both are.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from planner.problems.serving.point import PER_MILLION, MarginalPrices
-from planner.problems.serving.step.kernels import fed, lowered
+from planner.problems.serving.step.kernels import fed, lowered, replica_rates
 from planner.problems.serving.step.step import Step
 from planner.text.tolerances import SAME
 
 if TYPE_CHECKING:
     from planner.problems.serving.deployment.candidate import Candidate
+    from planner.problems.serving.deployment.pool import EvaluatedPool
+    from planner.problems.serving.deployment.pool_pairs import Pair
+    from planner.problems.serving.task.task import TaskPair
 
 NAMES = {"prefill": "pf", "decode": "dec"}
 
@@ -69,3 +72,39 @@ def _at_their_most(candidate: Candidate) -> Mapping[str, float]:
             busy = Step(task, pool.layouts, bound=task.uses_bound)(np.array([batch]), fill)
             symbols[f"p_chip_{x}"] = float(np.ravel(busy["chip_price"])[0])
     return symbols
+
+
+def pools_symbols(
+    tasks: TaskPair,
+    pools: Sequence[EvaluatedPool],
+    values: Sequence[Mapping[str, float]],
+    transfer: float,
+    pair: Pair | None,
+    slots: tuple[float, float],
+) -> dict[str, float]:
+    """Every symbol that the outputs of two pools need.
+
+    `slots` are the times a replica of either pool spends per request at its most; without a `pair`
+    no replica is spare and none is idle, as the roofline has it.
+    """
+    task = tasks.decode
+    symbols = {
+        "one_seq": 1.0, "L_in": task.input_tokens, "L_out": task.output_tokens,
+        "L_dec": task.output_tokens - 1.0, "T_move": transfer,
+        "T_ttft": values[0]["first"], "T_wait": values[0].get("wait", 0.0),
+        "T_tpot": values[1]["tpot"], "m_grid": 1.0 if task.carbon is None else task.carbon,
+    }  # fmt: skip
+    for name, pool, drawn, slot, fill in zip(
+        ("pf", "dec"), pools, values, slots, pair.fills if pair else (1.0, 1.0), strict=True
+    ):
+        task = pool.task
+        spare, free = (task.spare, task.headroom) if pair else (0, 0.0)
+        symbols |= {
+            f"p_chip_{name}": drawn.get("chip_price", task.price),
+            f"p_power_{name}": drawn.get("chip_power_price", task.electricity),
+            f"n_chips_{name}": float(pool.layouts.chips[0]),
+            f"n_{name}": float(pool.replicas) - spare,
+            f"X_{name}": float(replica_rates(np.array([slot]), fill, free)[0]),
+            **({f"P_chip_{name}": drawn["watts"]} if "watts" in drawn else {}),
+        }
+    return symbols if tasks.demand is None else {**symbols, "X_arr": tasks.demand}

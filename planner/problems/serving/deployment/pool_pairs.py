@@ -10,7 +10,7 @@ found is better than that.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import floor, log
 from typing import TYPE_CHECKING, TypeAlias
@@ -34,7 +34,7 @@ from planner.problems.serving.search.replica_counts import (
     supplied,
 )
 from planner.problems.serving.search.sizing import PhaseLayouts
-from planner.problems.serving.step.kernels import replica_rates, split_values
+from planner.problems.serving.step.kernels import split_values
 from planner.problems.serving.step.layouts import Layouts
 from planner.problems.serving.step.occupancy import first
 from planner.problems.serving.step.packing import distinct
@@ -43,7 +43,7 @@ from planner.problems.serving.task.task import Task, TaskPair
 from planner.text.tolerances import SAME
 
 if TYPE_CHECKING:
-    from planner.problems.serving.deployment.pool import EvaluatedPool
+    pass
 
 KEPT = 6  # pairs of a question that are worth evaluating in full
 MOST_TIED = 64  # splits of one number of chips that may share the best score
@@ -333,39 +333,3 @@ def alike(
         shape = number if None in shapes else (*shapes, keys and keys[number])
         groups.setdefault(shape, []).append(number)
     return list(groups.values())
-
-
-def pools_symbols(
-    tasks: TaskPair,
-    pools: Sequence[EvaluatedPool],
-    values: Sequence[Mapping[str, float]],
-    transfer: float,
-    pair: Pair | None,
-    slots: tuple[float, float],
-) -> dict[str, float]:
-    """Every symbol that the outputs of two pools need.
-
-    `slots` are the times a replica of either pool spends per request at its most; without a `pair`
-    no replica is spare and none is idle, as the roofline has it.
-    """
-    task = tasks.decode
-    symbols = {
-        "one_seq": 1.0, "L_in": task.input_tokens, "L_out": task.output_tokens,
-        "L_dec": task.output_tokens - 1.0, "T_move": transfer,
-        "T_ttft": values[0]["first"], "T_wait": values[0].get("wait", 0.0),
-        "T_tpot": values[1]["tpot"], "m_grid": 1.0 if task.carbon is None else task.carbon,
-    }  # fmt: skip
-    for name, pool, drawn, slot, fill in zip(
-        ("pf", "dec"), pools, values, slots, pair.fills if pair else (1.0, 1.0), strict=True
-    ):
-        task = pool.task
-        spare, free = (task.spare, task.headroom) if pair else (0, 0.0)
-        symbols |= {
-            f"p_chip_{name}": drawn.get("chip_price", task.price),
-            f"p_power_{name}": drawn.get("chip_power_price", task.electricity),
-            f"n_chips_{name}": float(pool.layouts.chips[0]),
-            f"n_{name}": float(pool.replicas) - spare,
-            f"X_{name}": float(replica_rates(np.array([slot]), fill, free)[0]),
-            **({f"P_chip_{name}": drawn["watts"]} if "watts" in drawn else {}),
-        }
-    return symbols if tasks.demand is None else {**symbols, "X_arr": tasks.demand}

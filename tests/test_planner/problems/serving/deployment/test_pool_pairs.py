@@ -14,6 +14,7 @@ import pytest
 from planner.catalogue.chips import chip, chip_power
 from planner.problems.serving.deployment import pool_pairs
 from planner.problems.serving.deployment.evaluated_pairs import evaluate_pair
+from planner.problems.serving.deployment.marginal_prices import pools_symbols
 from planner.problems.serving.deployment.pool_pairs import Pair
 from planner.problems.serving.search.sizing import PhaseLayouts
 from planner.problems.serving.task.task import TaskPair
@@ -479,7 +480,7 @@ def test_symbols_of_two_pools_are_those_of_their_layouts(case):
     first, last = plan.pools
     values: Any = [{"first": 0.3, "wait": 0.1, "watts": 300.0}, {"tpot": 0.02, "chip_price": 7.0}]
     made = replace(pairs[0], fills=(0.5, 0.75)) if paired else None
-    symbols = pool_pairs.pools_symbols(pools, plan.pools, values, 0.04, made, (2.0, 5.0))
+    symbols = pools_symbols(pools, plan.pools, values, 0.04, made, (2.0, 5.0))
     up, free = (case["spare"], 0.25) if paired else (0, 0.0)
     expected = {
         "one_seq": 1.0, "L_in": 1000.0, "L_out": 200.0, "L_dec": 199.0, "T_move": 0.04,
@@ -495,7 +496,7 @@ def test_symbols_of_two_pools_are_those_of_their_layouts(case):
     del values[0]["wait"]
     bare = replace(pools, decode=replace(pools.decode, carbon=None))
     free_pools = [replace(pool, task=replace(pool.task, carbon=None)) for pool in plan.pools]
-    again = pool_pairs.pools_symbols(bare, free_pools, values, 0.0, made, (2.0, 5.0))
+    again = pools_symbols(bare, free_pools, values, 0.0, made, (2.0, 5.0))
     assert (again["T_wait"], again["m_grid"]) == (0.0, 1.0)
 
 
