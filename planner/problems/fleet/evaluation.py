@@ -7,6 +7,7 @@ machines, work that waits, and the bill, are worked out anew from the plan's who
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -213,11 +214,13 @@ def fit_into(parts: list[int], size: int, machines: int) -> bool:
     if bins < 0 or sum(small) > bins * size:
         return False
     rooms: list[int] = []
-    for part in small:  # first fit, the largest first
-        place = next((i for i, room in enumerate(rooms) if room >= part), None)
-        if place is None:
+    place = 0
+    for before, part in pairwise([0, *small]):  # first fit, the largest first
+        place = place if part == before else 0  # what had no room for one as large has none
+        while place < len(rooms) and rooms[place] < part:
+            place += 1
+        if place == len(rooms):
             rooms.append(size)
-            place = len(rooms) - 1
         rooms[place] -= part
     if len(rooms) <= bins:
         return True
