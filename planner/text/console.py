@@ -18,7 +18,7 @@ from typing import ClassVar, NoReturn, Protocol, TextIO
 import typer
 from typer.core import TyperGroup
 
-from planner.text.errors import InputError, PlannerError, SolverError, pointed
+from planner.text.errors import InputError, PlannerError, SolverError, escaped, pointed
 from planner.text.terminal import SPINNER, for_terminal
 
 QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
@@ -79,7 +79,8 @@ def exits() -> Iterator[None]:
     except PlannerError as error:
         # A mistake with a place begins with its file, as editors expect.
         mistakes = error.mistakes if isinstance(error, InputError) else ()
-        _leave(pointed(mistakes) or f"planner: {error}", error.exit_status)
+        words = "\n".join(map(escaped, str(error).splitlines()))
+        _leave(pointed(mistakes) or f"planner: {words}", error.exit_status)
     except OSError as error:
         _leave(f"planner: {error.filename or 'output'}: {error.strerror or error}", 3)
     except Exception as error:

@@ -43,7 +43,7 @@ class Mistake:
         if self.line is not None:
             place += f":{self.line}:{1 if self.column is None else self.column}"
         line = f"{place}  {self.path}: {self.message}" if self.path else f"{place}  {self.message}"
-        return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in line)
+        return escaped(line)
 
 
 class InputError(PlannerError):
@@ -112,6 +112,11 @@ class SolverError(PlannerError):
     """The solver, the disk or this program failed; the message says how to go on."""
 
     exit_status = 3
+
+
+def escaped(line: str) -> str:
+    """A line as it is, but for letters that a terminal would not show, which are written out."""
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in line)
 
 
 def printed(value: object, letters: int | None = None) -> str:

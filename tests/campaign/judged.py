@@ -23,7 +23,7 @@ MOST_CPU = 5.0  # seconds of one case
 MOST_MEMORY = 1 << 30  # bytes that one case may add to what the process has had
 HANGS = 60.0  # CPU seconds after which a case is broken off
 WILD = re.compile(r"(?<![\w./'-])[-+]?(?:nan|inf|infinity)(?![\w./'-])", re.IGNORECASE)
-PLACED = re.compile(r"^(?:--|planner: |Usage: |\S+(?::\d+:\d+)?  |[^\s:]+: |Error: )")
+PLACED = re.compile(r"^(?:--|planner: |Usage: |\S+(?: \S+)*(?::\d+:\d+)?  |[^\s:]+: |Error: )")
 
 
 @dataclass(frozen=True)

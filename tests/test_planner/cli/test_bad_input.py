@@ -537,6 +537,10 @@ def test_a_file_is_refused_at_its_place(run, tmp_path, monkeypatch, words, told,
             ("validate", "--data", "none.csv", "--out", "x.txt"),
             "planner: --out x.txt: a file that ends in one of .html is written",
         ),
+        (  # a tab, and no letters: what a terminal would not show
+            ("validate", "--data", "none.csv", "--out", "x\t.txt"),
+            "planner: --out x\\t.txt: a file that ends in one of .html is written",
+        ),
     ],
 )
 def test_an_option_is_refused_by_its_name(run, tmp_path, monkeypatch, words, told):

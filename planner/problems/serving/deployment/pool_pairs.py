@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import floor, log
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -41,9 +41,6 @@ from planner.problems.serving.step.packing import distinct
 from planner.problems.serving.step.step import Step
 from planner.problems.serving.task.task import Task, TaskPair
 from planner.text.tolerances import SAME
-
-if TYPE_CHECKING:
-    pass
 
 KEPT = 6  # pairs of a question that are worth evaluating in full
 MOST_TIED = 64  # splits of one number of chips that may share the best score
@@ -145,7 +142,7 @@ def _searched(tasks: TaskPair, matched: Matched) -> SearchedPairs:
     looks = paid.size if tasks.demand is None else paid.size.bit_length()
     for i, j in _pairs(prefill.group, decode.group, fastest):
         least = _least_score(tasks, prefill.take(i), decode.take(j), paid)
-        order, start, size = np.argsort(least, kind="stable"), 0, FEW
+        order, start, size = _promising(least, prefill.latency[i] + decode.latency[j]), 0, FEW
         while start < order.size:
             part = order[start : start + max(1, size // looks)]
             if len(best) == KEPT and least[part[0]] >= best[-1].score:
@@ -156,6 +153,13 @@ def _searched(tasks: TaskPair, matched: Matched) -> SearchedPairs:
             best = _merged(best, _split(tasks, prefill.take(reads), decode.take(decodes), chips))
             looked, start, size = looked + at.size, start + part.size, min(2 * size, POINTS)
     return best, looked
+
+
+def _promising(least: np.ndarray, latency: np.ndarray) -> np.ndarray:
+    """The order of scores; of equals, which may be thousands, the faster first."""
+    lowest = least.min(initial=np.inf)
+    coarse = np.floor(np.log(least / lowest) / SAME_PRICE) if 0 < lowest < np.inf else least
+    return np.lexsort((latency, coarse))
 
 
 def _pairs(
@@ -235,7 +239,7 @@ def _split(tasks: TaskPair, a: PhaseLayouts, b: PhaseLayouts, chips: np.ndarray)
     for n, m in replica_counts(tasks, a, b, chips):
         chips_read, served, score = _scored(tasks, a, b, n, m, chips)
         good = np.flatnonzero(served > 0)
-        order = good[np.argsort(score[good], kind="stable")]
+        order = good[_promising(score[good], (a.latency + b.latency)[good])]
         # Of each pair the number of chips that is best for it; equals count, the search settles.
         leading, _ = distinct(a.rows[order], b.rows[order])
         for k in _leading(score, b.rows, order[np.sort(leading)][:MOST_TIED]):

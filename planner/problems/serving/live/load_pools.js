@@ -186,11 +186,22 @@ function loadedPairs({ data, bind, loaded, packed, worth, passSizes, room, shard
     return (taken * prices[0] + (chips - taken) * prices[1]) / demand;
   }
 
-  // Pairs in the order of what they cost at least, some at a time, until none can be cheaper.
+  const levels = (scores) => {
+    const least = scores.reduce((m, x) => Math.min(m, x), Infinity);
+    return (score) => Math.floor(Math.log(score / least) / SAME);
+  };
+
+  const bestFirst = (pairs) => {
+    const level = levels(pairs.map((x) => x.score));
+    return pairs.sort((x, y) => level(x.score) - level(y.score) || x.latency - y.latency);
+  };
+
+  // Pairs in the order of what they cost at least, of equals the faster, some at a time, until none can be cheaper.
   function matched(ask, pairs) {
     const [KEPT, FEW, POINTS] = ask.question.first, { paid } = ask.question, looks = paid.length.toString(2).length;
     const bounds = Float64Array.from(pairs, (pair) => least(ask, pair));
-    const order = pairs.map((_, k) => k).filter((k) => bounds[k] < Infinity).sort((x, y) => bounds[x] - bounds[y] || x - y);
+    const level = levels(bounds), late = pairs.map(([x, y]) => x.latency + y.latency);
+    const order = pairs.map((_, k) => k).filter((k) => bounds[k] < Infinity).sort((x, y) => level(bounds[x]) - level(bounds[y]) || late[x] - late[y] || x - y);
     let best = [], start = 0, size = FEW;
     while (start < order.length) {
       if (best.length === KEPT && bounds[order[start]] >= best[best.length - 1].score) break;
@@ -203,9 +214,8 @@ function loadedPairs({ data, bind, loaded, packed, worth, passSizes, room, shard
 
   // The best few of both, one of each layout that decodes; of equals the faster.
   function merged(best, pairs, most) {
-    const every = [...best, ...pairs], least = every.reduce((m, x) => Math.min(m, x.score), Infinity);
-    const level = (x) => Math.floor(Math.log(x.score / least) / SAME), leading = new Map();
-    for (const pair of every.sort((x, y) => level(x) - level(y) || x.latency - y.latency))
+    const leading = new Map();
+    for (const pair of bestFirst([...best, ...pairs]))
       if (!leading.has(pair.rows[1])) leading.set(pair.rows[1], pair);
     return [...leading.values()].slice(0, most);
   }
@@ -231,8 +241,7 @@ function loadedPairs({ data, bind, loaded, packed, worth, passSizes, room, shard
         made.push({ score, latency: x.latency + y.latency, rows: [x.row, y.row], replicas: [n, m], chips: [taken, chips - taken],
                     requests: demand, batch: y.batch, reads: x.batch, slots: [x.slot, y.slot], fills: [x.busy, 1] });
       }
-    const seen = new Set(), ordered = [...made].sort((x, y) => x.score - y.score);
-    const leading = ordered.filter(({ rows }) => { const key = rows.join(); return !seen.has(key) && seen.add(key); }).slice(0, TIED), bests = new Map();
+    const seen = new Set(), leading = bestFirst(made).filter(({ rows }) => { const key = rows.join(); return !seen.has(key) && seen.add(key); }).slice(0, TIED), bests = new Map();
     for (const pair of leading) if (!bests.has(pair.rows[1])) bests.set(pair.rows[1], pair.score);
     return leading.filter((pair) => pair.score <= bests.get(pair.rows[1]) * (1 + 4 * SAME));
   }

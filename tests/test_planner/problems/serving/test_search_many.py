@@ -75,14 +75,17 @@ def neighbours(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
 
 
 def told(search: Search) -> tuple[Any, ...]:
-    """What a search says of its best point, to the last digit."""
-    return (search.outputs, search.choice, search.counts, search.ties, search.holds, search.plan)
+    """What a search chooses and counts, to the last digit."""
+    return (search.choice, search.counts, search.ties, search.holds, search.plan)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", first(3, range(40)))
 def test_questions_searched_together_have_their_own_answers(seed: int) -> None:
-    """240 questions: outputs, choice, counts and ties agree to the last digit, scores to 1e-12."""
+    """240 questions: choice, counts and ties agree to the last digit, outputs to the last but one.
+
+    Where power counts pairs of pools are computed in arrays of other lengths; scores to 1e-12.
+    """
     questions = [load(each) for each in neighbours(np.random.default_rng(seed))]
     try:
         alone = [PROBLEM.search(question) for question in questions]
@@ -93,6 +96,7 @@ def test_questions_searched_together_have_their_own_answers(seed: int) -> None:
     together = PROBLEM.search_many(questions)
     for one, many in zip(alone, together, strict=True):
         assert told(one) == told(many)
+        assert dict(many.outputs) == pytest.approx(dict(one.outputs), rel=1e-15, abs=0, nan_ok=True)
         assert many.score == pytest.approx(one.score, rel=1e-12)
         assert many.shortfalls == one.shortfalls
 
