@@ -59,7 +59,7 @@ FIGURES = (
     # scripts of two pools 200, their given batch and the largest demand 170, slow questions 340,
     # errors over several draws of folds 40, exact places of launches 105, pairs evaluated
     # together 150, ways out, rent and idle chips of two systems 220.
-    Figure("lines", 113_831, sizes.lines),
+    Figure("lines", 113_844, sizes.lines),
     Figure("files of the fullest folder", sizes.FOLDER, lambda: sizes.largest_folder()[0]),
     Figure("lines of the longest file", sizes.FILE, lambda: sizes.largest_file()[0]),
     Figure("lines of the longest function", sizes.FUNCTION, lambda: sizes.largest_function()[0]),
