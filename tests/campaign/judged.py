@@ -23,7 +23,7 @@ MOST_CPU = 5.0  # seconds of one case
 MOST_MEMORY = 1 << 30  # bytes that one case may add to what the process has had
 HANGS = 60.0  # CPU seconds after which a case is broken off
 WILD = re.compile(r"(?<![\w./'-])[-+]?(?:nan|inf|infinity)(?![\w./'-])", re.IGNORECASE)
-PLACED = re.compile(r"^(?:--|planner: |Usage: |\S+(?: \S+)*(?::\d+:\d+)?  |[^\s:]+: |Error: )")
+PLACED = re.compile(r"^(?:--|planner: |Usage: |\S+(?::\d+:\d+)?  |[^\s:]+: |Error: )")
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def wrong(case: Case, status: int, out: str, err: str) -> list[str]:
         faults.append(f"status {status}")
     if "Traceback" in err or "a fault of ours" in err:
         faults.append(f"a fault of ours: {err.strip().splitlines()[-1][:200]}")
-    if status == 2 and not refused_well(err):
+    if status == 2 and not refused_well(err, case.words):
         faults.append(f"a refusal without a place: {err[:200]!r}")
     if status == 2 and out and "--json" in case.words:
         faults.append("an answer beside a mistake")
@@ -117,10 +117,15 @@ def wrong(case: Case, status: int, out: str, err: str) -> list[str]:
     return faults
 
 
-def refused_well(err: str) -> bool:
-    """Whether there is a message, it is printable, and it begins with a place or an option."""
+def refused_well(err: str, words: tuple[str, ...] = ()) -> bool:
+    """Whether there is a message, it is printable, and it begins with a place or an option.
+
+    Of the command's own `words` one may be the name of a file, with a space in it or not.
+    """
     lines = err.splitlines()
-    return bool(lines) and bool(PLACED.match(lines[0])) and all(x.isprintable() for x in lines)
+    if not lines or not all(x.isprintable() for x in lines):
+        return False
+    return bool(PLACED.match(lines[0])) or any(lines[0].startswith(f"{x}  ") for x in words if x)
 
 
 def wild(out: str, is_json: bool) -> list[str]:

@@ -47,6 +47,8 @@ def test_what_is_not_finite_is_seen():
 @pytest.mark.parametrize(
     ("err", "well"),
     [
+        ("two words  no such file\n", True),
+        ("other words  no such file\n", False),
         ("s.yaml:1:2  x: wrong\n   1 | x\n", True),
         ("--set a=1  a: wrong\n", True),
         ("planner: t.csv: line 2: wrong\n", True),
@@ -56,4 +58,4 @@ def test_what_is_not_finite_is_seen():
 )
 def test_a_refusal_has_a_place(err, well):
     """Printable, on lines that begin with it."""
-    assert refused_well(err) == well
+    assert refused_well(err, ("diff", "two words")) == well

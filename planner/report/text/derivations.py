@@ -144,7 +144,7 @@ def rows(names: Sequence[str] = ()) -> list[CheckedFormula]:
         return {name: _verdict(entry, name) for name, entry in entries.items()}
 
     # All of them take ten seconds: what the same sources gave before is not proven again.
-    columns = verdicts() if names else stored("derivations", verdicts)
+    columns = verdicts() if names else stored("derivations", verdicts, (Path(__file__),))
     return [
         CheckedFormula(name, entry.name, _kind(entry), tags(name), **columns[name])  # type: ignore[arg-type]
         for name, entry in entries.items()
